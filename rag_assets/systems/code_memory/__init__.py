@@ -12,8 +12,8 @@ SYSTEM = System(
             "embedder": {"provider": "openai", "model": "text-embedding-3-large"},
             "retrieval": {"top_k": 12, "mode": "hybrid"},
         },
-        # The description's threshold for its model. For other models, no known cosine separates
-        # answers from passages that are merely similar (decision 17).
+        # The project description states this threshold for this model. For other models, no known
+        # cosine separates answers from passages that are merely similar (decision 17).
         thresholds={"openai/text-embedding-3-large": 0.25},
         retrieval_steps=(
             *("walk", "recall", "expand", "verify", "fuse", "score", "read", "join", "rerank"),
@@ -44,9 +44,9 @@ SYSTEM = System(
         "symbols": f"{_HERE}.catalog.tables:symbols",
     },
     service_rights={
-        # Written by runs.
+        # Runs write these tables, not the service.
         **dict.fromkeys(("derivations", "document_kinds"), ""),
-        # Names are deleted with their document.
+        # The service deletes names together with their document.
         **dict.fromkeys(("edges", "name_uses", "symbols"), "DELETE"),
     },
     migrations=Migrations(package=f"{_HERE}.migrations", head="0001"),

@@ -1,4 +1,4 @@
-"""Requests about a project with code memory: its tenant, and the work for it."""
+"""Requests about a project with code memory: find its tenant, and run work on the tenant."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rag_assets.systems.code_memory.projects import tenant_of
 
 _T = TypeVar("_T")
 
-# Invalid UTF-8 in a URL arrives as U+FFFD, whatever the bytes were.
+# Invalid UTF-8 in a URL arrives here as U+FFFD, whatever the original bytes were.
 ProjectId = Annotated[str, Path(pattern=r"^[^\x00-\x1f\x7f\uFFFD]+$", max_length=256)]
 RunId = Annotated[str, Path(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:@-]*$", max_length=128)]
 
@@ -27,8 +27,8 @@ class AskedProject:
     """A request about a project.
 
     Attributes:
-        project: its id in the application.
-        tenant_id: its tenant.
+        project: the project's id in the application.
+        tenant_id: the tenant of the project.
     """
 
     identity: Identity
@@ -37,7 +37,7 @@ class AskedProject:
     tenant_id: str
 
     def record(self) -> TenantRecord:
-        """Return the tenant's record; a blocking call."""
+        """Return the tenant's record; this call blocks."""
         return self.backend.catalog.tenants.get(self.tenant_id)
 
     async def read(self, work: Callable[[], _T]) -> _T:

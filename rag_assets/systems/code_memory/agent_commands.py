@@ -1,4 +1,4 @@
-"""Commands with the same answers as the agents' tools."""
+"""Commands that print the same answers as the agents' tools."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def search(
     caller: Caller,
     as_json: bool,
 ) -> None:
-    """Print hits with their places."""
+    """Print hits with their locations."""
     about = _about(session, tenant, caller)
     request = SearchRequest.of(
         query=question,

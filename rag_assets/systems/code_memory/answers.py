@@ -62,15 +62,15 @@ _MAPS: Final = "maps_to"
 _RELATES: Final = "relates_to"
 _MOST_NAMED: Final = 10
 _MOST_RELATIONS: Final = 50
-"""Maximum number of relations to a table's models for which users are searched."""
+"""Maximum number of relations to a table's models whose users are searched."""
 _FEW: Final = 3
 _MOST_COMMITS: Final = 20
-"""Maximum number of listed commits of one file or definition."""
+"""Maximum number of commits listed for one file or definition."""
 _EXCERPT: Final = 240
 _NOTHING: Final = "Nothing that you may read is called so."
 _UNUSED: Final = "Nothing uses it in the files that were read."
 _STEPS_BY_NAME: Final = 3
-"""Number of steps from users to their own users that are followed by name."""
+"""Maximum number of steps, from a user to its own users, that are followed by name."""
 _WORD: Final = re.compile(r"\w[\w-]{1,119}[?!]?")
 
 
@@ -78,10 +78,10 @@ class _Depending(NamedTuple):
     """The nodes that depend on some definitions.
 
     Attributes:
-        shown: nodes with the path of names to each.
+        shown: the nodes, each with the path of names that leads to it.
         stated: relations between them.
-        uses: of the definitions themselves, by name.
-        is_known: whether any of the definitions exists.
+        uses: uses by name of the definitions in the question.
+        is_known: whether at least one of these definitions exists.
     """
 
     shown: Sequence[tuple[Node, Sequence[str]]]
@@ -96,8 +96,8 @@ class CodeAnswers:
     """Answers about the repositories of one tenant, limited to what one caller may read.
 
     Attributes:
-        reader: reads documents, and contains the catalog.
-        settings: of the installation; None if no repository may be opened.
+        reader: reads documents; it contains the catalog.
+        settings: the settings of the installation; None if no repository may be opened.
     """
 
     reader: DocumentReader
@@ -140,7 +140,9 @@ class CodeAnswers:
     def what_touches(
         self, *, table: str | None = None, symbol: str | None = None, path: str | None = None
     ) -> str:
-        """List who reads, maps to or changes a table or uses its models, or who uses a definition.
+        """List what uses a table or a definition.
+
+        The users of a table read it, map to it, change it, or use one of its models.
 
         Args:
             table: the name of the table, or of a model.
@@ -198,7 +200,7 @@ class CodeAnswers:
     def tests_of(
         self, *, symbols: Sequence[str] = (), paths: Sequence[str] = (), route: str | None = None
     ) -> str:
-        """List the tests of definitions, files or a route: by HTTP, by calls, and by name only."""
+        """List the tests of definitions, files or a route: by HTTP, by calls, or only by name."""
         meant = self._meant
         if meant is None:
             return _NOTHING
@@ -221,7 +223,7 @@ class CodeAnswers:
         return within_limit([*heading, *lines], notes=notes)
 
     def _depending(self, meant: Meant, names: Sequence[str]) -> _Depending:
-        """Return the nodes that depend on definitions, step by step."""
+        """Return the nodes that depend on these definitions, directly or indirectly."""
         found: dict[NodeKey, tuple[Node, Sequence[str]]] = {}
         notes: list[str] = []
         begun: set[NodeKey] = set()
@@ -251,10 +253,10 @@ class CodeAnswers:
 
         Args:
             view: the part of the index that the caller may read.
-            walks: from the definitions in the question.
-            found: nodes with the path of names to each; users are added.
+            walks: the walks from the definitions in the question.
+            found: nodes, each with the path of names to it; this method adds the users to it.
             begun: the nodes in the question.
-            stated: relations; relations of users are added.
+            stated: relations; this method adds the relations of the users to it.
         """
         first = [node for walk in walks for node in walk.nodes if node.name in walk.begun]
         frontier = _with_members(view, first)
@@ -327,7 +329,7 @@ class CodeAnswers:
         return place(uri, line, several=self._several)
 
     def rules_for(self, paths: Sequence[str]) -> str:
-        """List the rules, decisions, known bugs and documents about files."""
+        """List the rules, decisions, known bugs and documents about these files."""
         view = self._walker.serving_view(self.tenant.id, self.caller)
         if view is None:
             return _NOTHING
@@ -339,7 +341,7 @@ class CodeAnswers:
         return within_limit(lines, notes=notes)
 
     def searched(self, answer: SearchAnswer) -> str:
-        """List hits with their places and the start of their texts."""
+        """List hits with their locations and the start of their texts."""
         notes = [f"{one.field}: {one.problem}" for one in answer.warnings]
         if not answer.hits:
             asked = answer.clarification
@@ -356,7 +358,7 @@ class CodeAnswers:
         """Walk to the users of a table's models, and of the relations that lead to these models.
 
         Args:
-            walks: from the table to everything that names it.
+            walks: the walks from the table to everything that names it.
 
         Returns:
             The walks, and a note if some relations were not followed.
@@ -387,7 +389,7 @@ class CodeAnswers:
         depth: int,
         kinds: Sequence[str] = (),
     ) -> list[Walk]:
-        """Walk from each of these names, all in the same state of the relations."""
+        """Walk from each of these names; all walks read the same state of the relations."""
         tenant_id, walker = self.tenant.id, self._walker
 
         def walk(view: View) -> list[Walk]:
@@ -399,19 +401,19 @@ class CodeAnswers:
 
     @property
     def _meant(self) -> Meant | None:
-        """Return the resolver of names for the caller; None if the index cannot answer."""
+        """Return the resolver of names for the caller; None if there is no index to answer from."""
         view = self._walker.serving_view(self.tenant.id, self.caller)
         return None if view is None else Meant(view, self.tenant)
 
     def _of_file(self, path: str) -> list[str]:
-        """Return the names of a file's definitions; the file's own name if it defines nothing."""
+        """Return the names of a file's definitions; if it has none, the name of the file."""
         meant = self._meant
         uris = [] if meant is None else meant.documents(path)
         defined = [] if meant is None else meant.view.within_any(uris)
         return [node.name for node in map(node_of, defined)] or [FILE + uri for uri in uris]
 
     def _heading(self, said: str, walks: Sequence[Walk]) -> Iterator[str]:
-        """Yield lines that explain how a name was understood, unless that is obvious."""
+        """Yield lines that show which definitions a name was taken for, unless that is obvious."""
         begun = {
             name: node
             for walk in walks
@@ -431,10 +433,10 @@ class CodeAnswers:
         """Explain that a name is unknown or unused, with similar names and possible gaps.
 
         Args:
-            said: the name.
-            walks: from it.
+            said: the name in the question.
+            walks: the walks from this name.
             known: whether the name exists.
-            first: prefix of the similar names that are listed first.
+            first: similar names with this prefix are listed first.
         """
         view = self._walker.serving_view(self.tenant.id, self.caller)
         if view is None or not said:
@@ -453,7 +455,7 @@ class CodeAnswers:
 
 
 def _sources(walks: Iterable[Walk], kind: str) -> list[str]:
-    """Return the sources of the relations of a kind, without repetition."""
+    """Return the sources of the relations of a kind, without duplicates."""
     relations = (one for walk in walks for one in walk.relations if one.kind == kind)
     return [*dict.fromkeys(one.source for one in relations)]
 
@@ -463,7 +465,7 @@ def _differs(origin: Origin | None) -> bool:
 
 
 def _read(meant: Meant, count: int, uses: UsesFound = NO_USES) -> str:
-    """Return the number of uses in an answer, and how files with possible other uses were read."""
+    """Return the number of uses in an answer, and how each language's files were read."""
     parts = [counted(count, "use")]
     if uses.possible:
         parts.append(counted(len(uses.possible), "possible one"))
@@ -476,13 +478,13 @@ def _omitted(uses: UsesFound) -> list[str]:
 
 
 def _last_name(said: str) -> str:
-    """Return the last part of a name as code writes it; "" if code cannot contain it as a word."""
+    """Return the last part of a name as written in code; "" if it is not a single word."""
     last = (name_parts(said, folded=False) or ("",))[-1]
     return last if _WORD.fullmatch(last) else ""
 
 
 def _search_for(*said: str) -> list[str]:
-    """Return a command that finds every place of names, including places that no reader finds."""
+    """Return a command that finds every place of these names, including those the index lacks."""
     names = (one for one in said if "/" not in one)
     words = [word for word in dict.fromkeys(map(_last_name, names)) if word][:_FEW]
     if not words:
@@ -492,7 +494,7 @@ def _search_for(*said: str) -> list[str]:
 
 
 def _with_members(view: View, nodes: Sequence[Node]) -> list[Node]:
-    """Return definitions with their members: who uses a method uses its class."""
+    """Return definitions with their members: whoever uses a method also uses its class."""
     found = {(node.repository, node.name): node for node in nodes}
     uris = sorted({node.uri for node in nodes if node.uri})
     names = tuple(f"{node.name}{mark}" for node in nodes for mark in ("::", ".", "#"))
@@ -503,7 +505,7 @@ def _with_members(view: View, nodes: Sequence[Node]) -> list[Node]:
 
 
 def _overview(routes: Sequence[str], walks: Sequence[Walk]) -> Iterator[str]:
-    """Yield a line for each route with its targets: the first route alone may fill an answer."""
+    """Yield one line per route with its targets, since one route may fill a whole answer."""
     for name, walk in zip(routes, walks, strict=True):
         runs = [one.target for one in walk.relations if (one.source, one.kind) == (name, _RUNS)]
         yield f"{name.removeprefix(ROUTE)}  {', '.join(map(shown_name, runs))}".rstrip()
@@ -514,13 +516,13 @@ def _lacking(walk: Walk) -> list[str]:
 
 
 def _owner(name: str) -> str:
-    """Return the name of the definition that contains a definition; "" for none."""
+    """Return the name of the definition that contains a definition; "" if there is none."""
     at = max(name.rfind(mark) for mark in ("::", ".", "#"))
     return name[:at] if at > 0 else ""
 
 
 def _ways(walk: Walk, begun: set[str]) -> dict[str, tuple[str, ...]]:
-    """Return the shortest path of names from a start of the walk to each node."""
+    """Return, for each node, the shortest path of names from a start of the walk to it."""
     ways: dict[str, tuple[str, ...]] = {
         node.name: (node.name,) for node in walk.nodes if node.name in begun
     }

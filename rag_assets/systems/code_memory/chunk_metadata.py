@@ -1,7 +1,7 @@
 """The metadata of chunks: framework, language, and the relations of their definitions.
 
-It is joined at query time, in one step of relations for all chunks together. A new relation from
-another file therefore does not require any chunk to be indexed again.
+The metadata is read at query time, with one step of relations for all chunks together. No chunk
+must therefore be indexed again when another file adds a relation.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ _LANGUAGES: Final[Mapping[str, frozenset[str]]] = {
     "pip": frozenset({"python"}),
     "pub": frozenset({"dart"}),
 }
-"""The languages in which the packages of each manager are used."""
+"""The languages in which the packages of each package manager are used."""
 
 _PACKAGES: Final[Mapping[str, tuple[str, str]]] = {
     PACKAGE + package: (manager, name) for (manager, package), name in FRAMEWORKS.items()
 }
-"""Managers and names of frameworks by the node of their package."""
+"""Package manager and name of each framework, by the node of its package."""
 
 _OF_SERVERS: Final = ("laravel", "django")
-"""Frameworks with derived routes and tables."""
+"""Frameworks whose routes and tables are derived."""
 
 
 def metadata_of(view: View | None, hits: Sequence[Hit]) -> list[ChunkMetadata]:
@@ -83,7 +83,7 @@ def _metadata(
 
 
 def _frameworks(view: View) -> dict[str, list[tuple[str, str]]]:
-    """Return managers and names of the frameworks in each repository's manifests."""
+    """Return the frameworks in each repository's manifests, as package managers and names."""
     found: dict[str, list[tuple[str, str]]] = defaultdict(list)
     for edge in view.edges([*_PACKAGES], "in", only=("depends_on",)).edges:
         if edge.target in _PACKAGES:
@@ -92,7 +92,7 @@ def _frameworks(view: View) -> dict[str, list[tuple[str, str]]]:
 
 
 def _framework(hit: Hit, frameworks: Mapping[str, Sequence[tuple[str, str]]]) -> str | None:
-    """Return a file's framework: a dependency of its repository, in the file's language."""
+    """Return the framework of a hit's file: one that its repository uses in its language."""
     there = frameworks.get(_repository(hit), ())
     if _is_derived(hit):
         named = [name for _, name in there]
@@ -101,7 +101,7 @@ def _framework(hit: Hit, frameworks: Mapping[str, Sequence[tuple[str, str]]]) ->
 
 
 def _related(view: View, hits: Sequence[Hit]) -> list[dict[str, list[str]]]:
-    """Return for each hit the names one relation away, by kind: symbol, route or table."""
+    """Return, for each hit, the names that are one relation away, by kind: symbol, route, table."""
     defined: dict[tuple[str, str | None], list[Node]] = defaultdict(list)
     for one in map(node_of, view.within_any([*dict.fromkeys(hit.uri for hit in hits)])):
         defined[one.uri or "", one.symbol].append(one)
@@ -119,7 +119,7 @@ def _related(view: View, hits: Sequence[Hit]) -> list[dict[str, list[str]]]:
 
 
 def _edges(view: View, keys: Sequence[NodeKey], nodes: Mapping[NodeKey, Node]) -> list[FoundEdge]:
-    """Return the edges at nodes; fetched in halves if one node leaves no room for the others."""
+    """Return the edges at nodes; reads them in halves if a limit would cut some off."""
     found = view.edges_at(keys, nodes, "both")
     if not found.cut or len(keys) == 1:
         return [*found.edges]
@@ -128,7 +128,7 @@ def _edges(view: View, keys: Sequence[NodeKey], nodes: Mapping[NodeKey, Node]) -
 
 
 def _nodes(hit: Hit, defined: Mapping[tuple[str, str | None], Sequence[Node]]) -> Iterator[Node]:
-    """Yield the definitions in a hit; its file if it contains none."""
+    """Yield the definitions in a hit; if there are none, the hit's file."""
     found = defined.get((hit.uri, hit.symbol), ()) if hit.symbol else ()
     yield from found
     if not found:
@@ -159,7 +159,7 @@ def _kind(node: Node) -> str | None:
 
 
 def _is_derived(hit: Hit) -> bool:
-    """Return whether a hit is a route or a table, derived from several files."""
+    """Return whether a hit is a route or a table that was derived from several files."""
     return hit.media_type == MEDIA_TYPE
 
 

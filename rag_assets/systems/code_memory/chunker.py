@@ -1,4 +1,4 @@
-"""The chunker of repositories: code by definition, texts by section."""
+"""The chunker of repositories: cuts code at definitions and other texts at sections."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ if TYPE_CHECKING:
     from rag_assets.tenants.model import Tenant
 
 READING_VERSION = 19
-"""Increase this whenever the same text would yield other units, facts or relations."""
+"""Increase this number whenever the same text would yield other units, facts or relations."""
 NO_PROGRAMS: Final = frozenset(
     {"css", "derived", "ini", "json", "run-event", "toml", "xml", "yaml"}
 )
-"""Languages, as media types name them, with files that use no definition by name."""
+"""Languages, as media types name them, whose files never use a definition by its name."""
 _PROGRAMS = SOURCE_CODE - {f"text/x-{language}" for language in (*NO_PROGRAMS, "terraform")}
 _MARKDOWN = "text/markdown"
 _BUGS = "known_bug"
 _DATA = "data"
 _MOST_KEYS = 300
-"""A structured file with more keys than this is data, wherever it lies."""
+"""Number of keys above which a structured file counts as data, in whatever folder it is."""
 _REST = Definition("rest")
 
 
@@ -72,7 +72,7 @@ def read(request: ChunkRequest) -> CutText:
 
 
 def place(path: str, media_type: str) -> str:
-    """Return the hint that a document's path gives its chunker: known_bug, data, or "".
+    """Return what a document's path tells its chunker: known_bug, data, or "" for nothing special.
 
     Args:
         path: POSIX path within its source.
@@ -84,7 +84,7 @@ def place(path: str, media_type: str) -> str:
 
 
 def split(request: ChunkRequest) -> list[Passage]:
-    """Cut a document at headings or blank lines, without reading it; see read()."""
+    """Cut a document at headings or blank lines, without parsing it; see read()."""
     from rag_assets.systems.code_memory.reading import unread
 
     if _is_prose(request):
@@ -110,7 +110,7 @@ def _along_sections(request: ChunkRequest) -> list[Passage]:
 def _sections(
     regions: Sequence[Region], units: Units, minimum: int, limit: int, levels: int
 ) -> Iterator[tuple[int, int]]:
-    """Yield ranges of units for sections; small sections share a range with later sections."""
+    """Yield ranges of units, one per section; a small section shares its range with later ones."""
     bounds = [section.low for section in at_levels(find_sections(regions), levels)]
     edges = [units.first[low] for low in (*(bounds or [0]), len(regions))]
     yield from _joined(edges, units, minimum, limit)
@@ -119,7 +119,7 @@ def _sections(
 def _joined(
     edges: Sequence[int], units: Units, minimum: int, limit: int
 ) -> Iterator[tuple[int, int]]:
-    """Yield the ranges between edges; join each with later ranges until it has the minimum."""
+    """Yield the ranges between edges; a range below the minimum is joined with later ranges."""
     low = edges[0]
     for middle, high in zip(edges[1:], [*edges[2:], edges[-1]], strict=True):
         small = units.size(low, middle) < minimum
@@ -151,7 +151,7 @@ def _along_units(request: ChunkRequest, reading: CodeText) -> list[Passage]:
 def _groups(
     regions: Sequence[Region], units: Units, found: Sequence[Unit], minimum: int, limit: int
 ) -> Iterator[tuple[int, int]]:
-    """Yield ranges of the packer's units: each unit marked as alone, and runs of others."""
+    """Yield ranges of the packer's units: each alone-marked unit by itself, others in runs."""
     alone = {unit.start for unit in found if unit.alone}
     run: list[int] = []
     for index, region in enumerate(regions):
@@ -183,14 +183,14 @@ def _statement_cuts(found: Sequence[Unit]) -> Cuts:
 
 
 class _Names:
-    """The definitions of passages, derived from the units in them."""
+    """Determines the definition of each passage from the units in it."""
 
     def __init__(self, text: str, found: Sequence[Unit]) -> None:
         self._text, self._found = text, found
         self._starts = [unit.start for unit in found]
 
     def named(self, passage: Passage) -> Passage:
-        """Return the passage with its definition; a continuation gets the unit's signature."""
+        """Return the passage with its definition; a continuation also gets the unit's signature."""
         low = max(0, bisect_right(self._starts, passage.start) - 1)
         units = self._found[low : bisect_left(self._starts, passage.end)]
         if len(units) != 1:
@@ -203,7 +203,7 @@ class _Names:
 
 
 def _definition_of(units: Sequence[Unit]) -> Definition:
-    """Return the role and symbol that the units share."""
+    """Return the role and the symbol that all these units share."""
     roles, symbols = {unit.role for unit in units}, {unit.symbol for unit in units}
     return Definition(
         roles.pop() if len(roles) == 1 else _REST.role, symbols.pop() if len(symbols) == 1 else ""

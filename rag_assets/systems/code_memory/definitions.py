@@ -1,4 +1,4 @@
-"""Definitions of code memory for Dagster: the report on relations, and the check of relations."""
+"""Dagster definitions of code memory: the report on relations, and the check of relations."""
 
 from __future__ import annotations
 
@@ -78,11 +78,11 @@ def _listed(lines: list[str]) -> str:
 def verdict_of(
     drift: RelationDrift, uris: Mapping[str, str], *, writer_at_work: bool = False
 ) -> Verdict:
-    """Require that the recorded relations match the indexed texts.
+    """Return whether the recorded relations match the indexed texts, as a check's verdict.
 
     Args:
-        drift: the comparison.
-        uris: names of documents by id.
+        drift: the result of the comparison.
+        uris: names of documents, by id.
         writer_at_work: whether another run may be between two steps of a write.
     """
     derived = drift.derived or {}
@@ -121,7 +121,7 @@ def verdict_of(
     against_catalog=True,
 )
 def relations_check(context: CheckContext) -> Verdict:
-    """Compare relations with the lake's facts; if they differ, again without writers."""
+    """Compare relations with the lake's facts; if they differ, compare again without writers."""
     drift, other_writer = compare_relations(context.tenant, context.share), False
     if not drift.none:
         with context.unwritten("comparing relations") as tenant:

@@ -1,4 +1,4 @@
-"""Errors of code memory, with the problem that the API answers for each."""
+"""Errors of code memory, each with the problem document with which the API answers."""
 
 from __future__ import annotations
 
@@ -6,6 +6,6 @@ from rag_assets.common.errors import ProblemKind, RagAssetsError
 
 
 class NoCodeMemory(RagAssetsError):
-    """The project lacks a code memory: its tenants have other profiles."""
+    """The project has no code memory: all its tenants have other profiles."""
 
     problem_kind = ProblemKind(409, "no-code-memory", "The project has no code memory")

@@ -1,8 +1,8 @@
 """The commits that changed a file, or some of its lines, read from the repository on demand.
 
-History is not indexed: a repository has many more commits than an index has files, and few of them
-are ever requested. The walk follows the rules of `git log -- PATH` and `git log -L`: if a merge has
-the same file as one of its parents, only that parent is followed. Renames are not followed.
+History is not indexed: a repository has many more commits than files, and few of them are ever
+requested. The walk follows the rules of `git log -- PATH` and `git log -L`: if a merge has the same
+file as one of its parents, only that parent is followed. Renames are not followed.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ _SECONDS: Final = 3.0
 """Processor time after which a walk ends."""
 _MOST_COMMITS: Final = 50_000
 _MOST_PARENTS: Final = 100
-"""Parents of one merge that are read; the time limit is checked only between commits."""
+"""Maximum number of parents of a merge to read; time is checked only between commits."""
 _LARGEST_COMPARED_BYTES: Final = 2 << 20
-"""Larger files are compared as a whole, not by lines."""
+"""Size in bytes above which files are compared as a whole and not by lines."""
 _LONGEST_SUBJECT: Final = 200
 _SIGNATURE: Final = re.compile(r"(.*?) ?<[^>]*> (-?\d{1,12})")
 
@@ -44,11 +44,11 @@ class Commit(NamedTuple):
     """A commit.
 
     Attributes:
-        id: as 40 hexadecimal digits.
+        id: the commit id as 40 hexadecimal digits.
         tree: id of its tree.
         parents: ids of its parents.
         author: the author's name.
-        time: of the commit, in seconds since 1970.
+        time: the time of the commit, in seconds since 1970.
         subject: the first line of its message.
     """
 
@@ -73,7 +73,7 @@ class History:
     """The commits that changed a file, or some of its lines.
 
     Attributes:
-        changes: newest first.
+        changes: the commits, newest first.
         looked_at: number of commits that were compared with their parents.
         incomplete: why earlier changes may be missing; "" if all are listed.
     """
@@ -87,12 +87,12 @@ _NO_HISTORY: Final = History((), 0, "nothing is committed yet")
 
 
 class HistoryTarget(NamedTuple):
-    """A file, or a definition in it, for which history is requested.
+    """A file, or a definition in a file, for which history is requested.
 
     Attributes:
-        uri: of the file.
+        uri: the URI of the file.
         shown: its path, or the definition's name with its place.
-        lines: of the definition; None for the whole file.
+        lines: the lines of the definition; None for the whole file.
     """
 
     uri: str
@@ -101,7 +101,7 @@ class HistoryTarget(NamedTuple):
 
 
 class Histories:
-    """Reads histories from the Git sources of a tenant that are on this machine.
+    """Reads histories from those Git sources of a tenant that are on this machine.
 
     Args:
         tenant: the tenant of the sources.
@@ -129,7 +129,7 @@ class Histories:
             if commit is not None:
                 found = read_history(repository, commit, path, most=most, lines=target.lines)
             differs = repository.describe(commit, [path]).differing
-        except (RagAssetsError, OSError):  # The message contains folders of this machine.
+        except (RagAssetsError, OSError):  # The error message contains folders of this machine.
             yield f"  the repository cannot be read here: git log -- {shlex.quote(path)}"
             return
         for one in found.changes:
@@ -150,14 +150,14 @@ class Histories:
 def read_history(
     repository: Repository, commit: str, path: str, *, most: int, lines: Lines | None = None
 ) -> History:
-    """Return the last commits that changed a file.
+    """Return the latest commits that changed a file.
 
     Args:
         repository: the opened repository.
         commit: id of the commit at which to start.
         path: the file's path in the repository.
         most: maximum number of commits to return.
-        lines: of the file in that commit; commits that did not change them are skipped.
+        lines: the lines of the file in that commit; commits that did not change them are skipped.
 
     Raises:
         ListingFailed: the commit, or the file in it, cannot be read.
@@ -167,7 +167,7 @@ def read_history(
 
 @dataclass(slots=True)
 class _Walk:
-    """Goes back from commit to commit, newest first."""
+    """Goes back from commit to commit, the newest first."""
 
     _repository: Repository
     _path: str
@@ -194,7 +194,7 @@ class _Walk:
         return History(changes, looked_at, self._cut_off)
 
     def _has_changed(self, commit: Commit, blob: str, lines: Lines | None) -> bool:
-        """Return whether a commit changed the lines compared to every parent; queue these."""
+        """Return whether a commit changed the lines relative to every parent; queue the parents."""
         earlier: list[tuple[Commit, Lines | None]] = []
         is_changed = True
         for parent in self._parents(commit):
@@ -227,7 +227,7 @@ class _Walk:
         for id_ in commit.parents[:_MOST_PARENTS]:
             try:
                 yield self._read(id_)
-            except ListingFailed:  # A shallow clone ends here.
+            except ListingFailed:  # The history of a shallow clone ends here.
                 self._cut_off = f"the repository has no commits before {commit.id[:9]}"
 
     def _read(self, id_: str) -> Commit:
@@ -238,7 +238,7 @@ class _Walk:
         return None if found is None else found.oid
 
     def _compared(self, former: str, blob: str) -> list[_Hunk] | None:
-        """Return the changed lines of two versions; None if one is too large to compare."""
+        """Return the changed lines between two versions; None if one is too large to compare."""
         import pygit2
 
         objects = self._repository.objects
@@ -256,7 +256,7 @@ class _Walk:
 
 
 class _Hunk(NamedTuple):
-    """A replaced range of lines; the start of an empty range is the line before it."""
+    """A replaced range of lines; the start of an empty range is the line before the range."""
 
     old_start: int
     old_lines: int
@@ -265,15 +265,16 @@ class _Hunk(NamedTuple):
 
 
 def _mapped(hunks: Sequence[_Hunk], lines: Lines) -> tuple[Lines | None, bool]:
-    """Return the position of lines before a change, and whether it changed them.
+    """Return where lines were before a change, and whether the change touched them.
 
-    The position is None if the change added all of them.
+    The position is None if the change added all of these lines.
     """
     first, last = lines
     shift_first = shift_last = 0
     is_touched = False
     for one in hunks:
-        # A removal lies between two lines; otherwise these are the first and last new lines.
+        # A removal lies between two lines; for other changes, start and end are the first and last
+        # new line.
         start = one.new_start if one.new_lines else one.new_start + 1
         end = one.new_start + one.new_lines - 1 if one.new_lines else one.new_start
         moved = one.old_lines - one.new_lines

@@ -1,4 +1,4 @@
-"""`rag-assets hook`: Git hooks that make changes of a repository known at once."""
+"""`rag-assets hook`: Git hooks that report changes of a repository immediately."""
 
 from __future__ import annotations
 

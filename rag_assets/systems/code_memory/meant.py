@@ -1,4 +1,4 @@
-"""The definitions, routes, tables and files that agents mean by a name that may be inexact."""
+"""Resolves names from agents, which may be inexact, to definitions, routes, tables and files."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from rag_assets.systems.code_memory.symbols.spellings import (
 from rag_assets.tenants.model import Tenant
 
 MOST_MEANT: Final = 5
-"""Maximum number of definitions for a name that is only a part of theirs."""
+"""Maximum number of definitions returned for a name that is only the last part of their names."""
 
 _MOST_NAMED: Final = 3
 _OF_FILES: Final = (*SOURCE_TYPES, "file")
@@ -51,7 +51,7 @@ class Meant:
     tenant: Tenant
 
     def routes(self, said: str) -> list[Node]:
-        """Return the routes with a name, a path or a requested path; GET routes come first."""
+        """Return the routes with this name, path or requested path; GET routes come first."""
         spelled = [said, *route_spellings(said)]
         for one in spelled:
             found = [node for node in self._named(one) if node.source_type == _ROUTE]
@@ -73,21 +73,21 @@ class Meant:
         return _ordered(node_of(one) for one in self.view.defined([*dict.fromkeys(found)]))
 
     def symbols(self, said: str) -> list[Node]:
-        """Return the definitions that a name means: as written, or as the index spells it."""
+        """Return the definitions that a name refers to, as written or as spelled in the index."""
         for spelled in symbol_spellings(said):
             if found := self._named(spelled):
                 return found
         return self._parts(symbol_spellings(said))
 
     def names(self, said: str) -> list[str]:
-        """Return the names from which a walk for a name starts."""
+        """Return the names of the nodes from which a walk for this name starts."""
         if said.startswith(tuple(PREFIXES)) or self.view.named(said):
             return [said]
         found = self.symbols(said) or self.within(said)
         return [*dict.fromkeys(node.name for node in found)] or [said]
 
     def tables(self, said: str) -> list[str]:
-        """Return the tables that a name means: a table, a model, or the plural of a class."""
+        """Return the tables that a name refers to: a table, a model, or a class in the plural."""
         spelled = table_spellings(said)
         for name in spelled:
             if found := self._tables(name):
@@ -99,20 +99,20 @@ class Meant:
         return [*dict.fromkeys([*mapped, *usual])] or [TABLE + name for name in spelled[:1]]
 
     def documents(self, said: str) -> list[str]:
-        """Return the uris of the files that a path means; empty if no repository has the file."""
+        """Return the URIs of the files that a path refers to; empty if there is no such file."""
         spelled = path_spellings(said)
         for path in spelled:
             if found := self._at(path):
                 return found
         end = f"/{spelled[-1].lower()}" if spelled else ""
         found = [uri for uri in self._uris if end and f"/{uri.lower()}".endswith(end)]
-        # A path may start with the folder of the checkout, as an absolute path does.
+        # A path may start with the checkout's folder, as absolute paths do.
         within = path_spellings(f"/{spelled[-1]}")[2:] if spelled else []
         shorter = (path for path in within if "/" in path)
         return found or next(filter(None, map(self._at, shorter)), [])
 
     def shorter_path(self, said: str) -> list[str]:
-        """Return a line that names the file if it matches only the end of the path."""
+        """Return a line that names the file if only the end of the path matches it."""
         spelled = path_spellings(said)
         uris = self.documents(said)
         end = "/" + (spelled[1:] or spelled or [""])[0].lower()
@@ -121,12 +121,12 @@ class Meant:
         return [f"{one_line(said)} is taken for {', '.join(uris[:_MOST_NAMED])}"]
 
     def below(self, said: str) -> list[str]:
-        """Return the uris of the files in a folder."""
+        """Return the URIs of the files in a folder."""
         folder = (path_spellings(said) or [""])[-1].lower()
         return [uri for uri in self._uris if folder and f"/{folder}/" in f"/{uri.lower()}"]
 
     def within(self, said: str) -> list[Node]:
-        """Return the definitions of the files that a path means."""
+        """Return the definitions of the files that a path refers to."""
         return [*map(node_of, self.view.within_any(self.documents(said)))]
 
     def coverage(self) -> str:
@@ -151,7 +151,7 @@ class Meant:
         return "; ".join(parts)
 
     def _at(self, path: str) -> list[str]:
-        """Return the uris of the files at exactly this path, in any repository."""
+        """Return the URIs of the files with exactly this path, in any repository."""
         uris = [path, *(uri_of(source.name, path) for source in self.tenant.sources)]
         return [one.uri for one in self.view.files([FILE + uri for uri in uris]) if one.uri]
 
@@ -165,13 +165,13 @@ class Meant:
         return [TABLE + name] if self.view.edges([TABLE + name], "in").edges else []
 
     def _methods(self, names: Iterable[str]) -> set[str]:
-        """Return the definitions in the documents of classes, their methods among them."""
+        """Return the definitions in the documents of these classes, including their methods."""
         nodes = [node for name in names for node in self._named(name)]
         uris = sorted({node.uri for node in nodes if node.uri})
         return {one.name for one in self.view.within_any(uris)}
 
     def _parts(self, spelled: Sequence[str]) -> list[Node]:
-        """Return definitions with the name as their last part: a method of any class."""
+        """Return definitions whose last part is this name, such as a method of any class."""
         wanted = {name.lower() for name in spelled}
         like = self.view.like(sorted(wanted), _LOOKED_AT) if wanted else []
         found = [node_of(one) for one in like if _last(one.name).lower() in wanted]
@@ -179,13 +179,13 @@ class Meant:
 
     @property
     def _uris(self) -> list[str]:
-        """Return the uris of all files; they are read only if a path matches no file directly."""
+        """Return the URIs of all files; they are read only if no file has exactly the path."""
         found = self.view.documents([*_OF_FILES])
         return [one.uri for one in found if repository_of(one.source) == one.source]
 
 
 def _language(uri: str) -> str:
-    """Return the language of a program's file; "" for other files."""
+    """Return the language of a program file; "" for other files."""
     media_type = repository_type_of(path_of(uri)) or ""
     language = language_of_type(media_type) if media_type in SOURCE_CODE else ""
     return "" if language in NO_PROGRAMS else language

@@ -1,6 +1,6 @@
-"""Answers about code as text for agents: every line with its `path:line`, within a token limit.
+"""Answers about code as text for agents: every line has its `path:line`, within a token limit.
 
-Texts of repositories are data: they must not be mistaken for the tool's own words.
+Texts from repositories are data: agents must not mistake them for statements of this tool.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ def within_limit(lines: Iterable[str], *, notes: Sequence[str] = ()) -> str:
     """Return as many whole lines as fit, the number of omitted lines, and notes.
 
     Args:
-        lines: most useful first.
-        notes: possible gaps in the answer.
+        lines: the lines, most useful first.
+        notes: descriptions of possible gaps in the answer.
     """
     ending = list(notes)
     room = MOST_TOKENS - _KEPT_FOR_THE_END - sum(count_text(note) + 1 for note in ending)
@@ -50,12 +50,12 @@ def within_limit(lines: Iterable[str], *, notes: Sequence[str] = ()) -> str:
 
 
 def one_line(name: str) -> str:
-    """Return a name from a repository, of any form, as a short text on one line."""
+    """Return a name from a repository, whatever its form, as short text on one line."""
     return neutralised(" ".join(name.split()))[:_LONGEST_NAME]
 
 
 def place(uri: str | None, line: int | None, *, several: bool) -> str:
-    """Return `path:line` within the repository; with its name if there are several."""
+    """Return `path:line` of a place; if `several`, the path starts with the repository's name."""
     if uri is None or repository_of(uri.partition("/")[0]) != uri.partition("/")[0]:
         return ""  # Derived documents have no lines: the lines that state them are shown.
     path = uri if several else path_of(uri)
@@ -66,12 +66,12 @@ def shown_name(name: str) -> str:
     """Return a node's name in the form that people use."""
     if name.startswith(_FILE):
         return path_of(name.removeprefix(_FILE))
-    # A class without a name is named after its file, which is shown next to it.
+    # An anonymous class is named after its file, and the file is shown next to it anyway.
     return (name.partition("#")[2] or name).removeprefix("route:")
 
 
 class Tree:
-    """The relations of a walk as an indented tree, each node opened once.
+    """The relations of a walk as an indented tree; each node is expanded only once.
 
     Args:
         walk: the finished walk.
@@ -86,7 +86,7 @@ class Tree:
             self._from.setdefault(one.source, []).append(one)
 
     def lines(self, root: str) -> Iterator[str]:
-        """Yield the node, and below it the relations from it, step by step."""
+        """Yield a node, and below it, step by step, the relations that start at it."""
         yield self._heading(root)
         opened = {root}
         waiting = [(one, 1) for one in reversed(self._ordered(root))]
@@ -122,11 +122,11 @@ _FIRST: Final = (
     *("routes_to", "guarded_by", "validates_with", "authorizes", "uses_model", "queries_table"),
     *("maps_to", "fires", "dispatches", "listens_to", "responds_with", "calls"),
 )
-"""Kinds of relations in the order of a tree; the others follow."""
+"""Kinds of relations that a tree shows first, in this order; other kinds follow."""
 
 
 def listed(relations: Iterable[Relation], *, several: bool) -> Iterator[str]:
-    """Yield relations by kind: the source of each, its place, and its evidence."""
+    """Yield relations grouped by kind: the source of each, its location and its evidence."""
     by_kind: dict[str, list[Relation]] = {}
     for one in relations:
         by_kind.setdefault(one.kind, []).append(one)
@@ -139,7 +139,7 @@ def listed(relations: Iterable[Relation], *, several: bool) -> Iterator[str]:
 
 
 def possible(uses: Sequence[Use], *, several: bool) -> Iterator[str]:
-    """Yield places that may use a definition, by the definition that they may mean."""
+    """Yield possible uses, grouped by the definition that they may refer to."""
     by_target: dict[str, list[Use]] = {}
     for one in uses:
         by_target.setdefault(one.target, []).append(one)
@@ -162,17 +162,17 @@ _ORDER: Final = (
     *("maps_to", "queries_table", "creates", "alters", "renames", "drops"),
     *("references", "relates_to", "uses_model"),
 )
-"""Kinds of relations in the order of a list; the others follow."""
+"""Kinds of relations that a list shows first, in this order; other kinds follow."""
 
 
 def grouped(
     found: Sequence[tuple[Node, Sequence[str]]], stated: Iterable[Relation], *, several: bool
 ) -> Iterator[str]:
-    """Yield nodes by type, entry points of a program first, each with the path to it.
+    """Yield nodes grouped by type, a program's entry points first, each with the path to it.
 
     Args:
-        found: nodes with the path of names to each.
-        stated: relations; a node without lines shows the lines of its relation.
+        found: nodes, each with the path of names that leads to it.
+        stated: relations; for a node without lines, the lines of its relation are shown.
         several: see place.
     """
     by_type: dict[str, list[tuple[Node, Sequence[str]]]] = {}
@@ -193,7 +193,7 @@ def grouped(
 def tests(
     found: Sequence[tuple[Node, Sequence[str]]], stated: Iterable[Relation], *, several: bool
 ) -> Iterator[str]:
-    """Yield tests by how they reach the code in question: by HTTP, or by calls.
+    """Yield tests, grouped by how they reach the code in question: by HTTP, or by calls.
 
     Args:
         found, stated, several: see grouped.
@@ -225,7 +225,7 @@ def _edge_rank(kind: str) -> int:
 
 
 def definitions(nodes: Iterable[Node], *, several: bool) -> Iterator[str]:
-    """Yield the definitions of a file, in the order of its lines."""
+    """Yield the definitions of a file, in the order of their lines."""
     for node in sorted(nodes, key=lambda node: (node.uri or "", node.line_start or 0)):
         where = place(node.uri, node.line_start, several=several)
         yield f"{where}-{node.line_end}  {node.source_type}  {node.name}"

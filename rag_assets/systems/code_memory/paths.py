@@ -1,4 +1,4 @@
-"""Paths as agents write them, and the documents that they mean."""
+"""Paths as agents write them, and the documents that they may refer to."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from rag_assets.tenants.model import Tenant
 
 
 def runs_of(tenant: Tenant) -> tuple[RunsConfig, ...]:
-    """Return the sources that store the events of runs, one for each repository."""
+    """Return a tenant's sources that store the events of runs, one for each repository."""
     return tuple(one for one in tenant.sources if isinstance(one, RunsConfig))
 
 
 def readings(configs: Iterable[RunsConfig], path: str) -> Iterator[tuple[RunsConfig, str]]:
-    """Yield the possible meanings of a path, with or without a repository's name as prefix."""
+    """Yield what a path may refer to: its first part may be a repository's name."""
     for config in configs:
         yield config, path
         if path.startswith(f"{config.of}/"):
@@ -35,11 +35,11 @@ def named_documents(tenant: Tenant, paths: Iterable[str]) -> frozenset[str]:
 def documents_of(
     connection: Connection, tenant: Tenant, paths: Iterable[str], *, gone: bool = False
 ) -> frozenset[str]:
-    """Return the ids of the documents that paths may mean.
+    """Return the ids of the documents that paths may refer to.
 
     Args:
-        connection: to the catalog.
-        paths: within a repository, or as hits name them.
+        connection: a connection to the catalog.
+        paths: paths within a repository, or as hits show them.
         gone: whether to include deleted documents.
     """
     columns = documents.c

@@ -1,4 +1,4 @@
-"""Reads a text in any language: its units and facts."""
+"""Reads the units and facts of a text in any language."""
 
 from __future__ import annotations
 
@@ -62,25 +62,25 @@ READ_FOR_USE: Final = frozenset(
 )
 """Languages whose readers extract uses of names in addition to definitions."""
 _KNOWN_QUERIES: Final = frozenset({"php", "sql"})
-"""Languages with strings that are not searched for queries: the code that sends them is known."""
+"""Languages whose strings are not searched for queries, since their readers know these queries."""
 _PROSE: Final = frozenset({"markdown", "plain"})
-"""Prose: only words that look like names are indexed."""
+"""Languages of prose, in which only words that look like names are indexed."""
 _STRUCTURED: Final = frozenset({"ini", "json", "toml", "xml", "yaml"})
 _NOT_INDEXED: Final = frozenset({"css", "derived", "run-event"})
 _LONGEST_STRUCTURED: Final = 1 << 17
-"""Number of characters above which a structured file counts as data, without names to index."""
+"""Number of characters above which a structured file counts as data; its names are not indexed."""
 
 
 def read_code(text: str, media_type: str, frameworks: str = "") -> CodeText:
     """Return the units and facts of a text.
 
-    A text in a language without an interpreter is cut at the definitions that its tag query finds
-    (see languages.tags); in an unknown language, at blank lines. The last fact is the index of the
-    names in the text.
+    A text in a language without its own reader is cut at the definitions that its tag query finds
+    (see languages.tags). A text in an unknown language is cut at blank lines. The last fact is the
+    index of the names in the text.
 
     Args:
-        text: of one file.
-        frameworks: the tenant's own; see all_frameworks.
+        text: the text of one file.
+        frameworks: the tenant's own frameworks; see all_frameworks.
     """
     language = language_of_type(media_type)
     try:
@@ -140,7 +140,7 @@ def _storable(value: Any) -> Any:
 
 
 def _with_names(text: str, reading: CodeText, name: str, frameworks: str) -> CodeText:
-    """Return a reading with the index of its names, and with definitions if a query reads them."""
+    """Return a reading with the index of its names; if a tag query reads it, also definitions."""
     language = tag_languages().get(name)
     if language is None:
         tags = Tags(comments=((0, len(text)),)) if name in _PROSE else Tags()
@@ -153,14 +153,14 @@ def _with_names(text: str, reading: CodeText, name: str, frameworks: str) -> Cod
     defined = () if tags.definitions else _defined(text, reading)
     names = index_names(text, tags, language, defined=defined)
     stated, note = framework_facts(text, name, reading.facts, frameworks)
-    # A text without names gets the fact too: it shows that the text was read.
+    # Even a text without names gets this fact, which shows that the text was scanned.
     index = Fact(USES, 0, 0, values={"names": names})
     notes = filter(None, (tags.note, note))
     return replace(reading, facts=(*reading.facts, *stated, index), notes=(*reading.notes, *notes))
 
 
 def _defined(text: str, reading: CodeText) -> list[tuple[str, int]]:
-    """Return the names with definitions found by a reader, with their lines."""
+    """Return the names of definitions that a reader found, with their lines."""
     declared = [fact for fact in reading.facts if fact.kind == "declares" and fact.symbol]
     ends = [found.start() for found in re.finditer("\n", text)] if declared else []
     return [
@@ -169,10 +169,10 @@ def _defined(text: str, reading: CodeText) -> list[tuple[str, int]]:
 
 
 def unread(text: str, media_type: str, *notes: str) -> CodeText:
-    """Return a text without a grammar: units between blank lines, and no facts."""
+    """Return the units of a text that no grammar reads, cut at blank lines; there are no facts."""
     return CodeText(covering(text, ()), (), language_of_type(media_type), notes)
 
 
 def language_of_type(media_type: str) -> str:
-    """Return the language of a media type of source code: `ruby` for `text/x-ruby`."""
+    """Return the language that a media type of source code names: `ruby` for `text/x-ruby`."""
     return media_type.rpartition("/")[2].removeprefix("x-")

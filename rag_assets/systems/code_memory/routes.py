@@ -32,7 +32,7 @@ from rag_assets.tenants.model import Tenant
 _REFUSED = documented(401, 403, 404, 408, 409, 422, 429, 500, 503)
 _T = TypeVar("_T")
 
-# Invalid UTF-8 in a URL arrives as U+FFFD, whatever the bytes were.
+# Invalid UTF-8 in a URL arrives here as U+FFFD, whatever the original bytes were.
 _ProjectId = Annotated[str, Path(pattern=r"^[^\x00-\x1f\x7f\uFFFD]+$", max_length=256)]
 _Text = Annotated[str, Field(min_length=1, max_length=1_000, pattern=r"^[^\x00]+$")]
 
@@ -47,7 +47,7 @@ class RelationsQuery(BaseModel):
     Attributes:
         name: a class, `Class@method`, a function; or `table:NAME`, `config:KEY`, `package:NAME`.
         kind: kinds of relations to follow; empty: all.
-        direction: from the name (out), to the name (in), or both.
+        direction: relations from the name (out), to the name (in), or both.
         depth: number of steps.
     """
 
@@ -87,7 +87,7 @@ class TestsQuery(DefinitionsQuery):
     """A question for tests of definitions, files or a route.
 
     Attributes:
-        route: its name, its path, or METHOD /path.
+        route: the route's name, its path, or METHOD /path.
     """
 
     route: _Text | None = None
@@ -118,7 +118,7 @@ class RouteQuery(_NonEmptyQuery):
     """A question about a route.
 
     Attributes:
-        route: its name, its path, or METHOD /path.
+        route: the route's name, its path, or METHOD /path.
     """
 
     route: _Text
@@ -128,7 +128,7 @@ class FileQuery(_NonEmptyQuery):
     """A question about a file or a folder.
 
     Attributes:
-        path: its path, as hits name it, or within its repository.
+        path: the path, as hits show it, or within its repository.
     """
 
     path: _Text
@@ -138,7 +138,7 @@ class FilesQuery(_NonEmptyQuery):
     """A question about files.
 
     Attributes:
-        path: of each; see FileQuery.
+        path: the path of each file; see FileQuery.
     """
 
     path: Annotated[tuple[_Text, ...], Field(min_length=1, max_length=20)]
@@ -149,7 +149,7 @@ class SymbolsQuery(BaseModel):
 
     Attributes:
         name: see RelationsQuery.
-        path: of a document, as hits name it.
+        path: the path of a document, as hits name it.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

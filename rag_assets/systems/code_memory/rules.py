@@ -1,4 +1,4 @@
-"""Rules, decisions, known bugs and documents about given files."""
+"""Rules, decisions, known bugs and documents that concern given files."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ _RULES: Final = ("cursor_rule", "claude_rule")
 _OTHERS: Final = ("adr", "known_bug", "readme", "doc")
 _ORDER: Final = (*_RULES, *_OTHERS)
 _NAMES: Final = "documents"
-"""The kind of the edges from a document to the names in it."""
+"""The kind of the edges from a document to the names that it mentions."""
 _KINDS_OF_NAMES: Final = ("path", "symbol", "name")
 _FILE: Final = "file"
-"""The type of documents in folders; their place determines a better type."""
+"""The type of documents from plain folders; their path determines a more specific type."""
 _TOOL_FOLDER: Final = re.compile(r"(?:(?<=/)|^)\.(?:claude|cursor)/.*")
-"""The folder of an assistant: its rules apply to the folder that contains it."""
+"""Matches the folder of an assistant; its rules apply to the folder that contains it."""
 
 _QUALIFIED: Final = frozenset("\\#.")
-"""Characters of qualified names, which mean the same thing in every repository."""
+"""Characters of qualified names; such a name means the same thing in every repository."""
 
 
 @dataclass(frozen=True, slots=True)
 class AskedFile:
-    """A file in a question; it may not exist yet.
+    """A file in a question; the file need not exist yet.
 
     Attributes:
         said: its name in the question.
@@ -59,8 +59,8 @@ class AskedFile:
 
         Args:
             source: the repository of the rule.
-            globs: of the rule, relative to its folder or the repository's root; a rule without
-                globs applies to every file of its folder.
+            globs: globs of the rule, relative to its folder or the repository's root; a rule
+                without globs applies to every file of its folder.
             folder: the folder of the rule, with a slash at its end; "" for the whole repository.
         """
         paths = [path for path in self.paths.get(source, ()) if path.startswith(folder)]
@@ -72,7 +72,7 @@ class AskedFile:
     def named(self, source: str, names: frozenset[str]) -> list[str]:
         """Return the names by which a document of a repository mentions this file.
 
-        In another repository only a qualified name refers to it.
+        For a document of another repository, only a qualified name counts as a mention of the file.
         """
         known = self.names if source in self.paths else frozenset(filter(_is_qualified, self.names))
         return sorted(known & names)
@@ -80,11 +80,11 @@ class AskedFile:
 
 @dataclass(frozen=True, slots=True)
 class _Candidate:
-    """A document that may be about files.
+    """A document that may concern files.
 
     Attributes:
         document, kind: the document and its type.
-        globs: of a rule; empty: it applies to every file of its folder.
+        globs: the globs of a rule; a rule without globs applies to every file of its folder.
     """
 
     document: FoundDocument
@@ -92,18 +92,18 @@ class _Candidate:
     globs: tuple[str, ...]
 
     def holds(self, files: Sequence[AskedFile]) -> bool:
-        """Return whether it is a rule for one of these files."""
+        """Return whether the document is a rule that applies to one of these files."""
         return any(self._holds(file) for file in files)
 
     def rank(self, files: Sequence[AskedFile]) -> tuple[bool, int, str]:
-        """Return the sort key: rules for these files first."""
+        """Return a sort key that puts rules for these files first."""
         return not self.holds(files), _ORDER.index(self.kind), self.document.uri
 
     def told(self, text: str, files: Sequence[AskedFile], *, several: bool) -> Iterator[str]:
-        """Yield the document with the reason why it is about a file, if it is; rules with text.
+        """Yield lines on the document and why it concerns a file, if it does; a rule with its text.
 
         Args:
-            text: of the document; "" if all of it is withheld.
+            text: the text of the document; "" if all of it is withheld.
             files: the files in the question.
             several: whether to show places with their repository.
         """
@@ -145,7 +145,7 @@ class RuleBook:
     view: View
 
     def about(self, files: Sequence[AskedFile], *, several: bool) -> tuple[list[str], list[str]]:
-        """Return lines about files, their rules first, and notes on possible gaps.
+        """Return lines on the documents about files, rules first, and notes on possible gaps.
 
         Args:
             files: the files in the question.
@@ -168,7 +168,7 @@ class RuleBook:
     def _found(
         self, files: Sequence[AskedFile], naming: Collection[str]
     ) -> tuple[list[_Candidate], int]:
-        """Return documents that may be about files, their rules first, and how many are unknown.
+        """Return documents that may concern files, rules first, and how many may be missing.
 
         Args:
             files: the files in the question.
@@ -178,7 +178,8 @@ class RuleBook:
         globs: dict[str, list[str]] = {}
         for edge in stated:
             globs.setdefault(edge.document_id, []).append(edge.target.removeprefix(GLOB))
-        # If the edges were cut off, globs of the last document and all later ones may be missing.
+        # If the list of edges was cut off, the globs of the last document and of all later ones may
+        # be missing.
         cut = stated[-1].uri if len(stated) >= MOST_EDGES else None
         found: list[_Candidate] = []
         unknown = 0
@@ -194,9 +195,9 @@ class RuleBook:
         return sorted(found, key=lambda one: one.rank(files)), unknown
 
     def asked(self, said: str) -> AskedFile:
-        """Return a file by its path within a repository, or as hits name it."""
+        """Return a file given by its path within a repository, or as hits show it."""
         sources = [one.name for one in self.tenant.sources if one.type in {"git", "files"}]
-        # A guessed name must not reveal whether a repository exists.
+        # A guessed repository name must not reveal whether that repository exists.
         repositories = self.view.readable_of(sources)
         bare, *shorter = path_spellings(said)[1:] or path_spellings(said) or [""]
         paths: Mapping[str, Sequence[str]] = {}
@@ -213,7 +214,7 @@ class RuleBook:
         return AskedFile(said, {name: tuple(each) for name, each in paths.items()}, names | {last})
 
     def _existing(self, bare: str, repositories: Sequence[str]) -> dict[str, list[str]]:
-        """Return the paths of the files that a path means, by repository."""
+        """Return the paths of the existing files that a path may refer to, by repository."""
         first, _, rest = bare.partition("/")
         uris = [bare, *(uri_of(source, bare) for source in repositories)]
         if first in repositories and rest:

@@ -23,10 +23,10 @@ from pydantic import (
 from rag_assets.common.times import boundary_of
 
 MOST_BYTES: Final = 4 << 20
-"""Maximum size of the events of a request."""
+"""Maximum size in bytes of all events in a request."""
 MOST_EVENTS: Final = 1_000
 MOST_LINE: Final = 128 << 10
-"""Maximum size of an event, in bytes: several times the longest summary."""
+"""Maximum size of an event in bytes; several times that of the longest summary."""
 _MOST_ERRORS: Final = 50
 
 _PRINTABLE: Final = r"^[^\x00-\x1f\x7f]*$"
@@ -63,10 +63,10 @@ class RunEvent(BaseModel):
     """An action of an agent in a run.
 
     Attributes:
-        id: of the event within its run; a repeated id is known already and ignored.
-        path: of the file, within its repository or as hits name it; not for a summary.
+        id: the id of the event within its run; a repeated id is known already and ignored.
+        path: the path of the file, within its repository or as hits name it; not for a summary.
         action: the action in a few words.
-        summary: in words; required for a final_summary.
+        summary: the summary, in words; required for a final_summary.
         at: when; by default now.
     """
 

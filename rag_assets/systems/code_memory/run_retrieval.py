@@ -1,4 +1,4 @@
-"""Retrieval for the prompts of runs: the one search, with the requests and responses of runs."""
+"""Retrieval of passages for the prompts of runs, by the same search as all other questions."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ class RetrievalOptions(BaseModel):
     Attributes:
         top_k: maximum number of chunks.
         source_types: only chunks of these source types.
-        must_include_paths: files and folders with chunks that rank higher; paths within their
-            repository, or as hits name them.
+        must_include_paths: files and folders whose chunks rank higher; paths within their
+            repository, or as hits show them.
         route_name, controller_class, table_name: chunks related to it come first.
         include_run_summaries: whether changes and summaries of runs may be chunks.
         min_score: cosine below which a chunk is left out; by default the profile's.
@@ -69,7 +69,7 @@ class RetrievalQuestion(BaseModel):
     """A question of a run.
 
     Attributes:
-        query: in words.
+        query: the question, in words.
         run: its id; null for a question outside a run.
     """
 
@@ -108,7 +108,7 @@ def search_request(
 
     Args:
         run: the run that asks; None for a question outside a run.
-        query: in words.
+        query: the question, in words.
         options: see RetrievalOptions.
 
     Raises:
@@ -149,7 +149,7 @@ class RunRetrieval:
         question: RetrievalQuestion,
         caller: Caller,
     ) -> RetrievedChunks:
-        """Return the passages for a run's prompt; none, without a search, if the run disables them.
+        """Return the passages for a run's prompt; nothing is searched if the run disables them.
 
         Args:
             ref, tenant: the tenant of the searched repositories.
@@ -193,7 +193,7 @@ class RunRetrieval:
 
 
 def _uris(tenant: Tenant, paths: Sequence[str]) -> tuple[str, ...]:
-    """Return paths as in the index: below each repository, and as given if they name a source."""
+    """Return paths as in the index: below each repository; unchanged if they name a source."""
     names = [one.of for one in tenant.sources if isinstance(one, RunsConfig)]
     found: dict[str, None] = {}
     for path in paths:

@@ -42,7 +42,7 @@ router = APIRouter(
 
 
 class EventLines(Guarded):
-    """A route with events in its body."""
+    """A route whose request body contains events, one per line."""
 
     most_bytes = MOST_BYTES
 
@@ -56,7 +56,7 @@ class RunSettings(BaseModel):
     """An application's settings of a run.
 
     Attributes:
-        rag_enabled: whether it receives passages.
+        rag_enabled: whether the run receives passages.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -68,7 +68,7 @@ class RunBody(BaseModel):
     """A run of an agent.
 
     Attributes:
-        model: the language model that it prompts: passages fill a share of its context window.
+        model: the language model that the run prompts; passages fill a share of its context window.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -83,7 +83,7 @@ class IndexedPaths(BaseModel):
     """Files to be indexed again.
 
     Attributes:
-        paths: within a repository, or as hits name them; empty: everything in the project.
+        paths: paths within a repository, or as hits show them; empty: everything in the project.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -95,7 +95,7 @@ class NamedPaths(BaseModel):
     """Files.
 
     Attributes:
-        paths: within a repository, or as hits name them.
+        paths: paths within a repository, or as hits show them.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -130,9 +130,9 @@ async def put_run(run: RunId, body: RunBody, asked: ProjectDependency) -> CodeRu
 async def put_events(request: Request, run: RunId, asked: ProjectDependency) -> ReceivedEvents:
     """Receive a run's events: each becomes a document, and files that it names are listed soon.
 
-    All events are accepted, or none. An event with an id that the run has sent before counts as
-    known and has no effect. Credentials are masked before anything is indexed; in ids they are
-    refused.
+    Either all events are accepted or none. An event with an id that the run has sent before is
+    treated as known and has no effect. Credentials are masked before anything is indexed; a request
+    with a credential in an id is refused.
     """
     body = await request.body()
     runs = Runs(asked.backend.catalog.database)
@@ -152,8 +152,8 @@ async def put_events(request: Request, run: RunId, asked: ProjectDependency) -> 
 async def retrieve(body: RetrievalQuestion, asked: ProjectDependency) -> RetrievedChunks:
     """Find the passages of a project's repositories for the prompt of a run.
 
-    For a run that does not want passages, no search takes place. If no passage is near enough, the
-    response has no chunks, but a question for the user.
+    For a run that does not want passages, nothing is searched. If no passage is near enough, the
+    response contains no chunks, but a question for the user.
     """
     runs = Runs(asked.backend.catalog.database)
     record, run = await asked.read(lambda: (asked.record(), _run(runs, asked.tenant_id, body.run)))
@@ -169,7 +169,7 @@ async def index_rag(
 ) -> IndexedProject:
     """Request that a project, or some of its files, is read and indexed again. For admins.
 
-    Until then, searches find the former state. Texts that have an embedding keep it.
+    Until that is done, searches find the former state. Texts that have an embedding keep it.
     """
     return await asked.write(partial(_index, asked, () if body is None else body.paths))
 
@@ -178,8 +178,8 @@ async def index_rag(
 async def invalidate_files(asked: AdministeredDependency, body: NamedPaths) -> InvalidatedFiles:
     """Remove files from the index. For admins.
 
-    Searches omit them from now on. The files themselves stay. Each is indexed again when it changes
-    or when index-rag names it, or names no path.
+    Searches omit these files from now on. The files themselves are not deleted. A file is indexed
+    again when it changes, or when a call of index-rag names it or names no path.
     """
     catalog, by = asked.backend.catalog, asked.identity.name
     return await asked.write(lambda: invalidate(catalog, asked.record(), body.paths, by=by))

@@ -1,4 +1,4 @@
-"""Runs of agents in the catalog: their settings, and the events that they report."""
+"""Runs of agents in the catalog: their settings, and the events they report."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class Run:
     """A run of an agent.
 
     Attributes:
-        rag_enabled: whether it receives passages.
-        model: the language model that it prompts; None if unknown.
+        rag_enabled: whether the run receives passages.
+        model: the language model that the run prompts; None if unknown.
     """
 
     id: str
@@ -84,14 +84,14 @@ class Runs:
     def receive(
         self, ref: TenantRef, tenant: Tenant, run_id: str, events: Sequence[RunEvent]
     ) -> int:
-        """Store events, all of them or none; return how many are new.
+        """Store all events or none; return how many of them are new.
 
         Each event becomes a document, which the next listing finds. That listing is soon, and also
         finds the files that the events name.
 
         Args:
-            run_id: of an existing run.
-            events: events with an id that is already stored are skipped.
+            run_id: the id of an existing run.
+            events: the events; those with an id that is already stored are skipped.
 
         Raises:
             UnknownRun: the project does not have this run.
@@ -123,7 +123,7 @@ class Runs:
                 }
                 put = upsert(source_records).values(**written).on_conflict_do_nothing()
                 connection.execute(put, [record_values(ref, records[id_]) for id_ in new])
-            # Files named by known events may have changed again.
+            # Files that already known events name may have changed again.
             notify(connection, ref.id)
         return len(new)
 
@@ -147,7 +147,7 @@ class _SourcesOfRuns:
     """The sources that store events about files of other sources, and the known files.
 
     Attributes:
-        configs: the sources, at least one.
+        configs: the sources; there is at least one.
         known: document ids of the files that events may name.
     """
 
@@ -168,10 +168,10 @@ class _SourcesOfRuns:
         return cls(configs, documents_of(connection, tenant, paths, gone=True))
 
     def place_of(self, path: str) -> tuple[RunsConfig, str]:
-        """Return the source that stores an event, and the path within the repository.
+        """Return the source that stores an event about a path, and the path in the repository.
 
-        A file that no listing has found yet belongs to the first repository, unless its path
-        starts with the name of a repository.
+        A file that no listing has found yet belongs to the first repository, unless its path starts
+        with the name of a repository.
         """
         possible = [*readings(self.configs, path)]
         for config, within in possible:

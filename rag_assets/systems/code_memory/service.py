@@ -1,4 +1,4 @@
-"""Code memory as one object over an installation, for use by a program."""
+"""Code memory as one object, for programs that use an installation directly."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class CodeMemory:
         """Return the passages for a prompt.
 
         Args:
-            query: in words.
+            query: the question, in words.
             options: see RetrievalOptions.
             run: id of the run that asks; None for a question outside a run.
 
@@ -82,7 +82,7 @@ class CodeMemory:
         return self._index(path)
 
     def reindex(self) -> IndexedProject:
-        """Request that everything is read and indexed again; no embedding is paid for twice."""
+        """Request that everything is read and indexed again; existing embeddings are reused."""
         return self._index()
 
     def invalidate(self, path: str) -> InvalidatedFiles:

@@ -125,7 +125,7 @@ def _rules_for(knowledge: Knowledge) -> Callable[..., Awaitable[str]]:
 
 
 def _require_one(**given: object) -> None:
-    """Refuse a question without any argument.
+    """Refuse a question in which no argument is given.
 
     Raises:
         InvalidRequest: all arguments are missing.

@@ -1,4 +1,4 @@
-"""Indexing a project's repositories again, and removing files from the index."""
+"""Indexes a project's repositories again, and removes files from the index."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ def index_again(
     paths: Sequence[str] = (),
     by: str,
 ) -> IndexedProject:
-    """Request that documents are read, parsed and indexed again; no embedding is paid for twice.
+    """Request that documents are read, parsed and indexed again; existing embeddings are reused.
 
-    Files that were removed with `invalidate` come back. Files that were deleted, purged or past
-    their retention do not.
+    Files that were removed with `invalidate` return. Files that were deleted, purged or past their
+    retention do not.
 
     Args:
         record: the tenant.
-        paths: of files, within a repository or as hits name them; empty: all documents. New files,
-            which the index does not know yet, are listed soon.
+        paths: paths of files, within a repository or as hits show them; empty: all documents. New
+            files, which the index does not know yet, are listed soon.
         by: name of the caller, for the event.
 
     Raises:
@@ -47,7 +47,7 @@ def index_again(
         documents += requests.readmit(record.ref, named_documents(tenant, paths))
     else:
         documents = requests.request_tenant(record.ref, by) + requests.readmit(record.ref)
-    # Announce this even without known documents: a listing must find the new files.
+    # Announce the request even if no document is known: a listing must find new files.
     catalog.changes.tell([record.id])
     commit = next(iter(commits.values())) if len(commits) == 1 else None
     return IndexedProject(record.id, commit, commits, documents)
@@ -56,7 +56,7 @@ def index_again(
 def invalidate(
     catalog: Catalog, record: TenantRecord, paths: Sequence[str], *, by: str
 ) -> InvalidatedFiles:
-    """Remove files from the index, until they change or index_again indexes them.
+    """Remove files from the index until they change, or until index_again indexes them.
 
     Args:
         record: the tenant.

@@ -1,1 +1,1 @@
-"""Tables of code memory in the catalog, and the statements that read and write them."""
+"""Tables of code memory in the catalog, and the SQL statements that read and write them."""

@@ -1,4 +1,4 @@
-"""The tables of code memory in one object, made once for each catalog."""
+"""The tables of code memory in one object, which is created once for each catalog."""
 
 from __future__ import annotations
 
@@ -23,5 +23,5 @@ class CodeCatalog:
 
 
 def code_catalog(catalog: Catalog) -> CodeCatalog:
-    """Return the access to the tables of code memory in a catalog."""
+    """Return the object that gives access to the tables of code memory in a catalog."""
     return catalog.of_system(CodeCatalog)

@@ -1,4 +1,4 @@
-"""Derived documents: records that follow from the indexed documents of another source."""
+"""Derived documents: records that are derived from the indexed documents of another source."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ class DerivedRecords:
     Attributes:
         of: the source from which they are derived.
         source: the source that contains them.
-        fingerprint: of the documents from which they are derived.
+        fingerprint: the fingerprint of the documents from which they are derived.
         records: the derived documents.
-        unresolved: unknown facts that may add to them or change them.
+        unresolved: unresolved statements that may add to the documents or change them.
     """
 
     of: str
@@ -47,7 +47,7 @@ class DerivedRecords:
 
 
 class DerivationTable:
-    """Queries on `derivations` and the records of derived documents."""
+    """Queries on the table `derivations` and on the records of derived documents."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -55,7 +55,7 @@ class DerivationTable:
     def fingerprints(
         self, tenant_id: str, generation: int, sources: Collection[str]
     ) -> dict[str, str]:
-        """Return a fingerprint of each source's documents in a build; "" without documents."""
+        """Return a fingerprint of each source's documents in a build; "" if it has none."""
         line = func.concat_ws(
             *("/", documents.c.document_id, document_index.c.chunk_set_key),
             documents.c.access_scope,
@@ -78,14 +78,14 @@ class DerivationTable:
         return {source: found.get(source, "") for source in sources}
 
     def recorded(self, tenant_id: str) -> dict[str, str]:
-        """Return the fingerprints from which the present records were derived, by source."""
+        """Return the fingerprints from which the current records were derived, by source."""
         table = derivations.c
         query = select(table.source, table.fingerprint).where(table.tenant == tenant_id)
         with self._database.begin() as connection:
             return dict(connection.execute(query).all())
 
     def forget_fingerprints(self, ref: TenantRef, sources: Collection[str]) -> None:
-        """Clear the fingerprints of sources, so that their records are derived again in any case.
+        """Clear the fingerprints of sources, so that their records are certainly derived again.
 
         Raises:
             TenantGone: the tenant was removed.
@@ -100,7 +100,7 @@ class DerivationTable:
             connection.execute(statement)
 
     def unresolved(self, tenant_id: str) -> dict[str, list[Unresolved]]:
-        """Return the unknown facts about derived documents, by the source they are derived from."""
+        """Return the unresolved statements, by the source that documents are derived from."""
         table = derivations.c
         query = select(table.source, table.unresolved).where(table.tenant == tenant_id)
         with self._database.begin() as connection:
@@ -108,16 +108,16 @@ class DerivationTable:
         return {row.source: [Unresolved.read(one) for one in row.unresolved] for row in rows}
 
     def differing(self, ref: TenantRef, derived: DerivedRecords) -> int:
-        """Return how many documents `record` would change."""
+        """Return the number of documents that `record` would change."""
         with self._database.begin() as connection:
             known = _known(connection, ref, derived.source)
         wanted = {one.document_id: one.key for one in derived.records}
         return sum(known.get(id_) != wanted.get(id_) for id_ in known.keys() | wanted.keys())
 
     def record(self, ref: TenantRef, derived: DerivedRecords) -> int:
-        """Record the derived documents of a source; return how many changed.
+        """Record the derived documents of a source; return how many of them changed.
 
-        Documents that are no longer derived from it are withheld from searches at once.
+        Documents that are no longer derived from the source are withheld from searches at once.
 
         Raises:
             TenantGone: the tenant was removed.
@@ -135,7 +135,7 @@ class DerivationTable:
         return len(changed) + len(gone)
 
     def withdraw(self, ref: TenantRef, of: str, source: str) -> None:
-        """Withhold the derived documents of a source, until they are derived again.
+        """Withhold the derived documents of a source from searches until they are derived again.
 
         Args:
             of: the source from which they are derived.

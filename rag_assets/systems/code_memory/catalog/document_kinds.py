@@ -1,4 +1,4 @@
-"""Kinds of the definitions in source code documents, as decided by the files around them."""
+"""Kinds of the definitions in source code documents; other files of the repository decide them."""
 
 from __future__ import annotations
 
@@ -19,16 +19,7 @@ _BATCH = 2_000
 
 @dataclass(frozen=True, slots=True)
 class CodeDocument:
-    """A source code document, with facts that decide the kinds of other documents' definitions.
-
-    Attributes:
-        source: its source, which is one repository.
-        uri: made of source and path.
-        media_type: derived from the file's name; None if the name does not show it.
-        access_scope: the scope that its readers need.
-        chunk_set_key: key of its facts in the lake.
-        kinds: the known kinds of its definitions.
-    """
+    """A source code document; its facts help to decide the kinds of definitions in others."""
 
     document_id: str
     source: str
@@ -46,7 +37,7 @@ class KindTable:
         self._database = database
 
     def of(self, tenant_id: str, document_ids: Sequence[str]) -> dict[str, Mapping[str, str]]:
-        """Return the kinds of the named documents; documents without known kinds are left out."""
+        """Return the kinds of these documents; documents without recorded kinds are left out."""
         table = document_kinds.c
         query = select(table.document_id, table.kinds).where(
             table.tenant == tenant_id, among(table.document_id, document_ids)
@@ -57,7 +48,7 @@ class KindTable:
     def indexed(
         self, tenant_id: str, generation: int, document_ids: Sequence[str] | None = None
     ) -> Iterator[CodeDocument]:
-        """Yield the documents with a version in a build, with their known kinds.
+        """Yield the documents that have a version in a build, with their recorded kinds.
 
         Args:
             tenant_id, generation: the build.

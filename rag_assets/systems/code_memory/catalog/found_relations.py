@@ -11,19 +11,19 @@ from rag_assets.retrieval.access import ScopedDocument
 Direction: TypeAlias = Literal["out", "in", "both"]
 
 NamesCalled: TypeAlias = Mapping[str, Collection[str]]
-"""Qualified names of definitions that people call by the same name, by repository."""
+"""Qualified names of definitions that share a short name, by repository."""
 
 Permits: TypeAlias = Callable[[ScopedDocument], bool]
-"""Returns whether a caller may read a document with a scope that is open to them."""
+"""Returns whether the policy lets a caller read a document in a scope the caller may read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Readable:
-    """The versions that a caller may read.
+    """The document versions that a caller may read.
 
     Attributes:
         generation: the serving build.
-        principals: the caller's.
+        principals: the caller's principals.
     """
 
     tenant_id: str
@@ -38,7 +38,7 @@ class FoundSymbol:
     Attributes:
         name: the qualified name.
         role, public, line_start, line_end, content_hash: see relations.relations.Symbol.
-        document_id, uri, access_scope: of the document.
+        document_id, uri, access_scope: properties of the document.
         source: its repository.
         document_type: the document's source type.
         kinds: the kinds of the document's definitions.
@@ -65,14 +65,14 @@ class FoundSymbol:
 class FoundEdge(NamedTuple):
     """An edge with its evidence, in a document that the caller may read.
 
-    A tuple, because a walk creates thousands of edges.
+    This is a tuple because a walk creates thousands of edges.
 
     Attributes:
         kind, stated_of, target, how, confidence, line_start, line_end, evidence: see
             relations.relations.Edge; evidence is None if it is read later.
-        path: of the file with the evidence, if it is not the document's file.
+        path: the path of the file with the evidence, if it is not the document's file.
         document_id, source, access_scope: see FoundSymbol.
-        uri: of the file with the evidence.
+        uri: the URI of the file with the evidence.
         position: its index among the edges of its document's text.
     """
 
@@ -97,7 +97,7 @@ class FoundEdges:
     """Edges that start or end at given nodes.
 
     Attributes:
-        edges: each once; first the edges that start at the nodes.
+        edges: the edges without duplicates; those that start at the nodes come first.
         cut: whether further edges were left out.
     """
 
@@ -109,9 +109,9 @@ class FoundNameUses(NamedTuple):
     """The places of a name in a document that the caller may read.
 
     Attributes:
-        name: as the text spells it.
+        name: the name as the text spells it.
         places: see symbols.name_uses.uses_of.
-        document_id, uri, access_scope, source_type: of the document.
+        document_id, uri, access_scope, source_type: properties of the document.
         source: its repository.
     """
 

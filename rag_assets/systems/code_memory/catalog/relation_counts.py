@@ -28,12 +28,12 @@ _BATCH = 5_000
 
 @dataclass(frozen=True, slots=True)
 class RelationCount:
-    """The relations of one kind.
+    """The number of relations of one kind.
 
     Attributes:
-        edges: their number.
-        resolved: how many lead to a definition in the tenant's repositories, or to a table, a
-            setting, a file or a package.
+        edges: the number of edges.
+        resolved: how many of them lead to a definition in the tenant's repositories, or to a table,
+            a setting, a file or a package.
     """
 
     kind: str
@@ -42,7 +42,7 @@ class RelationCount:
 
 
 class RelationCountQuery:
-    """Counts on `symbols` and `edges`."""
+    """Queries that count rows of `symbols` and `edges`."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -59,7 +59,7 @@ class RelationCountQuery:
             return connection.scalar(query) or 0
 
     def of(self, tenant_id: str, generation: int) -> list[RelationCount]:
-        """Return the relations of a build by kind, the most frequent first."""
+        """Return the number of relations of a build by kind, the most frequent kind first."""
         held = _texts(tenant_id, generation)
         named = select(symbols.c.symbol, symbols.c.short).where(
             symbols.c.tenant == tenant_id, symbols.c.chunk_set_key.in_(held)
@@ -83,7 +83,7 @@ class RelationCountQuery:
 
 
 def _defined_as(name: str) -> str:
-    """Return the name of a possible definition: qualified, if its language qualifies names."""
+    """Return the name that a definition would have: qualified, if its language qualifies names."""
     return name if "\\" in name else short_name(name)
 
 

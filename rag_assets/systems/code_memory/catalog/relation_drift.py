@@ -1,4 +1,4 @@
-"""Recorded symbols and edges, compared with their texts and recorded again if they differ."""
+"""Compares recorded symbols and edges with their texts, and records them again if they differ."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ RecordedRows: TypeAlias = frozenset[tuple[Any, ...]]
 
 @dataclass(frozen=True, slots=True)
 class IndexedText:
-    """A text that some build has.
+    """A text that belongs to at least one build.
 
     Attributes:
-        media_type: of a document that has it.
-        document_id: of that document.
+        media_type: media type of a document that has it.
+        document_id: id of that document.
     """
 
     chunk_set_key: str
@@ -46,13 +46,13 @@ class IndexedText:
 
 
 class RelationDriftQuery:
-    """Queries on the tables of texts: `symbols`, `edges` and `name_uses`."""
+    """Queries on the tables with rows of texts: `symbols`, `edges` and `name_uses`."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def texts(self, tenant_id: str, compared: HashRange) -> list[IndexedText]:
-        """Return the texts of all builds with keys in a range, without duplicates."""
+        """Return the texts of all builds whose keys are in a range, without duplicates."""
         held = document_index.c
         wanted = [held.tenant == tenant_id, held.chunk_set_key >= compared.first]
         if compared.end is not None:
@@ -84,7 +84,7 @@ class RelationDriftQuery:
         return {key: frozenset(rows) for key, rows in found.items()}
 
     def nobodys(self, tenant_id: str) -> list[str]:
-        """Return the chunk_set_keys of rows with a text that is in no build."""
+        """Return the chunk_set_keys of rows whose text belongs to no build."""
         found: set[str] = set()
         held = document_index.c
         with self._database.begin() as connection:
@@ -98,7 +98,8 @@ class RelationDriftQuery:
     def record_anew(self, ref: TenantRef, relations: Mapping[str, Relations]) -> None:
         """Replace the rows of texts by rows of their current definitions and edges.
 
-        For a text that is in no build, rows are only deleted: it may have been erased meanwhile.
+        If a text belongs to no build, its rows are only deleted: it may have been erased in the
+        meantime.
 
         Raises:
             TenantGone: the tenant was removed.
@@ -110,7 +111,7 @@ class RelationDriftQuery:
                     of_texts = table.c.tenant == ref.id, among(table.c.chunk_set_key, keys)
                     connection.execute(delete(table).where(*of_texts))
                 rows_were_made_anew(connection, ref)
-                # A concurrent deletion of such a version waits, and then deletes its rows, too.
+                # A concurrent deletion of such a version waits, and then deletes the new rows too.
                 held = (
                     select(document_index.c.chunk_set_key)
                     .where(
@@ -124,7 +125,7 @@ class RelationDriftQuery:
 
 
 def rows_to_record(ref: TenantRef, relations: Mapping[str, Relations]) -> dict[str, RecordedRows]:
-    """Return the rows that relations should have, in the format of `recorded`."""
+    """Return the rows that these relations should have, in the format of `recorded`."""
     found: dict[str, set[tuple[Any, ...]]] = {}
     for table, rows in (
         (symbols, rows_of_symbols(ref, relations)),

@@ -1,4 +1,4 @@
-"""Names of nodes as stored in rows, and their meaning in a repository."""
+"""Names of nodes as stored in rows, and what they refer to in a repository."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from rag_assets.systems.code_memory.symbols.naming import (
 from rag_assets.systems.code_memory.symbols.nodes import FILE, OWN_SETTING, short_name
 
 _RELATIVE = (NAMELESS, FILE, OWN, ".", HANDED, OWN_SETTING)
-"""Prefixes of names with a meaning that depends on the file's path."""
+"""Prefixes of names whose meaning depends on the path of the file."""
 
 
 def qualified(name: str, uri: str) -> str:
-    """Return the meaning of a document's name in its repository."""
+    """Return the repository-wide name that a name in a document stands for."""
     if not name.startswith(_RELATIVE):
-        return name  # Nearly all names: the URI need not be parsed.
+        return name  # Nearly all names return here, without parsing the URI.
     if name.startswith(NAMELESS):
-        return f"{uri}#{name}"  # A class without a name is named after its line.
+        return f"{uri}#{name}"  # An anonymous class is named after its line.
     if name.startswith(FILE):
         repository = repository_of(unquote(uri.partition("/")[0]))
         return FILE + uri_of(repository, name.removeprefix(FILE))
@@ -37,7 +37,7 @@ def qualified(name: str, uri: str) -> str:
 
 
 def defined(name: str, uri: str) -> str:
-    """Return the repository-wide name of a document's definition."""
+    """Return the repository-wide name of a definition in a document."""
     if name.startswith(NAMELESS):
         return f"{uri}#{name}"
     if name.startswith(OWN_SETTING):
@@ -54,7 +54,7 @@ def spellings_of(name: str) -> Iterator[str]:
 
 
 def own_spellings_of(name: str) -> Iterator[str]:
-    """Yield the names under which documents state something about a node."""
+    """Yield the names that a node has where a document states something about it."""
     if name.startswith(FILE):
         yield FILE + path_of(name.removeprefix(FILE))
     else:
@@ -62,11 +62,11 @@ def own_spellings_of(name: str) -> Iterator[str]:
 
 
 class Nameless(NamedTuple):
-    """A class without a name, or its member: only its own document refers to it.
+    """An anonymous class, or a member of one: only its own document refers to it.
 
     Attributes:
-        uri: of the document.
-        own: its name in that document, after its line.
+        uri: the URI of the document.
+        own: its name in that document, which is based on its line.
     """
 
     uri: str
@@ -74,10 +74,10 @@ class Nameless(NamedTuple):
 
 
 def nameless_apart(names: Iterable[str]) -> tuple[list[str], list[Nameless]]:
-    """Separate names that any document may have from names based on a line.
+    """Separate names that any document may contain from names that are based on a line.
 
-    Every migration of an application may have a class in the same line: these are distinguished by
-    their documents before they are looked up.
+    Every migration of an application may have an anonymous class in the same line. Such classes
+    must be told apart by their documents before they are looked up.
     """
     named, nameless = [], []
     for name in names:

@@ -1,4 +1,4 @@
-"""Rows of symbols and edges, recorded with the version with the text that states them."""
+"""Rows of symbols and edges, recorded together with the version whose text states them."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _BATCH = 2_000
 def record_relations(
     connection: Connection, ref: TenantRef, relations: Mapping[str, Relations]
 ) -> None:
-    """Record the definitions and edges of texts; a text's existing records stay.
+    """Record the definitions and edges of texts; existing rows of a text stay.
 
     Args:
-        connection: of the transaction that makes the versions of these texts valid.
+        connection: the connection of the transaction that makes the versions of these texts valid.
         ref: the tenant.
-        relations: by chunk_set_key.
+        relations: the relations, by chunk_set_key.
     """
     for table, rows in (
         (symbols, rows_of_symbols(ref, relations)),
@@ -67,16 +67,16 @@ def rows_of_edges(ref: TenantRef, relations: Mapping[str, Relations]) -> Iterato
 
 
 def rows_of_names(ref: TenantRef, relations: Mapping[str, Relations]) -> Iterator[dict[str, Any]]:
-    """Yield the rows of the names in texts; a scanned text without names has a row, too."""
+    """Yield the rows of the names in texts; a scanned text without names also has a row."""
     for key, found in relations.items():
         numbers = sorted({number_of_name(ref.id, name) for name in names_of(found.names)})
         yield {"tenant": ref.id, "chunk_set_key": key, "numbers": numbers, "names": found.names}
 
 
 def number_of_name(tenant_id: str, name: str) -> int:
-    """Return the number by which a tenant's texts with a name are found.
+    """Return the number by which the texts of a tenant that contain a name are found.
 
-    Other names may have the same number, so the caller must compare the name itself.
+    Several names may have the same number, so the caller must also compare the name.
     """
     number = zlib.crc32(f"{tenant_id}\0{name}".encode())
     return number - (1 << 32) if number >> 31 else number

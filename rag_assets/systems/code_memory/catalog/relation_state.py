@@ -1,4 +1,4 @@
-"""The state of a tenant's relations: equal as long as no relation can have changed.
+"""The state of a tenant's relations: two states are equal only if no relation has changed.
 
 Triggers count changes of everything that determines relations: versions, documents, kinds, rows.
 """
@@ -33,8 +33,8 @@ class RelationState:
     """A state of the relations of one tenant.
 
     Attributes:
-        changes: of everything.
-        rows: of rows that were recorded again for a text with existing rows.
+        changes: sum over all changes.
+        rows: sum over changes in which existing rows of a text were recorded again.
     """
 
     changes: str
@@ -42,7 +42,7 @@ class RelationState:
 
 
 def state_columns(tenant: ColumnElement[str]) -> tuple[ColumnElement[Any], ColumnElement[Any]]:
-    """Return two columns to add to another statement: `changes` and `row_changes`."""
+    """Return two columns to add to another SQL query: `changes` and `row_changes`."""
     totals, added = relation_change_totals.c, relation_changes.c
 
     def total(column: ColumnElement[Any], *wanted: ColumnElement[bool]) -> ColumnElement[Any]:
@@ -67,7 +67,7 @@ class RelationMoment:
     """A tenant's relations at one moment, as far as a caller may read them.
 
     Attributes:
-        state: of the relations.
+        state: the state of the relations.
         scopes: the scopes that the caller's principals may read, including the public scope.
     """
 
@@ -78,7 +78,7 @@ class RelationMoment:
 _TENANT = bindparam("tenant", type_=Text)
 
 STATE = select(*state_columns(_TENANT))
-"""Selects only the state."""
+"""SQL query that returns only the state."""
 
 MOMENT = Statement.of(
     select(
@@ -88,10 +88,10 @@ MOMENT = Statement.of(
         ).scalar_subquery(),
     )
 )
-"""Selects the state, and the scopes that principals may read."""
+"""SQL query that returns the state, and the scopes that principals may read."""
 
 
 def rows_were_made_anew(connection: Connection, ref: TenantRef) -> None:
-    """Count a change of rows with unchanged texts."""
+    """Record that rows were replaced although their texts did not change."""
     counted = func.rag_catalog.count_relation_change(ref.id, literal(True, Boolean))
     connection.execute(select(counted))

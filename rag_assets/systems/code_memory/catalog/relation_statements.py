@@ -1,8 +1,10 @@
-"""Statements on `symbols` and `edges`, compiled once: each step of a walk runs several.
+"""SQL statements on `symbols` and `edges`.
 
-Postgres keeps no statistics of names and paths, because they would reveal texts, and assumes
-thousands of rows per name. Its own plan would read whole tables. `OFFSET 0` keeps it from joining
-before it has looked up the rows of each name and the texts of each row.
+They are compiled once: each step of a walk runs several.
+
+Postgres keeps no statistics of names and paths, because they would reveal texts. It therefore
+assumes thousands of rows per name and would plan to read whole tables. `OFFSET 0` prevents a join
+before the rows of each name, and the texts of each row, have been looked up.
 """
 
 from __future__ import annotations
@@ -75,7 +77,7 @@ _DOCUMENT_COLUMNS: _Columns = (
     *(documents.c.access_scope, documents.c.source_type),
 )
 _APART: ColumnElement[int] = literal_column("0")
-"""The offset that makes Postgres run a subquery separately."""
+"""The offset 0, which makes Postgres execute a subquery separately."""
 
 
 def _given(parameter: str) -> ColumnElement[str]:
@@ -92,7 +94,7 @@ def _one_of(value: ColumnElement[str], parameter: str) -> _Condition:
 
 
 def _versions(*columns: ColumnElement[Any]) -> Select[Any]:
-    """Return columns of the valid versions that the caller may read."""
+    """Return columns of those valid document versions that the caller may read."""
     found = returnable(_TENANT, _GENERATION, *columns).where(is_readable(documents, _PRINCIPALS))
     if document_kinds.c.kinds not in set(columns):
         return found
@@ -114,10 +116,11 @@ def _of_readable(table: FromClause, *columns: ColumnElement[Any]) -> Select[Any]
 def _named_by(
     columns: _Columns, value: ColumnElement[str], parameter: str, *wanted: _Condition
 ) -> Subquery:
-    """Return the rows of a table with one of some values, with the versions of each row's text.
+    """Return the rows of a table with one of the given values, and the versions of their texts.
 
     Args:
-        columns: the first column belongs to the table.
+        value: the column that is compared with the list in `parameter`.
+        columns: the columns to return; the first belongs to the table.
     """
     table = columns[0].table
     own, others = _by_table(columns, table)
@@ -131,7 +134,7 @@ def _named_by(
 
 
 def _held_by(columns: _Columns, table: FromClause, parameter: str, *wanted: _Condition) -> Subquery:
-    """Return the rows of a table in the texts of documents at some URIs."""
+    """Return the rows of a table that belong to the texts of documents with the given URIs."""
     own, others = _by_table(columns, table)
     asked = _asked(parameter)
     at = _versions(*others, document_index.c.chunk_set_key).where(*_is_at(asked.c.value))
@@ -143,7 +146,7 @@ def _held_by(columns: _Columns, table: FromClause, parameter: str, *wanted: _Con
 
 
 def _is_at(uri: ColumnElement[str]) -> tuple[_Condition, ...]:
-    """Return the conditions for documents at a URI, by hash: URIs may be too long for an index."""
+    """Return the conditions for documents at a URI, by hash: a URI may be too long for an index."""
     return func.md5(documents.c.uri) == func.md5(uri), documents.c.uri == uri
 
 
@@ -165,7 +168,7 @@ def _symbols(found: Subquery) -> Select[Any]:
 
 
 def _named() -> Select[Any]:
-    """Return definitions by name, without duplicates: each has a row for every short name."""
+    """Return definitions by name without duplicates: the table has a row for each short name."""
     found = _named_by(_PLACED_SYMBOLS, symbols.c.symbol, "names")
     once = found.c.uri, found.c.symbol, found.c.line_start
     rows = select(*_found_in(_SYMBOL_COLUMNS, found)).ext(distinct_on(*once))
@@ -199,11 +202,11 @@ def _files_called() -> Select[Any]:
 
 
 def _edges(*ways: Subquery, first: bool = True) -> Select[Any]:
-    """Return the edges found in one of several ways: no index serves several of them at once.
+    """Return the edges found in any of several ways; no single index serves all ways.
 
     Args:
-        ways: each with its own limit.
-        first: whether to return the first edges if there are more, which requires reading all.
+        ways: the subqueries; each has its own limit.
+        first: whether to return the first edges if there are more; this requires reading all.
     """
     some = [select(literal(number).label("way"), *way.c) for number, way in enumerate(ways)]
     if first:
@@ -288,7 +291,7 @@ def _name_uses() -> Select[Any]:
     wanted = name_uses.c.numbers.op("&&")(
         cast(bindparam("numbers", type_=_NUMBERS), ARRAY(Integer))
     )
-    # The numbers belong to one tenant's names: another condition would use another index.
+    # The numbers are those of one tenant's names: any other condition would use another index.
     rows = select(name_uses).where(wanted).offset(_APART).subquery()
     of_text = document_index.c.chunk_set_key == rows.c.chunk_set_key
     versions = _versions(*_DOCUMENT_COLUMNS).where(of_text).offset(_APART).lateral()
@@ -314,22 +317,22 @@ def _name_uses() -> Select[Any]:
 
 
 NAMED = Statement.of(_named())
-"""Definitions by `names`, as stored in their own texts."""
+"""Definitions by `names`, in the form in which their own texts state them."""
 
 CALLED = Statement.of(_symbols(_named_by(_PLACED_SYMBOLS, symbols.c.short, "names")))
-"""Definitions by their short names, `names`."""
+"""Definitions by the short names in `names`."""
 
 NAMES_CALLED = Statement.of(_names_called())
-"""The names of definitions by their short names, `names`, with their documents."""
+"""The names of definitions by the short names in `names`, with their documents."""
 
 LIKE = Statement.of(_like())
-"""Some definitions with names that contain one of `parts`."""
+"""Some definitions with names that contain one of the texts in `parts`."""
 
 ENDING = Statement.of(_ending())
-"""Some definitions with a last part in `parts`, ignoring marks; those with `marked` first."""
+"""Some definitions whose last part is in `parts`, ignoring marks; those in `marked` come first."""
 
 NAME_USES = Statement.of(_name_uses())
-"""The places of `names` in documents with one of the names of these `numbers`.
+"""The positions of `names` in documents that contain a name with one of these `numbers`.
 
 Documents that define a name come first.
 """
@@ -341,25 +344,27 @@ WITHIN = Statement.of(_symbols(_held_by(_PLACED_SYMBOLS, symbols, "uris")))
 """The definitions in documents."""
 
 EDGES = Statement.of(_edges(*_edges_at_nodes()))
-"""Edges stated about `own` names, outside of the definitions of files, or naming `named`.
+"""Edges that start at `own` names, that no definition in the files at `uris` states, or that end at
+`named` names.
 
-Names that only their document distinguishes are looked up only `inside` documents.
+Names that are unique only within their document are looked up only in the documents at `inside`.
 
-The first column is the way in which an edge was found."""
+The first column is the number of the way in which an edge was found.
+"""
 
 SOME_EDGES = Statement.of(_edges(*_edges_at_nodes(), first=False))
-"""The same, but any `limit` edges if a way finds more."""
+"""The same as EDGES, but any `limit` edges if a way finds more."""
 
 EVIDENCE = Statement.of(_evidence())
 """The evidence of edges, by `documents`, their `texts`, and `positions` in the texts."""
 
 STATED = Statement.of(_edges(_stated()))
-"""The edges of a kind."""
+"""The edges of the kind `kind`."""
 
 FIRST_OF_SOURCES = Statement.of(_first_of_sources())
-"""A document of each of `sources` that has documents."""
+"""One document of each of the `sources` that has documents."""
 
 DOCUMENTS_OF_TYPE = Statement.of(_documents_of_type())
 DOCUMENTS_WITHOUT_NAMES = Statement.of(_documents_without_names())
-"""The documents of some types that were not yet scanned for names."""
+"""The documents of some source types that were not yet scanned for names."""
 DOCUMENTS_AT = Statement.of(_documents_at())

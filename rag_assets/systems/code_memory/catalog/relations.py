@@ -1,4 +1,4 @@
-"""Symbols and edges of the versions that searches return, for callers who may read them."""
+"""Symbols and edges of the document versions that searches return, if the caller may read them."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ from rag_assets.systems.code_memory.symbols.naming import local_names
 EvidencePlace: TypeAlias = tuple[str, str, int]
 
 _WAYS = ("own", "uris", "named", "inside", "own_inside", "named_inside", "only", "without")
-"""List parameters of EDGES and SOME_EDGES."""
+"""Names of all list parameters of EDGES and SOME_EDGES."""
 
 
 class Relations(Protocol):
-    """The definitions and edges of the versions that one caller may read."""
+    """The definitions and edges that a caller may read in the document versions of a build."""
 
     def edges(
         self,
@@ -60,29 +60,29 @@ class Relations(Protocol):
         without: Collection[str] = (),
         whole: bool = False,
     ) -> FoundEdges:
-        """Return the edges that start or end at nodes, those that start there first.
+        """Return the edges that start or end at nodes; edges that start at them come first.
 
         Args:
             nodes: names as edges have them.
-            direction: out: edges stated about a node; in: edges that name it.
-            limit: the maximum to return, for each direction and for files.
-            files: URIs of documents; edges stated outside of their definitions are returned too.
+            direction: out: edges that start at a node; in: edges that end at it.
+            limit: the maximum number of edges to return for each direction, and for files.
+            files: URIs of documents; their edges that no definition states are returned too.
             only: kinds of edges to return; empty: all.
             without: kinds to leave out.
-            whole: whether to return no edges if there are more than the limit.
+            whole: whether to return no edges at all if there are more than the limit.
         """
         ...
 
     def evidence(self, edges: Sequence[FoundEdge]) -> list[FoundEdge]:
-        """Return the edges with their evidence, without those that no longer exist."""
+        """Return the edges with their evidence; edges that no longer exist are left out."""
         ...
 
     def stated(self, kind: str, limit: int) -> list[FoundEdge]:
-        """Return the edges of a kind, whatever they name."""
+        """Return the edges of a kind, regardless of their targets."""
         ...
 
     def naming(self, spellings: Sequence[str], kind: str, limit: int) -> list[FoundEdge]:
-        """Return the edges of a kind that name something by one of these stored spellings."""
+        """Return the edges of a kind with a target that is stored in one of these spellings."""
         ...
 
     def named(self, names: Sequence[str]) -> list[FoundSymbol]:
@@ -96,20 +96,20 @@ class Relations(Protocol):
     def names_called(
         self, shorts: Collection[str], permits: Permits | None
     ) -> Mapping[str, NamesCalled]:
-        """Return the names of the definitions with these short names.
+        """Return the names of the definitions with these short names, by short name.
 
         Args:
-            shorts: see short_name; names without a definition are left out of the result.
+            shorts: see short_name; the result has no entry for a name without a definition.
             permits: narrows what the caller may read.
         """
         ...
 
     def like(self, parts: Sequence[str], limit: int) -> list[FoundSymbol]:
-        """Return some definitions with a short name that contains one of these parts."""
+        """Return some definitions with a short name that contains one of these texts."""
         ...
 
     def ending(self, name: str, limit: int) -> list[FoundSymbol]:
-        """Return some definitions with this last part of the name, ignoring case and marks.
+        """Return some definitions with a name that ends with this part, ignoring case and marks.
 
         Names with the same marks come first: `save!` before `save`.
         """
@@ -122,21 +122,21 @@ class Relations(Protocol):
     def name_uses(
         self, wanted: Collection[str], names: Collection[str], limit: int
     ) -> list[FoundNameUses]:
-        """Return the positions of names in the documents that contain some names.
+        """Return the positions of names in the documents that contain certain names.
 
         Args:
-            wanted: a document counts if its text contains one of these.
+            wanted: only documents with at least one of these names are read.
             names: the names to locate.
-            limit: the most to return; places in documents that define the name come first.
+            limit: the maximum to return; documents that define the name come first.
         """
         ...
 
     def within(self, uris: Sequence[str]) -> list[FoundSymbol]:
-        """Return the definitions in documents, in the order of the text."""
+        """Return the definitions in these documents, in the order of the text."""
         ...
 
     def documents(self, source_types: Sequence[str]) -> list[FoundDocument]:
-        """Return the documents of these types, by URI."""
+        """Return the documents of these types, sorted by URI."""
         ...
 
     def without_names(self, source_types: Sequence[str]) -> list[FoundDocument]:
@@ -148,12 +148,12 @@ class Relations(Protocol):
         ...
 
     def first_of(self, sources: Sequence[str]) -> list[FoundDocument]:
-        """Return any document of each source that has documents."""
+        """Return one document of each source that has documents."""
         ...
 
 
 class RelationTable:
-    """Queries on `symbols` and `edges`.
+    """Queries on the tables `symbols` and `edges`.
 
     Attributes:
         graphs: the same relations in memory, for builds that are queried repeatedly.
@@ -164,7 +164,7 @@ class RelationTable:
         self._statements = BlockingRunner(database)
 
     def readable(self, readable: Readable) -> RelationRows:
-        """Return the relations of versions that a caller may read."""
+        """Return the relations of the document versions that a caller may read."""
         return RelationRows(self._statements, readable)
 
     def moment(self, tenant_id: str, principals: Collection[str]) -> RelationMoment:
@@ -180,11 +180,11 @@ class RelationTable:
 
 
 class RelationRows:
-    """Relations in the catalog; every call queries it again.
+    """Relations in the catalog; every call queries the database again.
 
     Args:
-        statements: runs the statements.
-        readable: the versions that count.
+        statements: runs the SQL statements.
+        readable: the document versions that the caller may read.
     """
 
     def __init__(self, statements: BlockingRunner, readable: Readable) -> None:
@@ -204,7 +204,7 @@ class RelationRows:
         """See Relations."""
         named, nameless = nameless_apart(nodes)
         rows = self._edge_rows(
-            # It does not matter which rows are read if no edges are returned.
+            # If the result would exceed the limit, no edges are returned, so any rows may be read.
             statements.SOME_EDGES if whole else statements.EDGES,
             own=spelled(own_spellings_of, named) if direction != "in" else [],
             uris=[*files],
@@ -226,7 +226,7 @@ class RelationRows:
         return FoundEdges([] if cut and whole else [*found], cut=cut)
 
     def evidence(self, edges: Sequence[FoundEdge]) -> list[FoundEdge]:
-        """See Relations: edges are read with their evidence."""
+        """See Relations. The edges already have their evidence."""
         return [*edges]
 
     def evidence_at(self, places: Sequence[EvidencePlace]) -> dict[EvidencePlace, str]:
@@ -340,7 +340,7 @@ class RelationRows:
         return [FoundDocument(*row) for row in rows]
 
     def _edge_rows(self, statement: Statement, **given: Any) -> list[Any]:
-        """Return rows of edges at nodes; parameters that are not given match no edge."""
+        """Return rows of edges at nodes; a list parameter that is not given is empty."""
         return self._rows(statement, **{**{name: [] for name in _WAYS}, **given})
 
     def _symbols(self, statement: Statement, **values: Any) -> list[FoundSymbol]:
@@ -354,12 +354,12 @@ class RelationRows:
 
 
 def spelled(spellings: Callable[[str], Iterator[str]], names: Collection[str]) -> list[str]:
-    """Return all spellings of names, without duplicates."""
+    """Return all spellings of these names, without duplicates."""
     return list(dict.fromkeys(one for name in names for one in spellings(name)))
 
 
 def _found_symbol(symbol: str, role: str, public: bool, *rest: Any) -> FoundSymbol:
-    """Return the definition in a row with columns nearly in the order of its fields."""
+    """Return the definition in a row; its columns are nearly in the order of the fields."""
     first, last, content_hash, document_id, uri, source, scope, type_, kinds, short = rest
     return FoundSymbol(
         *(defined(symbol, uri), role, public, first, last, content_hash, document_id, uri),
@@ -368,7 +368,7 @@ def _found_symbol(symbol: str, role: str, public: bool, *rest: Any) -> FoundSymb
 
 
 def _found_edge(kind: str, stated_of: str, target: str, *rest: Any) -> FoundEdge:
-    """Return the edge in a row with columns in the order of its fields."""
+    """Return the edge in a row; its columns are in the order of the fields."""
     how, confidence, first, last, evidence, path, document_id, uri, source, scope, position = rest
     repository = repository_of(source)
     return FoundEdge(

@@ -52,11 +52,11 @@ code_run_events = Table(
         "kind IN ('file_created', 'file_updated', 'file_deleted', 'final_summary')", name="kind"
     ),
 )
-"""Received events without their contents, so that no event is stored twice."""
+"""Received events without their contents; they prevent that an event is stored twice."""
 
 
 NAME_MARKS = "_-?!$="
-"""Characters that a search for a name may leave out."""
+"""Characters that a user may leave out when searching for a name."""
 
 
 def last_part(short: ColumnElement[str], without: str = NAME_MARKS) -> ColumnElement[str]:
@@ -66,7 +66,7 @@ def last_part(short: ColumnElement[str], without: str = NAME_MARKS) -> ColumnEle
     return func.translate(part, literal_column(f"'{without}'"), literal_column("''"))
 
 
-# The kinds of a document's definitions, as decided by other files: source type by name.
+# The kinds of a document's definitions, as other files decide them: source type by name.
 document_kinds = Table(
     "document_kinds",
     metadata,
@@ -89,11 +89,11 @@ symbols = Table(
     Column("chunk_set_key", Text, primary_key=True),
     Column("position", Integer, primary_key=True),
     Column("symbol", Text, nullable=False),
-    # The name as people call it: without its namespace, in lower case.
+    # The name as people write it: in lower case, without its namespace.
     Column("short", Text, nullable=False),
     Column("role", Text, nullable=False),
     Column("public", Boolean, nullable=False),
-    # Hash of the text that is embedded for it; null without a chunk of its own.
+    # Hash of the text that is embedded for it; null if it has no chunk of its own.
     Column("content_hash", Text),
     Column("line_start", Integer, nullable=False),
     Column("line_end", Integer, nullable=False),
@@ -109,7 +109,8 @@ edges = Table(
     Column("chunk_set_key", Text, primary_key=True),
     Column("position", Integer, primary_key=True),
     Column("kind", Text, nullable=False),
-    # Qualified names, or other names with a prefix; `stated_of` is empty for the file itself.
+    # Qualified names, or other names with a prefix; `stated_of` is empty if the file itself states
+    # the edge.
     Column("stated_of", Text, nullable=False),
     Column("target", Text, nullable=False),
     Column("how", Text, nullable=False),
@@ -117,7 +118,7 @@ edges = Table(
     Column("line_start", Integer, nullable=False),
     Column("line_end", Integer, nullable=False),
     Column("evidence", Text, nullable=False),
-    # Path of the file with the evidence, within its repository; null for the text's own file.
+    # Path within the repository of the file with the evidence; null for the text's own file.
     Column("path", Text),
     Index(None, "tenant", "stated_of"),
     Index(None, "tenant", "target"),
@@ -142,9 +143,9 @@ derivations = Table(
     metadata,
     tenant_column(),
     Column("source", Text, primary_key=True),
-    # Fingerprint of the documents from which the present records were derived.
+    # Fingerprint of the documents from which the current records were derived.
     Column("fingerprint", Text, nullable=False),
-    # Unknown facts that may add to the records: reasons with their places.
+    # Unresolved statements that may add to the records: reasons with their places.
     json_column("unresolved", "[]"),
 )
 
@@ -156,7 +157,7 @@ relation_changes = Table(
     metadata,
     tenant_column(),
     Column("transaction", BigInteger, primary_key=True, autoincrement=False),
-    # Whether rows of a text were rebuilt; other rows are added and deleted with their text.
+    # Whether rows of a text were recorded again; other rows are added and deleted with their text.
     Column("of_rows", Boolean, primary_key=True),
     Column("nonce", BigInteger, nullable=False),
 )

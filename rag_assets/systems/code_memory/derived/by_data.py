@@ -35,15 +35,15 @@ _PARAMETERS: Final = (
     (re.compile(r"(?<=/)\*{1,2}(\w+)"), r"{\1}"),
 )
 _HOST: Final = re.compile(r"^/?[a-z][a-z0-9+.-]{0,20}:/{1,2}[^/]*", re.IGNORECASE)
-"""Matches a scheme and host, with an optional user and password: not part of a route."""
+"""Matches a scheme and host, with an optional user and password; they are not part of a route."""
 
 
 def derive(files: Sequence[FileFacts], frameworks: Sequence[Framework]) -> Derivation:
     """Return the routes and tables of a repository, as framework data define them.
 
     Args:
-        files: of one repository.
-        frameworks: to look for.
+        files: the files of one repository.
+        frameworks: the frameworks to look for.
     """
     read = [File(one) for one in files if not is_test(one.path)]
     handlers = _Handlers(read)
@@ -62,7 +62,7 @@ def derive(files: Sequence[FileFacts], frameworks: Sequence[Framework]) -> Deriv
 
 
 class _Handlers:
-    """The definitions of a repository by their last names."""
+    """The definitions of a repository, by the last part of their names."""
 
     def __init__(self, files: Sequence[File]) -> None:
         self._known: dict[str, list[tuple[File, Fact]]] = {}
@@ -74,7 +74,7 @@ class _Handlers:
                 self._known.setdefault(last, []).append((file, one))
 
     def of(self, route: Route) -> str:
-        """Return the node of a route's handler; "" if there is no match or several."""
+        """Return the node of a route's handler; "" if no definition or several match."""
         parts = [part for part in LAST_PARTS.split(route.handler) if part]
         if not parts:
             return ""
@@ -100,7 +100,7 @@ class _Handlers:
     def _of_owner(
         self, parts: Sequence[str], known: Sequence[tuple[File, Fact]]
     ) -> list[tuple[File, Fact]]:
-        """Return the definitions with the owner's name in their class, module or file."""
+        """Return those definitions whose class, module or file has the name of the owner."""
         wanted = [part.lower().lstrip("_") for part in parts[:-1]]
         close = []
         for file, fact in known:

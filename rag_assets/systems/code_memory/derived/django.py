@@ -1,4 +1,4 @@
-"""Routes of Django as derived documents; its tables are read from framework data (by_data)."""
+"""Routes of Django as derived documents; Django's tables come from framework data (by_data)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def derive(files: Sequence[FileFacts]) -> Derivation:
     python = [one for one in files if one.language == "python"]
     lines = _Lines.of(python)
     routes = routes_of(python)
-    # A suffixed route repeats the same view under the same name, for `.json` and similar.
+    # A suffixed route repeats a view under the same name, for example for `.json`.
     documents = (one for r in routes.routes if not r.suffixed for one in _routes(r, lines))
     unresolved = (_unresolved(one, lines) for one in routes.unresolved)
     return Derivation(tuple(documents), tuple(unresolved))
@@ -38,7 +38,7 @@ def derive(files: Sequence[FileFacts]) -> Derivation:
 
 @dataclass(frozen=True, slots=True)
 class _Lines:
-    """The facts of files by path and offset; their lines are known."""
+    """Finds facts, which have line numbers, by path and offset."""
 
     facts: dict[str, dict[int, Fact]]
 
@@ -62,7 +62,7 @@ class _Lines:
         return starts[max(before)] if before else _NOWHERE
 
     def statement(self, kind: str, target: str, held: Evidence, source: str = "") -> Statement:
-        """Return a statement with the lines of its evidence."""
+        """Return a statement that refers to the lines of its evidence."""
         fact = self.at(held)
         places = fact.line_start, fact.line_end
         return Statement(kind, source, target, "stated", held.path, *places, fact.evidence)
@@ -74,7 +74,7 @@ def _unresolved(one: Computed, lines: _Lines) -> Unresolved:
 
 
 def _routes(route: Route, lines: _Lines) -> Iterator[DerivedDocument]:
-    """Yield one document per method if methods have their own views, else one document."""
+    """Yield one document per HTTP method if methods have their own views, else one document."""
     if not route.actions:
         yield _route(route, route.methods, "", lines)
     for method, action in route.actions:
@@ -99,7 +99,8 @@ def _route(route: Route, methods: Sequence[str], action: str, lines: _Lines) -> 
     if route.evidence:
         *groups, last = route.evidence
         stated += in_groups(lines.statement("in_group", "", one) for one in groups)
-        # An inherited action also routes to the view, and to the view alone if a package has it.
+        # An inherited action also routes to the view; an action that only a package has, to the
+        # view alone.
         own = "" if handler.startswith(f"{route.view}.") else route.view
         stated += [lines.statement("routes_to", one, last) for one in (handler, own) if one]
         served = methods or ("ANY",)

@@ -13,10 +13,10 @@ from rag_assets.systems.code_memory.symbols.model import FileFacts
 
 
 def derived_documents(files: Sequence[FileFacts], own: str = "") -> Derivation:
-    """Return the routes and tables derived from files together, each once.
+    """Return the routes and tables derived from all these files together, without duplicates.
 
     Args:
-        files: of one repository, all readable by the same callers.
+        files: the files of one repository, all readable by the same callers.
         own: frameworks of the tenant; see all_frameworks.
     """
     frameworks = all_frameworks(own)

@@ -1,4 +1,4 @@
-"""The source types of a repository's definitions, by all frameworks that its files use."""
+"""The source types of a repository's definitions, determined by all frameworks its files use."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ LABELLED: Final = frozenset({"php", "python", *GRAMMARS})
 """Languages with definitions or statements that frameworks interpret."""
 
 _DECIDES_NOTHING: Final = frozenset({"calls", USES, FOUND, *EVENTS, *STATEMENTS})
-"""Kinds of facts that do not affect the type of a definition."""
+"""Kinds of facts that do not influence the source type of any definition."""
 _DJANGO: Final = frozenset({"django", "rest_framework"})
 """Packages that only Django projects import."""
 
 
 def deciding(facts: Sequence[Fact], language: str) -> list[object]:
-    """Return the facts of a file that decide source types, in a form that can be compared.
+    """Return those facts of a file that determine source types, in a form that can be compared.
 
-    Equal results mean that the source types cannot change, in this file or in others.
+    If two results are equal, the source types are equal too, in this file and in others.
 
     Args:
-        facts: of one file.
+        facts: the facts of one file.
     """
     if language == "php":
         return laravel.deciding(facts)
@@ -46,7 +46,7 @@ def kinds_of(files: Sequence[FileFacts]) -> Mapping[tuple[str, str], SourceType]
     """Return the source type of each definition that has one, by path and qualified name.
 
     Args:
-        files: of one repository.
+        files: the files of one repository.
     """
     php = [one for one in files if one.language == "php"]
     python = [one for one in files if one.language == "python"]

@@ -47,13 +47,13 @@ _NAMES_CLASS: Final = frozenset({"imports", "extends", "implements", "uses_trait
 _NAMESPACES: Final = ("Illuminate\\", "Laravel\\")
 _PACKAGES: Final = ("illuminate/", "laravel/")
 _CHANGES_WHOLE = 11
-"""The first version in which `change()` drops attributes that it does not repeat."""
+"""First version in which `change()` drops attributes that it does not repeat."""
 
 
 def speaks_of_laravel(one: FileFacts) -> bool:
-    """Return whether a file contains a sign of Laravel or of a package from it.
+    """Return whether a file shows that the repository uses Laravel or a package of it.
 
-    A route, a model or a migration is enough, because a repository may have no manifest.
+    A route, a model or a migration is sufficient, because a repository may have no manifest.
     """
     return any(map(_is_sign, one.facts))
 
@@ -71,7 +71,7 @@ def _is_sign(fact: Fact) -> bool:
 def derive(files: Sequence[FileFacts]) -> Derivation:
     """Return the routes and tables of a Laravel repository."""
     php = [one for one in files if one.language in {"php", "sql"}]
-    # The version comes from the manifest; the router differs between versions.
+    # The manifest states the version, on which the router's behaviour depends.
     version = framework_version(files)
     machine = run_of(files)
     routes = routes_made_by(machine)
@@ -115,7 +115,7 @@ def _unresolved(reason: str, held: Evidence | TableEvidence, about: str) -> Unre
 
 
 def _pivots(models: Iterable[Model]) -> Mapping[str, Sequence[tuple[str, Relation]]]:
-    """Return relations, each with its owner, by pivot table if only convention names the table."""
+    """Return relations with their owner, by pivot table, if only convention names that table."""
     found: dict[str, dict[tuple[str, int], tuple[str, Relation]]] = {}
     for model in models:
         for one in model.relations:
@@ -155,10 +155,10 @@ def _unmade_tables(
     by_table: Mapping[str, Sequence[Model]],
     asked: Mapping[str, Sequence[Asked]],
 ) -> Iterator[DerivedDocument]:
-    """Yield tables that models name and no migration creates.
+    """Yield tables that models name although no migration creates them.
 
-    If there are migrations, only explicitly named tables count: a class without a table there is
-    more often a base class of models than a model.
+    If there are migrations, only explicitly named tables count: a class without a table is then
+    more likely a base class of models than a model.
     """
     for name in sorted(by_table.keys() - tables.tables.keys()):
         models = [one for one in by_table[name] if one.how == "stated" or not tables.tables]
@@ -182,7 +182,7 @@ def _document(name: str, lines: tuple[str, ...], stated: Sequence[Statement]) ->
 
 
 def _foreign_keys(table: TableLike) -> Iterator[Statement]:
-    """Yield the tables that it refers to, with the last statement about each key."""
+    """Yield the tables that a table refers to, with the last statement about each foreign key."""
     for key in table.foreign_keys:
         held = [e for e in table.evidence if _speaks_of(e.fact.values, key.columns)]
         if key.table and held:
@@ -200,7 +200,7 @@ def _speaks_of(values: Mapping[str, object], columns: Sequence[str]) -> bool:
 def _of_models(
     models: Sequence[Model], asked: Mapping[str, Sequence[Asked]]
 ) -> Iterator[Statement]:
-    """Yield the models of the table, and the checks against their policies in other files."""
+    """Yield the table's models, and checks in other files against these models' policies."""
     yield from map(_maps, models)
     for model in models:
         for one in asked.get(model.name, ()):

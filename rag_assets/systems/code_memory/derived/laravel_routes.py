@@ -1,4 +1,4 @@
-"""Routes of Laravel as derived documents: each route's action and guards, with the lines."""
+"""Routes of Laravel as derived documents: each route's action and guards, with their lines."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ALL_METHODS = 7
 _INVOKED = "__invoke"
 _COMPONENT = "Livewire\\Component"
 _OF_COMPONENTS = ("mount", "render")
-"""Methods of a Livewire component that a route to it runs."""
+"""Methods of a Livewire component that run when a route leads to the component."""
 
 
 def name_of(route: Route) -> str:
@@ -44,9 +44,9 @@ def route_document(
 
     Args:
         guards: middleware classes by their aliases.
-        policies: that middleware checks.
-        inheritance: of the repository's classes.
-        followed: statements of actions about objects with classes known from several files.
+        policies: the policies that middleware checks.
+        inheritance: the inheritance of the repository's classes.
+        followed: statements in actions about objects whose classes several files determine.
     """
     path = "/" + route.uri.lstrip("/")
     name = name_of(route)
@@ -90,7 +90,7 @@ def _parameters(route: Route) -> Iterator[str]:
 
 
 def _of_action(route: Route, inheritance: Inheritance, followed: Followed) -> Iterator[Statement]:
-    """Yield the method that the route runs; if it is inherited, the controller as well."""
+    """Yield the method that the route runs; if the method is inherited, also the controller."""
     if route.kind != "controller" or not route.action or not route.evidence:
         return
     (owner, _, method), last = route.action.partition("@"), route.evidence[-1]
@@ -126,10 +126,10 @@ def _of_route(
         held = next((e for e in (last, *reversed(groups)) if _names(e, guard)), last)
         yield _stated("guarded_by", guard if "\\" in guard else MIDDLEWARE + guard, held)
         for name in guards.get(guard, ()):
-            # A group lists classes and aliases, with arguments after a colon.
+            # A group lists classes and aliases; their arguments follow a colon.
             bare = name.partition(":")[0]
             target = bare if "\\" in bare else MIDDLEWARE + bare
-            # The route has only the alias; another file says which class it stands for.
+            # The route only has an alias; another file states the alias's class.
             yield _stated("guarded_by", target, held, how="inferred")
     for method in route.methods:
         if method != "HEAD" and not route.fallback:
@@ -137,7 +137,7 @@ def _of_route(
 
 
 def _of_policies(route: Route, policies: RoutePolicies) -> Iterator[Statement]:
-    """Yield the policies that the route's middleware checks, each by its class and method."""
+    """Yield the policies that the route's middleware checks, each as class and method."""
     for one in dict.fromkeys(route.middleware) if route.evidence else ():
         asked = policies.asked(route, one)
         if asked is not None:
@@ -150,7 +150,7 @@ def _of_policies(route: Route, policies: RoutePolicies) -> Iterator[Statement]:
 
 
 def _names(held: Evidence, guard: str) -> bool:
-    """Return whether a statement mentions a middleware, as a string or as a class."""
+    """Return whether a statement names a middleware, as a string or as a class."""
     said = guard.rpartition("\\")[2]
     marks = (f"'{guard}", f'"{guard}', f"{said}::")
     return any(mark in held.fact.evidence for mark in marks)
@@ -163,6 +163,6 @@ def _stated(kind: str, target: str, held: Evidence, how: How = "stated") -> Stat
 def statement(
     kind: str, target: str, path: str, fact: Fact, *, source: str = "", how: How = "stated"
 ) -> Statement:
-    """Return the statement that a fact of a file supports."""
+    """Return the statement that a file's fact supports."""
     lines = fact.line_start, fact.line_end
     return Statement(kind, source, target, how, path, *lines, fact.evidence)

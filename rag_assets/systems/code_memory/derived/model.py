@@ -24,13 +24,13 @@ class Statement:
     """A statement about a node, supported by lines of a repository file.
 
     Attributes:
-        kind: of the relation.
-        source: the node it is about; "" for the derived document's own node.
-        target: the node that it names.
-        how: stated, by convention, or inferred.
+        kind: the kind of the relation.
+        source: the node that the statement is about; "" for the derived document's own node.
+        target: the node that the statement names.
+        how: "stated", by convention, or "inferred".
         path: POSIX path of the file within the repository.
-        line_start, line_end: in the file, counted from 1.
-        evidence: the text there, with credentials masked, in one line.
+        line_start, line_end: first and last line in the file, counted from 1.
+        evidence: the text of these lines on one line, with credentials masked.
     """
 
     kind: str
@@ -49,7 +49,7 @@ class DerivedDocument:
 
     Attributes:
         source_type: route or table.
-        name: of its node.
+        name: the name of its node.
         called: keys by which it is found; see rag_assets.systems.code_memory.symbols.names.
         lines: its description; the first line is its heading.
         statements: the statements that support it.
@@ -76,7 +76,7 @@ class Derivation:
 
 
 def in_groups(places: Iterable[Statement]) -> Iterator[Statement]:
-    """Yield statements that put a route in its groups, and each group in the group around it.
+    """Yield statements that put a route into its group, and each group into its enclosing group.
 
     Args:
         places: statements of the groups, outermost first; kind, source and target are ignored.

@@ -1,8 +1,8 @@
 """Tests of routes: the HTTP requests in test files, as statements about the routes.
 
-A request is matched with the routes of its repository by method and path. A computed part of a
-path, or a value where the route has a parameter, matches any parameter. Literal parts take
-precedence.
+A request is matched with the routes of its repository by method and path. A computed part of the
+path matches any parameter of a route, and so does a value at the position of the parameter. Literal
+parts take precedence over parameters.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _MOST_PARTS: Final = 24
 
 
 class _Request(NamedTuple):
-    """A request by path, or by the route's name: `name:orders`, `helper:edit_order`."""
+    """A request by path, or by the name of a route: `name:orders`, `helper:edit_order`."""
 
     method: str
     parts: tuple[str, ...]
@@ -59,12 +59,12 @@ def with_tests(
     files: Sequence[FileFacts],
     frameworks: Sequence[Framework],
 ) -> tuple[dict[str, DerivedDocument], list[Unresolved]]:
-    """Add the requests in tests to routes; return the documents, and a note for each cut list.
+    """Add the requests in tests to routes; return the documents, and a note for each list cut off.
 
     Args:
-        documents: of one repository, by name.
-        files: of the repository.
-        frameworks: with rules for requests in tests.
+        documents: the documents of one repository, by name.
+        files: the files of the repository.
+        frameworks: the frameworks with rules for requests in tests.
     """
     rules = [(one.languages, rule) for one in frameworks for rule in one.requests]
     routes = _Routes(documents)
@@ -95,14 +95,14 @@ def with_tests(
 
 @dataclass(slots=True)
 class _Step:
-    """The routes with a common path prefix: by the next part, and those that end here."""
+    """The routes with a common path prefix: by their next part, and those that end there."""
 
     next: dict[str, _Step]
     ends: list[tuple[frozenset[str], str]]
 
 
 class _Routes:
-    """The routes of a repository by the parts of their paths."""
+    """The routes of a repository, indexed by the parts of their paths."""
 
     def __init__(self, documents: Mapping[str, DerivedDocument]) -> None:
         self._root = _Step({}, [])
@@ -123,7 +123,7 @@ class _Routes:
                     self._named.setdefault(key, []).append(end)
 
     def matching(self, request: _Request) -> list[str]:
-        """Return the routes that a request may reach: those with the most literal path."""
+        """Return the routes that a request may reach, those with the most literal path."""
         if request.route:
             return self._of_name(request)
         steps = [self._root]
@@ -142,7 +142,7 @@ class _Routes:
         return []
 
     def _of_name(self, request: _Request) -> list[str]:
-        """Return the routes with the name of a request, or with a handler of that name."""
+        """Return the routes with the name that a request states, or with a handler of that name."""
         for key in (request.route, f"handler:{LAST_PARTS.split(request.route)[-1]}"):
             known = self._named.get(key, ())
             paths = {name.partition(" ")[2] for _, name in known}
@@ -153,7 +153,7 @@ class _Routes:
 
 
 def _names_of(document: DerivedDocument, path: str) -> Iterator[str]:
-    """Yield the keys of a route: its name, its handler, and the functions that return its path."""
+    """Yield keys of a route: its name, its handler, and names of functions that return its path."""
     for line in document.lines:
         label, _, text = line.partition(": ")
         if label == "name":
@@ -169,7 +169,7 @@ def _names_of(document: DerivedDocument, path: str) -> Iterator[str]:
 
 
 def _words_of(path: str) -> list[str]:
-    """Return the literal parts of a path; a part before a parameter is made singular."""
+    """Return the literal parts of a path; a part before a parameter is put in the singular."""
     parts = [part for part in _PARAMETER.sub(_HOLE, path).split("/") if part]
     words = zip(parts, [*parts, ""][1:], strict=True)
     return [singular(one) if after == _HOLE else one for one, after in words if one != _HOLE]
@@ -225,7 +225,7 @@ def _route_name(file: File, call: Fact, rule: Requests) -> str:
 
 
 def _method(file: File, call: Fact, rule: Requests, outer: Mapping[tuple[int, int], Fact]) -> str:
-    """Return the method of a request from its argument or its call chain; GET by default.
+    """Return the HTTP method of a request from its argument or its call chain; GET by default.
 
     "" if the method is computed.
     """
@@ -245,7 +245,7 @@ def _method(file: File, call: Fact, rule: Requests, outer: Mapping[tuple[int, in
 
 
 def _chain(file: File, call: Fact, outer: Mapping[tuple[int, int], Fact]) -> Iterator[Fact]:
-    """Yield the calls on the result of a call, then the calls before it in the chain."""
+    """Yield the later calls in the chain of a call, then the earlier calls in that chain."""
     following = outer.get((call.start, call.end))
     before = file.call_of(call.values.get("on"))
     for _ in range(_LONGEST_CHAIN):
@@ -266,14 +266,14 @@ def _receiver(call: Fact) -> Sequence[Any]:
 def _requested(
     file: File, value: Sequence[Any] | None, call: Fact, repository: Repository
 ) -> str | None:
-    """Return the path in a value, `{}` for computed parts; None for other values."""
+    """Return the path in a value, with `{}` for computed parts; None if the value is not a path."""
     if value is None or value[0] not in {"s", "n", "+"}:
         return None
     parts = value[1] if value[0] == "+" else [value]
     texts = [repository.text(file, one, call.start) for one in parts]
     path = _HOST.sub("", "".join(_HOLE if one is None else one for one in texts))
     if path.startswith(f"{_HOLE}/"):
-        path = path.removeprefix(_HOLE)  # The address of the server under test.
+        path = path.removeprefix(_HOLE)  # A leading computed part is the server's address.
     return path if path.startswith("/") else None
 
 
@@ -284,7 +284,7 @@ def _parts(path: str) -> tuple[str, ...]:
 
 
 def _statement(file: File, request: _Request, route: str) -> Statement:
-    """Return the statement of a request: about the definition around it, else about its file."""
+    """Return the statement that the enclosing definition, else the file, requests a route."""
     around = file.around(file.declared, request.fact.start)
     source = defined_name(around[-1].symbol, file.path) if around else FILE + file.path
     fact = request.fact

@@ -1,4 +1,4 @@
-"""The text lines of a table, for all frameworks."""
+"""The text that describes a table, line by line, for all frameworks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class ColumnLike(Protocol):
 
     @property
     def nullable(self) -> bool:
-        """Return whether it may be null."""
+        """Return whether the column may be null."""
 
     @property
     def attributes(self) -> Mapping[str, Any]:
@@ -51,7 +51,7 @@ class ForeignKeyLike(Protocol):
 
     @property
     def table(self) -> str:
-        """Return the table that it refers to; "" if it is computed."""
+        """Return the referenced table; "" if it is computed."""
 
     @property
     def references(self) -> tuple[str, ...]:
@@ -59,11 +59,11 @@ class ForeignKeyLike(Protocol):
 
     @property
     def on_delete(self) -> str:
-        """Return the action on delete, in lower case; "" if absent."""
+        """Return the action on delete in lower case; "" if none is stated."""
 
 
 class TableLike(Protocol):
-    """A table after all migrations."""
+    """A table as it is after all migrations."""
 
     @property
     def name(self) -> str:
@@ -83,11 +83,11 @@ class TableLike(Protocol):
 
     @property
     def evidence(self) -> Sequence[Any]:
-        """Return the statements that changed it."""
+        """Return the statements that changed the table."""
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """Return the reasons why it is incomplete."""
+        """Return the reasons why the table is incomplete."""
 
 
 _ATTRIBUTES = ("length", "total", "places", "default", "unsigned", "autoIncrement", "comment")
@@ -98,8 +98,8 @@ def table_lines(table: TableLike, models: Sequence[str]) -> tuple[str, ...]:
     """Return the description of a table, line by line.
 
     Args:
-        table: after all migrations.
-        models: names of its models.
+        table: the table as it is after all migrations.
+        models: names of the models that map to it.
     """
     return (
         f"table {table.name}",

@@ -1,7 +1,7 @@
 """The text of a derived document: a description, then the file lines that support it.
 
-Only the description before EVIDENCE is embedded: a line that moves in a file requires no new
-embedding.
+Only the description before EVIDENCE is embedded. If a line only moves in its file, no new embedding
+is needed.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def _statements(text: str, name: str) -> Iterator[Fact]:
 
 
 def _shown(statements: Iterable[Statement]) -> Iterator[str]:
-    """Yield each place with its text once, followed by the statements supported there."""
+    """Yield each place with its text once, followed by the statements that it supports."""
     places: dict[str, list[str]] = {}
     for one in statements:
         last = f"-{one.line_end}" if one.line_end > one.line_start else ""
@@ -105,5 +105,5 @@ def _shown(statements: Iterable[Statement]) -> Iterator[str]:
 
 
 def _quoted(name: str) -> str:
-    """Return a name with percent-encoded white space."""
+    """Return a name in which white space is percent-encoded."""
     return _SPECIAL.sub(lambda found: "".join(f"%{byte:02X}" for byte in found[0].encode()), name)

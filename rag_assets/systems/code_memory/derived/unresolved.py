@@ -1,4 +1,4 @@
-"""Parts of routes and tables that static reading cannot resolve, with the lines responsible."""
+"""Parts of routes and tables that reading the code cannot resolve, with the lines responsible."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ TABLES: Final = "tables"
 
 @dataclass(frozen=True, slots=True)
 class Unresolved:
-    """A statement that static reading cannot resolve; it would have to run.
+    """A statement that can only be resolved by running the code.
 
     Attributes:
         path: POSIX path of the file within the repository.
-        line: in the file, counted from 1.
+        line: the line in the file, counted from 1.
         reason: why it is unresolved.
         about: the documents that may be wrong: ROUTES or TABLES for any of them, or the name of one
             node; "" if that is unknown.
@@ -32,28 +32,28 @@ class Unresolved:
 
     @property
     def told(self) -> str:
-        """Return place and reason, for people."""
+        """Return place and reason as a text for people."""
         return f"{self.path}:{self.line} {self.reason}" if self.path else self.reason
 
     @property
     def stored(self) -> list[Any]:
-        """Return it in the form stored in the catalog."""
+        """Return the statement in the form in which the catalog stores it."""
         return [self.path, self.line, self.reason, self.about]
 
     @classmethod
     def read(cls, stored: Any) -> Unresolved:
-        """Return the statement stored in the catalog; old entries are a text for people."""
+        """Return a statement from its stored form; old entries are only a text for people."""
         return cls("", 0, stored) if isinstance(stored, str) else cls(*stored)
 
 
 def first_of(found: Sequence[Unresolved], most: int) -> list[Unresolved]:
-    """Return the first statements about routes and tables; the last one says how many are omitted.
+    """Return the first statements about routes and tables; the last tells how many are omitted.
 
     Statements that may affect any document come before those about one route or table.
 
     Args:
-        found: statements.
-        most: maximum number about routes, and about tables.
+        found: the statements.
+        most: maximum number about routes, and maximum number about tables.
     """
     kept = []
     for about in (TABLES, ROUTES):
@@ -66,5 +66,5 @@ def first_of(found: Sequence[Unresolved], most: int) -> list[Unresolved]:
 
 
 def _kind(one: Unresolved) -> str:
-    """Return ROUTES or TABLES."""
+    """Return ROUTES or TABLES, depending on what a statement is about."""
     return TABLES if one.about == TABLES or one.about.startswith(TABLE) else ROUTES

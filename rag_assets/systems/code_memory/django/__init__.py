@@ -1,5 +1,5 @@
 """Django: interpretation of Python code by Django's conventions, across a repository.
 
 Belongs here: routes of URL configurations, models, the tables that result from migrations, kinds.
-Does not: the facts of a single Python file (languages.python).
+Does not belong here: the facts of a single Python file (languages.python).
 """

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any, Final, TypeGuard
 
 LOOPS: Final = frozenset({"for", "while"})
-"""Statements with a body that runs an unknown number of times."""
+"""Statements whose body runs an unknown number of times."""
 
 
 def since_last(held: list[Any], name: str) -> list[Any]:
-    """Return the assignments, starting with the last one that replaces the whole value."""
+    """Return the assignments from the last one on that replaces the whole value."""
     start = 0
     for index, fact in enumerate(held):
         if not fact.values["adds"] and not fact.values["under"] and not _uses(fact, name):
@@ -32,7 +32,7 @@ def _spreads(value: Any) -> list[Any]:
 
 
 class Call:
-    """A call with its arguments by name or position."""
+    """A call whose arguments can be read by name or by position."""
 
     def __init__(self, value: Any) -> None:
         self.value = value
@@ -44,7 +44,7 @@ class Call:
         return argument(self.value, position, name)
 
     def text(self, name: str, position: int) -> str:
-        """Return an argument that is a string; "" for any other."""
+        """Return an argument that is a string; "" for any other argument."""
         return text_of(self.get(name, position))
 
 
@@ -62,12 +62,12 @@ def argument(call: Any, position: int, name: str) -> Any:
 
 
 def text_of(value: Any) -> str:
-    """Return an expression that is a string; "" for any other."""
+    """Return the value of a string expression; "" for any other expression."""
     return value if isinstance(value, str) else ""
 
 
 def items_of(value: Any) -> list[Any]:
-    """Return the items of a list, a tuple, a set or a sum."""
+    """Return the items of a list, a tuple or a set, or of a sum of these."""
     found: list[Any] = value.get("items", []) if isinstance(value, dict) else []
     return found if not isinstance(value, dict) or value["of"] != "dict" else []
 
@@ -79,7 +79,7 @@ def dictionary_of(value: Any) -> dict[str, Any]:
 
 
 def groups_of(value: Any) -> list[tuple[str, ...]]:
-    """Return groups of names; a single group may omit the list around it."""
+    """Return groups of names; a single group may be written without the list around it."""
     if isinstance(value, dict) and value["of"] == "call" and value["arguments"]:
         value = value["arguments"][0]
     items = items_of(value)

@@ -1,4 +1,4 @@
-"""Source types in Django: by ancestry through the repository's classes, by use, and by place."""
+"""Source types in Django: by a definition's ancestors, by its use, and by its path."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _MODELS: Final = frozenset(
         "parler.models.TranslatableModel",
     }
 )
-"""Base classes of models in Django and other packages."""
+"""Base classes of models, in Django and in other packages."""
 _BASES: Final[Mapping[str, SourceType]] = {
     **dict.fromkeys(_MODELS, "model"),
     "django.db.migrations.Migration": "migration",
@@ -65,10 +65,10 @@ _ENDS: Final[tuple[tuple[str, SourceType], ...]] = (
     ("Permission", "policy"),
     ("MiddlewareMixin", "middleware"),
 )
-"""Name endings of ancestors from other packages."""
+"""Endings of the names of ancestors in other packages, with the source type of each."""
 
 _PARTS: Final = ("Field", "Widget", "FieldFile", "BoundField", "Input", "Renderer")
-"""Name endings of form parts, which are not forms."""
+"""Endings of the names of parts of forms, which are not forms themselves."""
 
 _TASKS: Final = ("celery.shared_task", "celery.app.shared_task", ".task", "huey.contrib.djhuey")
 _RECEIVERS: Final = ("django.dispatch.receiver", "django.dispatch.dispatcher.receiver")
@@ -89,8 +89,8 @@ def kinds_of(
     """Return the source type of each definition that has one.
 
     Args:
-        files: of one Django repository.
-        routes: of the repository, if already read.
+        files: the files of one Django repository.
+        routes: the routes of the repository, if they were read before.
 
     Returns:
         types by path and qualified name within the file; methods have the type of their class.
@@ -114,9 +114,9 @@ def kinds_of(
 
 
 def _by_text(program: Program, module: Module, symbol: str, fact: Fact) -> SourceType | None:
-    """Return the type of a definition according to its own text, else its place."""
+    """Return the type that a definition's own text shows, or else its path."""
     role = fact.values["role"]
-    # An inner class such as Meta has the type of its outer class.
+    # An inner class such as Meta has its outer class's type.
     if "." in symbol:
         return None
     if role == "class":

@@ -1,4 +1,4 @@
-"""Python files as modules: their definitions, imports, assignments and calls."""
+"""Python files as modules, with their definitions, imports, assignments and calls."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Evidence:
     """A place in a repository that supports a statement.
 
     Attributes:
-        path: of the file.
+        path: the path of the file.
         start, end: character offsets in it, half open.
     """
 
@@ -26,10 +26,10 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Unresolved:
-    """Something that the text alone does not resolve.
+    """A statement that reading the text does not resolve.
 
     Attributes:
-        reason: why, in a few words.
+        reason: the reason, in a few words.
         evidence: where it is written.
     """
 
@@ -42,14 +42,14 @@ class Module:
     """A Python file as a module.
 
     Attributes:
-        name: dotted.
-        path: of the file.
+        name: the dotted name.
+        path: the path of the file.
         package: whether it is an `__init__.py`.
-        declared: its definitions by symbol.
-        bases: references of a class's bases, by its symbol.
-        imported: references by the names that imports at top level bind.
+        declared: its definitions, by symbol.
+        bases: references of the bases of each class, by the class's symbol.
+        imported: references, by the names that imports at top level bind.
         stars: modules imported by `*`.
-        assigned: assignments by the symbol of the class ("" for top level), in order.
+        assigned: assignments in order, by the symbol of the class ("" for top level).
         invoked: calls at top level, in order.
     """
 
@@ -68,7 +68,7 @@ class Module:
         return [one for one in self.assigned.get(symbol, ()) if one.values["name"] == name]
 
     def constant(self, symbol: str, name: str) -> Any:
-        """Return the last unconditional value of a name, else its last value, else None."""
+        """Return the last unconditional value of a name; without one, its last value, else None."""
         held = self.values(symbol, name)
         found = [f for f in held if not f.values["under"] and not f.values["adds"]] or held
         return found[-1].values["value"] if found else None

@@ -19,7 +19,7 @@ _ROOT_FILES: Final = frozenset({"manage.py", "pyproject.toml", "setup.py", "setu
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A definition or a variable in a module; symbol is "" for the module itself."""
+    """A definition or a variable in a module; the symbol "" stands for the module itself."""
 
     module: Module
     symbol: str
@@ -34,10 +34,10 @@ class Program:
     """The Python code of one repository.
 
     Attributes:
-        modules: by dotted name.
+        modules: the modules, by dotted name.
 
     Args:
-        files: of the repository; files in other languages only show its roots.
+        files: the files of the repository; files in other languages only show its roots.
     """
 
     def __init__(self, files: Iterable[FileFacts]) -> None:
@@ -60,7 +60,7 @@ class Program:
 
     @cached_property
     def user_model(self) -> str:
-        """Return the label and name of the user model, from settings, else the default."""
+        """Return the label and name of the user model, from settings, or else the default."""
         for module in self:
             value = module.constant("", "AUTH_USER_MODEL")
             if isinstance(value, str):
@@ -68,16 +68,16 @@ class Program:
         return "auth.User"
 
     def module(self, name: str) -> Module | None:
-        """Return a module by its name, or the only module with that name ending."""
+        """Return the module with this name, or the only module whose name ends with it."""
         found = self.modules.get(name)
         return found if found is not None or not name else self._ends.get(name)
 
     def absolute(self, reference: str, module: Module) -> str:
-        """Return the absolute name of a reference, at its original definition.
+        """Return the absolute name of a reference, namely where the definition itself is.
 
         Args:
-            reference: as in a file's facts.
-            module: of that file.
+            reference: the reference as in a file's facts.
+            module: the module of that file.
         """
         if reference[:1] in {":", "."}:
             return self.canonical(absolute(reference, module.name, package=module.package))
@@ -91,7 +91,7 @@ class Program:
         return reference
 
     def named(self, written: str, module: Module) -> Place | None:
-        """Return the target of a name in a module; its variables take precedence over packages."""
+        """Return what a name in a module refers to; variables come before packages."""
         root = written.partition(".")[0]
         name = self.absolute(written, module)
         if root not in module.imported and module.owns(root):
@@ -99,12 +99,12 @@ class Program:
         return self.place(name)
 
     def canonical(self, name: str) -> str:
-        """Return an absolute name without the modules that only re-export it."""
+        """Return an absolute name as its defining module has it, not as others re-export it."""
         place = self.place(name)
         return name if place is None else place.name
 
     def place(self, name: str) -> Place | None:
-        """Return the definition, variable or module that an absolute name stands for.
+        """Return the definition, variable or module that an absolute name refers to.
 
         Returns:
             None if it is outside the repository.
@@ -125,7 +125,7 @@ class Program:
         return None
 
     def external(self, name: str) -> str:
-        """Return the absolute name outside the repository that a name re-exports."""
+        """Return the absolute name outside the repository that a name is re-exported from."""
         at = name
         for _ in range(_STEPS):
             module, symbol = self._split(at)
@@ -136,7 +136,7 @@ class Program:
         return at
 
     def ancestry(self, name: str) -> list[str]:
-        """Return a class and its ancestors, nearest first; outside ancestors are only names."""
+        """Return a class and its ancestors, nearest first; of outside ancestors, only names."""
         found: list[str] = []
         entered: set[str] = set()
         todo = [(self._defined(name), False)]
@@ -147,13 +147,13 @@ class Program:
             elif at not in entered:
                 entered.add(at)
                 todo.append((at, True))
-                # A common ancestor comes after all of its subclasses: reverse post-order.
+                # A shared ancestor comes after all its subclasses: reverse post-order.
                 todo.extend((base, False) for base in self._bases(at))
         # If there are too many, the classes entered last are left out.
         return [*(at for at, left in todo if left), *reversed(found)]
 
     def method(self, owner: str, name: str) -> str:
-        """Return the absolute name of a method, in the nearest ancestor of a class that has it.
+        """Return the absolute name of a method in a class, or in its nearest ancestor with it.
 
         Returns:
             "" if no class in the repository has it, as for methods of a framework's own class.
@@ -181,7 +181,7 @@ class Program:
         return self._defined(self.absolute(reference, module))
 
     def _passed(self, module: Module, symbol: str) -> str:
-        """Return the import behind a name in a module, with the rest of the name."""
+        """Return the import that binds a name in a module, with the rest of the name."""
         root, dot, rest = symbol.partition(".")
         if root in module.imported:
             target = absolute(module.imported[root], module.name, package=module.package)
@@ -211,7 +211,7 @@ def _folder(path: str) -> str:
 
 
 def _by_ends(modules: Iterable[Module]) -> dict[str, Module]:
-    """Return modules by each name ending that only one module has."""
+    """Return modules by those endings of names that only one module has."""
     found: dict[str, Module | None] = {}
     for one in modules:
         parts = one.name.split(".")

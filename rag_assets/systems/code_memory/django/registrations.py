@@ -1,4 +1,4 @@
-"""Registrations with routers, including registrations on the result of an earlier one."""
+"""Registrations with routers, including those on the result of an earlier registration."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class Registration:
     """A viewset registered with a router.
 
     Attributes:
-        module: that contains the call.
-        call: of `register`.
-        under: the compound statement around it; "" if absent.
+        module: the module that contains the call.
+        call: the call of `register`.
+        under: the compound statement around it; "" if there is none.
         parents: the registrations that returned the registrar, nearest first.
     """
 
@@ -33,7 +33,7 @@ class Registration:
 
     @property
     def prefix(self) -> Any:
-        """Return the start of the paths."""
+        """Return the expression for the start of the paths."""
         return argument(self.call, 0, "prefix")
 
     def viewset(self, program: Program) -> Viewset | None:
@@ -44,10 +44,10 @@ class Registration:
         return Viewset(program, program.external(program.absolute(value["name"], self.module)))
 
     def nested_prefix(self, program: Program) -> str | None:
-        """Return the start of the paths, with the parents' keys, as drf-extensions writes it.
+        """Return the start of the paths, with the parents' keys, as drf-extensions forms it.
 
         Returns:
-            None if the text does not show it.
+            None if the code does not show it.
         """
         found = ""
         lookups = items_of(argument(self.call, 3, "parents_query_lookups"))
@@ -72,20 +72,20 @@ class Registrations:
                 self._add(module, call, under)
 
     def of(self, router: Place) -> list[Registration]:
-        """Return the registrations of a router, given its variable; its own module's first."""
+        """Return the registrations with a router's variable; those in its own module come first."""
         found = self._found.get(router.name, [])
         return sorted(found, key=lambda one: one.module is not router.module)
 
     def _add(self, module: Module, call: Any, under: str) -> None:
         router, chain = self._chain(Registration(module, call))
         within = sum(one.module is module and _covers(call, one.call) for one in chain)
-        # Calls within the same statement register as well, before the outer call.
+        # Nested calls in the same statement also register, before the outer call does.
         for at in reversed(range(within)) if router else ():
             one = replace(chain[at], under=under, parents=tuple(chain[at + 1 :]))
             self._found.setdefault(router, []).append(one)
 
     def _chain(self, last: Registration) -> tuple[str, list[Registration]]:
-        """Return the name of a router, and the registrations from the last one back to it."""
+        """Return the name of a router, and the registrations from the last back to the first."""
         found = [last]
         while len(found) < _DEEPEST:
             called, module = found[-1].call["call"], found[-1].module
@@ -101,7 +101,7 @@ class Registrations:
 
 
 def _calls(module: Module) -> Iterator[tuple[Any, str]]:
-    """Yield the top-level calls of `register`, in order, whether their result is kept or not."""
+    """Yield the top-level calls of `register` in order, whether or not their result is stored."""
     held = [(one, one.values["call"]) for one in module.invoked]
     held += [(one, one.values["value"]) for one in module.assigned.get("", ())]
     for fact, call in sorted(held, key=lambda one: one[0].start):
@@ -115,7 +115,7 @@ def _covers(outer: Any, inner: Any) -> bool:
 
 
 def _registers(value: Any) -> bool:
-    """Return whether an expression is a call of an object's `register`."""
+    """Return whether an expression is a call of the method `register` of an object."""
     if not isinstance(value, dict) or value["of"] != "call":
         return False
     called = value["call"]

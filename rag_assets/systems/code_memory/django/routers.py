@@ -19,7 +19,7 @@ _DEEPEST: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """The contribution of the enclosing routers to a router's paths.
+    """What the enclosing routers contribute to a router's paths.
 
     Attributes:
         pattern: the start of the paths: the parents' prefixes and keys.
@@ -33,11 +33,11 @@ class Around:
 
 
 def slash_of(made: Any, otherwise: str = "/") -> str:
-    """Return the end of a router's paths.
+    """Return the end of a router's paths: a slash or "".
 
     Args:
         made: the call that created the router.
-        otherwise: default if the call does not state it.
+        otherwise: the end to use if the call does not state one.
     """
     stated = made["named"].get("trailing_slash")
     return otherwise if stated is None else "/" if stated else ""
@@ -46,12 +46,12 @@ def slash_of(made: Any, otherwise: str = "/") -> str:
 def around(
     program: Program, registrations: Registrations, router: Place, made: Any, left: int = _DEEPEST
 ) -> Around | None:
-    """Return the contribution of the enclosing routers; None if the text does not show it.
+    """Return what the enclosing routers contribute to the paths; None if the code lacks it.
 
     Args:
         router: the variable that holds the router.
         made: the call that created the router.
-        left: remaining number of enclosing routers.
+        left: maximum number of further enclosing routers.
     """
     called = made["call"]
     name = program.absolute(called["name"], router.module) if is_a(called, "name") else ""
@@ -76,7 +76,7 @@ _EXTENDED: Final = frozenset(
     f"rest_framework_extensions.routers.{name}"
     for name in ("ExtendedDefaultRouter", "ExtendedSimpleRouter")
 )
-"""Routers with a `register` method that returns a registrar."""
+"""Routers whose method `register` returns a registrar."""
 
 _PLAIN: Final = frozenset(
     f"{package}.routers.{name}"
@@ -92,11 +92,11 @@ class RouterRoute:
     """A route of a router.
 
     Attributes:
-        pattern: as the router writes it.
-        name: without namespaces.
+        pattern: the pattern as the router writes it.
+        name: the name without namespaces.
         view: the viewset with the actions of this route.
         evidence: the registration.
-        suffixed: whether the router also adds it with a format suffix.
+        suffixed: whether the router also adds the route with a format suffix.
         conditional: whether it is registered under a condition.
     """
 
@@ -115,7 +115,7 @@ def routes_of_router(
     lineage: list[str],
     registrations: Registrations,
 ) -> Iterator[RouterRoute | Unresolved]:
-    """Yield the routes of a router; for each viewset list first, then extra actions, then detail.
+    """Yield the routes of a router: for each viewset list, extra actions, then detail.
 
     Args:
         place: the variable that holds the router.
@@ -180,7 +180,7 @@ class _Router:
             yield RouterRoute(pattern, name, view, evidence, self._suffixed, under)
 
     def root(self) -> Iterator[RouterRoute]:
-        """Yield the API root, which some routers add."""
+        """Yield the route of the API root, which some routers add."""
         if self._extends and self._has_root is not False:
             name = self._class("root_view_name")
             shown = View(self._root_view(), (), ("GET",))
@@ -196,7 +196,7 @@ class _Router:
         return "rest_framework.routers.APIRootView"
 
     def _class(self, name: str) -> Any:
-        """Return an attribute of the router's class; None if it has none."""
+        """Return an attribute of the router's class; None if the class does not have it."""
         for one in self._lineage:
             place = self._program.place(one)
             if place is not None and place.module.values(place.symbol, name):

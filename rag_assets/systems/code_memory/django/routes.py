@@ -14,9 +14,9 @@ def routes_of(files: Iterable[FileFacts], root: str = "") -> Routes:
     """Return the routes of a repository.
 
     Args:
-        files: of the repository.
+        files: the files of the repository.
         root: module of the outermost URL configuration; by default the modules that settings name,
-            else the modules that no other includes.
+            or else the modules that no other module includes.
     """
     program = Program(files)
     walk = UrlWalk(program)

@@ -1,4 +1,4 @@
-"""Routes as in Django's resolver."""
+"""Routes in the form that Django's resolver gives them."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ class Route:
 
     Attributes:
         uri: path template (`invoices/{pk}/`).
-        pattern: as Django writes it: the concatenation of all its parts.
-        name: with its namespaces (`billing:invoice`); "" if it has none.
+        pattern: the pattern as Django writes it: the concatenation of all its parts.
+        name: the name with its namespaces (`billing:invoice`); "" if it has none.
         view: absolute name of its function or class; "" if it is computed.
         actions: methods of the view by HTTP method, if a viewset or a class defines them.
         methods: HTTP methods in upper case; empty if they are unknown.
@@ -45,8 +45,8 @@ class Routes:
     """The routes of a repository.
 
     Attributes:
-        routes: in the resolver's order.
-        unresolved: statements that may add or change routes, and are not resolved here.
+        routes: the routes, in the resolver's order.
+        unresolved: statements that may add or change routes but could not be resolved.
     """
 
     routes: tuple[Route, ...]

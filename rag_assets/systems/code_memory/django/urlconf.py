@@ -1,4 +1,4 @@
-"""URL patterns, walked in the order of Django's resolver."""
+"""URL patterns, read in the order in which Django's resolver tries them."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ class Suffixes:
     required: bool = False
 
     def added(self, pattern: str, *, regex: bool) -> str:
-        """Return a pattern with a suffix.
+        """Return a pattern with the suffix added.
 
         Args:
-            pattern: as in the list.
+            pattern: the pattern as in the list.
             regex: whether it is a regular expression.
         """
         start = pattern.rstrip("$").rstrip("/")
@@ -56,7 +56,7 @@ _MARKS: Final = re.compile(r"\\([-./_ @:])|\\[AZz]|[\^$]")
 
 
 def template_of(pattern: str) -> str:
-    """Return the path template (`invoices/{pk}/`) of a pattern, even of a regular expression."""
+    """Return the path template (`invoices/{pk}/`) of a pattern or of a regular expression."""
     found: list[str] = []
     for piece, name, _ in _pieces(pattern):
         found.append(f"{{{name}}}" if name else _plain(piece))
@@ -64,7 +64,7 @@ def template_of(pattern: str) -> str:
 
 
 def parameters_of(pattern: str) -> tuple[tuple[str, str], ...]:
-    """Return a pattern's parameters in order, with their converters or regular expressions."""
+    """Return a pattern's parameters in order, each with its converter or regular expression."""
     return tuple((name, kind) for _, name, kind in _pieces(pattern) if name)
 
 
@@ -73,7 +73,7 @@ def _plain(piece: str) -> str:
 
 
 def _pieces(pattern: str) -> list[tuple[str, str, str]]:
-    """Return the text between parameters, and each parameter with its converter."""
+    """Return the texts and parameters of a pattern in order; parameters have a converter."""
     found: list[tuple[str, str, str]] = []
     at = plain = 0
     while at < len(pattern):
@@ -95,7 +95,7 @@ def _pieces(pattern: str) -> list[tuple[str, str, str]]:
 
 
 def _closed(pattern: str, start: int) -> int:
-    """Return the offset after the bracket that closes a group."""
+    """Return the offset after the parenthesis that closes a group."""
     depth, at, within = 0, start, False
     while at < len(pattern):
         mark = pattern[at]
@@ -131,7 +131,7 @@ _MOST: Final = 50_000
 
 @dataclass(frozen=True, slots=True)
 class Prefix:
-    """The contribution of the enclosing includes to each pattern in a list."""
+    """The part of each pattern in a list that comes from the enclosing includes."""
 
     pattern: str = ""
     namespaces: tuple[str, ...] = ()
@@ -143,7 +143,7 @@ class Prefix:
 
 @dataclass(frozen=True, slots=True)
 class _Own:
-    """The contribution of a list entry itself."""
+    """The part of a pattern that comes from the list entry itself."""
 
     pattern: str
     regex: bool
@@ -153,12 +153,12 @@ class _Own:
 
 
 class UrlWalk:
-    """A walk along the pattern lists of URL configurations.
+    """Reads the pattern lists of URL configurations one after another.
 
     Attributes:
-        routes: found so far.
-        unresolved: statements that may add to them.
-        entered: names of the modules with lists that were read.
+        routes: routes found so far.
+        unresolved: statements that may add further routes.
+        entered: names of the modules whose lists were read.
     """
 
     def __init__(self, program: Program) -> None:
@@ -169,7 +169,7 @@ class UrlWalk:
         self.entered: set[str] = set()
 
     def module(self, module: Module, prefix: Prefix) -> None:
-        """Walk along the `urlpatterns` of a module."""
+        """Read the `urlpatterns` of a module."""
         self.entered.add(module.name)
         self._variable(module, "urlpatterns", prefix)
 
@@ -210,7 +210,7 @@ class UrlWalk:
         return None if statement in LOOPS else replace(prefix, conditional=True)
 
     def _list(self, value: Any, module: Module, prefix: Prefix, own: str = "") -> None:
-        """Read a list of patterns in any form."""
+        """Read a list of patterns, whatever expression it is."""
         kind = value.get("of") if isinstance(value, dict) else ""
         if kind in {"list", "tuple"}:
             for item in value["items"]:
@@ -242,7 +242,7 @@ class UrlWalk:
             self._variable(place.module, place.symbol, prefix)
 
     def _made(self, value: Any, module: Module, prefix: Prefix) -> None:
-        """Read a list that a call returns."""
+        """Read a list of patterns that a call returns."""
         called = self._called(value, module)
         if called == _TRANSLATED:
             default = value["named"].get("prefix_default_language", True)
@@ -292,12 +292,12 @@ class UrlWalk:
             self._route(prefix, _Own(pattern, called in REGEXES, name or "", found, inner.evidence))
 
     def _has_routes(self, target: Any, module: Module) -> bool:
-        """Return whether a target is the route list of an object, such as an admin site."""
+        """Return whether a target is the list of routes of an object, such as an admin site."""
         written = target["name"] if is_a(target, "name") else ""
         return written.endswith(".urls") and is_of_object(self._program, written, module)
 
     def _route(self, prefix: Prefix, own: _Own) -> None:
-        """Add a route, and its variant with a format suffix if suffixes are added."""
+        """Add a route; if suffixes are added, also its variant with a format suffix."""
         added = prefix.suffixes
         if added is None or not added.required:
             self._add(prefix, own)
@@ -328,7 +328,7 @@ class UrlWalk:
         return {action: name for action, name in found.items() if name}
 
     def _other(self, value: Any, module: Module, prefix: Prefix) -> None:
-        """Read an entry other than a call of `path`: a variable, or another call."""
+        """Read an entry that is not a call of `path`: a variable, or a call of another function."""
         if is_a(value, "name"):
             place = self._program.named(value["name"], module)
             held = [] if place is None else place.module.values("", place.symbol)
@@ -400,7 +400,7 @@ class UrlWalk:
         return True
 
     def _text(self, value: Any, module: Module) -> str | None:
-        """Return a string, including translated strings, constants and sums of these."""
+        """Return a string, which may also be translated, a constant, or a sum of these."""
         if isinstance(value, str):
             return value
         if is_a(value, "call") and value["arguments"]:
@@ -430,7 +430,7 @@ class UrlWalk:
 
 
 LANGUAGE: Final = "<language>/"
-"""Stands for the prefix of `i18n_patterns`."""
+"""Represents the prefix of `i18n_patterns`."""
 
 _VERBS = ("append", "extend", "insert")
 

@@ -1,4 +1,4 @@
-"""Views of routes, and the HTTP methods that they answer."""
+"""The views of routes, and the HTTP methods that they accept."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class View:
 
     Attributes:
         name: absolute name of a function or a class; "" if it is computed.
-        actions: methods of the class by HTTP method in upper case.
+        actions: methods of the class, by HTTP method in upper case.
         methods: HTTP methods in upper case; empty if they are unknown.
     """
 
@@ -73,8 +73,8 @@ def view_of(program: Program, value: Any, module: Module) -> View:
     """Return the view in a route's expression.
 
     Args:
-        value: the expression: a function, `X.as_view()`, or either within decorators.
-        module: that contains it.
+        value: the expression: a function, `X.as_view()`, or one of these within decorators.
+        module: the module that contains it.
     """
     for _ in range(_DEEPEST):
         if isinstance(value, str):
@@ -100,13 +100,13 @@ def view_of(program: Program, value: Any, module: Module) -> View:
 
 
 def _written(value: Any) -> str:
-    """Return the name in an expression, or the name that it calls."""
+    """Return the name in an expression, or the name of the function that it calls."""
     called = value["call"] if is_a(value, "call") else value
     return str(called["name"]) if is_a(called, "name") else ""
 
 
 def _called(program: Program, call: Any, called: str, module: Module) -> View | None:
-    """Return the view that a call creates from a class; None for any other call."""
+    """Return the view that a call such as `X.as_view()` creates; None for any other call."""
     if called.endswith(".as_view"):
         name, _ = _meant(program, called.removesuffix(".as_view"), module)
         return _class(program, name, call)
@@ -122,7 +122,7 @@ def is_of_object(program: Program, written: str, module: Module) -> bool:
 
 
 def _meant(program: Program, written: str, module: Module) -> tuple[str, Place | None]:
-    """Return the target of a name, past variables that only rename something."""
+    """Return what a name refers to; variables that only rename something are followed."""
     for _ in range(_DEEPEST):
         place = program.named(written, module)
         held = None if place is None else _held(place)
@@ -162,7 +162,7 @@ def _named(program: Program, name: str) -> View:
 
 
 def _decorated(value: Any) -> tuple[str, ...]:
-    """Return the methods that a decorator allows."""
+    """Return the HTTP methods that a decorator allows."""
     if not isinstance(value, dict):
         return ()
     called = value["call"] if value["of"] == "call" else value
@@ -211,7 +211,7 @@ def methods_of(program: Program, name: str) -> tuple[str, ...]:
             continue
         declared = place.module.declared
         found |= {verb for verb in _TOLD if f"{place.symbol}.{verb}" in declared}
-        # `get = post = …` also defines the methods.
+        # A statement such as `get = post = …` also defines methods.
         assigned = {f.values["name"] for f in place.module.assigned.get(place.symbol, ())}
         found |= assigned & set(_TOLD)
         stated = place.module.constant(place.symbol, "http_method_names")

@@ -1,4 +1,4 @@
-"""Viewsets of Django REST framework: the routes that a router creates for one."""
+"""Viewsets of Django REST framework: the routes that a router creates for a viewset."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Viewset:
         """Yield pattern, name suffix and actions of each route: list, extra actions, then detail.
 
         Args:
-            prefix: that it is registered with.
+            prefix: the prefix under which the viewset is registered.
             slash: the end of a path; "" if absent.
         """
         known = self._known()
@@ -83,7 +83,7 @@ class Viewset:
                 yield f"{start}{lookup}/{one.path}{end}", one.url_name, _of(one)
 
     def basename(self) -> str:
-        """Return the lower-case name of the model in its `queryset`."""
+        """Return the default base name of routes: the lower-case model name in its `queryset`."""
         value = self._attribute("queryset")
         while isinstance(value, dict) and value["of"] in {"call", "attribute"}:
             value = value["call"] if value["of"] == "call" else value["object"]
@@ -107,7 +107,7 @@ class Viewset:
         return known
 
     def _extra(self) -> list[_Action]:
-        """Return extra actions by name, in the order in which the framework lists class members."""
+        """Return the extra actions, in the order in which the framework lists class members."""
         found: dict[str, _Action] = {}
         for one in reversed(self._lineage):
             place = self._program.place(one)
@@ -126,12 +126,12 @@ class Viewset:
         return [found[name] for name in sorted(found)]
 
     def lookup(self, before: str = "") -> str:
-        """Return the regular expression of an object's key, with a prefix before its name."""
+        """Return an object's key as a regular expression; `before` precedes the key's name."""
         field = self._text("lookup_url_kwarg") or self._text("lookup_field") or "pk"
         return f"(?P<{before}{field}>{self.key()})"
 
     def key(self) -> str:
-        """Return the regular expression of a key without its name."""
+        """Return the regular expression that matches a key, without the group's name."""
         return self._text("lookup_value_regex") or "[^/.]+"
 
     def _text(self, name: str) -> str:
@@ -172,7 +172,7 @@ def _of(one: _Action) -> tuple[tuple[str, str], ...]:
 
 
 def _mapped(decorators: list[Any]) -> Iterator[tuple[str, str]]:
-    """Yield the action and method of `@other.mapping.delete`, which another method answers."""
+    """Yield method and action of `@other.mapping.delete`: it adds an HTTP method to an action."""
     for value in decorators:
         written = value.get("name", "") if isinstance(value, dict) else ""
         owner, mark, verb = written.rpartition(".mapping.")

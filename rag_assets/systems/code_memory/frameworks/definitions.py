@@ -49,14 +49,15 @@ class Routers(_Part):
 
     Attributes:
         made_by: calls that create a router.
-        roots: calls of made_by that create an application, which is never mounted.
-        called: usual names of a router's variable.
-        types: types of a router's parameter.
+        roots: those calls of made_by that create an application, which is never mounted.
+        called: usual names of variables that hold a router.
+        types: types of parameters that receive a router.
         prefix: name or position of the argument with the prefix.
-        nested: calls with a prefix for the routes in their block, or of the router they return.
+        nested: calls that state a prefix, either for the routes in their block or for the router
+            they return.
         mounts: calls that mount a router, with the arguments for that router and its prefix.
-        holders: calls that add a router, or an annotated function, given as their argument.
-        is_implicit: whether a route is a call without a receiver.
+        holders: calls whose argument is a router, or an annotated function, that they add.
+        is_implicit: whether a call without a receiver may define a route.
 
     Any other call on a router returns that router.
     """
@@ -76,19 +77,19 @@ class Routes(_Part):
     """Calls or annotations that define a route.
 
     Attributes:
-        calls: method by name of call; "" if the argument named by `method` has it.
-        annotations: the same for annotations of functions.
-        class_prefix: annotations of a class with the prefix of its routes.
+        calls: HTTP method by name of call; "" if the argument named by `method` has it.
+        annotations: HTTP method by name of an annotation of a function.
+        class_prefix: annotations of a class that state the prefix of its routes.
         path_annotation: further annotations of the function that may contain the path.
         path, handler, method, name: the argument, by name or position; `a|b` takes the first that
             exists, `-1` is the last. `key` and `value_of_key` are the two sides of `"path" =>
             "controller#action"`; a name that no call has, such as `none`, means that the call does
             not state it.
         within: calls, at least one of which must enclose the route.
-        verbs: method by name of a call in the chain of an argument: `get(show).post(store)`.
+        verbs: HTTP method by name of a call in the chain of an argument: `get(show).post(store)`.
         has_method_in_path: whether a path may start with the method: `GET /items`.
-        is_joined: whether the path is all string arguments, joined.
-        needs_path: whether a call without a path defines no route.
+        is_joined: whether the path consists of all string arguments, joined.
+        needs_path: whether a call without a path does not define a route.
         is_plain: whether an annotated function may be a route without a router.
     """
 
@@ -133,14 +134,14 @@ class Resources(_Part):
 
 
 class Pages(_Part):
-    """Files with a path that states their route.
+    """Files whose own path states their route.
 
     Attributes:
         path: regular expression with the group `route`.
         prefix: path in front of the route.
-        methods: methods that a file answers with exported functions of these names. Without them, a
-            file has one route: for any method if there is a prefix, else for GET.
-        drop: regular expression of the parts of a path that are not in the route.
+        methods: HTTP methods; a file answers those for which it exports a function of that name.
+            Without them, a file has one route: for any method if there is a prefix, else for GET.
+        drop: regular expression of the parts of a path that do not belong to the route.
     """
 
     path: PagePath
@@ -153,15 +154,15 @@ class Columns(_Part):
     """The rules that turn an assignment in the class of a table into a column.
 
     Attributes:
-        calls: names of the columns by name of call; `{name}` is the assigned name, "" means no
+        calls: names of the columns, by name of call; `{name}` is the assigned name, "" means no
             column, and `*Field` matches any call with that ending.
         stated: argument with the column's name.
         nullable: named argument that is true if the column may be null.
-        key: column to add to a table without a column that has the argument `primary_key`.
-        parent_key: the same for a class with a parent that has a table; `{parent}` is that class.
+        key: column to add to a table if none of its columns has the argument `primary_key`.
+        parent_key: the same for a class whose parent has a table; `{parent}` is that parent class.
         references: argument with a class or a table, by name of call or of a call within it.
         settings: settings with the class that such an argument names, by name of call or setting.
-        defaults: default classes by name of a setting that the repository does not define.
+        defaults: default classes, by name of a setting that the repository does not define.
         joins: calls that create a join table, unless they have the argument `through`.
         of_bases: columns, separated by blanks, by name of a base class from another package;
             `groups>group` is the join table between this table and the table of the class Group.
@@ -185,14 +186,17 @@ class Tables(_Part):
 
     Attributes:
         bases, annotations: base classes and annotations; one match is enough. Subclasses of a class
-            with such a base count, too.
-        annotation, argument: the annotation, and its argument, with the table's name.
+            with such a base match, too.
+        annotation, argument: the annotation that states the table's name, and its argument with
+            that name.
         field: the name to which the class assigns the table's name; `Meta.name` is in a nested
             class.
         abstract: the name to which a class without a table assigns true.
-        shared: the same for a class that uses its parent's table; `*` if every subclass does.
+        shared: the name to which a class assigns true if it uses its parent's table; `*` if every
+            subclass uses it.
         label: the name to which a class assigns the label of its application.
-        apps: base classes of the class that configures an application, located in its folder.
+        apps: base classes of the class that configures an application; that class lies in the
+            application's folder.
         calls: calls with the table's name as their first argument.
         naming: how to derive a table name from a class name if the source states no table name:
             `plural`, `snake`, `same`, or `app` after the label of the application; "" for no table.
@@ -213,13 +217,13 @@ class Tables(_Part):
 
 
 class Changes(_Part):
-    """Calls of migrations that create or alter a table.
+    """Calls in migrations that create or alter a table.
 
     Attributes:
         files: regular expression of the paths of migrations.
-        calls: argument with the name, by name of call.
-        creates, deletes: the calls that create or delete the table of a class. A class with a table
-            that is created and never deleted is a model, whatever package its base is from.
+        calls: argument with the name of the table or class, by name of call.
+        creates, deletes: the calls that create or delete the table of a class. A class is a model
+            if its table is created and never deleted, whatever package its base is from.
         renames: arguments with the old and the new name, by name of call.
         naming: `table` if the argument is the table's name, `model` if it is the name of a class in
             the same application.
@@ -237,14 +241,14 @@ class Requests(_Part):
     """Calls by which a test sends an HTTP request.
 
     Attributes:
-        calls: method by name of call; "" if an argument or another call in its chain has it.
+        calls: HTTP method by name of call; "" if an argument or another call in the chain has it.
         path, method: the argument, as in Routes.
-        verbs: methods by names of other calls in the chain: `put().uri("/items/1")`.
-        method_call: a call in the chain that has the method as its argument.
+        verbs: HTTP methods, by names of other calls in the chain: `put().uri("/items/1")`.
+        method_call: name of a call in the chain that has the method as its argument.
         named_by: calls that return the path of a route, with the route's name as first argument.
         described_by: calls around a request that name the controller of the requested action.
-        helpers: name endings of functions that return the path of the route they are named after:
-            `_path` for `edit_article_path`.
+        helpers: endings of functions that are named after a route and return its path: `_path` for
+            `edit_article_path`.
     """
 
     calls: Mapping[str, str]
@@ -263,9 +267,9 @@ class Events(_Part):
     Attributes:
         emits, listens: names of the calls; the first argument is the event, the second the
             listener.
-        annotations: annotations of listeners, with the event.
-        is_object: whether an event is an object: the receiver of the call; the first argument is
-            the listener.
+        annotations: annotations of listeners, which state the event.
+        is_object: whether an event is an object and the receiver of the call; the listener is then
+            the first argument.
         requires: an argument without which a call emits no event.
     """
 
@@ -280,10 +284,10 @@ class Framework(_Part):
     """A framework.
 
     Attributes:
-        name: as manifests call it.
-        languages: of its files, such as python; an unknown language raises an error with the list
-            of all.
-        markers: texts; a repository with one of them in a file uses the framework.
+        name: the name as manifests call it.
+        languages: the languages of its files, such as python; an unknown language raises an error
+            with the list of all languages.
+        markers: texts; a repository uses the framework if one of its files contains one of them.
         handlers: how a handler is written: `name`; `rails` for `orders#show`, `alias` for a module
             before an action, or `none` if handlers have no names.
     """
@@ -329,7 +333,7 @@ class Framework(_Part):
 
 
 def matching(name: str, patterns: Iterable[str]) -> str:
-    """Return the longest pattern that matches a name; "" if none does.
+    """Return the longest pattern that matches a name; "" if no pattern matches.
 
     A pattern is a whole name, or `*` followed by the end of a name.
     """
@@ -351,7 +355,9 @@ def built_in() -> tuple[Framework, ...]:
 
 @lru_cache(maxsize=64)
 def all_frameworks(own: str = "") -> tuple[Framework, ...]:
-    """Return the built-in frameworks and a tenant's own, which replace those with the same name.
+    """Return the built-in frameworks and a tenant's own.
+
+    A tenant's framework replaces a built-in framework with the same name.
 
     Args:
         own: frameworks as JSON; see Tenant.own_frameworks.

@@ -1,8 +1,8 @@
 """Named events that a text emits or listens to: `emit('order-paid')`, `paid.connect(handler)`.
 
 Emitters and listeners of an event share the node of its name, so a walk leads from one to the
-other. Computed names yield no event. Neither does a single word such as `click` or `error`, because
-its meaning depends on the emitter.
+other. A computed name yields no event. A single word such as `click` or `error` yields none either,
+because its meaning depends on the emitter.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _MOST: Final = 500
 """Maximum number of events in one text; further events are dropped."""
 _LONGEST_NAME: Final = 120
 _WORDS: Final = re.compile(r"[A-Za-z0-9]+(?:[.:_/-]{1,2}[A-Za-z0-9]+)+")
-"""Matches the name of an event: several words."""
+"""Matches the name of an event, which has several words."""
 
 
 def event_facts(
@@ -61,13 +61,13 @@ class _Names:
                 self.imported[str(one.values["alias"])] = dots + str(one.values["name"])
 
     def around(self, at: int) -> str:
-        """Return the innermost definition around an offset; "" if absent."""
+        """Return the innermost definition around an offset; "" if there is none."""
         held = (one for one in self._declared if one.start <= at < one.end)
         innermost = max(held, key=lambda one: one.start, default=None)
         return innermost.symbol if innermost is not None else ""
 
     def within(self, start: int, end: int) -> str:
-        """Return the first definition between two offsets; "" if absent."""
+        """Return the first definition between two offsets; "" if there is none."""
         held = (one for one in self._declared if one.start < end and start < one.end <= end)
         first = min(held, key=lambda one: one.start, default=None)
         return first.symbol if first is not None else ""
@@ -89,7 +89,7 @@ def _last(name: str) -> str:
 
 
 def _read(fact: Fact, rule: Events, names: _Names) -> Iterator[Fact]:
-    """Yield the events of one statement, by one rule."""
+    """Yield the events of one statement according to one rule."""
     name, place = fact.values["name"], (fact.start, fact.end)
     if fact.kind == ANNOTATION and name in rule.annotations:
         for event in _events(_argument(fact, "0"), is_object=rule.is_object):

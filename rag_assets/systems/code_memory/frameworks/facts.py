@@ -1,4 +1,4 @@
-"""The statements of one text that framework data may use, as facts."""
+"""The statements of one text that framework data may use, in the form of facts."""
 
 from __future__ import annotations
 
@@ -23,12 +23,11 @@ from rag_assets.systems.code_memory.frameworks.statements import (
 from rag_assets.systems.code_memory.languages.tree import syntax_tree
 
 FOUND: Final = "frameworks"
-"""Kind of the fact that names the frameworks with markers in a file."""
+"""Kind of the fact that lists the frameworks whose markers a file contains."""
 _LONGEST_CHAIN: Final = 30
 """Maximum number of calls followed in one chain; further calls are ignored."""
 _MOST_KEPT: Final = 2_000
-"""Maximum number of statements kept for one text; the text's note reports that others are
-dropped."""
+"""Maximum number of statements kept for one text; a note reports that further ones are dropped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +79,7 @@ def framework_facts(
     names = [one.name for one in marked if not one.events]
     is_of_tests = all(one.requests or one.events for one in known)
     if is_of_tests and not marked:
-        return [], ""  # In this language only tests and events are read, and this text has neither.
+        return [], ""  # In this language only tests and events are read, and the text has neither.
     module, function = GRAMMARS[language]
     tree = syntax_tree(text, module, function)
     if language == "typescript" and tree.has_errors:
@@ -95,7 +94,7 @@ def framework_facts(
 
 
 def _kept(found: Sequence[Fact], words: _Words) -> list[Fact]:
-    """Return the statements that a framework may use, and the calls that they are made on."""
+    """Return the statements that a framework may use, and the calls that they are chained to."""
     by_place = {(one.start, one.end): one for one in found if one.kind == CALL}
     assigned = [one for one in found if one.kind == ASSIGNED and one.values["value"][0] == "c"]
     chains = {id(one): [*_chain(by_place, one.values["value"][1:3])] for one in assigned}
@@ -134,7 +133,7 @@ def _kept(found: Sequence[Fact], words: _Words) -> list[Fact]:
 
 
 def _chain(by_place: Mapping[tuple[int, int], Fact], place: Sequence[int]) -> Iterator[Fact]:
-    """Yield a call, and the calls that it is made on."""
+    """Yield a call, and the earlier calls in its chain."""
     for _ in range(_LONGEST_CHAIN):
         call = by_place.get((place[0], place[1]))
         if call is None:

@@ -1,4 +1,4 @@
-"""The statements of a repository's files, and the values of names across its files."""
+"""The statements in a repository's files, and the values of names across these files."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from rag_assets.systems.code_memory.symbols.model import FileFacts
 
 LAST_PARTS: Final = re.compile(r"[.:#/\\]+")
 _MOST_STEPS: Final = 8
-"""Maximum number of imports followed for a name, and of its definitions."""
+"""Maximum number of imports followed to find the definition of a name."""
 _MOST_STEPS_OF_TEXT: Final = 60
-"""Maximum number of names and parts in a text; a text with more counts as computed."""
+"""Maximum number of names and parts in a text; a text with more is treated as computed."""
 _MOST_AROUND: Final = 40
 """Maximum number of statements around an offset; beyond it, the outer statements are dropped."""
 _LONGEST_TEXT: Final = 500
-"""Maximum characters of a text; a longer text is cut off."""
+"""Maximum number of characters of a text; a longer text is cut off."""
 _OPEN_IN_FOLDER: Final = frozenset({"go", "swift"})
 """Languages in which a file sees the definitions of other files in its folder."""
 
 
 class File:
-    """The statements of one file, by kind and place."""
+    """The statements of one file, by kind and position."""
 
     def __init__(self, file: FileFacts) -> None:
         self.path = file.path
@@ -58,7 +58,7 @@ class File:
         """Return the facts that enclose an offset, outer facts first.
 
         Args:
-            facts: all calls, classes, functions or annotations of this file.
+            facts: all facts of one kind in this file: calls, classes, functions or annotations.
         """
         starts, outer, ordered = self._nested(facts)
         found: list[Fact] = []
@@ -70,7 +70,7 @@ class File:
         return found[::-1]
 
     def _nested(self, facts: Sequence[Fact]) -> tuple[list[int], list[int], list[Fact]]:
-        """Return each fact's start, the index of the fact around it, and the facts, in order."""
+        """Return the facts, their starts, and the index of each fact's enclosing fact."""
         known = self._around.get(id(facts))
         if known is not None:
             return known
@@ -90,7 +90,7 @@ class File:
         return bool(self.around(self.annotations, fact.start))
 
     def call_of(self, value: Sequence[Any] | None) -> Fact | None:
-        """Return the call that returns this value; None for other values."""
+        """Return the call that returns this value; None if it is not the result of a call."""
         if value is None or value[0] != "c":
             return None
         return self.by_place.get((value[1], value[2]))
@@ -103,7 +103,7 @@ class File:
         return known[max(bisect_right([one.start for one in known], before) - 1, 0)]
 
     def name_of(self, call: Fact) -> str:
-        """Return the variable that receives the result of a chain of calls; "" if absent.
+        """Return the variable that receives the result of a chain of calls; "" if there is none.
 
         Args:
             call: a call in the chain.
@@ -127,7 +127,10 @@ class File:
 
     @cached_property
     def imported(self) -> Mapping[str, str]:
-        """Return the module of each imported name; in Python and Rust, the name itself follows."""
+        """Return the module of each imported name.
+
+        In Python and Rust, the path of the module ends with the name itself.
+        """
         found: dict[str, str] = {}
         for fact in self.imports:
             name = "." * int(fact.values.get("level", 0) or 0) + str(fact.values.get("name", ""))
@@ -148,14 +151,14 @@ class File:
 
 
 class Repository:
-    """The files of one repository to which one framework's data apply."""
+    """The files of one repository to which the data of one framework apply."""
 
     def __init__(self, files: Sequence[File]) -> None:
         self.files = files
 
     @cached_property
     def calls(self) -> Mapping[str, list[tuple[File, Fact]]]:
-        """Return all calls by name."""
+        """Return all calls, by the name of the called function."""
         found: dict[str, list[tuple[File, Fact]]] = {}
         for file in self.files:
             for call in file.calls:
@@ -172,7 +175,7 @@ class Repository:
         return found
 
     def text(self, file: File, value: Sequence[Any], at: int) -> str | None:
-        """Return the text that a value stands for; None if it is computed at run time.
+        """Return the text that a value represents; None if it is computed at run time.
 
         Args:
             at: offset of the value in its file.
@@ -198,19 +201,23 @@ class Repository:
     def _value_of_name(
         self, file: File, name: str, at: int
     ) -> tuple[File, Sequence[Any], int] | None:
-        """Return the value of a name with its place: in its file, or as a constant elsewhere."""
+        """Return the value of a name with its file and offset.
+
+        The value is assigned in this file, or is a constant in another file.
+        """
         last = last_part(name)
         held = file.assigned(last, at)
         if held is not None:
             return file, held.values["value"], held.start
         texts = self._constants.get(last, ())
-        # If other files assign several texts to a name, imports or settings decide its value.
+        # If other files assign different texts to a name, only imports or settings determine its
+        # value.
         is_known = len(texts) == 1 and (last != name or last in file.imported or last.isupper())
         return (file, ["s", texts[0]], at) if is_known else None
 
     @cached_property
     def _constants(self) -> Mapping[str, Sequence[str]]:
-        """Return all strings assigned to a name or attribute, by the last part of the name."""
+        """Return all strings assigned to a name or an attribute, by the name's last part."""
         found: dict[str, dict[str, None]] = {}
         for file in self.files:
             for one in file.values:
@@ -220,7 +227,9 @@ class Repository:
         return {name: tuple(texts) for name, texts in found.items()}
 
     def definitions(self, file: File, name: str) -> list[tuple[File, str]]:
-        """Return the files and variables that a name means, through imports; "*" is any variable.
+        """Return the files and variables that a name refers to, through imports.
+
+        The variable "*" stands for any variable.
 
         Args:
             file: the file that uses the name.
@@ -247,7 +256,7 @@ class Repository:
         return [*found.values()]
 
     def _beside(self, file: File, name: str) -> File:
-        """Return the only file of a package that assigns a name, else the file itself."""
+        """Return the only file of the package that assigns a name, or else this file."""
         if file.language not in _OPEN_IN_FOLDER:
             return file
         beside = self._by_folder.get((posixpath.dirname(file.path), file.language), ())
@@ -262,7 +271,7 @@ class Repository:
         return found
 
     def _exported(self, file: File, first: str, last: str) -> list[tuple[File, str]]:
-        """Return the files, and the names in them, that an imported name and attribute mean."""
+        """Return files, each with the name in it that an imported name and attribute refer to."""
         module = file.imported[first]
         if file.language != "python":
             name = last or file.original_name(first)
@@ -312,7 +321,7 @@ class Repository:
 
     @cached_property
     def _by_last(self) -> Mapping[str, list[str]]:
-        """Return the stems of files by their last part."""
+        """Return file paths without suffix, by their last part."""
         found: dict[str, list[str]] = {}
         for stem in self._by_stem:
             found.setdefault(stem.removesuffix("/index").rpartition("/")[2], []).append(stem)
@@ -325,7 +334,7 @@ def last_part(name: str) -> str:
 
 
 def argument(fact: Fact, place: str) -> Value | None:
-    """Return the first existing argument that a rule names: `path|value|0`."""
+    """Return the first argument that exists among those that a rule names: `path|value|0`."""
     given, named = fact.values["arguments"], fact.values.get("named", {})
     for one in place.split("|"):
         if one.lstrip("-").isdigit():
@@ -344,13 +353,13 @@ def argument(fact: Fact, place: str) -> Value | None:
 
 
 def named_text(fact: Fact, name: str) -> str | None:
-    """Return the text of a named argument; None if absent."""
+    """Return the string value of a named argument; None if it is absent."""
     value = fact.values.get("named", {}).get(name)
     return str(value[1]) if value and value[0] == "s" else None
 
 
 def named_words(fact: Fact, name: str) -> list[str] | None:
-    """Return the words of a named argument, which is a word or a list of words."""
+    """Return the words of a named argument, which is a single word or a list of words."""
     value = fact.values.get("named", {}).get(name)
     if value is None:
         return None
@@ -358,7 +367,7 @@ def named_words(fact: Fact, name: str) -> list[str] | None:
 
 
 def join_paths(before: str, after: str) -> str:
-    """Return a path joined to a prefix."""
+    """Return a path with a prefix in front of it."""
     parts = [one for one in (before.strip("/"), after.strip("/")) if one]
     return "/" + "/".join(parts)
 
@@ -380,5 +389,5 @@ def join_all(
 
 
 def strings_of(values: Sequence[Value]) -> Iterator[str]:
-    """Yield the texts among values."""
+    """Yield the strings among these values."""
     return (str(one[1]) for one in values if one[0] == "s")

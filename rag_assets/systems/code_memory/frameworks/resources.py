@@ -1,4 +1,4 @@
-"""The usual routes of resources: `resources :articles, only: [:index]`, of Rails and Phoenix."""
+"""The conventional routes of Rails and Phoenix resources: `resources :articles, only: [:index]`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rag_assets.systems.code_memory.frameworks.routers import RouterPaths, last_
 
 
 class ResourceRoute(NamedTuple):
-    """A route of a resource; `path` is None if it is computed at run time."""
+    """A route of a resource; `path` is None if the path is computed at run time."""
 
     methods: tuple[str, ...]
     path: str | None
@@ -27,7 +27,7 @@ class ResourceRoute(NamedTuple):
 
 
 class ResourceRoutes:
-    """Reads the resources of one framework.
+    """Finds the routes of resources for one framework.
 
     Args:
         framework: a framework with resources.
@@ -62,7 +62,7 @@ class ResourceRoutes:
                 yield ResourceRoute(tuple(method.split("|")), path, f"{owner}::{action}")
 
     def action_in_block(self, file: File, fact: Fact, path: str) -> str:
-        """Return the action that a route in a resource's block has according to its path."""
+        """Return the action of a route in a resource's block, judging by the route's path."""
         resources = self._resources
         if resources is None:
             return ""

@@ -1,4 +1,4 @@
-"""The paths of routers: through variables, imports, groups, blocks and mounts."""
+"""The paths of routers, followed through variables, imports, groups, blocks and mounts."""
 
 from __future__ import annotations
 
@@ -22,21 +22,22 @@ from rag_assets.systems.code_memory.frameworks.repository import (
 )
 
 MOST_PREFIXES: Final = 20
-"""Maximum number of paths of one router, which may be mounted several times."""
+"""Maximum number of paths of one router; a router that is mounted several times has several."""
 _DEEPEST: Final = 8
-"""Maximum depth of routers mounted in, passed to or created by each other."""
+"""Maximum depth of routers that are mounted in, passed to or created by each other."""
 _LONGEST_CHAIN: Final = 200
-"""Maximum number of calls in one chain; a longer chain has no router."""
+"""Maximum number of calls in one chain; a longer chain is not treated as a router."""
 _NO_CALL: Final = ["?"]
 _COMPUTED: Final = ("?", "?")
-"""Key of mounted routers that are computed at run time."""
+"""Key for all mounted routers that are computed at run time."""
 
 
 class RouterPaths:
-    """Finds the paths of routers, by the data of one framework.
+    """Finds the paths of routers with the data of one framework.
 
-    A list of paths is empty for a value that is not a router, and has several paths for a router
-    that is mounted several times. None in it is a path computed at run time.
+    The methods return a list of paths. It is empty if the value is not a router. It has several
+    paths if the router is mounted several times. None in it stands for a path that is computed at
+    run time.
     """
 
     def __init__(self, framework: Framework, repository: Repository) -> None:
@@ -44,10 +45,11 @@ class RouterPaths:
         self._routers = framework.routers
         self._repository = repository
         self._known: dict[tuple[str, str, int], list[str | None]] = {}
-        """Paths by file, name and place; empty during their computation."""
+        """Known paths, by file, name and position; the list is empty while the paths are being
+        computed."""
 
     def of_call(self, file: File, fact: Fact) -> list[str | None]:
-        """Return the paths of the router on which a call is made that may define a route."""
+        """Return the paths of the router that a call, which may define a route, is made on."""
         on = fact.values.get("on")
         if on is None:
             return [self.of_blocks(file, fact)] if self._routers.is_implicit else []
@@ -68,7 +70,7 @@ class RouterPaths:
         return self._of_name(file, str(value[1]), at, depth) if value[0] == "n" else []
 
     def of_holders(self, file: File, fact: Fact, depth: int = 0) -> list[str | None]:
-        """Return the paths of the router to which an enclosing call adds its argument."""
+        """Return the paths of the router to which an enclosing call adds this fact."""
         holders = self._routers.holders
         around = file.around(file.calls, fact.start) if holders and depth < _DEEPEST else []
         for one in reversed(around):
@@ -90,7 +92,7 @@ class RouterPaths:
         return found[:MOST_PREFIXES]
 
     def of_blocks(self, file: File, fact: Fact) -> str | None:
-        """Return the path of the blocks around a call; None if it is computed."""
+        """Return the joined path of the blocks around a call; None if it is computed."""
         path: str | None = ""
         resources = self._framework.resources
         around = [one for one in file.around(file.calls, fact.start) if one is not fact]
@@ -107,7 +109,7 @@ class RouterPaths:
         return path
 
     def modules_around(self, file: File, fact: Fact) -> Iterator[str]:
-        """Yield the controller modules named by the blocks around a call, outer blocks first."""
+        """Yield the controller modules that the blocks around a call name, outer blocks first."""
         for one in file.around(file.calls, fact.start):
             if one is not fact and one.values["name"] in self._routers.nested:
                 if self._framework.handlers == "alias":
@@ -140,7 +142,7 @@ class RouterPaths:
         return f"{text}/{{{key if is_member else f'{singular(last_word(text))}_{key}'}}}"
 
     def _nested_path(self, file: File, call: Fact) -> str | None:
-        """Return the path prefix that a call adds to the routes within it."""
+        """Return the path prefix that a call adds to the routes in its block."""
         if any(one.is_joined for one in self._framework.routes):
             return "/".join(strings_of(call.values["arguments"]))
         value = argument(call, "path|0")
@@ -152,7 +154,7 @@ class RouterPaths:
         return self._repository.text(file, value, call.start)
 
     def _of_block_parameter(self, file: File, fact: Fact) -> list[str | None]:
-        """Return the paths of the block around a route; the block's parameter may have any name."""
+        """Return the paths of the block around a route; its parameter may have any name."""
         for one in reversed(file.around(file.calls, fact.start)):
             is_block = one is not fact and ["f"] in one.values["arguments"]
             if is_block and one.values["name"] in self._routers.nested:
@@ -189,7 +191,7 @@ class RouterPaths:
         return called in self._routers.made_by or qualified in self._routers.made_by
 
     def _of_maker(self, file: File, call: Fact, depth: int, name: str) -> list[str | None]:
-        """Return the paths of a router that a call creates: its own prefix, and its mounts."""
+        """Return the paths of a router that a call creates: its own prefix and its mounts."""
         value = argument(call, self._routers.prefix) if self._routers.prefix else None
         own: str | None = ""
         if value is not None and value[0] not in {"f", "d"}:
@@ -239,7 +241,7 @@ class RouterPaths:
         return self._known[key] or [""]
 
     def _of_assigned(self, file: File, assignment: Fact, depth: int) -> list[str | None]:
-        """Return the paths of an assigned router; mounting a router in itself adds none."""
+        """Return the paths of an assigned router; mounting it in itself adds no path."""
         key = file.path, "", assignment.start
         if key not in self._known:
             self._known[key] = []
@@ -286,7 +288,8 @@ class RouterPaths:
 
         Args:
             name: the router's variable.
-            at: an offset in the function that creates it; callers of the function may mount it.
+            at: an offset in the function that creates the router; callers of that function may
+                mount it.
         """
         keys = [(file.path, name), (file.path, "*")]
         if at is not None:
@@ -312,8 +315,8 @@ class RouterPaths:
     def _mounts(self) -> Mapping[tuple[str, str], list[tuple[File, Fact, str | None]]]:
         """Return the calls that mount a router, with their prefix, by the mounted router.
 
-        The keys are (file, variable), (file, "*") for any variable, ("()", function) for the result
-        of a function, and _COMPUTED.
+        A key is (file, variable), (file, "*") for any variable of that file, ("()", function) for
+        the result of a function, or _COMPUTED.
         """
         found: dict[tuple[str, str], list[tuple[File, Fact, str | None]]] = {}
         for called, (router, prefix) in self._routers.mounts.items():
@@ -334,11 +337,11 @@ class RouterPaths:
 
     @property
     def _has_computed_mounts(self) -> bool:
-        """Return whether the paths and names of some mounted routers are computed at run time."""
+        """Return whether for some mounted routers both path and name are computed at run time."""
         return _COMPUTED in self._mounts
 
     def _targets(self, file: File, value: Sequence[Any]) -> list[tuple[str, str]]:
-        """Return the keys in _mounts of a router that is mounted."""
+        """Return the keys that a mounted router has in _mounts."""
         if value[0] == "n":
             return [(o.path, n) for o, n in self._repository.definitions(file, str(value[1]))]
         call = file.call_of(value)
@@ -359,7 +362,7 @@ def last_word(path: str) -> str:
 
 
 def singular(name: str) -> str:
-    """Return the singular of a usual English plural."""
+    """Return the singular of a regular English plural."""
     if name.endswith("ies"):
         return name[:-3] + "y"
     return name[:-1] if name.endswith("s") and not name.endswith("ss") else name

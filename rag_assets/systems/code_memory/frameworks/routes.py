@@ -1,6 +1,6 @@
-"""Routes derived from the statements of a repository's files and the data of one framework.
+"""Routes derived from the statements of a repository's files with the data of one framework.
 
-A path computed at run time is reported as unresolved and yields no route.
+A route with a path that is computed at run time is reported as unresolved and left out.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from rag_assets.systems.code_memory.frameworks.resources import ResourceRoutes
 from rag_assets.systems.code_memory.frameworks.routers import MOST_PREFIXES, RouterPaths
 
 _MOST_VERBS: Final = 8
-"""Maximum number of methods of one path, as in `get(show).post(store)`."""
+"""Maximum number of methods for one path, as in `get(show).post(store)`."""
 _LONGEST_PATH: Final = 400
 """Maximum characters of a path; a longer path is cut off."""
 _VERBS: Final = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "ANY"})
@@ -38,7 +38,7 @@ class Route:
     Attributes:
         handler: the handler's name as written.
         handler_at: offset of the handler in `file`; -1 if only its name is known.
-        name: the name of the route in the source; "" if absent.
+        name: the name of the route in the source; "" if it has none.
     """
 
     methods: tuple[str, ...]
@@ -129,7 +129,7 @@ class RouteReader:
         self.unresolved.append((file.path, fact.line_start, reason))
 
     def _has_path_in_chain(self, file: File, fact: Fact) -> bool:
-        """Return whether an earlier call in its chain has the path: `route('/x').get(show)`."""
+        """Return whether an earlier call in the chain has the path: `route('/x').get(show)`."""
         call: Fact | None = fact
         for _ in range(_MOST_VERBS):
             on = call.values.get("on", ["?"]) if call is not None else ["?"]
@@ -152,7 +152,7 @@ class RouteReader:
         return tuple(one for one in found if one in _VERBS) or (("ANY",) if texts else ("GET",))
 
     def _path(self, file: File, fact: Fact, routes: Routes) -> str | None:
-        """Return the path of a route; "" if it has none, None if it is computed."""
+        """Return the path of a route; "" if there is none, None if it is computed."""
         if routes.is_joined:
             is_computed = any(one[0] not in "sfnc" for one in fact.values["arguments"])
             return None if is_computed else "/".join(strings_of(fact.values["arguments"]))
@@ -228,9 +228,9 @@ class RouteReader:
                 yield route
 
     def _annotated_path(self, file: File, fact: Fact, routes: Routes) -> str | None:
-        """Return the path of an annotation, or of another annotation of the same function.
+        """Return the path in an annotation, or in another annotation of the same function.
 
-        "" if there is no path, None if it is computed.
+        "" if there is no path, None if the path is computed.
         """
         path = self._path(file, fact, routes)
         target = fact.values["target"]
@@ -272,7 +272,7 @@ class RouteReader:
         return found[:MOST_PREFIXES] or [""]
 
     def _with_names(self, path: str, enclosing_classes: Sequence[Fact], action: str) -> str:
-        """Return a path with the names of its controller and action: `api/[controller]`."""
+        """Insert the names of controller and action into a path: `api/[controller]`."""
         name = enclosing_classes[-1].values["name"] if enclosing_classes else ""
         name = name.removesuffix("Controller")
         return path.replace("[controller]", name).replace("[action]", action)
@@ -292,7 +292,7 @@ class RouteReader:
                     yield self._route(one.methods, one.path, one.handler, (file, fact, -1))
 
     def _of_pages(self, file: File, pages: Pages) -> Iterator[Route]:
-        """Yield the routes of a file with a path that states its route."""
+        """Yield the routes of a file whose own path states the route."""
         found = re.search(pages.path, file.path[-_LONGEST_PATH:])
         if found is None:
             return

@@ -1,7 +1,7 @@
-"""Statements of a text in the terms of framework data: calls, annotations, classes, functions.
+"""Statements of a text in the form of framework data: calls, annotations, classes, functions.
 
-The forms are the same for every language, so that framework data can say `call = ["get"]` whatever
-the grammar's name for a call. Values are JSON lists that start with their kind: `["s", text]` a
+The form is the same for every language. Framework data can therefore say `call = ["get"]`, whatever
+the grammar calls its call nodes. Values are JSON lists that start with their kind: `["s", text]` a
 string, `["n", name]` a name, `["c", start, end, name]` a call, `["l", values]` a list, `["d", {…}]`
 a map, `["f"]` a function, `["t", name]` a declared type without a value, `["?"]` a value computed
 at run time.
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 Value: TypeAlias = list[Any]
 _Visit: TypeAlias = "tuple[Node, int, Node | None, str]"
-"""A node, its depth, the definition that it may annotate, and the type of its parent."""
+"""A node, its depth, the definition that it may annotate, and the type of its parent node."""
 
 CALL: Final = "framework_call"
 ANNOTATION: Final = "framework_annotation"
@@ -31,7 +31,7 @@ CLASS: Final = "framework_class"
 FUNCTION: Final = "framework_function"
 ASSIGNED: Final = "framework_value"
 STATEMENTS: Final = frozenset({CALL, ANNOTATION, CLASS, FUNCTION, ASSIGNED})
-"""Kinds of the facts that store statements."""
+"""Kinds of the facts that represent statements."""
 
 GRAMMARS: Final[dict[str, tuple[str, str]]] = {
     "csharp": ("tree_sitter_c_sharp", "language"),
@@ -47,15 +47,15 @@ GRAMMARS: Final[dict[str, tuple[str, str]]] = {
     "swift": ("tree_sitter_swift", "language"),
     "typescript": ("tree_sitter_typescript", "language_typescript"),
 }
-"""Package and function of the grammar of each language that framework data may name."""
+"""Package and function of the grammar of each language that framework data may use."""
 
 _LONGEST: Final = 1_000_000
-"""Maximum characters of a text; a longer text has no statements, only a note."""
+"""Maximum characters of a text; for a longer text, only a note is returned, and no statements."""
 _MOST: Final = 50_000
-"""Maximum number of statements read in one text; the text's note reports that others are
-dropped."""
+"""Maximum number of statements read in one text; a note reports that further ones are dropped."""
 _LONGEST_VALUE: Final = 300
-"""Maximum characters of a value; a longer value is unknown, or cut off if it is a symbol or sum."""
+"""Maximum characters of a value; a longer value is unknown, but a symbol or sum is cut off
+instead."""
 _LONGEST_NAME: Final = 80
 """Maximum characters of a name; a call or assignment with a longer name is dropped."""
 _MOST_VALUES: Final = 24
@@ -63,7 +63,7 @@ _MOST_VALUES: Final = 24
 _DEEPEST: Final = 4
 """Maximum depth of nested values; deeper values count as unknown."""
 _DEEPEST_NODE: Final = 400
-"""Maximum depth of a tree; deeper nodes are skipped. A call in a chain has two levels."""
+"""Maximum depth of a tree; deeper nodes are skipped. Each call in a chain adds two levels."""
 _UNKNOWN: Final[Value] = ["?"]
 _TYPES: Final = {
     name: frozenset(types)
@@ -109,10 +109,10 @@ _CLOSING: Final = re.compile(r"(?:'''|\"\"\"|[`'\"])$")
 
 
 def statements_of(tree: SyntaxTree, language: str) -> tuple[list[Fact], str]:
-    """Return the statements of a text in its order, and a note if some are left out.
+    """Return the statements of a text in order, and a note if some are left out.
 
     Args:
-        language: its language, a key of GRAMMARS.
+        language: the language of the text, a key of GRAMMARS.
     """
     if tree.gave_up or len(tree.text) > _LONGEST:
         return [], "frameworks: the text is too long or could not be parsed"
@@ -139,7 +139,7 @@ def statements_of(tree: SyntaxTree, language: str) -> tuple[list[Fact], str]:
 def _with_annotated(
     node: Node, children: Sequence[Node], depth: int, annotated: Node | None
 ) -> Iterator[_Visit]:
-    """Yield the children of a node, the last child first, with the definitions they may annotate.
+    """Yield the children of a node, last child first, each with the definition it may annotate.
 
     Args:
         annotated: the definition that the node itself may annotate.
@@ -161,17 +161,17 @@ def _with_annotated(
 
 
 class _Reader:
-    """Reads single nodes of a tree."""
+    """Reads the statements of single nodes of a tree."""
 
     def __init__(self, tree: SyntaxTree, language: str) -> None:
         self.tree = tree
         self.language = language
 
     def read(self, node: Node, annotated: Node | None, parent: str) -> Iterator[Fact]:
-        """Yield the statements of a node itself, without its children.
+        """Yield the statements of a node itself, without those of its children.
 
         Args:
-            annotated: the definition that it annotates, if it is an annotation.
+            annotated: the definition that the node annotates, if it is an annotation.
             parent: the type of the parent node.
         """
         kind = node.type
@@ -198,7 +198,7 @@ class _Reader:
         return Fact(kind, self.tree.start(node), self.tree.end(node), "", values)
 
     def _text(self, node: Node | None) -> str:
-        """Return the text of a node without blanks; "" if there is no node or its text is long."""
+        """Return the text of a node without white space; "" for no node or a long text."""
         if node is None or node.end_byte - node.start_byte > 4 * _LONGEST_VALUE:
             return ""
         text = self.tree.of(node)
@@ -211,7 +211,7 @@ class _Reader:
         return None
 
     def _call(self, node: Node) -> dict[str, Any] | None:
-        """Return the name, receiver and arguments of a call; None for a missing or long name."""
+        """Return name, receiver and arguments of a call; None for a missing or long name."""
         name, on = self._called_name(node)
         if not name or len(name) > _LONGEST_NAME:
             return None
@@ -347,7 +347,7 @@ class _Reader:
         return ["d", held]
 
     def _last(self, node: Node, depth: int) -> Value:
-        """Return the value in a node that only wraps another node."""
+        """Return the value inside a node that only wraps another node."""
         return self.value(node.named_children[-1], depth + 1) if node.named_children else _UNKNOWN
 
     def _string(self, node: Node, depth: int = 0) -> Value:
@@ -363,7 +363,7 @@ class _Reader:
         return ["s", text] if len(text) <= _LONGEST_VALUE else _UNKNOWN
 
     def _spliced(self, node: Node, spliced: Sequence[Node], depth: int) -> Value:
-        """Return the parts of a string with interpolated names: `${PREFIX}/orders`."""
+        """Return the parts of a string that has names inserted into it: `${PREFIX}/orders`."""
         parts: list[Value] = []
         at, end = self.tree.start(node), self.tree.end(node)
         for one in spliced[:_MOST_VALUES]:
@@ -394,7 +394,7 @@ class _Reader:
         return ["+", parts] if is_sum else _UNKNOWN
 
     def _annotation(self, node: Node, annotated: Node | None) -> Iterator[Fact]:
-        """Yield an annotation with the place and name of the definition that it annotates."""
+        """Yield an annotation, with the position and name of the definition that it annotates."""
         inner = node
         values: dict[str, Any] = {"named": {}, "arguments": []}
         if node.type == "attribute_item":
@@ -479,10 +479,10 @@ class _Reader:
         return found
 
     def _assigned(self, node: Node) -> Iterator[Fact]:
-        """Yield `name = value` if the value is a call, a string or a list."""
+        """Yield an assignment `name = value` if the value is a call, a string or a list."""
         sign = node.child_by_field_name("operator")
         if node.type == "binary_operator" and self.tree.of(sign) != "=":
-            return  # Only Elixir assigns by an operator node; in other languages it calculates.
+            return  # Only Elixir uses an operator node to assign; elsewhere it calculates.
         names = ("name", "left", "pattern")
         left = next((n for f in names if (n := node.child_by_field_name(f)) is not None), None)
         fields = ("value", "right")

@@ -1,7 +1,7 @@
-"""Tables derived from the classes and migrations of a repository and one framework's data.
+"""Tables derived from a repository's classes and migrations with the data of one framework.
 
-A table has the models that map to it, its columns with the tables they refer to, and the migrations
-that name it. A name computed at run time yields no table and no column.
+A table lists the models that map to it, its columns with the tables they refer to, and the
+migrations that name it. A table or column with a name that is computed at run time is left out.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Column:
 
     Attributes:
         kind: the call that creates it; "" for a column that the framework adds.
-        refers_to: the table that it refers to; "" if absent.
+        refers_to: the table that it refers to; "" if it refers to none.
         file, fact: its evidence.
         is_key: whether the source states that it is the primary key.
     """
@@ -91,7 +91,7 @@ class Table:
     """A table.
 
     Attributes:
-        changes: calls of migrations that name it, with their files.
+        changes: the calls in migrations that name it, with their files.
     """
 
     name: str
@@ -112,7 +112,7 @@ class TableReader:
         self._mapped_classes: list[tuple[Tables, Class, str]] = []
 
     def tables(self) -> list[Table]:
-        """Return the tables of all files, by name."""
+        """Return the tables of all files, sorted by name."""
         for tables in self._framework.tables:
             for file in self._files:
                 for mapping in _called(tables, file):
@@ -134,7 +134,7 @@ class TableReader:
         self._tables.setdefault(name, Table(name)).models.append(mapping)
 
     def _mapped(self, tables: Tables, one: Class) -> tuple[str, MappedClass] | None:
-        """Return the table of a class, and its mapping; None if it has no table."""
+        """Return the table that a class maps to, and the mapping; None if it has no table."""
         marks = [a for a in one.file.annotations if a.values["target"][0] == one.fact.start]
         if one.name in tables.bases:
             return None
@@ -182,11 +182,11 @@ class TableReader:
         return _table_name(one.name, tables.naming), usual
 
     def _is_outer_base(self, tables: Tables, one: Class) -> bool:
-        """Return whether a base of a class is a model from the framework or a package."""
+        """Return whether a class has a base class that is a model of the framework or a package."""
         of_bases = tables.columns.of_bases if tables.columns is not None else ()
         for base in one.fact.values["bases"]:
             is_known = base in tables.bases or last_part(base) in of_bases
-            # Only Python files state the origin of a name such as `Model`.
+            # Only in Python files is the origin of a name such as `Model` known.
             if is_known and (one.file.language != "python" or self._class(one.file, base) is None):
                 return True
         return False
@@ -206,7 +206,7 @@ class TableReader:
 
     @cached_property
     def _classes(self) -> Mapping[str, list[Class]]:
-        """Return the outer classes by name."""
+        """Return the top-level classes by name."""
         found: dict[str, list[Class]] = {}
         for file in self._files:
             for fact in file.classes:
@@ -215,7 +215,7 @@ class TableReader:
         return found
 
     def _class(self, file: File, name: str) -> Class | None:
-        """Return the class that a name in a file means; None if it is outside the repository."""
+        """Return the class that a name in a file refers to; None if no file here defines it."""
         first, _, rest = name.partition(".")
         original = last_part(rest) if rest else file.original_name(first)
         known = self._classes.get(original, ())
@@ -264,7 +264,7 @@ class TableReader:
 
     @cached_property
     def _labels(self) -> Mapping[str, str]:
-        """Return the labels of applications, by the folder of the class that configures each."""
+        """Return each application's label, by the folder of the class that configures it."""
         bases = {base for tables in self._framework.tables for base in tables.apps}
         found: dict[str, str] = {}
         for file in self._files:
@@ -278,7 +278,7 @@ class TableReader:
         return found
 
     def _add_columns(self, columns: Columns, one: Class, table: Table) -> None:
-        """Add the columns stated by a class and by its ancestors without a table of their own."""
+        """Add the columns of a class, including those of ancestors without a table of their own."""
         lineage = self._lineage(one)
         parent = next((p for p in lineage[1:] if self._has_table(p, table.name)), None)
         above = set() if parent is None else {id(p.fact) for p in self._lineage(parent)}
@@ -304,7 +304,7 @@ class TableReader:
     def _columns_of_bases(
         self, columns: Columns, one: Class, heir: Class, table: Table
     ) -> Iterator[Column]:
-        """Yield the columns that bases from other packages add to a class."""
+        """Yield the columns that a class inherits from base classes in other packages."""
         for base in one.fact.values["bases"]:
             known = columns.of_bases.get(last_part(base), "").split()
             for name in known if self._class(one.file, base) is None else ():
@@ -357,8 +357,8 @@ class TableReader:
         """Add the join table between the table of a class and another table.
 
         Args:
-            join: the end of its name; the other class in lower case ("" if it is computed); and a
-                column with the evidence, which refers to the other table.
+            join: the end of the join table's name; the other class in lower case ("" if it is
+                computed); and a column that refers to the other table, with the evidence.
         """
         name, target, made_by = join
         first, second = heir.name.lower(), target
@@ -373,19 +373,20 @@ class TableReader:
                 between.columns.setdefault(column, added)
 
     def _name_of_target(self, columns: Columns, one: Class, call: Fact) -> str:
-        """Return, in lower case, the class that a call refers to; "" if it is computed."""
+        """Return the class that a call refers to, in lower case; "" if it is computed."""
         for value in self._targets(columns, one, call):
             text = self._text_of_target(columns, one, value, call.start) or str(value[1])
             return one.name.lower() if text == "self" else last_part(text).lower()
         return ""
 
     def _referred(self, columns: Columns, one: Class, call: Fact) -> str:
-        """Return the table that a column refers to; "" if absent or computed.
+        """Return the table that a column refers to; "" if there is none or it is computed.
 
-        The call itself, or one of its arguments, names a class or a table with its column.
+        The call itself, or one of its arguments, names a class, or a table with its column.
         """
         for value in self._targets(columns, one, call):
-            # A class, or one of its attributes: `Customer`, `Customer.id`.
+            # The name may stand for a class or for one of its attributes: `Customer`,
+            # `Customer.id`.
             names = (str(value[1]), str(value[1]).rpartition(".")[0]) if value[0] == "n" else ()
             for name in filter(None, names):
                 if (known := self._class(one.file, name)) is not None:
@@ -397,7 +398,7 @@ class TableReader:
         return ""
 
     def _targets(self, columns: Columns, one: Class, call: Fact) -> Iterator[Value]:
-        """Yield the targets that a call, or a call in its arguments, refers to."""
+        """Yield the targets that a call refers to, directly or through a call in its arguments."""
         held = (one.file.call_of(value) for value in call.values["arguments"])
         for each in (call, *(inner for inner in held if inner is not None)):
             pattern = matching(each.values["name"], columns.references)
@@ -414,7 +415,7 @@ class TableReader:
         return text or columns.defaults.get(setting or "", "")
 
     def _named_table(self, one: Class, text: str) -> str:
-        """Return the table that a text means: `users.id`, `billing.Invoice` or `Invoice`."""
+        """Return the table that a text refers to: `users.id`, `billing.Invoice` or `Invoice`."""
         first, _, last = text.rpartition(".")
         if first in self._tables:
             return first
@@ -427,7 +428,7 @@ class TableReader:
         return self._table_of.get((held.file.path, held.fact.start), "") if held else ""
 
     def _add_changes(self) -> None:
-        """Add the calls of migrations that name a table or its class."""
+        """Add the calls in migrations that name a table, or the class of a table."""
         for changes in self._framework.changes:
             calls = self._calls_of(changes)
             newer = dict(self._renamed(changes, calls))
@@ -449,7 +450,7 @@ class TableReader:
 
     @cached_property
     def _created(self) -> set[tuple[str, str]]:
-        """Return the application and lower-case name of each class with a table at the end."""
+        """Return the application and lower-case name of each class that finally has a table."""
         found: set[tuple[str, str]] = set()
         deleted: set[tuple[str, str]] = set()
         for changes in self._framework.changes:
@@ -467,7 +468,7 @@ class TableReader:
     def _renamed(
         self, changes: Changes, calls: Sequence[tuple[File, Fact]]
     ) -> Iterator[tuple[tuple[str, str], str]]:
-        """Yield the application with the old name, and the new name, of each rename."""
+        """Yield, for each rename, the application with the old name, and the new name."""
         for file, call in calls:
             if call.values["name"] in changes.renames:
                 old, new = changes.renames[call.values["name"]]
@@ -475,14 +476,14 @@ class TableReader:
                 yield key, self._argument(call, new).lower()
 
     def _argument(self, call: Fact, place: str) -> str:
-        """Return an argument that is a text; "" if it is missing or another value."""
+        """Return an argument that is a string; "" if it is missing or another kind of value."""
         value = argument(call, place) if place else None
         return str(value[1]) if value is not None and value[0] == "s" else ""
 
     def _changed_table(
         self, changes: Changes, path: str, name: str, newer: Mapping[tuple[str, str], str]
     ) -> Table | None:
-        """Return the table that a migration names, found by its final name."""
+        """Return the table that a migration names; renames are followed to the final name."""
         app = self._app_of_path(path)
         last = name if changes.naming == "table" else name.lower()
         for _ in range(_MOST_RENAMES):
@@ -503,7 +504,7 @@ class TableReader:
 
 
 def _own_values(one: Class) -> list[Fact]:
-    """Return the assignments in a class, excluding its nested classes and their methods."""
+    """Return the assignments directly in a class, without those in nested classes and methods."""
     inner = [c for c in one.file.classes if one.fact.start < c.start and c.end <= one.fact.end]
     return [
         v
@@ -516,7 +517,7 @@ def _own_values(one: Class) -> list[Fact]:
 def _assigned(one: Class, name: str) -> Fact | None:
     """Return the assignment of a name in a class: `db_table`, or `Meta.db_table` in its class Meta.
 
-    None if the class does not assign it, or the name is empty.
+    None if the class does not assign the name, or if the name is empty.
     """
     inner, _, last = name.rpartition(".")
     if not name:
@@ -549,7 +550,7 @@ def _is_true_value(value: Sequence[Any] | None) -> bool:
 
 
 def _called(tables: Tables, file: File) -> Iterator[tuple[str, MappedClass]]:
-    """Yield tables that calls name: `schema "orders"`."""
+    """Yield the tables that are named by calls such as `schema "orders"`."""
     for call in file.calls:
         if call.values["name"] in tables.calls:
             value = argument(call, tables.argument)

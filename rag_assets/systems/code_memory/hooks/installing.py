@@ -1,4 +1,4 @@
-"""Installing hooks in a repository next to its existing hooks, and removing them."""
+"""Installs hooks in a repository next to its existing hooks, and removes them."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class ChangedHooks:
     Attributes:
         folder: the folder of the hooks.
         hooks: names of the changed hooks.
-        kept: the changed hooks for which the former hook was kept as a separate file.
+        kept: those changed hooks whose former version was kept as a separate file.
     """
 
     folder: Path
@@ -53,7 +53,7 @@ class ChangedHooks:
 
 
 def install_hooks(local: Path, tenant: str, repository: Path) -> ChangedHooks:
-    """Install hooks that report commits, merges, checkouts and rewrites of a repository at once.
+    """Install hooks that immediately report commits, merges, checkouts and rewrites.
 
     Existing hooks continue to run. A second call changes nothing.
 
@@ -63,7 +63,7 @@ def install_hooks(local: Path, tenant: str, repository: Path) -> ChangedHooks:
         repository: the top folder of a worktree, or a bare repository.
 
     Raises:
-        ConfigurationError: hooks cannot be installed there.
+        ConfigurationError: hooks cannot be installed in this repository.
         ListingFailed: the folder is not a repository.
     """
     if not is_tenant(tenant):
@@ -94,13 +94,15 @@ def install_hooks(local: Path, tenant: str, repository: Path) -> ChangedHooks:
 
 
 def remove_hooks(tenant: str, repository: Path) -> ChangedHooks:
-    """Remove a tenant's block from a repository's hooks; the rest is restored as it was.
+    """Remove a tenant's block from a repository's hooks.
+
+    A new hook without any block left is deleted, or replaced by the former hook that was kept.
 
     Args:
         repository: see install_hooks.
 
     Raises:
-        ConfigurationError: hooks are switched off there.
+        ConfigurationError: hooks are switched off in this repository.
         ListingFailed: the folder is not a repository.
     """
     folder = hooks_folder(repository)
@@ -128,13 +130,14 @@ def hooks_folder(repository: Path) -> Path:
     """Return the folder in which git looks for a repository's hooks; all its worktrees share it.
 
     The repository's own configuration may only name a folder below its `.git`, because the
-    repository may come from another person. The user's and the machine's may name any folder.
+    repository may come from another person. The configuration of the user or the machine may name
+    any folder.
 
     Args:
         repository: the top folder of a worktree, or a bare repository.
 
     Raises:
-        ConfigurationError: hooks are switched off there, or would be written elsewhere.
+        ConfigurationError: hooks are switched off, or would be written to another folder.
         ListingFailed: the folder is not a repository.
     """
     folders = locate(repository.expanduser().resolve())
@@ -159,7 +162,7 @@ def hooks_folder(repository: Path) -> Path:
 
 
 def _of_repository(folders: RepositoryFolders) -> str | None:
-    """Return core.hooksPath of the worktree or the repository."""
+    """Return core.hooksPath as the worktree or the repository configures it."""
     own = read_configuration(folders.common)
     if is_true(own, "extensions.worktreeconfig"):
         own |= _settings(folders.own / "config.worktree")
@@ -167,13 +170,13 @@ def _of_repository(folders: RepositoryFolders) -> str | None:
 
 
 def _of_others() -> str | None:
-    """Return core.hooksPath of the user, or else of the machine."""
+    """Return core.hooksPath as the user, or else the machine, configures it."""
     found = (_settings(path).get(_HOOKS_PATH) for path in _files_of_others())
     return next(filter(None, found), None)
 
 
 def _files_of_others() -> list[Path]:
-    """Return the configuration files of the user and the machine, by precedence."""
+    """Return the configuration files of the user and of the machine, by precedence."""
     home = Path.home()
     beside = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config")
     return [home / ".gitconfig", beside / "git" / "config", Path("/etc/gitconfig")]
@@ -187,10 +190,10 @@ def _settings(path: Path) -> dict[str, str]:
 
 
 def _content(hook: Path) -> bytes | None:
-    """Return the content of a hook; None if it does not exist, a null byte if it is too large."""
+    """Return the content of a hook; None if it does not exist, a NUL byte if it is too large."""
     try:
         if not hook.is_file():
-            # A broken link is kept as well.
+            # A broken link counts as an existing hook, which is kept.
             return b"\0" if hook.is_symlink() else None
         with hook.open("rb") as file:
             content = file.read(_MOST_BYTES + 1)
@@ -216,7 +219,10 @@ def _keep(hook: Path) -> None:
 
 
 def _write(hook: Path, content: bytes) -> None:
-    """Replace a hook atomically: git may run it at any moment. An existing hook keeps its mode."""
+    """Replace a hook atomically, since git may run it at any moment.
+
+    An existing hook keeps its mode.
+    """
     if hook.is_symlink() and not hook.resolve().is_relative_to(hook.parent.parent.resolve()):
         raise ConfigurationError(
             f"the hook {str(hook)!r} is a link to {str(hook.resolve())!r}, which is not changed",

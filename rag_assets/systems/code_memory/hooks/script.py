@@ -1,9 +1,9 @@
-"""The text of a hook: a block for each tenant, next to anything else that the hook does.
+"""The text of a hook: a block for each tenant, besides everything else that the hook does.
 
 A block creates an empty file with the tenant's id as its name, without starting a process. That
-takes less than a millisecond, and failures are silent. A shell script gets the block after its
-first line, so that its own shell still runs it. A hook that cannot contain the block, such as a
-program or a script in another language, is kept next to the new hook, which runs it.
+takes less than a millisecond, and failures are silent. In a shell script, the block is inserted
+after the first line, so that the script keeps its shell. A program, or a script in another
+language, cannot contain the block. It is kept as a file next to the new hook, which runs it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def block_of(tenant: str, told: str) -> str:
     """Return the block that reports changes for one tenant.
 
     Args:
-        tenant: its id.
+        tenant: the id of the tenant.
         told: path of the file that the block creates.
     """
     place = shlex.quote(told)
@@ -42,7 +42,7 @@ def block_of(tenant: str, told: str) -> str:
 
 
 def takes_blocks(content: bytes) -> bool:
-    """Return whether a hook is a script of a POSIX shell, which can contain a block."""
+    """Return whether a hook is a POSIX shell script, which can contain a block."""
     if b"\0" in content:
         return False
     first = content.partition(b"\n")[0]
@@ -60,7 +60,7 @@ def new_hook(block: str, kept: str | None) -> bytes:
 
 
 def with_block(content: bytes, tenant: str, block: str) -> bytes:
-    """Return a script with the tenant's block, once, after its first line if that is a shebang."""
+    """Return a script with exactly one block of the tenant, after the shebang if there is one."""
     bare = without_block(content, tenant)
     if not bare.startswith(b"#!"):
         return block.encode() + bare
@@ -80,17 +80,17 @@ def without_block(content: bytes, tenant: str) -> bytes:
 
 
 def is_ours(content: bytes) -> bool:
-    """Return whether a hook is ours, by its header."""
+    """Return whether a hook was written by this module, which its header shows."""
     return content.startswith((_SHELL + _OURS).encode())
 
 
 def is_empty(content: bytes) -> bool:
-    """Return whether a hook of ours has lost all its blocks."""
+    """Return whether a hook written by this module has no block left."""
     return is_ours(content) and b"# >>> rag-assets " not in content
 
 
 def is_tenant(name: str) -> bool:
-    """Return whether a text can be the id of a tenant, and therefore a file name."""
+    """Return whether a text may be the id of a tenant, and is therefore safe as a file name."""
     return _TENANT.fullmatch(name) is not None
 
 

@@ -38,7 +38,7 @@ def read_go(text: str) -> CodeText:
 
 
 class Go(Grammar):
-    """Definitions, imports and calls in Go's grammar."""
+    """Finds definitions, imports and calls with Go's grammar."""
 
     language = "go"
     module = "tree_sitter_go"
@@ -182,7 +182,7 @@ class Go(Grammar):
                     )
 
     def imports(self, node: Node) -> Iterable[tuple[Fact, dict[str, Binding]]]:
-        """Yield the imports of an import statement."""
+        """Yield the imports of an import statement, each with the names that it binds."""
         if node.type == "import_declaration":
             for spec in node.named_children:
                 for one in spec.named_children if spec.type == "import_spec_list" else [spec]:
@@ -241,7 +241,7 @@ class Go(Grammar):
         return [self.tree.of(target), *reversed(names)], False
 
     def beside(self, name: str) -> str:
-        """Return a type's name within its package."""
+        """Return the name of a type, qualified by the file's package."""
         return name if _PREDECLARED.fullmatch(name) else self._qualified(name)
 
     def type_name(self, written: str) -> str:

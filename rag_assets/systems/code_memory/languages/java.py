@@ -44,7 +44,7 @@ _PRIMITIVE: Final = frozenset(
 _TYPE = re.compile(r"(?:final\s+)?([A-Za-z_$][\w$]*(?:\.[A-Za-z_$][\w$]*)*)(?:<|\s*$)")
 _LONG: Final = 200
 _MOST_PACKAGES: Final = 10
-"""Maximum number of wildcard-imported packages in which names are looked up."""
+"""Maximum number of packages, imported with a wildcard, in which a name is looked up."""
 
 
 def read_java(text: str) -> CodeText:
@@ -63,7 +63,7 @@ def read_java(text: str) -> CodeText:
 
 
 def _opened(facts: Iterable[Fact]) -> Iterator[str]:
-    """Yield the packages that a file imports by wildcard, except those in Java's own library."""
+    """Yield the packages that a file imports with a wildcard, except Java's own library."""
     found = (str(one.values["name"]) for one in facts if one.kind == "imports")
     packages = (name.removesuffix(".*") for name in found if name.endswith(".*"))
     own = (name for name in packages if not name.startswith(("java.", "javax.")))
@@ -71,7 +71,7 @@ def _opened(facts: Iterable[Fact]) -> Iterator[str]:
 
 
 class Java(Grammar):
-    """Definitions, imports and calls in Java's grammar."""
+    """Finds definitions, imports and calls with Java's grammar."""
 
     language = "java"
     module = "tree_sitter_java"
@@ -102,7 +102,7 @@ class Java(Grammar):
                 self._package = "".join(name.split())
 
     def inside(self, node: Node) -> Node | None:
-        """Return a node with children that lie on the level of its own statement."""
+        """Return a nested node whose children count as being on the level of this statement."""
         return node if node.type in {"ERROR", "enum_body_declarations"} else None
 
     def define(self, node: Node, outer: Definition | None) -> Sequence[Definition]:
@@ -170,7 +170,7 @@ class Java(Grammar):
                 yield from self._variables(one)
 
     def _variables(self, node: Node) -> Iterator[tuple[str, str]]:
-        """Yield the names in a declaration, with their type."""
+        """Yield the names in a declaration, each with its type."""
         type_, names = node.child_by_field_name("type"), []
         for child in node.named_children:
             if child.type == "variable_declarator":
@@ -207,7 +207,7 @@ class Java(Grammar):
                     yield name
 
     def imports(self, node: Node) -> Iterable[tuple[Fact, dict[str, Binding]]]:
-        """Yield the imports of an import statement."""
+        """Yield the imports of an import statement, each with the names that it binds."""
         if node.type != "import_declaration":
             return
         words = self.tree.of(node).rstrip(" ;").split()

@@ -1,4 +1,4 @@
-"""Documents of a repository: their sections, decisions, scopes and mentions."""
+"""Markdown documents of a repository: their sections, decisions, rule scopes and mentions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rag_assets.systems.code_memory.symbols.model import CodeText, Unit
 _EVIDENCE: Final = 400
 
 SECTION_LEVEL: Final = 3
-"""Headings down to this level start a section."""
+"""Deepest level of headings that start a section."""
 
 _FENCE: Final = re.compile(r" {0,3}(?P<mark>`{3,}|~{3,})")
 _HEADING: Final = re.compile(r" {0,3}(?P<marks>#{1,6})[ \t]++(?P<title>[^\n]*+)")
@@ -55,10 +55,10 @@ def read_markdown(text: str) -> CodeText:
 
 
 def known_bugs(text: str) -> tuple[Unit, ...]:
-    """Return the bugs in a list of known bugs, each as a unit: a section or a list item.
+    """Return the bugs in a list of known bugs as units: each is a section or a list item.
 
     Args:
-        text: of a Markdown file.
+        text: the text of a Markdown file.
     """
     sections = _sections(text)
     inner = [one for one in sections if one.symbol.count(" > ") == 1] or sections
@@ -81,7 +81,7 @@ def is_bug_list(text: str) -> bool:
 
 
 def _whole(sections: Sequence[Unit], bugs: Sequence[Unit]) -> Iterator[Unit]:
-    """Return each section extended to the end of its subsections."""
+    """Yield each section extended to the end of its subsections."""
     starts = [one.start for one in bugs]
     ends = dict.fromkeys(starts, 0)
     for one in sections:
@@ -92,7 +92,7 @@ def _whole(sections: Sequence[Unit], bugs: Sequence[Unit]) -> Iterator[Unit]:
 
 
 def _lines(text: str) -> Iterator[tuple[int, str]]:
-    """Return the lines outside fences and front matter, with their offsets."""
+    """Yield the lines outside code fences and front matter, with their offsets."""
     at, fence = _front_end(text), ""
     for line in text[at:].splitlines(keepends=True):
         mark = _FENCE.match(line)
@@ -107,7 +107,7 @@ def _lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _headings(text: str) -> Iterator[tuple[int, int, str]]:
-    """Return offset, level and title of each heading."""
+    """Yield offset, level and title of each heading."""
     before, previous, after = 0, "", -1
     for at, line in _lines(text):
         found, under = _HEADING.match(line), _UNDERLINE.match(line)
@@ -120,7 +120,7 @@ def _headings(text: str) -> Iterator[tuple[int, int, str]]:
 
 
 def _sections(text: str) -> list[Unit]:
-    """Return sections up to SECTION_LEVEL, named by the headings above them."""
+    """Return sections down to SECTION_LEVEL, each named by its heading and those above it."""
     found = [one for one in _headings(text) if one[1] <= SECTION_LEVEL]
     units: list[Unit] = []
     above: list[tuple[int, str]] = []
@@ -145,7 +145,7 @@ def _front_end(text: str) -> int:
 
 
 def _front(text: str) -> Iterator[Fact]:
-    """Return the scope that the front matter of a rule states."""
+    """Yield the files to which a rule applies, as its front matter states."""
     end = _front_end(text)
     if not end:
         return
@@ -166,7 +166,7 @@ def _front(text: str) -> Iterator[Fact]:
 
 
 def _decision(text: str, sections: Sequence[Unit]) -> Iterator[Fact]:
-    """Return the status of a decision: from lines `Status:` and `Date:`, or a Status section."""
+    """Yield the status of a decision: from lines `Status:` and `Date:`, or a Status section."""
     told: dict[str, str] = {}
     for _, line in _lines(text):
         if (found := _STATUS.match(line)) and found["name"].lower() not in told:
@@ -196,7 +196,7 @@ def _mentions(text: str, sections: Sequence[Unit]) -> Iterator[Fact]:
 
 
 def _named(found: re.Match[str]) -> tuple[str, str] | None:
-    """Return the name in a code span or link target, and the kind of name."""
+    """Return the name in a code span or a link target, and what kind of name it is."""
     link = found["link"]
     if link is not None:
         path = link.partition("#")[0]

@@ -1,4 +1,4 @@
-"""SQL queries in the strings of a program, in any language."""
+"""SQL queries in the strings of a program in any language."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _TABLES: Final = re.compile(
     r"|\b(?:from|join|into|update)\s+([`\"\[]?)([A-Za-z_][\w.]{0,63})",
     re.IGNORECASE,
 )
-"""Its groups are a quotation mark and the name of a table; empty for `extract(year from due)`."""
+"""Matches a quotation mark and the name of a table; both empty for `extract(year from due)`."""
 
 _NAMED_HERE: Final = re.compile(r"\b(\w{1,64})\s+as\s+(?:(?:not\s+)?materialized\s*)?\(", re.I)
 """Matches the names that `with … as (` defines; they are not tables."""
@@ -24,7 +24,7 @@ _NO_TABLES: Final = frozenset(
     {"select", "set", "lateral", "unnest", "only", "values", "where"}
     | {"the", "a", "an", "this", "these", "your", "my", "our", "their", "its"}
 )
-"""Words in the position of a table, in queries and in sentences; quoted, they are names."""
+"""Words that may stand where a query has a table; in quotation marks, they are names."""
 
 _VERBS: Final = (
     r"select\b|insert\s+(?:ignore\s+|or\s+\w+\s+)?into\b|replace\s+into\b"
@@ -36,13 +36,14 @@ _QUERY: Final = re.compile(
     r"(?<!\\)(?P<quote>\"\"\"|'''|[\"'`])(?:\s|\\n|--[^\n]{0,200}\n|\(){0,200}+"
     rf"(?:(?={_VERBS})|(?i:(?={_VERBS}))(?=[A-Z]{{4}}))"
 )
-"""Matches the start of a query in a string: all lower case or capitals, unlike a sentence."""
+"""Matches the start of a query in a string. Keywords of a query have a single case, unlike a
+sentence."""
 
 _COMPLETED_BY: Final = (
     (re.compile(r"select\b", re.I), re.compile(r"\bfrom\b", re.I)),
     (re.compile(r"(?:\w+\s+){0,2}join\b", re.I), re.compile(r"\bon\b", re.I)),
 )
-"""Verbs that also start sentences, and the word that follows them in a query."""
+"""Verbs that may also start a sentence, each with the word that must follow in a query."""
 
 _STRINGS: Final = {
     '"': re.compile(r'(?:[^"\\]|\\.){0,20000}+', re.DOTALL),
@@ -52,7 +53,7 @@ _STRINGS: Final = {
     ),
 }
 _HOLE: Final = re.compile(r"\$?\{[^{}]*\}\.?|#\{[^{}]*\}\.?")
-"""Matches a computed part of a template; before a dot it is the schema of a table."""
+"""Matches a computed part of a template; before a dot, that part is the schema of a table."""
 
 _LONGEST: Final = 20_000
 _MOST: Final = 50
@@ -60,9 +61,9 @@ _SHOWN: Final = 200
 
 
 def with_queries(text: str, reading: CodeText) -> CodeText:
-    """Return a reading with the tables named by queries in its strings.
+    """Return a reading with the tables that SQL queries in its strings name.
 
-    Each table yields the fact `queries_table` {table}, with the definition around it as symbol.
+    Each table yields the fact `queries_table` {table}, whose symbol is the enclosing definition.
     """
     found = [*_queries(text, reading)]
     if not found:
@@ -72,7 +73,7 @@ def with_queries(text: str, reading: CodeText) -> CodeText:
 
 
 def tables_in_sql(query: str) -> list[str]:
-    """Return the tables that a query names, each once."""
+    """Return the tables that a query names, without duplicates."""
     here = {name.lower() for name in _NAMED_HERE.findall(query)}
     found = dict.fromkeys(
         name
@@ -88,7 +89,7 @@ def _queries(text: str, reading: CodeText) -> Iterator[Fact]:
         start = begins.start() + len(begins["quote"])
         end = _end(text, begins["quote"], start)
         if not _is_complete(text[begins.end() : end]):
-            # This quotation mark may close a string instead of opening one.
+            # This quotation mark may end a string and not start one.
             at = start
             continue
         at = end
@@ -110,7 +111,7 @@ def _without_schema(hole: re.Match[str]) -> str:
 
 
 def _end(text: str, quote: str, start: int) -> int:
-    """Return the offset after the content of a string, at most _LONGEST after its start."""
+    """Return the offset after a string's content, at most _LONGEST characters after its start."""
     if len(quote) > 1:
         end = text.find(quote, start, start + _LONGEST)
         return end if end >= 0 else min(len(text), start + _LONGEST)

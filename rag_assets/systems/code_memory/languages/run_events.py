@@ -1,7 +1,7 @@
 """The text of a run event: an agent's change to a file, or its summary of a whole run.
 
-The first line holds the kind of the event and the file; further lines hold the run and the action.
-The summary follows after an empty line.
+The first line contains the kind of the event and the file; further lines contain the run and the
+action. The summary follows after an empty line.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ def rendered(kind: str, run: str, path: str | None, action: str, summary: str) -
     Args:
         kind: file_created, file_updated, file_deleted, final_summary.
         run: its id.
-        path: of the file within its repository; None for a summary of the run.
-        action: on the file, in a few words on one line; "" if absent.
-        summary: in words; "" if absent.
+        path: the path of the file within its repository; None for a summary of the run.
+        action: what was done to the file, in a few words on one line; "" if absent.
+        summary: the summary, in words; "" if absent.
     """
     lines = [f"{kind} {path}" if path else kind, _RUN + run]
     if action:

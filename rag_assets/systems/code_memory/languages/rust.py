@@ -47,7 +47,7 @@ def read_rust(text: str) -> CodeText:
 
 
 class Rust(Grammar):
-    """Definitions, imports and calls in Rust's grammar."""
+    """Finds definitions, imports and calls with Rust's grammar."""
 
     language = "rust"
     module = "tree_sitter_rust"
@@ -70,7 +70,7 @@ class Rust(Grammar):
     own_types = frozenset({"Self"})
 
     def inside(self, node: Node) -> Node | None:
-        """Return a node with children that lie on the level of its own statement."""
+        """Return a nested node whose children count as being on the level of this statement."""
         if node.type == "foreign_mod_item":
             return node.child_by_field_name("body")
         return node if node.type == "ERROR" else None
@@ -160,7 +160,7 @@ class Rust(Grammar):
                 yield self.tree.of(one.child_by_field_name("name")), written
 
     def imports(self, node: Node) -> Iterable[tuple[Fact, dict[str, Binding]]]:
-        """Yield the imports of an import statement."""
+        """Yield the imports of an import statement, each with the names that it binds."""
         if node.type == "use_declaration":
             names = list(self._used(node.child_by_field_name("argument")))
             bound = {

@@ -43,7 +43,7 @@ def read_swift(text: str) -> CodeText:
 
 
 class Swift(Grammar):
-    """Definitions, imports and calls in Swift's grammar."""
+    """Finds definitions, imports and calls with Swift's grammar."""
 
     language = "swift"
     module = "tree_sitter_swift"
@@ -132,7 +132,7 @@ class Swift(Grammar):
                 yield from self._typed(node)
 
     def _typed(self, node: Node) -> Iterator[tuple[str, str]]:
-        """Yield the names of a property or variable, each with its declared type or ""."""
+        """Yield the names in a property or variable, each with its declared type or ""."""
         name = ""
         for child in node.named_children:
             if child.type == "pattern":

@@ -18,13 +18,13 @@ PARSE_SECONDS: Final = 10.0
 """Maximum parse time; ordinary code takes a tenth of a second for 1 MiB."""
 
 _SLICE: Final = 1 << 12
-"""Bytes that a parser or a query's predicate reads at once."""
+"""Number of bytes that a parser, or a predicate of a query, reads at once."""
 _COMMENTS = frozenset({"comment", "line_comment", "block_comment", "multiline_comment"})
 
 
 @dataclass(slots=True)
 class _Alike:
-    """The nodes of one type, with their positions in the text's order and their start bytes."""
+    """All nodes of one type, with their start bytes and their positions in the text's order."""
 
     positions: list[int] = field(default_factory=list)
     starts: list[int] = field(default_factory=list)
@@ -32,17 +32,17 @@ class _Alike:
 
 
 class SyntaxTree:
-    """The tree of one text; a text in another language yields a tree with errors.
+    """The syntax tree of one text; a text in another language yields a tree with errors.
 
     Attributes:
         text: the text.
         root: its outermost node; an empty node if the parser gave up.
-        gave_up: whether the parser was stopped: some parsers take quadratic time on hostile input.
+        gave_up: whether the parser was stopped; some parsers take quadratic time on hostile input.
 
     Args:
-        text: without lone surrogates.
+        text: the text, without lone surrogates.
         module: the grammar's package.
-        function: of that package, which returns the grammar.
+        function: the function of that package which returns the grammar.
         seconds: maximum parse time.
     """
 
@@ -68,7 +68,7 @@ class SyntaxTree:
         return self.offset(node.start_byte)
 
     def end(self, node: Node) -> int:
-        """Return the character offset after a node."""
+        """Return the character offset of the end of a node, which is after its last character."""
         return self.offset(node.end_byte)
 
     def offset(self, byte: int) -> int:
@@ -86,7 +86,7 @@ class SyntaxTree:
         """Return the nodes of these types in the order of the text, outer nodes first.
 
         Args:
-            types: of the grammar's nodes.
+            types: the types of the grammar's nodes.
             within: a node to search, itself included; None for the whole tree.
         """
         found: list[tuple[int, Node]] = []
@@ -127,10 +127,10 @@ class SyntaxTree:
 
 @lru_cache(maxsize=2)
 def syntax_tree(text: str, module: str, function: str = "language") -> SyntaxTree:
-    """Return the tree of a text; several readers of one file share it.
+    """Return the tree of a text; all readers of a file share one tree.
 
-    After reading a file, call `syntax_tree.cache_clear()`: a tree takes many times the memory of
-    its text.
+    Call `syntax_tree.cache_clear()` after reading a file: a tree takes many times the memory of its
+    text.
 
     Args:
         text, module, function: see SyntaxTree.

@@ -1,4 +1,4 @@
-"""Units that cover a whole text: text outside definitions is the rest, cut at blank lines."""
+"""Units that cover a whole text: text outside definitions is cut at blank lines."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ _BLANK_LINES = re.compile(r"\n(?:[ \t\r\f\v]*\n)+")
 
 
 def covering(text: str, units: Iterable[Unit]) -> tuple[Unit, ...]:
-    """Return the units in order, with the text between them as units of the rest.
+    """Return the units in order, and units of the role rest for the text between them.
 
     Args:
-        units: in any order, without overlaps.
+        units: the units, in any order, without overlaps.
     """
     found: list[Unit] = []
     at = 0
@@ -30,7 +30,7 @@ def rest(text: str, start: int, end: int, symbol: str = "") -> Iterator[Unit]:
 
     Args:
         start, end: character offsets.
-        symbol: of the definition around them.
+        symbol: the symbol of the definition around them.
     """
     at = start
     for blank in [*_BLANK_LINES.finditer(text, start, end), None]:

@@ -1,4 +1,4 @@
-"""Calls that check gates and policies: the ability, and the class or variable it is about."""
+"""Calls that check gates and policies: the checked ability, and the class or variable checked."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ ASKS: Final = frozenset(
 """Methods, in lower case, that check a user's abilities."""
 
 ASK_GATES: Final = ASKS | {"any", "none", "inspect"}
-"""The same for a gate."""
+"""Methods, in lower case, that check abilities if they are called on a gate."""
 
 VARIABLE: Final = "variable"
-"""Fact value with the name of a variable until its class is known."""
+"""Key of a fact value: the name of a variable, until its class is known."""
 
 SUBJECT: Final = "subject"
-"""Fact value with the expression that is the variable, or starts with it."""
+"""Key of a fact value: the expression that is this variable, or starts with it."""
 
 CONSTANT: Final = "constant"
-"""Fact value with the constant in another class that holds the ability."""
+"""Key of a fact value: the constant in another class that holds the ability."""
 
 _OF_GATES: Final = ("viewAny", "view", "create", "update", "delete")
-"""Abilities that a gate defines for a resource."""
+"""Abilities that `Gate::resource` defines."""
 
 _PAIR: Final = 2
 _INVOKED: Final = "__invoke"
@@ -52,10 +52,10 @@ _Values = Mapping[str, Any]
 def asked(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
     """Yield the checked ability with its subject: a class, or a variable with an object.
 
-    If the subject is the only argument, the enclosing method determines the ability.
+    If the subject is the only argument, the ability follows from the enclosing method.
     """
     given = [call.argument(0), call.argument(1), call.argument(2)]
-    # The user that is checked comes first.
+    # The first argument is the user whose abilities are checked.
     first, second = given[1:] if call.name.lower() == "authorizeforuser" else given[:2]
     told = source.value(first)
     is_subject = first is not None and first.type == "variable_name"
@@ -85,7 +85,7 @@ def _constant_of(source: PhpSource, node: Node | None) -> str:
 
 
 def _first_of(node: Node | None) -> Node | None:
-    """Return the subject of a check: the first item of a list, which also has further arguments."""
+    """Return the subject of a check; in a list, the subject is the first item."""
     if node is None or node.type != "array_creation_expression":
         return node
     entries = [one for one in node.named_children if one.type == "array_element_initializer"]
@@ -100,7 +100,7 @@ def asked_of_resource(source: PhpSource, call: Call) -> Iterator[tuple[str, _Val
 
 
 def defined(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
-    """Yield the abilities that a gate defines, each with the method that answers for it."""
+    """Yield the abilities that a gate defines, each with the method that decides it."""
     if call.name.lower() not in {"define", "resource"}:
         return
     name, action = (source.value(call.argument(at)) for at in (0, 1))
@@ -118,7 +118,7 @@ def defined(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
 
 
 def _answering(action: Any) -> str:
-    """Return the method in an action, given as a pair or one text; "" for anything else."""
+    """Return the method in an action, which is a pair or one text; "" for anything else."""
     if isinstance(action, list) and all(isinstance(one, str) for one in action):
         action = "@".join(action[:_PAIR])
     if not isinstance(action, str) or not action:
@@ -128,7 +128,7 @@ def _answering(action: Any) -> str:
 
 
 def settled(values: _Values, types: Mapping[str, str]) -> Iterator[_Values]:
-    """Yield the checks on the object in a variable, one for each possible class."""
+    """Yield checks on the object in a variable: one check for each possible class of it."""
     model = values["model"] or types.get(values[VARIABLE], "")
     for one in model.split(OR):
         told = {"ability": values["ability"], "model": one}

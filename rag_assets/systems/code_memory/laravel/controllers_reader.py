@@ -1,7 +1,7 @@
-"""Middleware stated by controllers themselves: in the constructor, or by HasMiddleware.
+"""Middleware that controllers state themselves: in the constructor, or by HasMiddleware.
 
-Each is a fact `guards` {name, methods} of the controller: methods are the public methods that the
-middleware guards; an empty list means all of them, including inherited methods.
+Each is a fact `guards` {name, methods} of the controller. `methods` lists the public methods that
+the middleware guards; an empty list means all methods, including inherited ones.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _LISTS: Final = frozenset({"array_element_initializer"})
 
 @dataclass(frozen=True, slots=True)
 class _Guards:
-    """Middleware, with the methods that it is limited to, and the methods that it leaves out."""
+    """Middleware, the methods that it is limited to, and the methods that it excludes."""
 
     names: Sequence[str]
     only: Sequence[str]
@@ -65,7 +65,7 @@ def _facts(source: PhpSource, one: ClassLike, guards: _Guards) -> Iterator[Fact]
 
 
 def _of_constructor(source: PhpSource, method: Method) -> Iterator[_Guards]:
-    """Yield middleware from calls like `$this->middleware('auth')->only('store')`."""
+    """Yield middleware from calls such as `$this->middleware('auth')->only('store')`."""
     if method.body is None:
         return
     known: set[int] = set()
@@ -88,7 +88,7 @@ def _options(source: PhpSource, chain: Chain, name: str) -> list[str]:
 
 
 def _of_list(source: PhpSource, method: Method) -> Iterator[_Guards]:
-    """Yield middleware in a returned list: names, `new Middleware('auth', only: ['store'])`."""
+    """Yield middleware in a returned list: names, or `new Middleware('auth', only: ['store'])`."""
     if method.body is None:
         return
     returned = source.tree.nodes(_RETURNS, method.body)

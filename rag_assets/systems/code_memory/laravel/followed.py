@@ -1,6 +1,7 @@
-"""Calls and checks of route actions on objects with classes that several files define together.
+"""Calls and checks in route actions on objects whose classes several files determine together.
 
-They are inferred for the action and for the methods of its class, parents and traits that it calls.
+They are inferred for the action, and for the methods of its class, parents and traits that the
+action calls.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from rag_assets.systems.code_memory.symbols.nodes import ABILITY
 from rag_assets.systems.code_memory.symbols.policy_names import method_of, method_of_ability
 
 _MOST_METHODS: Final = 60
-"""Maximum number of own methods through which an action is followed."""
+"""Maximum number of own methods, called directly or indirectly, that are read for an action."""
 
 _KINDS: Final = frozenset({"goes_through", "authorizes_of", "dispatches_of"})
 
@@ -28,10 +29,10 @@ class Inferred:
     """A relation that is inferred from several files.
 
     Attributes:
-        kind: of the relation.
+        kind: the kind of the relation.
         source: the method that states it.
-        target: of the relation.
-        path: of the file with that method.
+        target: the target of the relation.
+        path: the path of the file with that method.
         fact: the statement.
     """
 
@@ -43,10 +44,10 @@ class Inferred:
 
 
 class Followed:
-    """Statements of methods about objects with classes that other files define.
+    """Statements in methods about objects whose classes other files determine.
 
     Args:
-        files: of the repository.
+        files: the files of the repository.
         receivers: resolves origins.
     """
 
@@ -109,7 +110,7 @@ class Followed:
     def _called(
         self, calls: Iterable[Called], own: str, stated: set[str]
     ) -> Iterator[tuple[str, str]]:
-        # Relations that the file alone shows are not repeated.
+        # Relations that the file shows by itself are not repeated.
         told = {own, *(one.rpartition("::")[0] for one in stated)}
         for one in calls:
             if one.method and one.method not in stated:
@@ -119,13 +120,13 @@ class Followed:
                 yield "touches", one.on.owner
 
     def _dispatched(self, fact: Fact) -> Iterator[tuple[str, str]]:
-        """Yield the dispatched jobs and events: classes in the repository that are not models."""
+        """Yield dispatched jobs and events: classes of the repository that are not models."""
         for name in self._receivers.classes(fact.values["of"]):
             if self._inheritance.is_declared(name) and not self._receivers.is_model(name):
                 yield "dispatches", name
 
     def _asked(self, fact: Fact) -> Iterator[tuple[str, str]]:
-        """Yield the checked models with the methods of their policies, or the ability."""
+        """Yield the checked models with their policies' methods, or else the checked ability."""
         constant = str(fact.values.get("constant", ""))
         ability = self._constants.get(constant, "") if constant else str(fact.values["ability"])
         if constant and not ability:

@@ -40,13 +40,13 @@ def singular(word: str) -> str:
 
 
 def plural_studly(name: str) -> str:
-    """Return a name in studly case with its last word in the plural: InvoiceLine, InvoiceLines."""
+    """Return a name in studly case with a plural last word: InvoiceLine to InvoiceLines."""
     cut = max((found.end() for found in _BEFORE_CAPITAL.finditer(name)), default=0)
     return name[:cut] + plural(name[cut:])
 
 
 def snake(name: str) -> str:
-    """Return a name in snake case as `Str::snake` does: InvoiceLine, invoice_line."""
+    """Return a name in snake case as `Str::snake` does: InvoiceLine to invoice_line."""
     if name and all("a" <= letter <= "z" for letter in name):
         return name
     words = re.sub(
@@ -56,13 +56,13 @@ def snake(name: str) -> str:
 
 
 def studly(name: str) -> str:
-    """Return a name in studly case as `Str::studly` does: invoice_line, InvoiceLine."""
+    """Return a name in studly case as `Str::studly` does: invoice_line to InvoiceLine."""
     words = name.replace("-", " ").replace("_", " ").split(" ")
     return "".join(word[:1].upper() + word[1:] for word in words)
 
 
 def camel(name: str) -> str:
-    """Return a name in camel case as `Str::camel` does: invoice_line, invoiceLine."""
+    """Return a name in camel case as `Str::camel` does: invoice_line to invoiceLine."""
     made = studly(name)
     return made[:1].lower() + made[1:] if made[:1].isascii() else made
 
@@ -71,7 +71,7 @@ def table_of_class(name: str, *, pivot: bool = False) -> str:
     r"""Return the conventional table of a model.
 
     Args:
-        name: of the class, with or without its namespace (`App\\Models\\InvoiceLine`).
+        name: the name of the class, with or without its namespace (`App\\Models\\InvoiceLine`).
         pivot: whether it is a pivot class, which has a table name in the singular.
     """
     base = class_basename(name)
@@ -84,7 +84,7 @@ def class_basename(name: str) -> str:
 
 
 def joining_table(*classes: str) -> str:
-    """Return the table between two models: their names in snake case, in alphabetical order.
+    """Return the pivot table of two models: their names in snake case, in alphabetical order.
 
     Args:
         classes: names of both classes.
@@ -93,13 +93,13 @@ def joining_table(*classes: str) -> str:
 
 
 def morph_table(name: str) -> str:
-    """Return the table of a polymorphic many-to-many relation: taggable, taggables."""
+    """Return the table of a polymorphic many-to-many relation: taggable to taggables."""
     head, underscore, last = name.rpartition("_")
     return head + underscore + plural(last)
 
 
 def _inflected(word: str, form: str) -> str:
-    """Return the word changed by the first rule that applies."""
+    """Return the word as changed by the first inflection rule that applies."""
     if _uninflected(form).fullmatch(word):
         return word
     irregular = _irregular(form).get(word.lower())
@@ -135,7 +135,7 @@ def _patterns(form: str) -> tuple[tuple[re.Pattern[str], str], ...]:
 
 
 def _in_case(word: str, like: str) -> str:
-    """Return the word in the letter case of another word: lower, upper, or capitalized."""
+    """Return the word with the letter case of `like`: lower, upper, or capitalized."""
     if like.lower() == like:
         return word.lower()
     if like.upper() == like:

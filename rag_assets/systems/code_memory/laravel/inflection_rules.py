@@ -1,4 +1,4 @@
-"""The rules by which English nouns become plural and singular in Laravel.
+"""The rules by which Laravel converts English nouns between singular and plural.
 
 The rules come from Doctrine Inflector 2 (MIT licence, (c) 2006-2015 Doctrine Project), with the
 uncountable nouns that Laravel 8 adds, in the order in which they are tried.
@@ -53,7 +53,7 @@ SINGULAR: Final = (
     (r"^shorts$", r"shorts"),
     (r"s$", r""),
 )
-"""Patterns with their replacements; the first match counts."""
+"""Patterns with their replacements, from plural to singular; the first match counts."""
 
 PLURAL: Final = (
     (r"(s)tatus$", r"\1tatuses"),
@@ -82,7 +82,7 @@ PLURAL: Final = (
     (r"^$", r""),
     (r"$", r"s"),
 )
-"""See SINGULAR."""
+"""Patterns with their replacements, from singular to plural; the first match counts."""
 
 IRREGULAR: Final = (
     (r"atlas", r"atlases"),
@@ -313,10 +313,10 @@ UNINFLECTED: Final = [
     "data",
     "trivia",
 ]
-"""Nouns with a single form."""
+"""Nouns whose singular and plural are equal."""
 
 UNINFLECTED_PATTERNS: Final = (r"\w+media", r"sea[- ]bass", r"social media")
-"""Patterns of nouns with a single form."""
+"""Patterns of nouns whose singular and plural are equal."""
 
 NO_SINGULAR: Final = [
     "clothes",
@@ -330,10 +330,10 @@ NO_SINGULAR: Final = [
     "sepia",
     "utopia",
 ]
-"""Further nouns with an unchanged singular."""
+"""Further nouns that stay unchanged in the singular."""
 
 NO_PLURAL: Final = ["people", "media"]
-"""Further nouns with an unchanged plural."""
+"""Further nouns that stay unchanged in the plural."""
 
 UNCOUNTABLE: Final = [
     "audio",
@@ -380,4 +380,4 @@ UNCOUNTABLE: Final = [
     "traffic",
     "wheat",
 ]
-"""Nouns that Laravel itself leaves unchanged in the plural."""
+"""Nouns that Laravel itself never puts in the plural."""

@@ -8,14 +8,14 @@ from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.symbols.model import FileFacts
 
 _ABOVE = {"uses_trait": 0, "extends": 1}
-"""Kinds of facts that add methods to a class; traits take precedence over parents."""
+"""Kinds of facts that add methods to a class, by precedence: traits come before parents."""
 
 
 class Inheritance:
-    """The classes of a repository, each with the classes it inherits methods from.
+    """The classes of a repository, and the classes and traits from which each inherits methods.
 
     Args:
-        files: of the repository.
+        files: the files of the repository.
     """
 
     def __init__(self, files: Iterable[FileFacts]) -> None:
@@ -38,10 +38,10 @@ class Inheritance:
         self._above = {name: [one for _, one in sorted(held)] for name, held in above.items()}
 
     def calls(self, method: str) -> Iterator[tuple[str, Fact]]:
-        """Yield the inherited methods that a method calls, with the calls.
+        """Yield the inherited methods that a method calls, each with the fact of the call.
 
         Args:
-            method: qualified; calls that its own file resolves are left out.
+            method: qualified name of the method; calls that its own file resolves are left out.
         """
         for fact in self._calls.get(method, ()):
             owner, _, name = str(fact.values["name"]).rpartition("::")
@@ -50,7 +50,7 @@ class Inheritance:
                 yield found.symbol, fact
 
     def called(self, method: str) -> Iterator[str]:
-        """Return the methods that a method calls, as far as its own file shows."""
+        """Return the methods that a method calls, as far as the file of the method shows."""
         return (str(fact.values["name"]) for fact in self._calls.get(method, ()))
 
     def path_of(self, method: str) -> str:
@@ -65,7 +65,8 @@ class Inheritance:
         """Yield a class, then its traits and parents in lookup order, each once.
 
         Args:
-            owner: qualified; ancestors may form a circle, and may come from packages.
+            owner: qualified name of the class; ancestors may form a circle, and may come from
+                packages.
         """
         seen, todo = {owner}, [owner]
         while todo:
@@ -80,7 +81,7 @@ class Inheritance:
 
         Args:
             owner: qualified name of the class.
-            name: of the method; case is ignored.
+            name: the name of the method; case is ignored.
         """
         for one in self.ancestors(owner):
             spelled = self._spelled.get(f"{one}::{name.lower()}")

@@ -1,4 +1,4 @@
-"""Source types in Laravel: by ancestry through the repository's classes, by use, and by place."""
+"""Source types in Laravel: by a class's ancestors, by its use, and by its path."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ _OTHERS = (
     f"{_ILLUMINATE}Foundation\\Console\\Kernel",
     f"{_ILLUMINATE}Foundation\\Exceptions\\Handler",
 )
-"""Ancestors of classes that may be queued or lie in such a place, but have no type of their own."""
+"""Ancestors of classes that get no source type of their own, even if their path or use suggests
+one."""
 
 _QUEUED = f"{_ILLUMINATE}Contracts\\Queue\\ShouldQueue"
 _PLACES: tuple[tuple[str, SourceType], ...] = (
@@ -54,7 +55,7 @@ _BY_USE: tuple[tuple[str, str, SourceType], ...] = (
     ("uses_middleware", "name", "middleware"),
     ("routes_to", "controller", "controller"),
 )
-"""Kind of a fact, its value that names a class, and the type of that class."""
+"""Kind of a fact; which of its values names a class; and the source type of that class."""
 
 _TRAIT = "trait"
 _ROLES = frozenset({"class", "interface", _TRAIT})
@@ -62,7 +63,7 @@ _HANDLES = "::handle"
 _DECIDING = frozenset(
     {"extends", "implements", "dispatches", "binds", *(kind for kind, _, _ in _BY_USE)}
 )
-"""Kinds of facts that are read in addition to declarations."""
+"""Kinds of facts that are read besides declarations."""
 
 
 @dataclass(slots=True)
@@ -80,9 +81,9 @@ class _Uses:
     """Uses of classes in other files.
 
     Attributes:
-        types: types that follow directly from the use, by class.
-        dispatched: jobs and events.
-        bound: classes of services.
+        types: source types that follow directly from the use, by class.
+        dispatched: jobs and events that are dispatched.
+        bound: classes that are bound as services.
     """
 
     types: Mapping[str, SourceType]
@@ -105,7 +106,7 @@ class _Uses:
 
 
 def deciding(facts: Sequence[Fact]) -> list[object]:
-    """Return the part of a file's facts that kinds_of reads, in order."""
+    """Return those facts of a file that kinds_of reads, in order, for comparison."""
     return [
         (fact.kind, fact.symbol, fact.values.get("role"))
         if fact.kind == "declares"
@@ -124,14 +125,15 @@ def _decides(fact: Fact) -> bool:
 def kinds_of(files: Sequence[FileFacts]) -> dict[tuple[str, str], SourceType]:
     """Return the source type of each class that has one, by path and qualified name.
 
-    Ancestry decides first, then use, then the place. A class that extends another framework class
-    has no type, wherever it lies. Ancestors may form a circle.
+    Ancestors decide first, then use, then the path. A class that extends any other framework class
+    has no type, whatever its path. Ancestors may form a circle.
     """
     classes, uses = _classes(files), _Uses.of(files)
     found: dict[tuple[str, str], SourceType] = {}
     for name, one in classes.items():
         if one.role == _TRAIT:
-            # Routes run the methods of traits next to controllers; other traits have no type.
+            # Routes may run methods of traits next to controllers; other traits have no source
+            # type.
             if _place(one.path) == "controller":
                 found[one.path, one.symbol] = "controller"
             continue
@@ -146,18 +148,18 @@ def kinds_of(files: Sequence[FileFacts]) -> dict[tuple[str, str], SourceType]:
 
 
 def _by_purpose(name: str, one: _Class, uses: _Uses, *, queued: bool) -> SourceType | None:
-    """Return the type of a class that neither its ancestors nor a fact about it show."""
+    """Return the type of a class for which neither ancestors nor a fact about it decide."""
     place = _place(one.path)
     if queued and place not in _NEVER_JOBS:
         return "job"
     if name in uses.dispatched and place is None:
-        # A job has a handle method; an event only carries data.
+        # A job has a method `handle`; an event only carries data.
         return "job" if one.handles else "event"
     return place or ("service" if name in uses.bound and one.role == "class" else None)
 
 
 def _classes(files: Sequence[FileFacts]) -> dict[str, _Class]:
-    """Return all classes by their names; anonymous classes by path and name."""
+    """Return all classes by name; anonymous classes by path and name."""
     found: dict[str, _Class] = {}
     for one in files:
         own: dict[str, _Class] = {}
@@ -183,7 +185,7 @@ def _complete(declared: _Class, fact: Fact) -> None:
 
 
 def _ancestors(name: str, classes: Mapping[str, _Class]) -> Iterator[str]:
-    """Yield every class and interface above a class, each once."""
+    """Yield all classes and interfaces that a class descends from, each once."""
     seen, todo = {name}, [name]
     while todo:
         one = classes.get(todo.pop())

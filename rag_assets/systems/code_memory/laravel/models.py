@@ -1,4 +1,4 @@
-"""Eloquent models of a repository: their tables and relations, inherited ones included."""
+"""Eloquent models of a repository: their tables, and their relations including inherited ones."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class Evidence:
     """A place that supports a statement.
 
     Attributes:
-        path: of the file.
-        fact: of the kind `eloquent_class` or `relation`.
+        path: the path of the file.
+        fact: a fact of the kind `eloquent_class` or `relation`.
     """
 
     path: str
@@ -42,10 +42,10 @@ class Relation:
     """A relation of a model.
 
     Attributes:
-        name: of the method.
+        name: the name of the method.
         kind: hasMany, belongsTo, morphToMany and so on.
-        related: qualified name of the class; "" for morphTo, or if it is computed.
-        table: of the pivot; "" if absent.
+        related: qualified name of the related class; "" for morphTo, or if it is computed.
+        table: the pivot table; "" if absent.
         keys: columns by Laravel's parameter names (foreignKey, ownerKey, type, id ...).
         through: the class in between, for hasManyThrough and hasOneThrough.
         morph: the name of a polymorphic relation.
@@ -75,12 +75,13 @@ class Model:
     Attributes:
         name: qualified name of the class.
         table: its table; "" for an abstract class, or if it is computed.
-        how: whether the table is stated, here or by a parent, or follows from the class's name.
-        connection, primary_key: as stated; "" and "id" by default.
+        how: whether the table is stated, by the class or by a parent, or follows from the class's
+            name.
+        connection, primary_key: the values as stated; "" and "id" by default.
         pivot: whether it is a pivot class.
-        abstract: whether the class is abstract, so that no record has it.
-        relations: its own, its traits' and its parents'; its own first.
-        evidence: the statement that shows the table.
+        abstract: whether the class is abstract and therefore has no records.
+        relations: its own relations, then those of its traits and parents.
+        evidence: the statement that determines the table.
         complete: whether the table is known.
     """
 
@@ -100,7 +101,7 @@ def models_of(files: Iterable[FileFacts]) -> Mapping[str, Model]:
     """Return the models of a repository by qualified name.
 
     Args:
-        files: in any order; if two classes share a name, the first by path counts.
+        files: the files, in any order; if two classes share a name, the first by path counts.
     """
     world = _World(sorted(files, key=lambda file: file.path))
     names = [name for name in sorted(world.classes) if world.is_model(name)]
@@ -108,15 +109,15 @@ def models_of(files: Iterable[FileFacts]) -> Mapping[str, Model]:
 
 
 def may_be_model(fact: Fact) -> bool:
-    """Return whether a fact is a class with a parent that may be a base of models.
+    """Return whether a fact is a class whose parent may be a base class of models.
 
-    The parent counts only if no file declares it.
+    The parent counts only if no file of the repository declares it.
     """
     return fact.kind == "eloquent_class" and _is_base(fact.values["parent"])
 
 
 def _is_base(name: str) -> bool:
-    """Return whether a class outside the repository is a base of models."""
+    """Return whether a class outside the repository is a base class of models."""
     return class_basename(name) in _BASES | _PIVOTS or name == _AUTH_USER or "\\Models\\" in name
 
 
@@ -125,7 +126,7 @@ class _World:
 
     def __init__(self, files: Iterable[FileFacts]) -> None:
         self.classes: dict[str, Evidence] = {}
-        # Classes without a parent are not models, but they are not framework classes either.
+        # A class without a parent is not a model, but it is not a framework class either.
         self.declared: set[str] = set()
         self._relations: dict[str, list[Evidence]] = {}
         for file in files:
@@ -155,7 +156,7 @@ class _World:
         return last not in self.classes and last not in self.declared and _is_base(last)
 
     def model(self, name: str) -> Model:
-        """Return a model with all that is known of it."""
+        """Return a model with everything that is known about it."""
         table, evidence = self._stated(name, "table")
         own = self.classes[name]
         abstract = bool(own.fact.values["abstract"])
@@ -185,7 +186,7 @@ class _World:
         return class_basename(self.lineage(name)[-1]) in _PIVOTS
 
     def _stated(self, name: str, key: str) -> tuple[Any, Evidence | None]:
-        """Return the value stated by the nearest class or trait in a lineage, with its evidence."""
+        """Return the value that the nearest class or trait states, with its evidence."""
         for holder in self._holders(name):
             known = self.classes[holder]
             if key in known.fact.values:
@@ -193,7 +194,7 @@ class _World:
         return None, None
 
     def _holders(self, name: str) -> list[str]:
-        """Return the classes and traits with members that a class inherits, nearest first."""
+        """Return the classes and traits whose members a class inherits, nearest first."""
         found: list[str] = []
         for holder in self.lineage(name):
             todo = [holder]
@@ -271,7 +272,7 @@ class _World:
     def _keys(
         self, name: str, method: str, kind: str, given: Mapping[str, str]
     ) -> Mapping[str, str]:
-        """Return the columns of a relation: stated, or by Laravel's convention."""
+        """Return the columns of a relation, as stated or by Laravel's convention."""
         related = given.get("related", "").lstrip("\\")
         through = given.get("through", "")
         morph = self._morph(method, kind, given)

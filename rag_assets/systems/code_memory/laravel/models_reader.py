@@ -70,9 +70,9 @@ _INNER: Final = frozenset({"anonymous_function", "arrow_function", "anonymous_cl
 def model_facts(tree: SyntaxTree) -> tuple[Fact, ...]:
     """Return the facts of the kinds `eloquent_class` and `relation`.
 
-    Each class with a parent and each trait yields an `eloquent_class`. Its values: class, parent,
+    Each trait, and each class with a parent, yields an `eloquent_class`. Its values: class, parent,
     traits, trait (whether it is a trait), abstract, and the stated table, connection, primaryKey,
-    keyType and incrementing; {"computed": true} stands for a value that is not constant. Its
+    keyType and incrementing; {"computed": true} represents a value that is not constant. Its
     evidence is the statement of the table, else the head of the class.
 
     Values of a `relation`: class, name, kind (hasMany ...), arguments by Laravel's names of the
@@ -115,7 +115,7 @@ def _class_fact(reader: PhpReader, made: PhpClass) -> Fact:
 
 
 def _returned_table(reader: PhpReader, made: PhpClass) -> Node | None:
-    """Return the expression that a class's own `getTable` returns; None if absent."""
+    """Return the expression that the class's own method `getTable` returns; None if absent."""
     body = made.methods.get("getTable")
     if body is None:
         return None

@@ -1,4 +1,4 @@
-"""Policies that other files determine: by a policy map, or by their location."""
+"""Policies that depend on other files: named by a policy map, or found by their location."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from rag_assets.systems.code_memory.symbols.policy_names import (
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A check against a policy that its own file does not determine.
+    """A check against a policy that the checking file alone does not determine.
 
     Attributes:
         source: the definition that checks.
         target: the policy's method.
-        path: of the file with the check.
+        path: the path of the file with the check.
         fact: its evidence.
-        mapped: whether a map names the policy; otherwise its location does.
+        mapped: whether a policy map names the policy; otherwise its location determines it.
     """
 
     source: str
@@ -39,8 +39,8 @@ class Policies:
     """The policies of a repository.
 
     Attributes:
-        mapped: policies that maps name, by model.
-        declared: all existing classes.
+        mapped: policies that policy maps name, by model.
+        declared: names of all classes in the repository.
     """
 
     mapped: Mapping[str, str]
@@ -48,7 +48,7 @@ class Policies:
 
     @classmethod
     def of(cls, files: Sequence[FileFacts]) -> Policies:
-        """Return the policies in files."""
+        """Return the policies in these files."""
         facts = [fact for one in files for fact in one.facts]
         return cls(
             {
@@ -72,10 +72,10 @@ class Policies:
 def asked_elsewhere(files: Sequence[FileFacts]) -> dict[str, list[Asked]]:
     """Return the checks, by model, against policies that a single file does not determine.
 
-    These are policies named by a map, and policies in locations that Laravel tries last.
+    These are policies that a policy map names, and policies in locations that Laravel tries last.
 
     Args:
-        files: of one repository.
+        files: the files of one repository.
     """
     held = Policies.of(files)
     mapped = held.mapped
@@ -93,7 +93,7 @@ def asked_elsewhere(files: Sequence[FileFacts]) -> dict[str, list[Asked]]:
 
 
 def _unusual(files: Sequence[FileFacts], policies: Policies) -> dict[str, str]:
-    """Return the policies of models that are not among the usual candidates."""
+    """Return those policies of models that are not among the usual candidates."""
     facts = [fact for one in files for fact in one.facts]
     asked = {str(fact.values.get("model", "")) for fact in facts if fact.kind == "authorizes"}
     found = {}

@@ -1,7 +1,7 @@
 """The classes of objects that several files determine: results of helpers, relations and queries.
 
-Return values of functions and methods that declare no class are resolved in rounds, each from the
-results of the previous round. The result does not depend on the order of files.
+The classes that functions and methods return without declaring them are found in rounds. Each round
+uses the results of the previous one, so the result does not depend on the order of files.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from rag_assets.systems.code_memory.laravel.models import Model, Relation
 from rag_assets.systems.code_memory.symbols.model import FileFacts
 
 Form: TypeAlias = Literal["one", "query", "many"]
-"""A class as an object, as a query for records, or as several objects."""
+"""Whether a value is one object of a class, a query for its records, or several objects."""
 
 _ONE: Final = frozenset(
     {"create", "createorfirst", "createquietly", "find", "findor", "findorfail", "findornew"}
@@ -63,11 +63,11 @@ _OF_SEVERAL_SAME: Final = frozenset(
 
 
 def form_after(form: Form, name: str) -> Form | None:
-    """Return the form that an Eloquent method returns for its class; None for anything else.
+    """Return the form of the result of an Eloquent method; None if the result is anything else.
 
     Args:
-        form: of the receiver.
-        name: of the method.
+        form: the form of the receiver.
+        name: the name of the method.
     """
     name = name.lower()
     if form == "many":
@@ -78,13 +78,13 @@ def form_after(form: Form, name: str) -> Form | None:
         return "many"
     if name in _NEITHER:
         return None
-    # Any other method of a query returns a query: there are many condition methods.
+    # Any other method of a query returns a query, since most are conditions.
     is_begun = form == "query" or name in _BEGIN or name.startswith(("where", "orwhere"))
     return "query" if is_begun else None
 
 
 _ROUNDS: Final = 6
-"""Maximum number of functions that return each other's results in a row."""
+"""Maximum number of rounds: functions that return each other's results, one after another."""
 
 _MOST_KINDS: Final = 6
 _SCOPE: Final = "scope"
@@ -100,9 +100,9 @@ class Kind:
     Attributes:
         owner: the class.
         form: an object of the class, a query for objects, or several objects.
-        aside: whether it is or comes from the signed-in user, was read as a property, or was
-            returned by a function or a class that is not a model: then it is not the model that a
-            method is about.
+        aside: whether the value is or comes from the signed-in user, was read as a property, or was
+            returned by a function or by a class that is not a model. Such a value is not the model
+            that a method is about.
     """
 
     owner: str
@@ -127,7 +127,7 @@ class Receivers:
     """Resolves origins to classes.
 
     Args:
-        files: of the repository.
+        files: the files of the repository.
     """
 
     def __init__(
@@ -161,23 +161,23 @@ class Receivers:
         return name in self._models
 
     def classes(self, origins: Iterable[str]) -> list[str]:
-        """Return the classes of the objects that origins lead to, except the signed-in user."""
+        """Return the classes of the objects that origins lead to, without the signed-in user."""
         others = (one for one in origins if one != SIGNED_IN)
         kinds = [kind for one in others for kind in self._followed(one, "")[0]]
         return sorted({one.owner for one in kinds if one.form == "one"})
 
     def calls(self, origins: Iterable[str], own: str) -> Iterator[Called]:
-        """Yield the methods in chains of calls, in order.
+        """Yield the methods that are called in chains of calls, in order.
 
         Args:
-            origins: of the chains.
+            origins: the origins of the chains.
             own: the class that contains them.
         """
         for origin in origins:
             yield from self._followed(origin, own)[1]
 
     def _all_of(self, name: str, origins: Sequence[str]) -> frozenset[Kind]:
-        """Return the values of a function or method, if each of its origins can be resolved."""
+        """Return the values of a function or method; empty unless each origin can be resolved."""
         own = name.rpartition("::")[0]
         found = [self._followed(one, own)[0] for one in origins]
         return _few(frozenset().union(*found)) if all(found) else frozenset()
@@ -212,7 +212,7 @@ class Receivers:
         return frozenset({Kind(begun)})
 
     def _after(self, on: Kind, step: str, own: str, called: list[Called]) -> frozenset[Kind]:
-        """Return the values after a step; methods on the way are added to `called`."""
+        """Return the values after a step; methods that are called are added to `called`."""
         if step == ELEMENT:
             return frozenset({replace(on, form="one")} if on.form != "one" else ())
         if not step.endswith(CALLED):
@@ -242,14 +242,14 @@ class Receivers:
         return frozenset({Kind(relation.related, form, aside=True)})
 
     def _of_method(self, on: Kind, name: str, method: Fact) -> frozenset[Kind]:
-        """Return the results of an own method: a relation's query, or its declared or real type."""
+        """Return the results of a class's own method: a relation's query, else its return type."""
         relation = self._relation(on, name)
         if relation is not None:
             return frozenset({Kind(relation.related, "query")})
         owner = method.symbol.rpartition("::")[0]
         declared = _kinds_of(str(method.values["returns"]), on)
         given = declared or self._given.get(method.symbol, frozenset())
-        # A method that returns its defining class or trait returns the inheriting class here.
+        # A method that returns the class or trait defining it returns the inheriting class here.
         return frozenset(
             Kind(on.owner if one.owner == owner else one.owner, one.form, one.aside or on.aside)
             for one in given
@@ -260,14 +260,14 @@ class Receivers:
         return found if found is not None and found.related else None
 
     def _signed_in(self) -> str:
-        """Return the class of the signed-in user: the only candidate, or the usual one."""
+        """Return the signed-in user's class: the only candidate, or the conventional one."""
         able = {name for name in self._models if _AUTH_USER in {*self._inheritance.ancestors(name)}}
         usual = [name for name in _USUAL_USERS if name in able]
         return usual[0] if usual else able.pop() if len(able) == 1 else ""
 
 
 def _kinds_of(returns: str, on: Kind) -> frozenset[Kind]:
-    """Return the objects of a declared type, except framework types, which hold other objects."""
+    """Return objects of a declared type; framework types are left out, as they hold others."""
     if returns in {"self", "static"}:
         return frozenset({Kind(on.owner)})
     named = (one for one in returns.split(OR) if one and one not in NO_CLASSES)

@@ -24,9 +24,9 @@ class AskedPolicy:
     """A policy that a route checks, or an ability that a gate defines.
 
     Attributes:
-        policy: its class; "" for an ability.
-        method: the qualified method that answers; the node of an ability.
-        mapped: whether a file names it; otherwise its location does.
+        policy: the class of the policy; "" for an ability.
+        method: the qualified method that decides; for an ability, the ability's node.
+        mapped: whether a policy map names the policy; otherwise its location determines it.
     """
 
     policy: str
@@ -38,7 +38,7 @@ class RoutePolicies:
     """The policies that the middleware of routes checks.
 
     Args:
-        files: of one repository.
+        files: the files of one repository.
         guards: middleware classes by their aliases.
     """
 
@@ -59,8 +59,8 @@ class RoutePolicies:
         """Return the policy that one middleware of a route checks; None if it is unknown.
 
         Args:
-            route: with this middleware.
-            middleware: as the route states it: `can:send,invoice`.
+            route: the route with this middleware.
+            middleware: the middleware as the route states it: `can:send,invoice`.
         """
         name, _, given = middleware.partition(":")
         if name not in self._names:
@@ -79,7 +79,7 @@ class RoutePolicies:
         return about.lstrip("\\") if "\\" in about else self._bound(route, about)
 
     def _bound(self, route: Route, parameter: str) -> str:
-        """Return the class that a route parameter is bound to, by its action's parameter type."""
+        """Return the class that a route parameter is bound to: its type in the action's method."""
         if route.kind != "controller" or parameter not in {one.name for one in route.parameters}:
             return ""
         owner, _, method = route.action.partition("@")
@@ -89,6 +89,6 @@ class RoutePolicies:
 
 
 def _is_called(taken: Mapping[str, Any], parameter: str) -> bool:
-    """Return whether a method's parameter matches a route parameter, by Laravel's rules."""
+    """Return whether a method's parameter belongs to a route parameter, by Laravel's rules."""
     name = str(taken["name"])
     return parameter in {name, snake(name)}

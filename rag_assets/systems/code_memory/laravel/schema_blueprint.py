@@ -1,7 +1,8 @@
-"""Laravel's Blueprint: converts calls on a table to columns, indexes and foreign keys.
+"""Laravel's Blueprint: turns calls on a table into columns, indexes and foreign keys.
 
-It follows Laravel's own class call by call: columns and commands have the attributes that Laravel
-gives them (`autoIncrement`, `onDelete`, ...), with its conventions for names that are not stated.
+It follows Laravel's own class call by call. Columns and commands have the attributes that Laravel
+gives them (`autoIncrement`, `onDelete`, ...). Names that are not stated follow Laravel's
+conventions.
 """
 
 from __future__ import annotations
@@ -87,11 +88,12 @@ class Blueprint:
     """The columns and commands of one statement on a table.
 
     Attributes:
-        table: its name.
-        columns: in order, each with Laravel's attributes: name, type, and the attributes of
-            modifiers.
-        commands: in order, each with `name` and Laravel's attributes.
-        unread: names of methods that Laravel 8 to 12 lack (macros), and of computed values.
+        table: the name of the table.
+        columns: the columns in order, each with Laravel's attributes: name, type, and the
+            attributes of modifiers.
+        commands: the commands, in order, each with `name` and Laravel's attributes.
+        unread: names of methods that Laravel 8 to 12 does not have (macros), and of computed
+            values.
     """
 
     def __init__(self, table: str) -> None:
@@ -105,12 +107,12 @@ class Blueprint:
         """Apply a method of Laravel's Blueprint.
 
         Args:
-            name: of the method.
+            name: the name of the method.
             given: values of the positional arguments.
             named: values of the named arguments.
 
         Returns:
-            The attributes that a further call in the chain changes, or None.
+            The attributes that a further call in the chain changes; None if no call can.
         """
         arguments = _Arguments(given, named)
         for part in (self._column, self._columns, self._index, self._drop, self._other):
@@ -123,10 +125,11 @@ class Blueprint:
     def modify(
         self, target: Attributes, name: str, given: Sequence[Any], named: Mapping[str, Any]
     ) -> Attributes:
-        """Apply a modifier: a call that follows another call in a chain.
+        """Apply a modifier, which is a call that follows another call in a chain.
 
         Returns:
-            The attributes that the next call changes: after `constrained`, the foreign key.
+            The attributes that the next call changes; after `constrained`, those of the foreign
+                key.
         """
         arguments = _Arguments(given, named)
         foreign_id = target.get("name") is not None and "columns" not in target
@@ -143,11 +146,11 @@ class Blueprint:
         return target
 
     def after(self, column: Any) -> None:
-        """Place the next columns after one another, starting after the named column."""
+        """Place the next columns one after another, the first of them after the named column."""
         self._after = column if isinstance(column, str) else None
 
     def finish(self) -> None:
-        """Add the indexes that columns state themselves."""
+        """Add the indexes that the columns themselves state."""
         for column in self.columns:
             for key in ("primary", "unique", "index", "fulltext", "fullText", "spatialIndex"):
                 stated = column.get(key)

@@ -22,12 +22,12 @@ class PhpClass:
 
     Attributes:
         node: its declaration.
-        name: qualified; "class@" and the line for an anonymous class.
+        name: the qualified name; "class@" and the line for an anonymous class.
         parent: qualified name of the class it extends; "" if it extends none.
-        interfaces, traits: qualified names.
-        methods: bodies by name; declarations: the methods themselves.
-        constants: values by name.
-        properties: values by name, with the nodes that state them.
+        interfaces, traits: their qualified names.
+        methods: bodies, by name; declarations: the methods themselves.
+        constants: values, by name.
+        properties: values by name, each with the node that states it.
         kind: class, trait or interface.
     """
 

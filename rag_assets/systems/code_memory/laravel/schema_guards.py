@@ -32,11 +32,11 @@ class Guard:
         kind: table or column: whether it exists; equal: whether a value is among others; set:
             whether a value is truthy; any: whether all conditions in one of several lists hold;
             other: known only at run time.
-        table, column: their names.
-        wanted: whether it must hold, or must not.
-        at: character offset of the condition, which is evaluated once, before the guarded
-            statements change it.
-        value: the value that is compared or must be truthy.
+        table, column: names of the table and the column.
+        wanted: whether the condition must hold (true), or must not hold (false).
+        at: character offset of the condition; it is evaluated once, before the guarded statements
+            run.
+        value: the value that is compared, or must be truthy.
         values: the values that it is compared with.
         lists: lists of conditions.
     """
@@ -71,7 +71,7 @@ OTHER = Guard("other")
 
 
 def as_json(value: Any) -> Any:
-    """Return a text in the form of facts: with marks of settings it is `{"asked": text}`."""
+    """Return a text as facts store it: `{"asked": text}` if it has marks of settings."""
     return {"asked": value} if has_marks(value) else value
 
 
@@ -82,8 +82,8 @@ def guards_of(
 
     Args:
         node: the expression; None for no condition.
-        scope: the names that are known there.
-        depth: number of methods and variables around it.
+        scope: the names that are known at the expression.
+        depth: number of method calls and variables that led to the expression.
     """
     found: list[Guard] = []
     todo = [(node, True)] if node is not None else []
@@ -105,11 +105,11 @@ def guards_of(
 
 
 def one_of(value: Any, values: Sequence[Any], at: int, *, wanted: bool = True) -> Guard:
-    """Return the condition that a value is among others, or is not.
+    """Return the condition that a value is among others, or that it is not.
 
     Args:
-        value: of an expression.
-        values: of others.
+        value: value of one expression.
+        values: values of other expressions.
         at: offset of the condition.
         wanted: whether it must be among them.
     """
@@ -120,7 +120,7 @@ def one_of(value: Any, values: Sequence[Any], at: int, *, wanted: bool = True) -
 
 
 def negated(guards: Sequence[Guard]) -> tuple[Guard, ...]:
-    """Return the conditions under which not all of the given conditions hold."""
+    """Return conditions that all hold if at least one of the given conditions does not hold."""
     if any(guard.kind == "other" for guard in guards):
         return (OTHER,)
     if len(guards) == 1:
@@ -151,7 +151,7 @@ def _either(reader: PhpReader, node: Node, scope: Scope, wanted: bool, depth: in
 def _tests(
     reader: PhpReader, node: Node, scope: Scope, wanted: bool, depth: int
 ) -> tuple[Guard, ...]:
-    """Return the conditions in an expression without a logical operator."""
+    """Return the conditions in an expression that has no logical operator."""
     if depth > _DEEPEST:
         return (OTHER,)
     start, operator = reader.tree.start(node), _operator(reader, node)
@@ -178,7 +178,7 @@ def _tests(
 def _of_call(
     reader: PhpReader, chain: Chain, scope: Scope, start: int, depth: int
 ) -> tuple[Guard, ...]:
-    """Return the conditions in a call of the class's own method, or of the schema."""
+    """Return the conditions in a call of one of the class's own methods, or of the schema."""
     returned = reader.returned(chain, scope)
     if returned is not None:
         return guards_of(reader, *returned, depth + 1)
@@ -188,7 +188,7 @@ def _of_call(
 def _of_value(
     reader: PhpReader, node: Node, scope: Scope, start: int, depth: int
 ) -> tuple[Guard, ...]:
-    """Return whether a value is truthy; the value of a variable may itself be a condition."""
+    """Return the condition that a value is truthy; a variable may itself hold a condition."""
     value = reader.value(node, scope)
     if isinstance(value, Test) and value.node.id != node.id:
         return guards_of(reader, value.node, value.scope, depth + 1)

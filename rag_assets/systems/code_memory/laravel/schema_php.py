@@ -1,4 +1,4 @@
-"""Expressions in migrations and models: values as far as they can be derived, and call chains."""
+"""Expressions in migrations and models: their values, as far as known, and chains of calls."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ _TESTS: Final = frozenset(
     {"===", "!==", "==", "!=", "<>", "&&", "||", "and", "or", "<", ">", "<=", ">="}
 )
 _MOST_METHODS: Final = 2_000
-"""Maximum number of own methods entered to read the values of one file."""
+"""Maximum number of calls of own methods that are followed to read the values in one file."""
 
 
 class Test(Computed):
-    """A condition as a value.
+    """A condition that is used as a value.
 
     Attributes:
         node: the expression.
-        scope: the names that are known there.
+        scope: the names that are known at the expression.
     """
 
     def __init__(self, node: Node, scope: Scope) -> None:
@@ -63,10 +63,10 @@ class Call:
     """One call of a chain.
 
     Attributes:
-        name: of the method; "" if it is computed.
+        name: the name of the method; "" if it is computed.
         arguments: nodes of the positional arguments.
         named: nodes of the named arguments.
-        node: the chain up to and including this call.
+        node: the part of the chain from its start to the end of this call.
     """
 
     name: str
@@ -81,8 +81,8 @@ class Chain:
 
     Attributes:
         base: the receiver of the first call: a class or an expression.
-        static: whether the first call is on a class.
-        calls: in order.
+        static: whether the first call is a static call of a class.
+        calls: the calls, in order.
     """
 
     base: Node
@@ -96,8 +96,8 @@ class Scope:
 
     Attributes:
         variables: values by name, without the dollar sign.
-        constants: of the class.
-        class_name: qualified.
+        constants: the constants of the class.
+        class_name: the qualified name of the class.
         function: the name of the method.
         methods: bodies of the class's methods, by name.
     """
@@ -113,13 +113,13 @@ class PhpReader:
     """Reads values and chains of one file.
 
     Attributes:
-        tree: of the file.
+        tree: the tree of the file.
         names: its namespace and imports.
     """
 
     def __init__(self, tree: SyntaxTree) -> None:
         self.tree = tree
-        # One namespace per file, because classes are autoloaded by name.
+        # A file has one namespace, because classes are autoloaded by name.
         self.names = max(scopes_of(tree), key=lambda scope: bool(scope.namespace))
         self._left = _MOST_METHODS
 
@@ -143,13 +143,13 @@ class PhpReader:
         """Return an expression's value: JSON values, texts with marks, Expression, or Computed.
 
         Args:
-            node: an expression; None is null.
-            scope: the names that are known there.
+            node: an expression; None stands for null.
+            scope: the names that are known at the expression.
         """
         return value_of(self.tree, node, self._constants(scope))
 
     def class_name(self, node: Node, scope: Scope) -> str:
-        """Return the qualified name of a class in an expression; "" if it is computed."""
+        """Return the qualified name of the class that an expression names; "" if it is computed."""
         return self._named(self.tree.of(node), scope) if node.type in _NAMES else ""
 
     def function(self, node: Node) -> Call | None:
@@ -159,11 +159,11 @@ class PhpReader:
         return self._call(node, "function")
 
     def returned(self, chain: Chain, scope: Scope) -> tuple[Node, Scope] | None:
-        """Return the result of a class's own method that only returns a value; None for others.
+        """Return the result of an own method that only returns a value; None for other methods.
 
         Args:
-            chain: a single call of it.
-            scope: where it is called.
+            chain: a single call of the method.
+            scope: the names that are known at the call.
         """
         base = self.tree.of(chain.base).lstrip("$").lower()
         body = scope.methods.get(chain.calls[0].name)
@@ -190,7 +190,7 @@ class PhpReader:
         return Constants(lambda text: self._named(text, scope), constant, further)
 
     def inner(self, node: Node | None, scope: Scope, depth: int) -> Any:
-        """Return the value of an expression within another expression."""
+        """Return the value of an expression that is part of another expression."""
         return value_of(self.tree, node, self._constants(scope), depth)
 
     def _call(self, node: Node, called: str = "name") -> Call:
@@ -261,7 +261,7 @@ def _subscript(reader: PhpReader, scope: Scope, node: Node, depth: int) -> Any:
 
 
 def _function(reader: PhpReader, scope: Scope, node: Node, depth: int) -> Any:
-    """Return the value of `config`, or of `env` if it names the connection."""
+    """Return the value of a call of `config`; of `env` only if it names the connection."""
     call = reader.function(node)
     name = "" if call is None else call.name.lstrip("\\").lower()
     if call is None or name not in {"config", "env"} or not call.arguments:
@@ -277,7 +277,7 @@ def _function(reader: PhpReader, scope: Scope, node: Node, depth: int) -> Any:
 
 
 def _called(reader: PhpReader, scope: Scope, node: Node, depth: int) -> Any:
-    """Return raw SQL, the database driver, or the result of a class's own method."""
+    """Return raw SQL, the database driver, or the result of one of the class's own methods."""
     chain = reader.chain(node)
     if chain is None:
         return COMPUTED
@@ -332,4 +332,4 @@ _FURTHER: Final[Mapping[str, Callable[[PhpReader, Scope, Node, int], Any]]] = {
     "function_call_expression": _function,
     "object_creation_expression": _new,
 }
-"""Readers of expressions that depend on variables, the class or the settings."""
+"""Functions that read expressions which depend on variables, the class or the settings."""

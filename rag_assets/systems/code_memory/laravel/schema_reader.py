@@ -1,4 +1,4 @@
-"""Statements on tables in a migration: the effect of `up()`, read without running it."""
+"""Statements on tables in a migration: what `up()` does, read without running it."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ _LATER: Final = frozenset(
     | {name for name in _NAMES if name.endswith(("OnDelete", "OnUpdate"))}
     | {"statement", "unprepared"}
 )
-"""Methods that also exist on the result of an earlier call in a chain."""
+"""Methods that may also be called on the result of an earlier call in a chain."""
 
 _WRITTEN: Final[Mapping[str, str]] = {name.lower(): name for name in _NAMES}
 
@@ -121,7 +121,7 @@ def schema_units(facts: tuple[Fact, ...]) -> tuple[Unit, ...]:
     """Return the spans of statements on tables, each once, with the tables they name.
 
     Args:
-        facts: of one file; other kinds are skipped.
+        facts: the facts of one file; facts of other kinds are skipped.
     """
     tables: dict[tuple[int, int], list[str]] = {}
     for fact in facts:
@@ -138,7 +138,7 @@ def schema_units(facts: tuple[Fact, ...]) -> tuple[Unit, ...]:
 
 
 class _Run:
-    """Walks `up()` of one class with a list of steps, so that any nesting depth works."""
+    """Walks through `up()` of one class with a list of steps, so that any nesting depth works."""
 
     def __init__(self, reader: PhpReader, made: PhpClass) -> None:
         self._reader = reader
@@ -172,10 +172,10 @@ class _Run:
             self._todo.append(Step(node, context))
 
     def _block(self, node: Node, first: int, context: Context) -> None:
-        """Run a body from one of its statements on.
+        """Add the statements of a body as steps, starting with a given statement.
 
-        Statements after `if (..) return;` run if its condition does not hold; the condition can be
-        read only after all statements before it ran.
+        Statements after `if (..) return;` run if the condition does not hold. That condition can be
+        read only after all statements before it have run.
         """
         for index, child in enumerate(node.named_children[first:], first):
             if child.type == "if_statement" and returns(child):
@@ -256,7 +256,7 @@ class _Run:
             return
         over = self._reader.value(function.arguments[0], context.scope)
         names = [] if listed is None else [self._tree.of(n).lstrip("$") for n in variables(listed)]
-        # A loop lists the key first, a closure the value.
+        # A loop lists the key before the value, a closure the value before the key.
         steps = loop(body, over, [*reversed(names[:2])] or [""], context)
         self._todo.extend(reversed(steps))
 

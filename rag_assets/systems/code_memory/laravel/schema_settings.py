@@ -1,8 +1,8 @@
 """Settings and the driver in statements on tables: known only after all files are read.
 
-While a file is read, such a value is a mark within a text, so that names can be built from it
-(`config('audit.prefix') . '_id'`). Facts store a text with marks as `{"asked": text}`; the marks
-are replaced once the settings of the repository are known.
+While a file is read, such a value is represented by a mark within a text, so that names can be
+built from it (`config('audit.prefix') . '_id'`). Facts store a text with marks as `{"asked":
+text}`. The marks are replaced once the settings of the repository are known.
 """
 
 from __future__ import annotations
@@ -15,30 +15,30 @@ from typing import Any, Final
 from rag_assets.systems.code_memory.symbols.model import FileFacts
 
 _FIRST, _LAST = "\ue000", "\ue001"
-# Hexadecimal survives lower-casing and the replacement of dots.
+# Hexadecimal digits do not change when a text is put in lower case or its dots are replaced.
 _MARK: Final = re.compile(f"{_FIRST}([0-9a-f]*){_LAST}")
 _DRIVER: Final = ":driver"
 _CONNECTION: Final = "database.default"
 UNKNOWN: Final[Mapping[str, bool]] = {"computed": True}
-"""Stands in facts for values computed at run time."""
+"""Represents a value computed at run time, in facts."""
 
 
 def asked(name: str, default: Any = None) -> str:
-    """Return the mark of a setting.
+    """Return the mark that represents a setting.
 
     Args:
-        name: dotted, the file's name first.
-        default: used if it is not set: a text, a number, a boolean or null.
+        name: the dotted name, which starts with the file's name.
+        default: the value if the setting is not set: a text, a number, a boolean or null.
     """
     return _FIRST + json.dumps([name, default]).encode().hex() + _LAST
 
 
 DRIVER: Final = asked(_DRIVER)
-"""Mark of the database driver: `mysql`, `sqlite`."""
+"""Mark that represents the database driver: `mysql`, `sqlite`."""
 
 
 def name_asked(value: Any) -> str | None:
-    """Return the setting in a value; None if it is anything else."""
+    """Return the name of the setting that a value represents; None if it is anything else."""
     whole = _MARK.fullmatch(value) if isinstance(value, str) else None
     told = None if whole is None else _told(whole)
     return None if told is None else told[0]
@@ -50,7 +50,7 @@ def has_marks(value: Any) -> bool:
 
 
 def _told(mark: re.Match[str]) -> tuple[str, Any] | None:
-    """Return name and default; None for a mark that was in the text of the file itself."""
+    """Return name and default in a mark; None if the mark comes from the file's own text."""
     try:
         name, default = json.loads(bytes.fromhex(mark[1]))
     except ValueError:
@@ -59,11 +59,11 @@ def _told(mark: re.Match[str]) -> tuple[str, Any] | None:
 
 
 class Settings:
-    """The settings of a repository, as far as its text shows them.
+    """The settings of a repository, as far as its files show them.
 
     Args:
-        files: of the repository.
-        driver: of the database; None for the driver of its default connection.
+        files: the files of the repository.
+        driver: the database driver; None for the driver of the default connection.
     """
 
     def __init__(self, files: Iterable[FileFacts], driver: str | None = None) -> None:
@@ -84,7 +84,7 @@ class Settings:
         """Return a fact's value with settings in place of marks; UNKNOWN if a setting is unknown.
 
         Args:
-            value: as JSON.
+            value: the value as JSON.
         """
         if isinstance(value, list):
             return [self.resolved(one) for one in value]
@@ -126,14 +126,14 @@ class Settings:
             self._files.add(file)
 
     def _is_left_out(self, name: str) -> bool:
-        """Return whether a known settings file lacks this name."""
+        """Return whether a known settings file does not have a setting of this name."""
         parts = name.split(".")
         above = {".".join(parts[:length]) for length in range(1, len(parts) + 1)}
         known = above.isdisjoint(self._untold) and parts[0] in self._files
         return known and not any(one.startswith(f"{name}.") for one in self._values)
 
     def _default_driver(self) -> Any:
-        """Return the driver of the default connection, which often has the driver's name."""
+        """Return the driver of the default connection, which often is the connection's name."""
         found = _MARK.fullmatch(asked(_CONNECTION))
         name = UNKNOWN if found is None else self._value(found)
         if not isinstance(name, str):

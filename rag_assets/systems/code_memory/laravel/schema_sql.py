@@ -1,4 +1,4 @@
-"""SQL that creates and alters tables, read tolerantly: for MySQL, PostgreSQL and SQLite."""
+"""SQL that creates and alters tables, read tolerantly, for MySQL, PostgreSQL and SQLite."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class SqlStatement:
 
     Attributes:
         start, end: its character offsets.
-        values: as in a fact of the kind `schema`.
+        values: the values as in a fact of the kind `schema`.
     """
 
     start: int
@@ -49,10 +49,10 @@ class SqlStatement:
 def sql_facts(tree: SyntaxTree) -> tuple[Fact, ...]:
     """Return a fact of the kind `schema` for each statement on a table in an SQL file.
 
-    A fact with the action `ran` lists the migrations that a dump already includes.
+    A fact with the action `ran` lists the migrations that a schema dump already contains.
 
     Args:
-        tree: of the file; only its text is read.
+        tree: the tree of the file; only its text is read.
     """
     return tuple(
         Fact("schema", found.start, found.end, "", {**found.values, "order": order})
@@ -61,7 +61,7 @@ def sql_facts(tree: SyntaxTree) -> tuple[Fact, ...]:
 
 
 def statements_of(sql: str) -> Iterator[SqlStatement]:
-    """Yield the statements on tables in an SQL text; other statements are skipped.
+    """Yield the SQL statements on tables in a text; other statements are skipped.
 
     Args:
         sql: any number of statements.
@@ -74,7 +74,7 @@ def statements_of(sql: str) -> Iterator[SqlStatement]:
 
 
 def _split(sql: str) -> Iterator[list[SqlToken]]:
-    """Yield the tokens of each statement; rows of PostgreSQL's COPY are left out."""
+    """Yield the tokens of each SQL statement; rows of PostgreSQL's COPY are skipped."""
     statement: list[SqlToken] = []
     at = 0
     while (found := _TOKEN.search(sql, at)) is not None:
@@ -188,7 +188,7 @@ def _alteration(
     columns: list[dict[str, Any]],
     commands: list[dict[str, Any]],
 ) -> str:
-    """Read one clause of ALTER TABLE; return the table's new name if it has one, else ""."""
+    """Apply one clause of ALTER TABLE; return the table's new name, "" if it is not renamed."""
     first = piece[0].upper if piece else ""
     at = 2 if len(piece) > 1 and piece[1].upper == "COLUMN" else 1
     if first == "ADD":

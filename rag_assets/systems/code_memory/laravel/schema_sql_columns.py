@@ -45,7 +45,7 @@ class SqlToken:
 
     Attributes:
         kind: word, quoted, string or mark.
-        text: as written.
+        text: the text as written.
         start, end: character offsets.
     """
 
@@ -56,7 +56,7 @@ class SqlToken:
 
     @property
     def upper(self) -> str:
-        """Return a keyword in capitals; "" for quoted text."""
+        """Return a keyword in upper case; "" for text in quotation marks."""
         return self.text.upper() if self.kind in {"word", "mark"} else ""
 
 
@@ -75,7 +75,7 @@ def plain_name(tokens: list[SqlToken], at: int) -> tuple[str, int]:
 
 
 def pieces_of(tokens: list[SqlToken], at: int, *, bracket: bool = True) -> Iterator[list[SqlToken]]:
-    """Yield the parts between commas, within the bracket at an index or from there to the end."""
+    """Yield the parts between commas, inside the parentheses at an index or from it to the end."""
     depth = 0
     piece: list[SqlToken] = []
     for token in tokens[at + 1 if bracket else at :]:
@@ -92,14 +92,14 @@ def pieces_of(tokens: list[SqlToken], at: int, *, bracket: bool = True) -> Itera
 
 
 def names_of(tokens: list[SqlToken], at: int) -> list[str]:
-    """Return the names within the bracket at an index, without lengths and orders."""
+    """Return the names inside the parentheses at an index, without lengths and sort orders."""
     if at >= len(tokens) or tokens[at].text != "(":
         return []
     return [plain_name(piece, 0)[0] for piece in pieces_of(tokens, at) if piece]
 
 
 def table_command(piece: list[SqlToken], table: str) -> dict[str, Any] | None:
-    """Return a table-level index or foreign key; None if it is a column."""
+    """Return the index or foreign key that a part of CREATE TABLE states; None for a column."""
     words = [token.upper for token in piece]
     name = ""
     at = 0
@@ -131,7 +131,7 @@ def table_command(piece: list[SqlToken], table: str) -> dict[str, Any] | None:
 
 
 def column_of(piece: list[SqlToken], table: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Return a column's attributes, and the indexes and foreign key that it states."""
+    """Return the attributes of a column, and the indexes and foreign key stated with the column."""
     name, at = plain_name(piece, 0)
     words = [token.upper for token in piece]
     end = at
@@ -176,7 +176,7 @@ def _column_commands(
 
 
 def _top_words(piece: list[SqlToken], at: int) -> list[str]:
-    """Return the keywords of a definition outside brackets."""
+    """Return the keywords of a column definition, except those inside parentheses."""
     depth = 0
     found: list[str] = []
     for token in piece[at:]:

@@ -1,4 +1,4 @@
-"""The sequence of a migration's actions: branches and loops as steps under conditions."""
+"""The actions of a migration in order: branches and loops become steps under conditions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _LEAVES: Final = frozenset({"break_statement", "return_statement", "continue_statement"})
 _MOST_TURNS: Final = 5_000
 _PAIR: Final = 2
-"""Parts of a loop: the iterated value, and its variables."""
+"""Number of parts of a loop's header: the iterated value, and its variables."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,11 +25,11 @@ class Context:
     """The context of a statement.
 
     Attributes:
-        scope: values of its names.
-        tables: blueprints by the name of their variable.
-        guards: conditions under which it runs.
+        scope: the names that are known at the statement, with their values.
+        tables: blueprints, by the name of their variable.
+        guards: conditions under which the statement runs.
         outside: number of guards that hold for the whole statement on a table.
-        depth: number of methods entered.
+        depth: number of enclosing method calls.
     """
 
     scope: Scope
@@ -45,16 +45,16 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A pending action: statements to run, a variable to bind, or a blueprint to end.
+    """A pending action: statements to run, a variable to bind, or a blueprint to complete.
 
     Attributes:
         node: a statement or an expression; None for a step without syntax.
-        context: of the node.
+        context: the context of the node.
         bind: values of variables to set first.
         ends: the complete blueprint, with the fact it becomes.
-        after: the blueprint with an `after` that ends.
+        after: the blueprint whose `after` closure ends.
         first: index of the first statement of a body to run.
-        unless: the `if` before it that returns.
+        unless: the preceding `if` that returns; the step runs if its condition does not hold.
     """
 
     node: Node | None
@@ -67,7 +67,7 @@ class Step:
 
 
 def returns(node: Node) -> bool:
-    """Return whether an `if` returns from its function if its condition holds."""
+    """Return whether an `if` statement returns from its function when its condition holds."""
     body = node.child_by_field_name("body")
     if body is None or node.child_by_field_name("alternative") is not None:
         return False
@@ -76,7 +76,7 @@ def returns(node: Node) -> bool:
 
 
 def variables(node: Node) -> Iterator[Node]:
-    """Yield the variables in a loop or a parameter list."""
+    """Yield the variables of a loop's header or of a parameter list."""
     if node.type == "variable_name":
         yield node
         return
@@ -88,12 +88,12 @@ def variables(node: Node) -> Iterator[Node]:
 
 
 def loop(body: Node, over: Any, names: list[str], context: Context) -> list[Step]:
-    """Return a body for each item; the last name is for the value, a name before it for the key.
+    """Return one step per item; the last name is the value's, a name before it the key's.
 
     Args:
-        body: of the loop.
-        over: the items; anything other than an array is one unknown item.
-        names: of its variables.
+        body: the body of the loop.
+        over: the items; anything that is not an array counts as one unknown item.
+        names: the names of its variables.
     """
     items: list[tuple[Any, Any]] = [(COMPUTED, COMPUTED)]
     if isinstance(over, list):
@@ -129,7 +129,7 @@ def _foreach(reader: PhpReader, node: Node, context: Context) -> list[Step]:
 
 
 def _switch(reader: PhpReader, node: Node, context: Context) -> list[Step]:
-    """Return each case under the condition of its labels and of cases that fall through to it."""
+    """Return each case, under the condition of its labels and of cases that fall through to it."""
     subject = reader.value(node.child_by_field_name("condition"), context.scope)
     start, cases = reader.tree.start(node), node.child_by_field_name("body")
     labels: list[Any] = []
@@ -150,7 +150,7 @@ def _switch(reader: PhpReader, node: Node, context: Context) -> list[Step]:
 
 
 def _match(reader: PhpReader, node: Node, context: Context) -> list[Step]:
-    """Return each arm under the condition of its labels."""
+    """Return each arm, with the condition that one of its labels matches."""
     subject = reader.value(node.child_by_field_name("condition"), context.scope)
     start, arms = reader.tree.start(node), node.child_by_field_name("body")
     every: list[Any] = []
@@ -171,4 +171,4 @@ BRANCHES: Final[Mapping[str, Callable[[PhpReader, Node, Context], list[Step]]]] 
     "switch_statement": _switch,
     "match_expression": _match,
 }
-"""Readers of branching statements by type; they return the steps in order."""
+"""Functions that read branching statements, by node type; they return the steps in order."""

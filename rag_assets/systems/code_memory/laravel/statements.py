@@ -63,7 +63,7 @@ _JOINED: Final = re.compile(r"[A-Za-z_][\w.]{0,63}(?=\s|$)")
 
 
 def of_database(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
-    """Yield the tables in a call on the database facade."""
+    """Yield the tables that a call on the database facade names."""
     stated = source.value(call.argument(0))
     if not isinstance(stated, str):
         return
@@ -74,7 +74,7 @@ def of_database(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
 
 
 def of_query(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
-    """Yield the tables that a query joins, and the tables in its SQL parts."""
+    """Yield the tables that a query joins, and the tables in its raw SQL parts."""
     name = call.name.lower()
     if name not in _RAW | _JOINS:
         return
@@ -85,7 +85,7 @@ def of_query(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
         yield from _in_sql(stated)
         return
     on = call.argument(1)
-    # `join` with one or two arguments may join strings.
+    # A `join` with one or two arguments may be one that joins strings.
     is_query = name != "join" or len(call.arguments) > _PAIR or (on and on.type in CLOSURES)
     if is_query and (found := _JOINED.match(stated)):
         yield "queries_table", {"table": found.group()}
@@ -97,7 +97,7 @@ def _in_sql(stated: str) -> Iterator[tuple[str, _Values]]:
 
 
 class Types:
-    """The classes of variables, by the method that contains them."""
+    """The classes of variables, by the method that contains the variables."""
 
     def __init__(self, source: PhpSource) -> None:
         self._source = source
@@ -112,7 +112,7 @@ class Types:
         }
 
     def of(self, symbol: str) -> Mapping[str, str]:
-        """Return the classes of a method's variables, by variable as written."""
+        """Return the classes of a method's variables; the keys are variables as written."""
         if symbol not in self._known:
             found = self._methods.get(symbol)
             known = {} if found is None else types_of(self._source, found[1], found[0])
@@ -179,7 +179,7 @@ def facts_of(source: PhpSource, bodies: Bodies) -> Iterator[Fact]:
 def _of_object(
     kind: str, values: _Values, types: Mapping[str, str], body: Body | None
 ) -> Iterator[tuple[str, _Values]]:
-    """Yield statements about an object with its class, or else with its origins."""
+    """Yield statements about an object with its class if it is known, else with its origins."""
     if VARIABLE in values:
         yield from ((kind, told) for told in settled(values, types))
     if values.get(VARIABLE) not in types:
@@ -188,7 +188,7 @@ def _of_object(
 
 
 def _followed(values: _Values, body: Body | None) -> Iterator[_Values]:
-    """Yield statements about an object with its origins in place of the expression."""
+    """Yield statements about an object, with its origins in place of the expression."""
     model = values.get("model")
     origins = [model] if model else body.of(values[SUBJECT]) if body is not None else None
     told = {key: values[key] for key in ("ability", CONSTANT) if key in values}
@@ -197,7 +197,7 @@ def _followed(values: _Values, body: Body | None) -> Iterator[_Values]:
 
 
 def _chains(source: PhpSource) -> Iterator[Chain]:
-    """Yield the chains of calls in order, each once: the nodes of its calls contain each other."""
+    """Yield the chains of calls in order, each once although the nodes of its calls are nested."""
     known: set[int] = set()
     for node in source.tree.nodes(_CALLS):
         chain = None if node.id in known else source.chain(node)
@@ -226,7 +226,7 @@ def _of_property(source: PhpSource, held: Property) -> Iterator[tuple[str, _Valu
 
 
 def _middleware(value: object) -> Iterator[tuple[str, _Values]]:
-    """Yield entries of a kernel: classes in lists, by alias, and in groups by the group's name."""
+    """Yield entries of a kernel: classes in lists, classes by alias, and classes by group."""
     entries = value.items() if isinstance(value, dict) else enumerate(_listed(value))
     for key, found in entries:
         for name in found if isinstance(found, list) else [found]:
@@ -351,7 +351,7 @@ def _dispatched(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
         node = todo.pop()
         if node.type != "object_creation_expression":
             todo += reversed(node.named_children)
-        # Constructor arguments of a dispatched object are not dispatched.
+        # Arguments of a dispatched object's constructor are not dispatched themselves.
         elif name := class_of_creation(source, node):
             yield "dispatches", {"name": name}
 
@@ -359,7 +359,7 @@ def _dispatched(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
 def _bound(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
     named = call.argument(0)
     abstract = source.value(named)
-    # A plain word that is not a class is an alias for a framework service.
+    # A plain word that is not a class is an alias of a framework service.
     if named is None or named.type == "string" or not isinstance(abstract, str):
         return
     concrete = source.value(call.argument(1))

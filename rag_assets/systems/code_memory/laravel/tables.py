@@ -1,4 +1,4 @@
-"""The tables that result from a repository's migrations, replayed in Laravel's order."""
+"""The tables that result from a repository's migrations, applied in Laravel's order."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from rag_assets.systems.code_memory.symbols.model import FileFacts
 
 
 class Conditions:
-    """Answers to conditions of migrations.
+    """Answers to the conditions in migrations.
 
-    The existence of a table or column is evaluated once, at the first request.
+    Whether a table or a column exists is determined once, when it is first asked for.
 
     Args:
         states: the current tables.
@@ -27,13 +27,14 @@ class Conditions:
         self._answers: dict[tuple[str, int, str, str], bool] = {}
 
     def hold(self, path: str, guards: Sequence[Mapping[str, Any]]) -> bool:
-        """Return whether conditions hold; unknown conditions are assumed to hold.
+        """Return whether conditions hold; an unknown condition is assumed to hold.
 
         Args:
-            path: of the file that states them.
-            guards: as in facts of the kind `schema`, with settings in place of their marks.
+            path: the path of the file that states them.
+            guards: conditions as in facts of the kind `schema`, with values of settings in place of
+                marks.
         """
-        # Evaluate all conditions now, before the guarded statements change the answers.
+        # Evaluate all of them now: the guarded statements change the answers.
         answers = [self._answer(path, guard) for guard in guards]
         return all(answer is not False for answer in answers)
 
@@ -92,8 +93,8 @@ class Column:
     """A column of a resulting table.
 
     Attributes:
-        name: of the column.
-        type: Laravel's name (`string`, `bigInteger`), or SQL's if SQL created it.
+        name: the name of the column.
+        type: Laravel's name of the type (`string`, `bigInteger`); SQL's name if SQL created it.
         nullable: whether it may be null.
         attributes: all other stated attributes: default, length, unsigned, allowed, comment,
             autoIncrement, virtualAs and so on, as in facts of the kind `schema`.
@@ -110,9 +111,9 @@ class Index:
     """An index.
 
     Attributes:
-        name: stated, or by Laravel's convention.
+        name: the name as stated, or by Laravel's convention.
         kind: primary, unique, index, fulltext or spatialIndex.
-        columns: in order.
+        columns: the columns, in order.
     """
 
     name: str
@@ -126,10 +127,10 @@ class ForeignKey:
 
     Attributes:
         name: stated, or by Laravel's convention.
-        columns: of this table.
+        columns: the columns of this table.
         table: the referenced table; "" if it is computed.
         references: columns of the referenced table.
-        on_delete, on_update: in lower case; "" if not stated.
+        on_delete, on_update: the action, in lower case; "" if not stated.
     """
 
     name: str
@@ -145,8 +146,8 @@ class Evidence:
     """A statement that changed a table.
 
     Attributes:
-        path: of the file.
-        fact: of the kind `schema`.
+        path: the path of the file.
+        fact: a fact of the kind `schema`.
     """
 
     path: str
@@ -155,12 +156,13 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table after all migrations.
+    """A table as it is after all migrations.
 
     Attributes:
-        name: its last name.
-        columns, indexes, foreign_keys: in the order of their creation.
-        evidence: every statement that changed it under any of its names, as they run.
+        name: its final name.
+        columns, indexes, foreign_keys: its parts, in the order of their creation.
+        evidence: all statements that changed it under any of its names, in the order in which they
+            run.
         complete: whether no part of it was computed.
         reasons: why it is incomplete.
     """
@@ -179,7 +181,7 @@ class Tables:
     """The tables after a repository's migrations.
 
     Attributes:
-        tables: by name.
+        tables: the tables, by name.
         unresolved: statements on a computed table, which may change any table.
     """
 
@@ -190,13 +192,14 @@ class Tables:
 def tables_of(
     files: Iterable[FileFacts], *, change_keeps: bool = True, driver: str | None = None
 ) -> Tables:
-    """Replay migrations: a dump first, then by file name; `down()` is never read.
+    """Apply migrations: first a schema dump, then the migrations by file name; only `up()` is read.
 
     Args:
-        files: of one repository, in any order; settings are read from the files that state them.
+        files: the files of one repository, in any order; settings are read from the files that
+            state them.
         change_keeps: whether `change()` keeps attributes that it does not repeat, as before Laravel
             11.
-        driver: of the database, for migrations that depend on it; None for the driver of the
+        driver: the database driver, for migrations that depend on it; None for the driver of the
             repository's default connection.
     """
     given = list(files)
@@ -214,7 +217,7 @@ def tables_of(
 
 
 def _settled(evidence: Evidence, settings: Settings) -> Evidence:
-    """Return a statement with the repository's settings in place of marks."""
+    """Return a statement with the values of the repository's settings in place of marks."""
     values = settings.resolved(evidence.fact.values)
     unread = list(values["unread"])
     if isinstance(values["table"], Mapping):
@@ -228,7 +231,7 @@ def _settled(evidence: Evidence, settings: Settings) -> Evidence:
 
 
 def _statements(files: Sequence[FileFacts]) -> Iterator[Evidence]:
-    """Yield the statements of the dump and of all migrations outside it, as they run."""
+    """Yield the statements of the dump, then of all migrations outside it, in running order."""
     dump = _dump(files)
     ran: set[str] = set()
     if dump is not None:
@@ -303,7 +306,7 @@ def _apply(
 
 
 def _run(commands: Sequence[Mapping[str, Any]], name: str, states: dict[str, TableState]) -> None:
-    """Run the commands of a statement on a table; one of them may drop the table."""
+    """Apply the commands of a statement to a table; a command may drop the table."""
     state = states[name]
     for command in commands:
         state.run(command)

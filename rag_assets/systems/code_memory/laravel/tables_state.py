@@ -1,4 +1,4 @@
-"""A table during the replay of migrations."""
+"""The state of a table while migrations are applied."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _UNKEPT: Final = frozenset(
 
 
 class TableState:
-    """Columns, indexes and foreign keys after some of the statements.
+    """Columns, indexes and foreign keys of a table after some of the statements.
 
     Attributes:
-        columns, indexes, foreign: attributes by name.
-        touched: the statements, with the path of their file.
+        columns, indexes, foreign: attributes, by name.
+        touched: the statements so far, each with the path of its file.
         reasons: why something may be missing.
     """
 
@@ -30,10 +30,10 @@ class TableState:
         self.reasons: list[str] = []
 
     def touch(self, path: str, fact: Fact, *, known: bool) -> None:
-        """Record a statement as evidence, with the reasons why it is incomplete.
+        """Record a statement as evidence, and the reasons why it may be incomplete.
 
         Args:
-            path: of its file.
+            path: the path of its file.
             fact: the statement.
             known: whether its conditions are known to hold.
         """

@@ -17,7 +17,7 @@ def framework_version(files: Iterable[FileFacts]) -> int | None:
     """Return the major version that a manifest requires; None if no manifest states it.
 
     Args:
-        files: of the repository.
+        files: the files of the repository.
     """
     for one in files:
         if one.language == "php" or posixpath.basename(one.path) != "composer.json":

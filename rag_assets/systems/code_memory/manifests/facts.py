@@ -21,7 +21,7 @@ _REQUIREMENT: Final = re.compile(
 
 
 def requirement(line: str) -> tuple[str, str] | None:
-    """Return the package and constraint of a requirement; None if it is not a requirement."""
+    """Return the package and version constraint in a line; None if it is not a requirement."""
     found = _REQUIREMENT.match(line)
     if found is None:
         return None
@@ -30,17 +30,17 @@ def requirement(line: str) -> tuple[str, str] | None:
 
 
 _IN_TABLE: Final = 2
-"""Length of the path of a key in a top-level table."""
+"""Length of a key's path if the key is in a top-level table."""
 
 _RUNTIME, _DEVELOPMENT, _BUILD = "runtime", "development", "build"
 
 
 def facts_of_entries(language: str, text: str, entries: Sequence[Entry]) -> Iterator[Fact]:
-    """Return the facts of a manifest; empty for another file.
+    """Yield the facts of a manifest; for any other file, yield nothing.
 
     Args:
         language: json, toml, yaml or ini.
-        entries: of the file, outer entries before inner entries.
+        entries: the entries of the file, outer entries before inner entries.
     """
     made = _OF_FORMAT.get(language)
     return iter(()) if made is None else made(text, entries)
@@ -69,7 +69,7 @@ def _json(text: str, entries: Sequence[Entry]) -> Iterator[Fact]:
     for entry in entries:
         path, value = entry.path, entry.value
         if value is not None and path[1:2] == ("psr-4",) and path[0] in _AUTOLOAD:
-            # A folder, or a list of folders. Each fact has a copy of the namespace.
+            # The value is a folder or a list of folders; each fact repeats the namespace.
             if len(path) in {3, 4} and len(path[2]) <= _LONGEST_NAMESPACE:
                 yield _autoload(entry, path[2], value)
         elif len(path) != _IN_TABLE or value is None or path[1] == ITEM:
@@ -138,7 +138,7 @@ def _toml(text: str, entries: Sequence[Entry]) -> Iterator[Fact]:
 
 
 def _listed(entry: Entry) -> Iterator[Fact]:
-    """Yield the requirement in a list item."""
+    """Yield the requirement that a list item states."""
     base = entry.path[:-1]
     group = _LISTS.get(base)
     if group is None and base[:-1] in _LISTS_BY_GROUP:
@@ -153,7 +153,7 @@ def _group_named(name: str) -> str:
 
 
 def _table_of(path: Path) -> tuple[str, str] | None:
-    """Return group and manager of a key in a table of packages."""
+    """Return group and package manager of a key in a table of packages."""
     above = path[:-1]
     if above[:2] == ("tool", "poetry"):
         return _poetry(above[2:])

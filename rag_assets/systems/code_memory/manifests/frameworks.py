@@ -62,11 +62,11 @@ FRAMEWORKS: Final[Mapping[tuple[str, str], str]] = MappingProxyType(
         ("pub", "flutter"): "flutter",
     }
 )
-"""Names of frameworks by manager and lower-case package."""
+"""Names of frameworks, by package manager and lower-case package."""
 
 
 def packages_of(path: str, text: str) -> Iterator[Fact]:
-    """Return the facts `depends_on` of a manifest in any format.
+    """Yield the facts `depends_on` of a manifest in any format.
 
     Args:
         path: POSIX path within the repository.
@@ -79,7 +79,7 @@ def packages_of(path: str, text: str) -> Iterator[Fact]:
 
 
 def frameworks_of(path: str, text: str) -> dict[str, str]:
-    """Return the frameworks that a manifest depends on, each with its constraint.
+    """Return the frameworks that a manifest depends on, each with its version constraint.
 
     Args:
         path: POSIX path within the repository.
@@ -88,7 +88,7 @@ def frameworks_of(path: str, text: str) -> dict[str, str]:
 
 
 def frameworks_in(facts: Iterable[Fact]) -> dict[str, str]:
-    """Return the frameworks among facts `depends_on`, each with its constraint."""
+    """Return the frameworks among facts `depends_on`, each with its version constraint."""
     found: dict[str, str] = {}
     for fact in facts:
         values = fact.values

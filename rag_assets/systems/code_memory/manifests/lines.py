@@ -1,6 +1,6 @@
 """Dependencies in manifests that are programs or plain lists.
 
-They yield the fact `depends_on`; see manifests.facts.
+Each dependency yields the fact `depends_on`; see manifests.facts.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def requirements(text: str, group: str = "runtime") -> Iterator[Fact]:
 
 
 def go_modules(text: str) -> Iterator[Fact]:
-    """Yield the dependencies in go.mod from `require`; other statements have no plain version."""
+    """Yield the dependencies in `require` of go.mod; other directives have no plain version."""
     block = ""
     for at, line in _lines(text):
         content = line.strip()
@@ -208,12 +208,12 @@ def read_xml(text: str) -> CodeText:
 
 
 def read_plain(text: str) -> CodeText:
-    """Return the paragraphs of a plain text, and its dependencies if it is a manifest."""
+    """Return the paragraphs of a plain text; if the text is a manifest, also its dependencies."""
     return _reading(text, "plain", _plain_facts(text))
 
 
 def _plain_facts(text: str) -> Iterator[Fact]:
-    """Return the dependencies in go.mod, or in a requirements list with at least one constraint."""
+    """Yield dependencies in go.mod, or in a requirements list with at least one constraint."""
     lines = [line.strip() for _, line in _lines(text)]
     told = [line for line in lines if line and not line.startswith(("#", "//"))]
     if told and told[0].startswith("module "):
@@ -256,7 +256,7 @@ _BY_SUFFIX: Final[Mapping[str, Callable[[str], Iterator[Fact]]]] = {
 
 
 def statements_of(path: str, text: str) -> Iterator[Fact]:
-    """Return the dependencies in a manifest, recognized by its file name; empty for another file.
+    """Return the dependencies in a manifest, recognized by its file name; empty for other files.
 
     Args:
         path: POSIX path within the repository.

@@ -41,7 +41,7 @@ def upgrade() -> None:
         ),
         key=("tenant", "run_id", "external_id"),
     )
-    # Statistics of a column contain values, also of deleted rows.
+    # The statistics of a column contain values, including those of deleted rows.
     for table, column in (
         ("code_runs", "run_id"),
         ("code_runs", "model"),

@@ -1,4 +1,4 @@
-"""A walk as a graph: nodes in columns by their distance from the start, drawn without a script."""
+"""A walk as a picture: nodes in columns by distance from the start, drawn without a script."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _LONGEST: Final = 30
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """A node of the picture, in pixels from its upper left corner.
+    """A node of the picture, in pixels from the picture's upper left corner.
 
     Attributes:
-        name: of the node; label: its shown name, shortened if it is long.
+        name: the name of the node; label: its shown name, shortened if it is long.
         about: its type, and its relation to the node before it.
         first: whether the walk started at it.
     """
@@ -56,7 +56,7 @@ class Picture:
     """A picture.
 
     Attributes:
-        left_out: number of nodes for which there was not enough room.
+        left_out: number of nodes for which there was no room.
     """
 
     boxes: tuple[Box, ...]
@@ -69,7 +69,8 @@ class Picture:
 def picture_of(walk: Walk, roots: Sequence[str]) -> Picture:
     """Return the picture of a walk.
 
-    Nodes with a relation to a node are on its left; targets of its own relations on its right.
+    Nodes whose relations lead to a node are on its left; the targets of its relations are on its
+    right.
 
     Args:
         walk: the finished walk.
@@ -106,7 +107,7 @@ def picture_of(walk: Walk, roots: Sequence[str]) -> Picture:
 
 
 def _steps(walk: Walk, roots: Sequence[str]) -> tuple[dict[str, int], dict[str, str]]:
-    """Return steps from the roots, negative against relations, and each node's last relation."""
+    """Return each node's steps from the roots, negative against relations, and last relation."""
     steps, kinds = dict.fromkeys(roots, 0), {}
     ways: dict[str, list[tuple[str, str, int]]] = {}
     for one in walk.relations:
@@ -141,5 +142,5 @@ def _lines(walk: Walk, boxes: Mapping[str, Box]) -> Iterator[Line]:
 
 
 def _short(name: str) -> str:
-    """Return the end of a long name, which says more than its start."""
+    """Return the end of a long name, because the end says more than the start."""
     return name if len(name) <= _LONGEST else f"…{name[1 - _LONGEST :]}"

@@ -1,4 +1,4 @@
-"""Pages: a search with its chunks, a name with its relations, a file with its definitions."""
+"""The panel's pages: a search with its chunks, a name with its relations, a file's definitions."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def _caller(visit: Visit) -> Caller:
 
 
 def _given(visit: Visit, name: str, most: int = _LONGEST) -> str:
-    """Return a query parameter, cut to a sensible length and without null characters."""
+    """Return a query parameter, cut to a reasonable length and without NUL characters."""
     return visit.request.query_params.get(name, "").replace("\x00", "")[:most]
 
 

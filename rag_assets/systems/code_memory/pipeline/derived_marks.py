@@ -1,4 +1,4 @@
-"""Track from which files derived documents and labels were computed, and whether these changed."""
+"""Records from which files derived documents and labels were computed, and detects changes."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from rag_assets.systems.code_memory.sources.derived import DerivedConfig
 from rag_assets.tenants.model import Tenant
 
 DERIVING_VERSION: Final = 5
-"""Increase this when the same files would yield other derived documents or other labels."""
+"""Increase this number when the same files would yield other derived documents or labels."""
 
 
 def derived_configs(tenant: Tenant) -> dict[str, DerivedConfig]:
-    """Return a tenant's sources of derived documents, by the source that they are derived from."""
+    """Return a tenant's sources of derived documents, by the source they are derived from."""
     return {one.of: one for one in tenant.sources if isinstance(one, DerivedConfig)}
 
 
 def due_sources(catalog: Catalog, tenant: Tenant, generation: int) -> dict[str, str]:
-    """Return the sources with derived documents out of date, each with its present fingerprint.
+    """Return the sources whose derived documents are out of date, with their current fingerprint.
 
     Args:
-        catalog: holds the recorded fingerprints.
-        tenant: of the documents.
+        catalog: contains the recorded fingerprints.
+        tenant: the tenant of the documents.
         generation: the build with the files to compare.
     """
     return _compared(catalog, tenant, generation, same=False)
 
 
 def settled_sources(catalog: Catalog, tenant: Tenant, generation: int) -> dict[str, str]:
-    """Return the sources with derived documents up to date, each with its fingerprint.
+    """Return the sources whose derived documents are up to date, with their fingerprint.
 
     Args:
         catalog, tenant, generation: see due_sources.
@@ -45,7 +45,7 @@ def _compared(catalog: Catalog, tenant: Tenant, generation: int, *, same: bool) 
         return {}
     found = code_catalog(catalog).derivations.fingerprints(tenant.id, generation, configs)
     known = code_catalog(catalog).derivations.recorded(tenant.id)
-    # Only if there are any: the keys of other tenants must not change.
+    # Only if the tenant has own frameworks: the keys of other tenants must not change.
     own = [tenant.own_frameworks] if tenant.own_frameworks else []
     now = {
         source: key_of("derived", DERIVING_VERSION, tenant.access.scope, said, *own)

@@ -1,9 +1,9 @@
 """Derived documents: the routes and tables that are derived from a repository's indexed files.
 
-They are derived at the end of a sync, from the texts that answer searches, once no document is
-pending: half of a repository has other tables than the whole. Differences become records, which the
-next listing finds. Labels are compared at the same time, from the same facts: even after an
-interrupted run, they are right once this is done.
+They are derived at the end of a sync, from the texts that answer searches, and only if no document
+is pending: a part of a repository would yield other tables than the whole. Differences become
+records, which the next listing finds. Labels are compared at the same time with the same facts, so
+even after an interrupted run they are right once this is done.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from rag_assets.systems.code_memory.sources.derived import DerivedConfig
 from rag_assets.tenants.model import Tenant
 
 _MOST_UNRESOLVED: Final = 300
-"""Most unresolved statements about routes, and about tables, kept per group of files with the same
-readers."""
+"""Maximum number of unresolved statements about routes, and about tables, that are kept for each
+group of files with the same readers."""
 _SCOPE_CHARACTERS: Final = 12
 
 
@@ -61,11 +61,11 @@ class Derived:
 
 @dataclass(frozen=True, slots=True)
 class _WorkedOut:
-    """Documents and labels derived from sources.
+    """Documents and labels that were derived from sources.
 
     Attributes:
         records: the derived documents of each source.
-        labels: the new labels of documents that were recorded with others.
+        labels: the new labels of documents whose recorded labels differ.
     """
 
     records: tuple[DerivedRecords, ...] = ()
@@ -73,7 +73,7 @@ class _WorkedOut:
 
 
 def derive_documents(ctx: TenantContext) -> Derived:
-    """Derive the documents of sources with changed files again."""
+    """Derive documents again for sources with changed files."""
     configs = derived_configs(ctx.tenant)
     serving = ctx.catalog.generations.serving(ctx.ref.id) if configs else None
     if serving is None or pending_count(ctx):
@@ -93,10 +93,10 @@ def derive_documents(ctx: TenantContext) -> Derived:
 
 
 def derivations_as_recorded(ctx: TenantContext) -> list[DerivedRecords]:
-    """Derive the documents of sources with up-to-date records again, for comparison.
+    """Derive documents of sources with up-to-date records again, to compare them.
 
-    A source is left out if the lake has lost one of its texts: fewer documents would seem to
-    follow.
+    A source is left out if the lake has lost one of its texts, because fewer documents would be
+    derived.
     """
     configs = derived_configs(ctx.tenant)
     serving = ctx.catalog.generations.serving(ctx.ref.id) if configs else None
@@ -118,12 +118,12 @@ def derivations_as_recorded(ctx: TenantContext) -> list[DerivedRecords]:
 
 
 def _worked_out(ctx: TenantContext, generation: int, fingerprints: Mapping[str, str]) -> _WorkedOut:
-    """Derive documents and labels from some sources.
+    """Derive documents and labels from these sources.
 
     Args:
-        ctx: of the tenant.
+        ctx: the TenantContext of the tenant.
         generation: the build with the files to read.
-        fingerprints: of the files, by source.
+        fingerprints: the fingerprints of the files, by source.
     """
     if not fingerprints:
         return _WorkedOut()
@@ -142,7 +142,7 @@ def _worked_out(ctx: TenantContext, generation: int, fingerprints: Mapping[str, 
     own = ctx.tenant.own_frameworks
     for (source, scope), group in groupby(indexed, key=_repository):
         documents = list(group)
-        # No document can be derived unless a file's language has frameworks.
+        # No document can be derived without a file in a language that has frameworks.
         files = files_of(ctx, documents) if any(map(is_labelled, documents)) else {}
         labels |= changed_labels(documents, files)
         found = derived_documents([*files.values()], own) if files else Derivation((), ())
@@ -165,8 +165,8 @@ def underived(catalog: Catalog, tenant: Tenant, generation: int) -> str | None:
     """Return why a tenant needs a run although no document is pending; None if it needs none.
 
     Args:
-        catalog: holds the recorded fingerprints.
-        tenant: of the documents.
+        catalog: contains the recorded fingerprints.
+        tenant: the tenant of the documents.
         generation: the serving build.
     """
     if due_sources(catalog, tenant, generation):
@@ -182,7 +182,7 @@ def _records(
     ctx: TenantContext, config: DerivedConfig, scope: str, documents: tuple[DerivedDocument, ...]
 ) -> Iterator[PushedRecord]:
     own = scope != ctx.tenant.access.scope
-    # Files of several scopes may each have a route with the same name.
+    # Files of different scopes may each have a route with the same name.
     before = f"{key_of('scope', scope)[:_SCOPE_CHARACTERS]}/" if own else ""
     for document in documents:
         yield PushedRecord(

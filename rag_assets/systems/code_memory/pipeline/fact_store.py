@@ -1,4 +1,4 @@
-"""The fact store of code memory: labels, relations, and derived routes and tables."""
+"""The fact store of code memory: stores labels, relations, and derived routes and tables."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class CodeFacts:
-    """Keeps what follows from the facts of source code; see FactStore."""
+    """Stores what follows from the facts of source code; see FactStore."""
 
     tables: Sequence[Table] = (document_kinds, symbols, edges, name_uses)
 
@@ -46,7 +46,7 @@ class CodeFacts:
         return source_type_of(definition.role, definition.symbol, kinds, source_type)
 
     def recorder(self, ctx: TenantContext, media_types: Mapping[str, str]) -> RowRecorder:
-        """Return what records the definitions and relations of texts."""
+        """Return an object that records the definitions and relations of texts."""
         relations = relations_of_texts(ctx, media_types)
 
         def record(connection: Connection, ref: TenantRef, texts: Collection[str]) -> None:
@@ -56,7 +56,7 @@ class CodeFacts:
         return record
 
     def finish(self, ctx: TenantContext) -> DerivedWork:
-        """Derive the documents of sources with changed files again."""
+        """Derive documents again for sources with changed files."""
         derived = derive_documents(ctx)
         return DerivedWork(derived.changed, derived.lines)
 
@@ -69,7 +69,7 @@ class CodeFacts:
         return source in derived_configs(tenant)
 
     def withdraw(self, ctx: TenantContext, source: str) -> None:
-        """Delete routes and tables that reveal a source's files to their former readers."""
+        """Withdraw derived routes and tables that would show a source's files to former readers."""
         derived = derived_configs(ctx.tenant)[source].name
         code_catalog(ctx.catalog).derivations.withdraw(ctx.ref, source, derived)
 

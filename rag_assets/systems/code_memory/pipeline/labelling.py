@@ -1,8 +1,8 @@
-"""Label documents of source code with the kinds of their definitions (see changed_labels).
+"""Labels documents of source code with the kinds of their definitions (see changed_labels).
 
-Labels are computed over all files of a repository before a slice's versions are made, unless the
-slice cannot change them. A document with changed labels is written again, by this run or by the
-next; no vector is computed again.
+Labels are computed over all files of a repository before a slice's versions are created, unless the
+slice cannot change them. A document with changed labels is written again, by this run or the next
+one; its vectors are not computed again.
 """
 
 from __future__ import annotations
@@ -37,14 +37,15 @@ _STYLES: Mapping[str, NameStyle] = {
     "sql": "sql",
     **dict.fromkeys(("javascript", "typescript", "vue", "svelte"), "javascript"),
 }
-"""How names are formed, by language; names of other languages are known only in their own files."""
+"""How names are qualified, by language; in other languages, names are known only in their own
+file."""
 
 
 def label_documents(ctx: TenantContext, work: Work) -> int:
     """Record the kinds of documents' definitions; return the number of documents that changed.
 
     Args:
-        ctx: of the build that the slice is for.
+        ctx: the TenantContext of the build that the slice is for.
         work: the slice.
     """
     if not reads_code(ctx.tenant) or not work.documents:
@@ -58,7 +59,7 @@ def label_documents(ctx: TenantContext, work: Work) -> int:
         changed |= changed_labels(files, files_of(ctx, filter(is_labelled, files)))
     if changed:
         ctx.guard()
-        # The labels now match the files that the build will have, unless this run is interrupted.
+        # Labels now match the build's files, unless this run is interrupted.
         code_catalog(ctx.catalog).derivations.forget_fingerprints(
             ctx.ref, {one.source for one in documents}
         )
@@ -67,18 +68,18 @@ def label_documents(ctx: TenantContext, work: Work) -> int:
 
 
 def is_labelled(document: CodeDocument) -> bool:
-    """Return whether frameworks give definitions in the document's language a kind."""
+    """Return whether frameworks can determine kinds of definitions in the document's language."""
     return _language(document.media_type) in LABELLED
 
 
 def changed_labels(
     documents: Iterable[CodeDocument], files: Mapping[str, FileFacts]
 ) -> dict[str, Mapping[str, str]]:
-    """Return the kinds of documents' definitions, by document, if they differ from recorded kinds.
+    """Return the kinds of definitions of those documents for which they differ from the record.
 
     Args:
-        documents: of one repository.
-        files: their facts, by document; at least of those for which is_labelled holds.
+        documents: the documents of one repository.
+        files: the facts of files, by document; at least of those for which is_labelled holds.
     """
     by_path: dict[str, dict[str, str]] = {}
     for (path, symbol), kind in kinds_of(list(files.values())).items():
@@ -92,10 +93,10 @@ def changed_labels(
 
 
 def _decides_nothing(ctx: TenantContext, work: Work, parsed: Mapping[str, CodeDocument]) -> bool:
-    """Return whether the slice leaves all labels as they are, judged by its own documents alone.
+    """Return whether the slice cannot change any label, judging only by its own documents.
 
-    It does if the labels are up to date with the build, and the facts that decide them are the same
-    in the new texts of these documents as in the former texts.
+    This is the case if the labels are up to date with the build, and if the facts that decide
+    labels are the same in the new and in the former texts of these documents.
     """
     number = work.generation.number
     former = {
@@ -126,8 +127,8 @@ def relations_of_texts(
     """Return the relations of texts, by chunk_set_key; texts without facts are left out.
 
     Args:
-        ctx: of the tenant.
-        media_types: of documents that have the texts, by chunk_set_key.
+        ctx: the TenantContext of the tenant.
+        media_types: the media types of documents that have the texts, by chunk_set_key.
     """
     languages = {key: _language(media_type) for key, media_type in media_types.items()}
     hashes = ctx.lake.definition_hashes(languages)
@@ -166,7 +167,7 @@ def _documents(
 
 
 def _repositories(documents: Iterable[CodeDocument]) -> Iterator[list[CodeDocument]]:
-    """Yield documents by source and scope, so that unreadable documents do not affect others."""
+    """Yield the documents of each source and scope apart: scopes must not affect each other."""
 
     def repository(document: CodeDocument) -> tuple[str, str]:
         return document.source, document.access_scope
@@ -184,7 +185,7 @@ def files_of(ctx: TenantContext, documents: Iterable[CodeDocument]) -> dict[str,
     documents = list(documents)
     with _collector_paused():
         facts = {
-            # The index of a file's names is larger than all of its other facts.
+            # The index of a file's names is not needed, and is larger than all its other facts.
             key: tuple(fact for fact in found if fact.kind != USES)
             for batch in batched({one.chunk_set_key for one in documents}, _BATCH)
             for key, found in ctx.lake.facts(batch).items()
@@ -199,7 +200,7 @@ def files_of(ctx: TenantContext, documents: Iterable[CodeDocument]) -> dict[str,
 
 @contextmanager
 def _collector_paused() -> Iterator[None]:
-    """Pause Python's garbage collector, which would scan all facts repeatedly as more are read."""
+    """Pause Python's garbage collector, which would scan all facts again and again."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

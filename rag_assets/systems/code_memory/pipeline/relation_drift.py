@@ -1,8 +1,8 @@
-"""Compare the relations of source code in the catalog with the facts in the lake, and repair them.
+"""Compares the relations of source code in the catalog with the facts in the lake; repairs them.
 
-Symbols and edges come from single texts, derived documents from all files of a repository. A lost
-fact is found by the lake's own comparison; relations that follow from it are compared once it is
-restored.
+Symbols and edges come from single texts, derived documents from all files of a repository. The
+lake's own comparison finds a lost fact. Relations that follow from that fact are compared after the
+fact is restored.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ class RelationDrift:
     """The difference between recorded relations and the indexed texts.
 
     Attributes:
-        compared: texts with rows that were compared.
-        altered: ids of documents with a text that has wrong rows.
-        nobodys: texts that have rows, but are in no build.
+        compared: number of texts whose rows were compared.
+        altered: ids of documents whose text has wrong rows.
+        nobodys: texts that have rows but belong to no build.
         derived: number of derived documents that differ from those that the files yield, by source.
     """
 
@@ -45,7 +45,7 @@ class RelationDrift:
 
     @property
     def none(self) -> bool:
-        """Return whether all relations are right."""
+        """Return whether all relations are correct."""
         return not (self.altered or self.nobodys or self.derived)
 
     def __str__(self) -> str:
@@ -62,8 +62,8 @@ def compare_relations(ctx: TenantContext, share: Share) -> RelationDrift:
     """Compare the rows of a share of the texts, and all derived documents; read-only.
 
     Args:
-        ctx: of the tenant.
-        share: of the texts, by their chunk_set_key.
+        ctx: the TenantContext of the tenant.
+        share: the share of the texts to process, selected by their chunk_set_key.
     """
     return _compared(ctx, share, mend=False)
 
@@ -92,7 +92,7 @@ def _compared(ctx: TenantContext, share: Share, *, mend: bool) -> RelationDrift:
             rows.record_anew(ctx.ref, wrong)
     nobodys = rows.nobodys(ctx.ref.id)
     derived = {one.of: (number, one) for number, one in _differing_derivations(ctx)}
-    # While the catalog may have been set back, unreferenced rows may be the only ones left.
+    # If the catalog may have been reset to an earlier state, these rows may be the only ones left.
     if mend and may_delete(ctx):
         _mend(ctx, nobodys, [one for _, one in derived.values()])
     numbers = {source: number for source, (number, _) in derived.items()}
@@ -100,7 +100,7 @@ def _compared(ctx: TenantContext, share: Share, *, mend: bool) -> RelationDrift:
 
 
 def _differing(ctx: TenantContext, texts: Mapping[str, IndexedText]) -> dict[str, Relations]:
-    """Return the relations of the texts with recorded rows that differ from them."""
+    """Return the relations of those texts whose recorded rows differ from the relations."""
     lost = ctx.lake.missing_chunk_sets(texts)
     readable = {key: one.media_type for key, one in texts.items() if key not in lost}
     stated = relations_of_texts(ctx, readable)

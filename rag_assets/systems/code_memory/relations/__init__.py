@@ -1,1 +1,1 @@
-"""Relations that single texts state: definitions, edges between them, and names they pass on."""
+"""Relations that single texts state: definitions, edges between them, and re-exported names."""

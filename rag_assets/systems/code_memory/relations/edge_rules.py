@@ -1,6 +1,6 @@
-"""Rules that turn facts into edges: kind, source and target, by the kind of the fact.
+"""Rules that turn facts into edges (kind, source and target), by the kind of the fact.
 
-Facts of PHP have qualified names; for the other languages see spelled_rules.
+Names in facts of PHP are qualified; for the other languages see spelled_rules.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def _between(kind: str, source: str, target: str) -> Callable[[Fact], list[Tripl
 
 
 def _declared(fact: Fact) -> list[Triple]:
-    """Return the classes that a method takes and returns; built-in types have no namespace."""
+    """Return edges to the classes that a method takes and returns; built-in types yield none."""
     types = [str(one.get("type", "")) for one in fact.values.get("parameters", ())]
     takes = [name for one in types for name in one.split(_OR)]
     found = [("takes", fact.symbol, name) for name in takes if _is_class(name)]
@@ -72,7 +72,7 @@ def _declared(fact: Fact) -> list[Triple]:
 
 
 def _called(fact: Fact) -> list[Triple]:
-    """Return the call, and an edge to the class of the method, which may be inherited."""
+    """Return the edge of a call, and an edge to the named class; the method may be inherited."""
     name = str(fact.values.get("name", ""))
     owner, separator, _ = name.partition("::")
     calls = [("calls", fact.symbol, name)]
@@ -81,7 +81,7 @@ def _called(fact: Fact) -> list[Triple]:
 
 
 def _on_table(fact: Fact) -> list[Triple]:
-    """Return the action of a statement on a table, and the tables that its foreign keys name."""
+    """Return the edges of a statement on a table: its action, and tables of its foreign keys."""
     found = []
     table, action = fact.values.get("table"), _ACTIONS.get(str(fact.values.get("action")))
     if isinstance(table, str) and action is not None:
@@ -95,7 +95,7 @@ def _on_table(fact: Fact) -> list[Triple]:
 
 
 def of_event(fact: Fact) -> list[Triple]:
-    """Return the edge from the emitter or listener of a named event."""
+    """Return the edge from the emitter or the listener of a named event."""
     event = EVENT + str(fact.values["event"])
     if fact.kind == "emits_event":
         return [("fires", fact.symbol, event)]
@@ -103,7 +103,7 @@ def of_event(fact: Fact) -> list[Triple]:
 
 
 def _relates(fact: Fact) -> list[Triple]:
-    """Return the model that a relation leads to, and the tables and models in between."""
+    """Return edges to the model that a relation leads to, and to tables and models in between."""
     given = fact.values.get("arguments", {})
     related, through, table = (given.get(name) for name in ("related", "through", "table"))
     found = [("relates_to", fact.symbol, name) for name in (related, through) if _is_text(name)]
@@ -111,27 +111,27 @@ def _relates(fact: Fact) -> list[Triple]:
 
 
 def _authorizes(fact: Fact) -> list[Triple]:
-    """Return the ability that a gate may define, the model that is checked, and its policies."""
+    """Return edges to the checked ability, the checked model, and the policies that may decide."""
     model, source, method = str(fact.values.get("model", "")), asker_of(fact), method_of(fact)
     ability = str(fact.values.get("ability", ""))
     found = [("authorizes", source, ABILITY + ability)] if ability else []
     if not model:
         return found
     if not method.isidentifier():
-        # The ability is not a valid method name, so no policy can answer for it.
+        # No policy can decide this: the ability is not a valid method name.
         return [*found, ("touches", source, model)]
     asked = [(ASKS, source, f"{policy}::{method}") for policy in usual_policies(model)]
     return [*found, ("authorizes", source, model), *asked]
 
 
 def _defines_ability(fact: Fact) -> list[Triple]:
-    """Return the edge from an ability to the method that answers for it."""
+    """Return the edge from an ability to the method that decides it."""
     ability, answers = str(fact.values["ability"]), str(fact.values["answers"])
     return [("authorizes", ABILITY + ability, answers)] if answers else []
 
 
 def _guards(fact: Fact) -> list[Triple]:
-    """Return the middleware that a controller states, for some of its methods or for all."""
+    """Return edges to the middleware that a controller states for some or all of its methods."""
     name = str(fact.values.get("name", ""))
     target = name if "\\" in name else MIDDLEWARE + name
     methods = [one for one in fact.values.get("methods", ()) if _is_text(one)]
@@ -140,7 +140,7 @@ def _guards(fact: Fact) -> list[Triple]:
 
 
 def _applies(fact: Fact) -> list[Triple]:
-    """Return the files that a rule applies to: its globs, or all files."""
+    """Return edges to the globs of the files that a rule applies to."""
     globs = [one for one in fact.values.get("globs", ()) if _is_text(one) and one]
     if fact.values.get("always"):
         globs = [EVERY_FILE]
@@ -148,7 +148,7 @@ def _applies(fact: Fact) -> list[Triple]:
 
 
 def _mentions(fact: Fact) -> list[Triple]:
-    """Return what a document mentions: a file, or the definition with that name if it is unique."""
+    """Return edges to what a document mentions: a file, or a definition with a unique name."""
     name, what = str(fact.values.get("name", "")), str(fact.values.get("what", ""))
     return [("documents", "", target) for target in targets_of_mention(name, what)]
 
@@ -157,7 +157,7 @@ def targets_of_mention(name: str, what: str) -> list[str]:
     """Return the targets of the edges for a name that a document mentions.
 
     Args:
-        name: as it is written there.
+        name: the name as written in the document.
         what: its apparent kind: path, symbol, route or name.
     """
     if what == "path":
@@ -178,7 +178,7 @@ def _maps(fact: Fact) -> list[Triple]:
 
 
 def _environment(fact: Fact) -> list[Triple]:
-    """Return the reader of an environment variable: the setting, if the file names it."""
+    """Return the edge to an environment variable, from the setting it fills if that is known."""
     of, key = fact.values.get("setting"), fact.values.get("key")
     source = OWN_SETTING + of if _is_text(of) else fact.symbol
     return [("configured_by", source, ENV + key)] if _is_text(key) else []

@@ -1,8 +1,8 @@
 """Re-exported names: `export { X } from`, `export *`, `pub use`, or an import in Python.
 
-A re-exported name means its target. An edge of the kind `hands_on` records this. Both of its ends
-have the prefix `as:`, so that searches for callers and importers do not match them. `as:*` stands
-for everything in a module. The effect of `__all__` in Python is recorded too: `as::!log` is
+A re-exported name stands for its target. An edge of the kind `hands_on` records this. Both of its
+ends have the prefix `as:`, so that searches for callers and importers do not match them. `as:*`
+stands for everything in a module. The effect of `__all__` in Python is recorded too: `as::!log` is
 excluded from `*`; `as::+_bill` is included although its name starts with an underscore; `as::!*`
 excludes names that the module itself imports by `*`.
 """
@@ -20,19 +20,19 @@ from rag_assets.systems.code_memory.symbols.nodes import PACKAGE
 
 DEFAULT: Final = "default"
 KEPT: Final = "!"
-"""Mark of a name that `*` of its module excludes, although the name looks public."""
+"""Marks a name that `*` of its module excludes although the name looks public."""
 
 GIVEN: Final = "+"
-"""Mark of a name that `*` of its module includes, although only `__all__` shows it."""
+"""Marks a name that `*` of its module includes only because `__all__` lists it."""
 _Stated: TypeAlias = tuple[Fact, str, str]
 """A fact, the re-exported name, and its target."""
 
 
 def handed_on(facts: Iterable[Fact], names: NameStyle) -> Iterator[tuple[Fact, str, str]]:
-    """Return the re-exports of a file: the fact that states each, the name, and its target.
+    """Yield the re-exports of a file: the fact that states each, its name, and its target.
 
     Args:
-        names: how its names are formed.
+        names: how names in the file are qualified.
     """
     made = _BY_STYLE.get(names)
     for fact, name, target in () if made is None else made(facts):
@@ -41,7 +41,7 @@ def handed_on(facts: Iterable[Fact], names: NameStyle) -> Iterator[tuple[Fact, s
 
 
 def _python(facts: Iterable[Fact]) -> Iterator[_Stated]:
-    """Yield the names that a module imports at top level: they can all be imported from it."""
+    """Yield the names that a module imports at top level; other modules can import them from it."""
     found = [*facts]
     listed = next((fact for fact in found if fact.kind == "exports"), None)
     names = dict.fromkeys([] if listed is None else map(str, listed.values["names"]))
@@ -59,7 +59,7 @@ def _python(facts: Iterable[Fact]) -> Iterator[_Stated]:
 
 
 def _limits(facts: Sequence[Fact], listed: Mapping[str, None]) -> Iterator[str]:
-    """Return the marked names that `__all__` adds to or removes from `*` of a Python module."""
+    """Yield the marked names that `__all__` adds to or removes from `*` of a Python module."""
     own = {fact.symbol for fact in facts if fact.kind == "declares" and "." not in fact.symbol}
     own |= {
         str(fact.values["alias"]) for fact in facts if fact.kind == "imports" and not fact.symbol
@@ -67,7 +67,7 @@ def _limits(facts: Sequence[Fact], listed: Mapping[str, None]) -> Iterator[str]:
     yield from (
         KEPT + name for name in sorted(own - {*listed}) if name == ALL or not name.startswith("_")
     )
-    # Of the names that a module imports by `*`, only those in `__all__` are known.
+    # Of the names imported by `*`, only those listed in `__all__` are known.
     yield from (GIVEN + name for name in listed if ALL in own or name.startswith("_"))
 
 
@@ -109,11 +109,11 @@ _BY_STYLE: Final[Mapping[NameStyle, Callable[[Iterable[Fact]], Iterator[_Stated]
 }
 
 Handed: TypeAlias = Mapping[str, Sequence[tuple[str, str]]]
-"""Re-exports: the targets of each name, with the path of the module."""
+"""Re-exports: for each name its targets, each with the path of the re-exporting module."""
 
 
 def parts_of(name: str) -> Iterator[tuple[str, str, str]]:
-    """Split a name into module, name and members in every way that is possible.
+    """Split a name into module, name and members in every possible way.
 
     Args:
         name: `billing.Bill.total`, `web/src/lib#format`.
@@ -135,7 +135,7 @@ def parts_of(name: str) -> Iterator[tuple[str, str, str]]:
 
 
 def asked_of(name: str) -> Iterator[str]:
-    """Return the re-exports to look up in order to resolve a name."""
+    """Yield the names of the re-exports that must be looked up to resolve a name."""
     for module, first, _ in parts_of(name):
         yield module + first
         yield module + ALL
@@ -148,11 +148,11 @@ def asked_of(name: str) -> Iterator[str]:
 def behind(name: str, path: str, handed: Handed) -> set[tuple[str, str]]:
     """Return the targets of a name that a module re-exports, with the paths of modules.
 
-    Names that a module re-exports explicitly take precedence over its `*` re-exports.
+    Explicit re-exports of a module take precedence over its `*` re-exports.
 
     Args:
-        name: as named_by returns it.
-        path: of the file that uses it.
+        name: the name as named_by returns it.
+        path: the path of the file that uses it.
         handed: re-exports, at least of the names that asked_of returns.
     """
     for module, first, rest in parts_of(name):
@@ -175,8 +175,8 @@ def _gives(target: str, name: str, path: str, handed: Handed) -> bool:
 
     Args:
         target: everything in that module.
-        name: to import from it.
-        path: of the file that imports by `*`.
+        name: the name to import from it.
+        path: the path of the file that imports by `*`.
         handed: see behind.
     """
     module = target.removesuffix(ALL)
@@ -192,8 +192,7 @@ def _gives(target: str, name: str, path: str, handed: Handed) -> bool:
 def beyond(names: Iterable[str]) -> dict[str, list[str]]:
     """Return the members that names refer to, by the re-export that may lead to them.
 
-    For a name that ends with `*`, which stands for a whole module, the member is the full name in
-    that module.
+    For a name that ends with `*` (a whole module), the member is the full name in that module.
     """
     found: dict[str, list[str]] = {}
     for name in names:
@@ -204,12 +203,12 @@ def beyond(names: Iterable[str]) -> dict[str, list[str]]:
 
 
 def handed_names(alias: str, target: str, members: Iterable[str]) -> Iterator[str]:
-    """Return the names by which a re-exported definition is imported from the module.
+    """Yield the names by which other files import a re-exported definition.
 
     Args:
         alias: the re-exported name.
-        target: of the re-export.
-        members: of the target, each with its leading dot; for a whole module: names in it.
+        target: the target of the re-export.
+        members: members of the target, each with its leading dot; for a whole module: names in it.
     """
     module, mark, local = alias.rpartition("#")
     default = f"{module}#{module.rpartition('/')[2]}" if mark and local == DEFAULT else ""

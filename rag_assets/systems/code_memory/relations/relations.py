@@ -1,9 +1,9 @@
 """Relations: symbols and edges that the facts of one file yield, before names are resolved.
 
-A node is a qualified name, or has a prefix for its kind: `table:invoices`, `config:mail.from`,
-`package:laravel/framework`. Other files decide the type of a class. An edge therefore keeps what
-its file states (it takes, returns, makes or calls something), and gets its user-facing name at
-query time.
+A node is a qualified name, or a name with a prefix for its kind: `table:invoices`,
+`config:mail.from`, `package:laravel/framework`. The type of a class may depend on other files.
+Therefore an edge stores only what its own file states (takes, returns, makes or calls), and gets
+its user-facing name at query time.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ _DEFINING: Final = frozenset({"declares", "operation"})
 """Kinds of facts that are definitions."""
 
 _SHOWN_ALONE: Final = frozenset({"changed_in"})
-"""Kinds of statements in derived documents that are not relations, because the files have them."""
+"""Kinds of statements in derived documents that yield no relations, because the files do."""
 
 _BY_CONVENTION: Final = frozenset({ASKS})
-"""Kinds of edges with ends named as the framework looks them up."""
+"""Kinds of edges whose ends have the names under which the framework looks them up."""
 
 _BUILT_IN: Final = frozenset({"", "self", "static", "parent"})
 
@@ -50,11 +50,11 @@ class Symbol:
     """A definition in a file.
 
     Attributes:
-        name: qualified.
+        name: its qualified name.
         role: class, interface, trait, enum, function, method and the like.
         public: whether other files may use it.
-        line_start, line_end: in the file, counted from 1.
-        content_hash: of its embedded text; None if it has no chunk of its own.
+        line_start, line_end: first and last line in the file, counted from 1.
+        content_hash: the content hash of its embedded text; None if it has no chunk of its own.
         called: a search key that replaces its short name; "" if absent.
     """
 
@@ -77,14 +77,14 @@ class Edge:
     """A relation from one definition to another.
 
     Attributes:
-        kind: of the relation.
+        kind: the kind of the relation.
         source: the node that the relation starts from; "" for the file itself.
         target: the node that the relation leads to.
-        how: stated; by a convention of the framework; or inferred.
+        how: "stated", by a convention of the framework, or "inferred".
         confidence: 0 to 1.
-        line_start, line_end: of the evidence, counted from 1.
-        evidence: its text, with credentials masked.
-        path: of the file with the evidence; None if it is the file that states the edge.
+        line_start, line_end: first and last line of the evidence, counted from 1.
+        evidence: the text of the evidence, with credentials masked.
+        path: the path of the file with the evidence; None if it is the file that states the edge.
     """
 
     kind: str
@@ -103,7 +103,7 @@ class Relations:
     """The symbols and edges of one file.
 
     Attributes:
-        names: the index of its names, see symbols.name_uses; "" if absent.
+        names: the index of the names in the file, see symbols.name_uses; "" if absent.
     """
 
     symbols: tuple[Symbol, ...]
@@ -131,10 +131,10 @@ NAMED: Final[Mapping[tuple[str, str], str]] = {
 _EVERYWHERE: Final = frozenset(
     {"applies_to", "changed_by", "depends_on", "mentions", "operation", "queries_table", "states"}
 )
-"""Kinds of facts with targets that have the same name in every repository."""
+"""Kinds of facts whose targets have the same name in every repository."""
 
 UNNAMED: Final = frozenset({"takes", "returns", "makes", "touches", ASKS, MEMBER, HANDS_ON})
-"""Kinds of edges that are shown only under another name."""
+"""Kinds of edges that are never shown under their own name."""
 
 
 def relations_of(
@@ -143,12 +143,12 @@ def relations_of(
     *,
     names: NameStyle = "qualified",
 ) -> Relations:
-    """Return the symbols and edges of one file, each edge once.
+    """Return the symbols and edges of one file; each edge occurs once.
 
     Args:
         hashes: content hashes of the embedded definitions, by name.
-        names: how its names are formed; "none": only edges to names that are the same in every
-            repository.
+        names: how names of the file are formed; for "none", only edges to targets with the same
+            name in every repository are returned.
     """
     symbols: dict[tuple[str, int, str], Symbol] = {}
     edges: dict[tuple[str, str, str], Edge] = {}
@@ -199,7 +199,7 @@ def _stated(fact: Fact, kind: str, source: str, target: str) -> Edge:
 
 
 def _ability(fact: Fact) -> Symbol:
-    """Return the symbol of an ability that a gate defines; its key is its whole name."""
+    """Return the symbol of an ability that a gate defines; its search key is its whole name."""
     name = str(fact.values["ability"])
     return Symbol(
         *(ABILITY + name, "ability", True, fact.line_start, fact.line_end), called=name.lower()
@@ -220,7 +220,7 @@ def _setting(fact: Fact, hashes: Mapping[str, str]) -> Symbol | None:
 
 
 def _stated_elsewhere(fact: Fact) -> Edge:
-    """Return the edge that a derived document states, with the file lines that support it."""
+    """Return the edge that a derived document states, with the file and lines that support it."""
     values = fact.values
     how: How = values["how"]
     first, last = values["lines"]

@@ -1,7 +1,7 @@
-"""Edge rules for languages with names that depend on the path of their file.
+"""Edge rules for languages in which names depend on the path of their file.
 
-Facts of Java have names that are nearly qualified; those in the other languages spell them, see
-naming.
+Names in facts of Java are almost fully qualified. Facts of the other languages contain spellings of
+names; see naming.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ def _own(name: str) -> str:
 
 
 READING: Final[Mapping[str, str]] = {"configured_by": CONFIG, "reads_env": ENV}
-"""Prefix of the name that a fact reads."""
+"""Prefix of the name of the setting that a fact reads, by the kind of the fact."""
 
 
 def read_settings(fact: Fact, source: str) -> list[Triple]:
-    """Return the edge from the reader of a setting or an environment variable."""
+    """Return the edge from the definition that reads a setting or an environment variable."""
     key = str(fact.values.get("key", ""))
     return [("configured_by", source, READING[fact.kind] + key)] if key else []
 
 
 def named_event(fact: Fact) -> list[Triple]:
-    """Return the edge from the emitter or listener of a named event."""
+    """Return the edge from the emitter or the listener of a named event."""
     is_own = not fact.values.get("is_imported")
     return [(kind, _own(who) if is_own else who, event) for kind, who, event in of_event(fact)]
 
@@ -51,7 +51,7 @@ def _member(fact: Fact) -> list[Triple]:
 
 
 def _of_python(fact: Fact) -> list[Triple]:
-    """Return edges of Python; its facts spell names as described in naming."""
+    """Return the edges of a Python fact; the fact spells names as described in naming."""
     if fact.kind == "declares":
         return _member(fact)
     name = str(fact.values.get("name", ""))
@@ -68,7 +68,7 @@ _MOST_NAMES: Final = 50
 
 
 def _of_javascript(fact: Fact) -> list[Triple]:
-    """Return edges of JavaScript and of languages with its syntax."""
+    """Return the edges of a fact of JavaScript or of a language with its syntax."""
     values = fact.values
     if fact.kind == "declares":
         return _member(fact)
@@ -90,7 +90,7 @@ def _of_javascript(fact: Fact) -> list[Triple]:
 
 
 def _of_java(fact: Fact) -> list[Triple]:
-    """Return edges of Java; a type that no import names belongs to the file's own package."""
+    """Return the edges of a Java fact; a type without an import is in the file's own package."""
     name, symbol = str(fact.values.get("name", "")), fact.symbol
     if fact.kind == "declares":
         owner = symbol.rpartition(".")[0]
@@ -102,20 +102,20 @@ def _of_java(fact: Fact) -> list[Triple]:
     if not is_type(name):
         return [(fact.kind, symbol, name)]
     own = ".".join(takewhile(lambda part: not is_type(part), symbol.split(".")))
-    # At most one package has such a type: otherwise javac would report an ambiguous name.
+    # At most one package can have such a type; otherwise javac would report an ambiguous name.
     packages = [own, *fact.values.get("packages", ())]
     return [(fact.kind, symbol, f"{one}.{name}".lstrip(".")) for one in dict.fromkeys(packages)]
 
 
 def _of_swift(fact: Fact) -> list[Triple]:
-    """Return edges of Swift; types of one module refer to each other by their names alone."""
+    """Return the edges of a Swift fact; types of one module need no qualifier."""
     if fact.kind == "imports":
         return [("imports", "", PACKAGE + str(fact.values.get("name", "")))]
     return _of_java(fact)
 
 
 def _of_go(fact: Fact) -> list[Triple]:
-    """Return edges of Go; its packages are folders."""
+    """Return the edges of a Go fact; packages are folders."""
     name, module = str(fact.values.get("name", "")), str(fact.values.get("module", ""))
     if fact.kind == "declares":
         owner = fact.symbol.rpartition(".")[0]
@@ -130,7 +130,7 @@ def _of_go(fact: Fact) -> list[Triple]:
 
 
 def _of_rust(fact: Fact) -> list[Triple]:
-    """Return edges of Rust; its modules are files and folders."""
+    """Return the edges of a Rust fact; modules are files and folders."""
     name, symbol = str(fact.values.get("name", "")), fact.symbol.replace("::", ".")
     if fact.kind == "declares":
         owner = symbol.rpartition(".")[0]
@@ -153,7 +153,7 @@ def _used(path: str) -> str:
 
 
 def rust_path(name: str) -> str:
-    """Return a Rust path as naming spells it; without a prefix it is a module below, by its name.
+    """Return a Rust path in the spelling of naming; a path without a prefix starts at a submodule.
 
     Args:
         name: `crate::tax::Rule::new`, `super::store::Repo`, `lines::count`, `Invoice::total`.
@@ -178,7 +178,7 @@ _SQL: Final = {"create": "creates", "alter": "alters", "drop": "drops", "rename"
 
 
 def _of_sql(fact: Fact) -> list[Triple]:
-    """Return edges of SQL: actions on tables, and the tables that statements name."""
+    """Return the edges of an SQL fact: actions on tables, and tables that SQL statements name."""
     values, name = fact.values, fact.symbol
     if fact.kind not in {"declares", "changes"} or not name:
         return []
@@ -195,12 +195,12 @@ def _unqualified(name: str) -> str:
 
 
 def is_type(name: str) -> bool:
-    """Return whether a name is a type, by the convention that packages start in lower case."""
+    """Return whether a name is a type's; by convention, names of packages start in lower case."""
     return name[:1].isupper()
 
 
 def from_module(module: str, name: str) -> str:
-    """Return a name in a JavaScript module; by convention the file's name for a default export."""
+    """Return a name in a JavaScript module; a default export is named after the file."""
     if not module.startswith((".", "@/", "~/", "#/", "$lib/", "src/")):
         parts = module.split("/")
         return PACKAGE + "/".join(parts[: 2 if module.startswith("@") else 1])
@@ -211,11 +211,11 @@ def from_module(module: str, name: str) -> str:
 
 
 def queried(fact: Fact, names: NameStyle) -> list[Triple]:
-    """Return the edge to a table that a query in a string names.
+    """Return the edge to a table that an SQL query in a string names.
 
     Args:
-        fact: that states it.
-        names: how names of its file are formed; "none": the file itself is the source.
+        fact: the fact that states the query.
+        names: how names in its file are qualified; for "none", the edge starts at the file itself.
     """
     symbol = fact.symbol.replace("::", ".") if names == "rust" else fact.symbol
     source = symbol if names in {"java", "swift"} else _own(symbol)
@@ -232,4 +232,4 @@ SPELLED: Final[Mapping[NameStyle, Callable[[Fact], list[Triple]]]] = {
     "rust": _of_rust,
     "sql": _of_sql,
 }
-"""The edge rule of each language, by name style."""
+"""The edge rule of each name style."""

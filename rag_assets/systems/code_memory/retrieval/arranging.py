@@ -1,8 +1,8 @@
 """The order of code candidates: by relevance, by the kinds the question asks for, and by variety.
 
-An answer along a chain needs a place for each link. So a file's second passage comes after the
+An answer that follows a chain needs room for each link. So a file's second passage comes after the
 first passages of other files, and a class head comes after its methods. The best candidate of each
-requested kind moves up.
+requested kind is moved up.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from rag_assets.systems.code_memory.symbols.source_types import is_test
 _ASKED: Final = 1.5
 """Factor for candidates of a kind that the question asks for."""
 _FIRST: Final = 1.6
-"""Additional factor for the first candidate of each such kind."""
+"""Additional factor for the first candidate of each kind that the question asks for."""
 _PREFERRED: Final = 3.0
 """Factor for candidates in paths that the caller prefers."""
 _TEST: Final = 0.4
-"""Factor for tests, unless the question is about tests."""
+"""Factor for tests if the question is not about tests."""
 _TOLD: Final = 0.7
-"""Factor for text about code that is not code, such as documentation and configuration."""
+"""Factor for text about code, such as documentation and configuration."""
 _HEAD: Final = 0.6
-"""Factor for the head of a class when its methods do the work."""
+"""Factor for the head of a class whose methods have passages of their own."""
 _CONSTRUCTOR: Final = 0.5
 _SAME_FILE: Final = 0.6
-"""Factor for each further passage of a file."""
+"""Factor for each passage of a file after its first."""
 
 _TELLING: Final = frozenset({"doc", "readme", "config", "api_endpoint"})
 _WORKING: Final = frozenset(
@@ -62,7 +62,7 @@ def arranged(rated: Sequence[Rated], asked: AskedKinds, count: int) -> list[Cand
     Args:
         rated: candidates, without duplicates.
         asked: kinds that the question asks for.
-        count: number of candidates to choose greedily; the rest follow by relevance.
+        count: number of candidates that are chosen one by one; the others follow by relevance.
     """
     left = sorted(
         ((_worth(one, asked), one) for one in rated), key=lambda one: (-one[0], one[1].candidate.id)
@@ -102,6 +102,6 @@ def _worth(one: Rated, asked: AskedKinds) -> float:
 
 
 def _is_head(symbol: str, kind: str) -> bool:
-    """Return whether a passage is the head of a class with methods in separate passages."""
+    """Return whether a passage is the head of a class whose methods have separate passages."""
     is_class = bool(symbol) and "::" not in symbol
     return is_class and (kind in _WORKING or (kind == "code" and "\\" in symbol))

@@ -2,7 +2,8 @@
 
 "Which endpoint takes it, what validates the number, and where is it stored?" asks for a route, a
 request and a table without naming any. Such words state the kind; the other words state the topic.
-A word search for the kind words would only match things that happen to have that name.
+A full-text search for words such as "endpoint" would only match definitions that happen to be named
+so.
 """
 
 from __future__ import annotations
@@ -41,10 +42,10 @@ _BEGINNINGS: Final[Mapping[str, tuple[SourceType, ...]]] = MappingProxyType(
         "persist": ("table", "model"),
     }
 )
-"""Source types by the prefixes of words that ask for them."""
+"""Source types, by the beginning of a word that asks for them."""
 
 _ABOUT_CODE: Final = frozenset({"call", "called", "code", "do", "handle", "step", "work"})
-"""Words of questions about code that say nothing about its topic, without the plural `s`."""
+"""Words in questions about code that do not belong to the topic, without the plural `s`."""
 
 _TOKEN: Final = re.compile(r"[^\s,;:?!()\"]+")
 _WORD: Final = re.compile(r"[A-Za-z]+")
@@ -54,13 +55,13 @@ _TEST: Final = re.compile(r"\btest", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class AskedKinds:
-    """The kinds and topic that a question asks for.
+    """The kinds and the topic that a question asks for.
 
     Attributes:
         types: source types that its words ask for.
         tests: whether it is about tests.
-        topic: the question without words that ask for a kind; compounds are added a second time as
-            one word, as code writes them (`two-factor` as `twofactor`).
+        topic: the question without the words that ask for a kind; each compound is added a second
+            time as one word, as code writes it (`two-factor` as `twofactor`).
     """
 
     types: frozenset[str]
@@ -83,7 +84,7 @@ def asked_kinds(query: str) -> AskedKinds:
 
 
 def _types(word: str) -> tuple[SourceType, ...] | None:
-    """Return the types that a word asks for, () for filler words, or None for topic words."""
+    """Return the types that a word asks for, () for a filler word, None for a word of the topic."""
     if word.removesuffix("s") in _ABOUT_CODE or word in _ABOUT_CODE:
         return ()
     named = types_of_word(word)

@@ -1,4 +1,4 @@
-"""Repository names in a question, and whether it asks only about relations."""
+"""Finds names of a repository in a question, and whether it only asks about relations."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ _UNSPACED: Final = (
     r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3000-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff"
     r"\uff00-\uffef"
 )
-"""Scripts in which particles or punctuation follow a name without a space."""
+"""Characters of scripts in which particles or punctuation follow a name without a space."""
 _TOKEN: Final = re.compile(rf"[{_UNSPACED}]+|[^\s\x00,;!()\"'`{_UNSPACED}]+")
 _LONGEST: Final = 300
-"""Maximum length of a name in characters; longer tokens are not names."""
+"""Maximum number of characters of a name; a longer word is not a name."""
 
 _PART: Final = r"[A-Za-z_]\w*"
 _SHAPES: Final = (
-    # A file: app/Models/Invoice.php; a path: /invoices/{invoice}/edit.
+    # File paths such as app/Models/Invoice.php; URL paths such as /invoices/{invoice}/edit.
     r"(?:[\w.@-]+/)+[\w@-]+\.\w{1,8}",
     r"/[\w{}<>:.*/-]+",
-    # Qualified: Invoice@total, App\Models\Invoice::total, App\Models\Invoice.
+    # Qualified names: Invoice@total, App\Models\Invoice::total, App\Models\Invoice.
     rf"\\?{_PART}(?:\\{_PART})*(?:(?:@|::|->|#){_PART})+(?:\(\))?",
     rf"\\?{_PART}(?:\\{_PART})+",
-    # With dots: invoices.store, billing.models.Invoice; no abbreviation.
+    # Dotted names, but not abbreviations: invoices.store, billing.models.Invoice.
     r"(?=[\w.-]*\w{3})[A-Za-z_][\w-]*(?:\.[A-Za-z_][\w-]*)+",
-    # InvoiceController, sendReminder, invoice_lines.
+    # Names of several words: InvoiceController, sendReminder, invoice_lines.
     r"(?=\w*[a-z])[A-Z]\w*[A-Z]\w*|[a-z]+[A-Z]\w*|[A-Za-z0-9]+(?:_[A-Za-z0-9]+)+",
 )
 _NAME: Final = re.compile("|".join(f"(?:{one})" for one in _SHAPES))
@@ -78,7 +78,7 @@ _WANTED: Final[Mapping[str, tuple[SourceType, ...]]] = MappingProxyType(
         "config": ("config",),
     }
 )
-"""Source types that words ask for; keys are without the plural `s`."""
+"""Source types that words ask for; the words are listed without a plural `s`."""
 
 _RELATIONAL: Final = frozenset(
     _WORD.findall(
@@ -98,7 +98,7 @@ _RELATIONAL: Final = frozenset(
         """
     )
 )
-"""Words of questions about relations, without the plural `s`."""
+"""Words that occur in questions about relations; they are listed without a plural `s`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,9 +106,9 @@ class AskedNames:
     """The names in a question.
 
     Attributes:
-        names: as written, in order.
+        names: the names as written, in order.
         wanted: source types that its words ask for.
-        relational: whether its words other than names all concern relations.
+        relational: whether all words besides the names concern relations.
         is_bare: whether it consists of names alone.
     """
 
@@ -119,7 +119,7 @@ class AskedNames:
 
 
 def types_of_word(word: str) -> tuple[SourceType, ...]:
-    """Return the source types that a lower-case word stands for: `tables` for tables."""
+    """Return the source types that a lower-case word asks for: `tables` asks for tables."""
     return _WANTED.get(_singular(word)) or _WANTED.get(word, ())
 
 
@@ -130,7 +130,7 @@ def asked_names(
     controller_class: str | None = None,
     table_name: str | None = None,
 ) -> AskedNames:
-    """Return the names in a question, after the names that are passed separately.
+    """Return the names in a question; names that are passed separately come first.
 
     Args:
         query: the question.
@@ -142,18 +142,18 @@ def asked_names(
     words = [_singular(word.lower()) for rest in said.rest for word in _WORD.findall(rest)]
     wanted = {kind for word in words for kind in _WANTED.get(word, ())}
     names = tuple(dict.fromkeys([*given, *said.names]))[:MOST_NAMES]
-    # Words in other scripts are not understood: they may ask for anything.
+    # Words in other scripts are not understood, so they may ask for anything.
     plain = not any(one.isalpha() and not one.isascii() for rest in said.rest for one in rest)
     plain = plain and all(word in _RELATIONAL or word in _WANTED for word in words)
     is_bare = bool(said.names) and not said.rest
-    # A bare question may be an ordinary word rather than a name.
+    # A bare question may be an ordinary word and not a name.
     relational = bool(given) or any(map(_NAME.fullmatch, names)) or not is_bare
     return AskedNames(names, frozenset(wanted), bool(names) and plain and relational, is_bare)
 
 
 @dataclass(frozen=True, slots=True)
 class _Said:
-    """A question's names, and the rest of its words."""
+    """The names in a question, and its other words."""
 
     names: list[str]
     rest: list[str]
@@ -163,7 +163,7 @@ def _read(query: str) -> _Said:
     said = _Said([], [])
     tokens = list(_TOKEN.finditer(query))
     if len(tokens) == 1 and _WHOLE.fullmatch(tokens[0].group()):
-        # A question of one word is a name in any form, such as `save!`, `nil?` or `x=`.
+        # A question of a single word is a name whatever its form: `save!`, `nil?` or `x=`.
         plain, whole = tokens[0].group().removesuffix("()").rstrip("?!="), query.strip()
         return _Said([whole, plain] if _MARKED.fullmatch(whole) else [plain], [])
     at = 0
@@ -175,7 +175,7 @@ def _read(query: str) -> _Said:
             at += 2
         elif _is_name(token, tokens[at], query):
             said.names.append(token)
-            # A type word that only describes a name asks for nothing.
+            # A word for a type that only describes a name does not ask for that type.
             if said.rest and said.rest[-1] in _TYPES:
                 said.rest.pop()
             at += 2 if after in _TYPES else 1
@@ -192,7 +192,7 @@ def _read(query: str) -> _Said:
 
 
 def _asks(rest: list[str]) -> bool:
-    """Return whether the next type word is the object of a question, as in "which middleware"."""
+    """Return whether the next type word is what the question asks for, as in "which middleware"."""
     return bool(rest) and rest[-1].lower() in _ASKING
 
 
@@ -209,7 +209,7 @@ def _is_name(token: str, found: re.Match[str], query: str) -> bool:
 
 
 def _may_be_called(word: str) -> bool:
-    """Return whether a word next to a type may be a name, that is, not a question word."""
+    """Return whether a word next to a type word may be a name; question words cannot."""
     plain = word.lower()
     known = plain in _RELATIONAL or _singular(plain) in _RELATIONAL | _WANTED.keys()
     return bool(word) and len(word) <= _LONGEST and word.isidentifier() and not known

@@ -1,4 +1,4 @@
-"""Clarifying questions for the user, when no passage is near enough to an agent's question."""
+"""Clarifying questions to the user when no passage is near enough to an agent's question."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ _BEGINNINGS: Final = (12, 8, 6)
 _BEGINNING, _FEW, _FEWEST = 6, 4, 3
 _LONGEST_NAME: Final = 100
 _PLAIN: Final = re.compile(r"[^A-Za-z_/{}]+")
-"""Characters removed before names are compared: nobody misspells numbers."""
+"""Characters that are removed before names are compared; digits are among them, as nobody misspells
+numbers."""
 _LOOKED_AT: Final = 500
 _SHOWN: Final = 5
 _UNKNOWN: Final = (
@@ -27,12 +28,12 @@ _UNKNOWN: Final = (
 
 
 def clarification_of(view: View, query: str, *, first: str = "") -> Clarification:
-    """Return a question that lists similarly named definitions.
+    """Return a question to the user that lists definitions with similar names.
 
     Args:
         view: the caller's view.
-        query: the question without results.
-        first: prefix of names to list first.
+        query: the question that had no results.
+        first: names with this prefix are listed first.
     """
     names = nearest_names(view, query, first=first)
     if not names:
@@ -43,7 +44,7 @@ def clarification_of(view: View, query: str, *, first: str = "") -> Clarificatio
 
 
 def nearest_names(view: View, query: str, *, first: str = "") -> list[str]:
-    """Return the names of definitions that are most like a question or a name, nearest first.
+    """Return the names of definitions most similar to a question or a name, the nearest first.
 
     Args:
         view, query, first: see clarification_of.
@@ -64,14 +65,14 @@ def nearest_names(view: View, query: str, *, first: str = "") -> list[str]:
 
 
 def _tries(words: list[str], name: str) -> Iterator[list[list[str]]]:
-    """Yield parts of names to search for, one try after another until one has results.
+    """Yield parts of names to search for, one attempt after another until one has results.
 
     Args:
-        words: of the question.
-        name: the whole question, if it is one name.
+        words: the words of the question.
+        name: the whole question, if it is a single name.
     """
     if name:
-        # A misspelt name usually starts like the intended name, if only for a few letters.
+        # A misspelt name usually starts like the intended one, at least for a few letters.
         yield [[name[:length]] for length in _BEGINNINGS if len(name) >= length]
     for length in (_BEGINNING, _FEW, _FEWEST):
         if words:
@@ -89,6 +90,6 @@ def _shown(one: FoundSymbol) -> str:
 
 
 def _likeness(name: str, words: list[str]) -> float:
-    """Return how much of a name is like the words, by its most similar word."""
+    """Return the similarity of a name to the words: that of its most similar word."""
     bare = _PLAIN.sub("", name)
     return max(SequenceMatcher(None, word, bare).ratio() for word in words)

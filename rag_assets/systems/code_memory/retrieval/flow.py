@@ -1,9 +1,8 @@
-"""The flow: the relevance of definitions that are related to given definitions.
+"""The flow: passes relevance from start nodes on to the definitions related to them.
 
-From its start nodes, relevance flows along relations. More of it flows along relations that people
-follow (a route to its controller, a model to its table). Less flows through a definition that
-everything is related to. Known as spreading activation (Collins and Loftus, Psychological Review,
-1975).
+Relevance flows along relations. More of it flows along relations that people follow (a route to its
+controller, a model to its table). Less flows through a definition that everything is related to.
+The method is known as spreading activation (Collins and Loftus, Psychological Review, 1975).
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ class Reached:
     """A node, with its relevance.
 
     Attributes:
-        path: names from the start node through which it was reached, including that node.
+        path: names from the start node through which it was reached, including that start node.
     """
 
     node: Node
@@ -46,7 +45,7 @@ class Reached:
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """The reached nodes, most relevant first.
+    """The reached nodes, the most relevant first.
 
     Attributes:
         stating: documents that state relations of reached nodes but define none of them (a
@@ -87,7 +86,7 @@ def flow(
 
 
 class _Spread:
-    """The relevance of nodes, updated step by step."""
+    """Holds the relevance of nodes and updates it step by step."""
 
     def __init__(
         self,
@@ -103,7 +102,7 @@ class _Spread:
         self._complete = True
 
     def step(self, frontier: Sequence[NodeKey]) -> list[NodeKey]:
-        """Follow the relations of some nodes; return the nodes to continue from."""
+        """Follow the relations of these nodes; return the nodes from which to continue."""
         strong = [key for key in frontier if self._scores[key] >= _FOLLOWED]
         best = sorted(strong, key=lambda key: -self._scores[key])[:_WIDEST]
         if not best:
@@ -114,7 +113,7 @@ class _Spread:
         new: dict[NodeKey, float] = {}
         met: dict[NodeKey, Node] = {}
         for start in best:
-            # A node that the question names passes on its full relevance, however many relations it
+            # A node that the question names passes on all its relevance, however many relations it
             # has.
             is_named = len(self._paths[start]) == 1
             passed = self._scores[start]
@@ -126,7 +125,7 @@ class _Spread:
                 if way.kind in OF_DOCUMENTS:
                     held = way.document_id
                     self._stating[held] = max(score, self._stating.get(held, 0.0))
-                # Edges of a followed file count for the definition in it.
+                # Edges of a file on the frontier count for its definition.
                 end = files.get(way.key, way.key)
                 if end not in self._scores and score > new.get(end, 0.0):
                     new[end], met[end] = score, way.node
@@ -153,7 +152,7 @@ class _Spread:
             )
             for key, node in self._nodes.items()
         ]
-        # Named nodes come before all related nodes.
+        # Nodes that the question names come before all related nodes.
         reached.sort(key=lambda one: (len(one.path) > 1, -one.score, one.node.name))
         defining = {one.node.document_id for one in reached}
         stating = {id_: s for id_, s in self._stating.items() if id_ not in defining}

@@ -1,4 +1,4 @@
-"""Names that modules re-export, followed to their definitions and back to their importers."""
+"""Follows names that modules re-export to their definitions, and back to the importing files."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ from rag_assets.systems.code_memory.symbols.naming import (
 from rag_assets.systems.code_memory.symbols.nodes import short_name
 
 _DEEPEST: Final = 6
-"""Maximum modules through which a name may be re-exported."""
+"""Maximum number of modules that re-export a name one after another."""
 
 _MOST: Final = 500
-"""Maximum names to look up at once."""
+"""Maximum number of names to look up at once."""
 
 
 class Sought(NamedTuple):
-    """A name in a file that leads to no definition directly.
+    """A name in a file that no definition has directly.
 
     Attributes:
         source: the repository.
-        name: qualified by the file's imports, as far as its path shows.
-        path: of the file.
+        name: the name, qualified by the file's imports as far as the path of the file shows.
+        path: the path of the file.
     """
 
     source: str
@@ -58,10 +58,11 @@ class HandedOn:
     called: Callable[[Collection[str]], Mapping[str, NamesCalled]]
 
     def definitions(self, names: Iterable[Sought]) -> dict[Sought, str]:
-        """Return the definition of each name that leads to exactly one definition.
+        """Return, for each name that leads to exactly one definition, that definition.
 
         Args:
-            names: those starting with CALLED are ignored, since no module exports them.
+            names: the names; those that start with CALLED are ignored, since no module exports
+                them.
         """
         left = {one: {(one.name, one.path)} for one in names if not one.name.startswith(CALLED)}
         seen = {one: set(ways) for one, ways in left.items()}
@@ -88,7 +89,7 @@ class HandedOn:
         return found
 
     def names(self, of: Iterable[str]) -> list[str]:
-        """Return the other names under which files may import things with these names."""
+        """Return the other names under which files may import definitions with these names."""
         known = dict.fromkeys(name for name in of if depends_on_place(name))
         frontier, first = [*known], len(known)
         for _ in range(_DEEPEST):

@@ -1,4 +1,4 @@
-"""Nodes and relations of repositories, under the names that people use."""
+"""Nodes and relations of repositories, with user-facing names."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _OF_PLACES = {"adr": "decides", "known_bug": "bug_in"}
 _CODE = "code"
 _TEST = "test"
 OF_TESTS = frozenset({"imports", "calls", "makes", "requests", "touches", "takes"})
-"""Kinds of edges that are called `tests` if a test file states them."""
+"""Kinds of edges that are shown as `tests` if a test file states them."""
 _UNIT_ROLES = {
     "method": "method",
     "function": "function",
@@ -54,7 +54,7 @@ _UNIT_ROLES = {
     "run": "derived",
 }
 _MOST_MET: Final = 16_384
-"""Maximum number of cached nodes: walks meet the same nodes again and again."""
+"""Maximum number of cached nodes; walks read the same nodes again and again."""
 
 NodeKey: TypeAlias = tuple[str, str]
 """Key of a node: its repository and its name."""
@@ -65,13 +65,13 @@ class Node:
     """A definition, or something else that edges name.
 
     Attributes:
-        name: qualified; with a prefix if it is not a definition: `table:invoices`.
-        source_type: its type; "code" if no more is known.
+        name: the qualified name; with a prefix if it is not a definition: `table:invoices`.
+        source_type: its type; "code" if the type is unknown.
         repository: its source; names are unique only within a repository.
-        uri: of the document that defines it; None if it is not a definition.
-        line_start, line_end: in that document.
-        content_hash: of the text that is embedded for it; None without a separate chunk.
-        document_id, symbol: of its entry: the document, and its name within that document's text.
+        uri: the URI of the document that defines it; None if it is not a definition.
+        line_start, line_end: first and last line in that document.
+        content_hash: the hash of the text embedded for it; None without a chunk of its own.
+        document_id, symbol: the document, and the name of its entry within that document's text.
     """
 
     name: str
@@ -87,15 +87,15 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """An edge under its usual name, with its evidence.
+    """An edge under its user-facing name, with its evidence.
 
     Attributes:
-        kind: of the relation.
+        kind: the kind of the relation.
         source, target: names of nodes in one repository.
-        how: stated; by convention; or inferred.
+        how: "stated", by convention, or "inferred".
         confidence: 0 to 1.
         uri, line_start, line_end: location of the evidence.
-        evidence: its text, at most 200 characters.
+        evidence: the text of the evidence, at most 200 characters.
     """
 
     kind: str
@@ -110,7 +110,7 @@ class Relation:
 
 
 def stated_of(edge: FoundEdge) -> str:
-    """Return the node that states an edge; the file if none of its definitions states it."""
+    """Return the node that states an edge; the file if no definition in it states the edge."""
     return edge.stated_of or FILE + edge.uri
 
 
@@ -133,7 +133,7 @@ def relation_of(edge: FoundEdge, known: Mapping[NodeKey, Node]) -> Relation | No
 
 
 def kind_of(edge: FoundEdge, known: Mapping[NodeKey, Node]) -> str | None:
-    """Return the usual name of an edge between known nodes; None for any other edge."""
+    """Return the user-facing name of an edge between known nodes; None for any other edge."""
     source = stated_of(edge)
     target = known.get((edge.source, edge.target))
     if target is None or (edge.source, source) not in known or source == edge.target:
@@ -155,7 +155,7 @@ def _called(edge: FoundEdge, target: Node) -> str:
 
 
 def _is_policy_of(source: str, target: Node) -> bool:
-    """Return whether the source belongs to a model's policy, which Laravel finds by its name."""
+    """Return whether a definition belongs to a model's policy, which Laravel finds by its name."""
     owner, model = source.partition("::")[0], target.name
     short, wanted = (name.rpartition("\\")[2] for name in (owner, model))
     return target.source_type == "model" and short == f"{wanted}Policy"
@@ -165,7 +165,7 @@ def _is_policy_of(source: str, target: Node) -> bool:
 def node_of(one: FoundSymbol) -> Node:
     """Return the node of a definition."""
     role = _UNIT_ROLES.get(one.role, "class")
-    # A class without a name has the name of its document in front of its own.
+    # The name of an anonymous class starts with the name of its document.
     own = one.name.removeprefix(f"{one.uri}#")
     kind = source_type_of(role, own, one.kinds, one.document_type)
     kind = _TEST if kind == _CODE and is_test(path_of(one.uri)) else kind
@@ -178,14 +178,14 @@ def node_of(one: FoundSymbol) -> Node:
 
 
 def _chunk_of(local: str) -> str | None:
-    """Return the chunk's name for a definition: of a setting its first key; of a file ""."""
+    """Return the name of a definition's chunk: for a setting its first key; for a file ""."""
     if local.startswith(OWN_SETTING):
         return local.removeprefix(OWN_SETTING).partition(".")[0] or None
     return local.removeprefix(ENV)
 
 
 def other_node(name: str, repository: str) -> Node:
-    """Return a node that is not a definition, by the prefix of its name."""
+    """Return a node that is not a definition; its type follows from the name's prefix."""
     kind = next(kind for prefix, kind in PREFIXES.items() if name.startswith(prefix))
     return Node(name, kind, repository)
 
@@ -198,6 +198,6 @@ def file_node(name: str, repository: str) -> Node:
 
 
 def constructed(name: str) -> str:
-    """Return the class of a constructor; "" for any other name."""
+    """Return the class that a constructor belongs to; "" for any other name."""
     owner, separator, method = name.rpartition("::")
     return owner if separator and method == "__construct" else ""

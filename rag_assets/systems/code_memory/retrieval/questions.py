@@ -1,4 +1,4 @@
-"""Questions about source code: what they ask for, and answers about names that nothing has."""
+"""Questions about source code: what they ask for, and answers about names that do not exist."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class CodeQuestions:
         return asked_kinds(query).topic
 
     def consists_of_names(self, query: str) -> bool:
-        """Return whether a question consists of names, all in the form of identifiers."""
+        """Return whether a question consists only of names in the form of identifiers."""
         asked = asked_names(query)
         return asked.is_bare and asked.relational
 

@@ -1,11 +1,11 @@
 """Relevance of definitions for a question that names none of them, based on search results.
 
-Each definition found by the search passes a share of its relevance to related definitions, and
-these pass some of it further. A definition reached from several gets the sum. So definitions come
-up that share no word with the question but link definitions that do: the job that a service
-dispatches, the policy of a model. A definition that everything is related to (the model of users)
-gets less, since it says little. Known as a random walk with restart (Tong, Faloutsos and Pan, ICDM
-2006), limited to a few steps here.
+Each definition that the search found passes a share of its relevance on to related definitions, and
+these pass on some of it. A definition that is reached from several others gets the sum. So
+definitions are found that share no word with the question but link definitions that do: the job
+that a service dispatches, the policy of a model. A definition that everything is related to (the
+user model) gets less, since it says little. The method is known as random walk with restart (Tong,
+Faloutsos and Pan, ICDM 2006); here it is limited to a few steps.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from rag_assets.systems.code_memory.retrieval.surroundings import (
 from rag_assets.systems.code_memory.retrieval.view import View
 
 _FOLLOWED: Final = (20, 15, 10)
-"""Number of the most relevant nodes to follow in each step."""
+"""Maximum number of nodes, the most relevant ones, that are followed in each step."""
 _KEPT: Final = 0.9
 """Share of relevance that a step keeps."""
 _LEAST: Final = 0.05
@@ -39,8 +39,8 @@ class Relevance:
     """Definitions related to the search results.
 
     Attributes:
-        gained: nodes with the relevance passed on to them, including nodes that the search found;
-            the path of each is the path along which most of it came.
+        gained: nodes with the relevance that was passed on to them, including nodes that the search
+            found; the path of a node is the one along which most of its relevance came.
         stating: documents that state relations of these nodes, with their relevance.
         complete: whether no limit cut the result.
     """
@@ -90,7 +90,7 @@ class _Passing:
         self._complete = True
 
     def step(self, values: Mapping[NodeKey, float], most: int) -> dict[NodeKey, float]:
-        """Pass on the latest gains of nodes; return the resulting gains of other nodes."""
+        """Pass on what nodes gained last; return what other nodes gain from it."""
         fresh = (key for key in values if key not in self._followed)
         best = sorted(fresh, key=lambda key: (-values[key], key))[:most]
         if not best:
@@ -107,7 +107,7 @@ class _Passing:
                 gain = passed * way.share
                 if gain < _LEAST:
                     break
-                # Edges of a followed file count for the definition in it.
+                # Edges of a followed file count for its definition.
                 end = files.get(way.key, way.key)
                 if end != key:
                     gains[end] += gain
@@ -117,7 +117,7 @@ class _Passing:
         return dict(gains)
 
     def relevance(self) -> Relevance:
-        """Return the gained relevance."""
+        """Return the relevance that nodes gained."""
         reached = [
             Reached(self._nodes[key], gain * self._followed.get(key, 1.0), self._paths[key])
             for key, gain in self._gained.items()

@@ -1,7 +1,7 @@
-"""Shares of relevance that flow along relations of a repository.
+"""Shares of relevance that flow along the relations of a repository.
 
-More flows along relations that people follow (a route to its controller, a model to its table) than
-along others.
+More relevance flows along relations that people follow (a route to its controller, a model to its
+table) than along others.
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ _WEIGHTS: Final[Mapping[str, tuple[float, float]]] = MappingProxyType(
         "uses_trait": (0.5, 0.2),
     }
 )
-"""Shares of relevance that flow from the source of a relation to its target, and back."""
+"""Shares that flow from the source of a relation to its target, and in the opposite direction."""
 
 OF_DOCUMENTS: Final = frozenset({"documents", "decides", "bug_in", "changed_by", "applies_to"})
-"""Relations stated by documents that define nothing themselves."""
+"""Kinds of relations stated by documents that do not define anything themselves."""
 
 WEAK: Final = frozenset({"imports", "in_group", "depends_on"})
-"""Relations that carry little information and that most nodes have."""
+"""Kinds of relations that say little, and that most nodes have."""
 
 _OTHER: Final = (0.4, 0.3)
 
@@ -68,21 +68,21 @@ _UNNAMED: Final[Mapping[str, tuple[float, float]]] = MappingProxyType(
         "returns": (0.4, 0.3),
     }
 )
-"""Shares along relations that are not shown to anybody: a service passed to a method."""
+"""Shares along relations that are never shown: a service passed to a method."""
 
 
 _ONLY_MEMBER: Final = 0.7
-"""Share that flows from a class to its only method: the method is what the class does."""
+"""Share that flows from a class to its only method, since that method is what the class does."""
 
 
 def share_of(kind: str, way: int, crowd: float) -> float:
-    """Return the share that flows along a relation of a node.
+    """Return the share of a node's relevance that flows along one of its relations.
 
     Args:
-        kind: of the relation.
-        way: 0 from its source to its target, 1 back.
-        crowd: number of the node's relations of this kind and way, which divide the share; an
-            uncertain relation counts less than one.
+        kind: the kind of the relation.
+        way: 0 from its source to its target, 1 in the opposite direction.
+        crowd: number of the node's relations of this kind and direction, which divide the share; an
+            uncertain relation counts as less than one.
     """
     if kind == MEMBER and way == 1 and crowd <= 1:
         return _ONLY_MEMBER
@@ -92,5 +92,5 @@ def share_of(kind: str, way: int, crowd: float) -> float:
 
 @functools.lru_cache(maxsize=4_096)
 def _part_of(crowd: float) -> float:
-    """Return the part of a share for each of a number of relations."""
+    """Return the part of a share that one relation gets if this many relations divide it."""
     return 1 / (1 + math.log2(max(1.0, crowd)))

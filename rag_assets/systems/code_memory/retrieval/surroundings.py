@@ -1,8 +1,8 @@
-"""Surroundings of a node in a repository: how relevance flows from it along its relations.
+"""The surroundings of a node in a repository: how relevance flows from it along its relations.
 
 Walks start at the topics of questions and lead to the same few nodes: models, base classes, tables.
-The ways from a node depend only on the caller's view, so they are computed once for each state of
-the relations.
+The ways from a node depend only on the caller's view. They are therefore computed once for each
+state of the relations.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _CROWD: Final = 30
 _SHARED: Final = (PACKAGE, ENV, MIDDLEWARE)
 _SHARED_CROWD: Final = 2
 _LEAST: Final = 0.01
-"""Minimum share to pass on, however relevant a node is."""
+"""Minimum share to pass on along a step, however relevant the node is."""
 
 _MOST_EDGES: Final = 1_000
-"""Maximum relations of a node per direction; a node with more is treated as a dead end."""
+"""Maximum relations read of a node per direction; a node with more is treated as a dead end."""
 _MOST_WAYS: Final = 50_000
-"""Maximum ways and nodes kept for one state and one set of scopes; about 10 MB."""
+"""Maximum number of ways and nodes kept for one state and one set of scopes; about 10 MB."""
 _MOST_STATES: Final = 4
 
 
@@ -39,11 +39,11 @@ class Way:
     """A step from a node to another node.
 
     Attributes:
-        share: of the node's relevance that flows along.
+        share: the share of the node's relevance that is passed on along this step.
         key, node: the other node.
-        kind: of the edge.
-        is_named: whether the relation has a name for people.
-        document_id: of the document that states it.
+        kind: the kind of the edge.
+        is_named: whether the relation has a user-facing name.
+        document_id: id of the document that states it.
     """
 
     share: float
@@ -58,9 +58,9 @@ class Around(NamedTuple):
     """The surroundings of a node.
 
     Attributes:
-        ways: greatest shares first.
-        size: number of relations, counting each direction; a lower bound if cut.
-        is_cut: whether it has too many relations, and therefore no ways.
+        ways: the ways from the node, greatest shares first.
+        size: number of relations in both directions; a lower bound if `is_cut`.
+        is_cut: whether the node has too many relations to read, and therefore no ways.
     """
 
     ways: Sequence[Way]
@@ -71,9 +71,8 @@ class Around(NamedTuple):
 def specificity(name: str, around: Around) -> float:
     """Return the factor for relevance that a node passes on: below 1 if it has many relations.
 
-    Things that a repository does not define, such as a package or a setting, are named by files
-    that are otherwise unrelated. They pass on relevance in inverse proportion to the number of
-    these files.
+    A package or a setting is not defined in the repository, and files that name it are otherwise
+    unrelated. The factor of such a node is inversely proportional to the number of these files.
     """
     if name.startswith(_SHARED):
         return min(1.0, _SHARED_CROWD / max(1, around.size))
@@ -81,14 +80,14 @@ def specificity(name: str, around: Around) -> float:
 
 
 class _Asked(NamedTuple):
-    """A node, and the file with edges that count as the node's; None without such a file."""
+    """A node, and the file whose edges count as edges of the node; None without such a file."""
 
     key: NodeKey
     file: NodeKey | None
 
 
 class Surroundings:
-    """The surroundings of nodes requested so far, in one state and for equal scopes."""
+    """The surroundings of nodes requested so far, in one state and for one set of scopes."""
 
     def __init__(self) -> None:
         self._around: dict[_Asked, Around] = {}
@@ -101,8 +100,8 @@ class Surroundings:
 
         Args:
             view: the caller's view.
-            keys: of the nodes, the most relevant first. Edges of a file count for the first of its
-                definitions.
+            keys: the keys of the nodes, the most relevant first. Edges of a file count for the
+                first of its definitions.
             nodes: these nodes.
         """
         files = {key: file for file, key in files_of(keys, nodes).items()}
@@ -127,14 +126,14 @@ class Surroundings:
 
 
 class KeptSurroundings:
-    """Surroundings in the most recently used states, by what callers could read."""
+    """Surroundings in the most recently used states, separately for each set of readable scopes."""
 
     def __init__(self) -> None:
         self._lock = Lock()
         self._kept: OrderedDict[Hashable, Surroundings] = OrderedDict()
 
     def of(self, *state: Hashable) -> Surroundings:
-        """Return the surroundings for a build's state and callers with the same scopes."""
+        """Return the surroundings for a state of a build and for callers with the same scopes."""
         with self._lock:
             found = self._kept.setdefault(state, Surroundings())
             self._kept.move_to_end(state)
@@ -144,7 +143,7 @@ class KeptSurroundings:
 
 
 def files_of(keys: Iterable[NodeKey], nodes: Mapping[NodeKey, Node]) -> dict[NodeKey, NodeKey]:
-    """Return the files that define nodes, each with the first node that it defines."""
+    """Return the files that define nodes, each with the first of the nodes that it defines."""
     first: dict[NodeKey, NodeKey] = {}
     for key in keys:
         node = nodes.get(key)
@@ -154,11 +153,11 @@ def files_of(keys: Iterable[NodeKey], nodes: Mapping[NodeKey, Node]) -> dict[Nod
 
 
 _Ended: TypeAlias = tuple[FoundEdge, int, NodeKey]
-"""An edge, the end at which a node is (0 if the node states the edge), and the other end."""
+"""An edge, the index of the node's end (0 if the node states the edge), and the other end."""
 _Relation: TypeAlias = tuple[str, bool]
-"""The kind of an edge, and whether it has a name for people."""
+"""The kind of an edge, and whether it has a user-facing name."""
 _Among: TypeAlias = tuple[bool, _Relation, int]
-"""Whether the edge is inferred, its kind, and the end at which the node is."""
+"""Whether the edge is inferred, its relation, and the index of the node's end."""
 
 
 def _read(
@@ -170,7 +169,7 @@ def _read(
     whole = [name for _, name in at]
     found = view.edges([*names], "both", files=whole, without=WEAK, most=_MOST_EDGES)
     if found.cut and len(asked) > 1:
-        # One of them leaves no room for the others.
+        # The relations of one node leave no room for those of the others.
         half = len(asked) // 2
         return _read(view, asked[:half], nodes) | _read(view, asked[half:], nodes)
     for edge in found.edges:
@@ -178,7 +177,7 @@ def _read(
         if ends[0] == ends[1]:
             continue
         for way, end in enumerate(ends):
-            is_named = way == 1 or edge.stated_of  # Not edges that a file states about itself.
+            is_named = way == 1 or edge.stated_of  # A file's edges about itself do not count.
             key = files.get(end) if is_named and end[1].startswith(FILE) else end
             if key in at:
                 at[key].append((edge, way, ends[1 - way]))
@@ -205,8 +204,8 @@ def _around(edges: Sequence[_Ended], known: Mapping[NodeKey, Node], *, is_cut: b
 def _crowds(edges: Sequence[_Ended], relations: Sequence[_Relation]) -> Mapping[_Among, float]:
     """Return the number of relations that share each relevance, weighted by confidence.
 
-    An inferred relation is divided among all relations of its kind and way. It does not reduce
-    the share of stated relations.
+    An inferred relation shares with all relations of its kind and direction. It does not reduce the
+    share of relations that are stated.
     """
     crowds: defaultdict[_Among, float] = defaultdict(float)
     for relation, (edge, way, _) in zip(relations, edges, strict=True):
@@ -221,7 +220,7 @@ def _is_inferred(edge: FoundEdge) -> bool:
 
 
 def _relation_of(edge: FoundEdge, known: Mapping[NodeKey, Node]) -> _Relation:
-    """Return the kind of an edge, and whether it has a name for people."""
+    """Return the kind of an edge, and whether it has a user-facing name."""
     if edge.kind == MEMBER:
         return MEMBER, True
     kind = kind_of(edge, known)

@@ -1,4 +1,4 @@
-"""Names in a question that no readable file has, and the nearest existing names.
+"""Names in a question that no readable file contains, and the nearest existing names.
 
 A name in the form of a symbol is known if a definition or a file has this name. It is also known if
 every part of it occurs in the text of a readable document. Ordinary words are never reported.
@@ -32,10 +32,10 @@ _SYMBOL: Final = re.compile(
     r"\w+(?:::|->|@|#|\\)\w[\w\\:@#>-]*|[A-Z]\w*\.\w+|_*[a-z]\w*[A-Z]\w*|_*[A-Z]\w*[a-z]\w*[A-Z]\w*"
     r"|\w+_\w+"
 )
-"""Names that nobody writes in prose: qualified, in camel case, or in snake case."""
+"""Matches names that nobody uses in prose: qualified, in camel case, or in snake case."""
 _MOST_NAMES: Final = 4
 _LOOKED_AT: Final = 10
-"""Entries per part of a name: the first may belong to a document that the caller may not read."""
+"""Maximum entries read per part of a name; the first ones may belong to unreadable documents."""
 _GIVEN: Final = ("route_name", "controller_class", "table_name")
 
 
@@ -44,9 +44,9 @@ class _Asked:
     """A name that a request mentions.
 
     Attributes:
-        field: of the request that contains it.
-        name: as written.
-        lookup: as relations have it.
+        field: the field of the request that contains it.
+        name: the name as written.
+        lookup: the name as relations store it.
     """
 
     field: str
@@ -57,10 +57,10 @@ class _Asked:
 async def with_unknown_names(
     services: SearchServices, progress: SearchProgress, answer: SearchAnswer
 ) -> SearchAnswer:
-    """Return an answer that reports names in its question that no readable file has.
+    """Return an answer that reports those names in its question that no readable file contains.
 
-    A question that consists of such names gets no hits: near matches by meaning would be a guess.
-    The same applies if a given route, controller or table occurs in no text.
+    A question that consists of such names gets no hits, because matches by meaning would be
+    guesses. The same applies if a given route, controller or table occurs in no text.
     """
     view = await run_sync(Views(services).view, progress)
     request = progress.search.request

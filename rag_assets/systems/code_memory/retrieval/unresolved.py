@@ -1,4 +1,4 @@
-"""What an answer about relations may lack, because only running a repository would show it."""
+"""Describes what an answer about relations may lack because only running the code would show it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _KINDS: Final = {
     ROUTES: frozenset({"routes_to", "in_group", "guarded_by", "serves", "authorizes", "requests"}),
     TABLES: frozenset({"creates", "alters", "renames", "drops", "references", "maps_to"}),
 }
-"""Relations that such a statement may add."""
+"""Kinds of relations that an unresolved statement about routes, or about tables, may add."""
 
 _TYPES: Final = {
     ROUTES: frozenset(
@@ -26,7 +26,7 @@ _TYPES: Final = {
     ),
     TABLES: frozenset({"table", "model", "migration"}),
 }
-"""Types of nodes that such a statement may name or belong to."""
+"""Types of nodes that such a statement may name, or may belong to."""
 
 _STATING: Final = {ROUTES: frozenset({"route"}), TABLES: frozenset({"table", "migration"})}
 """Types of nodes that such a statement may belong to."""
@@ -41,9 +41,9 @@ class Question:
     """A question about relations.
 
     Attributes:
-        name: of the start node.
-        kinds: of the relations to follow; empty for all.
-        direction: in which to follow them.
+        name: the name of the start node.
+        kinds: the kinds of the relations to follow; empty for all.
+        direction: the direction in which to follow them.
     """
 
     name: str
@@ -57,16 +57,16 @@ def may_lack(
     unresolved: Mapping[str, Sequence[Unresolved]],
     view: View,
 ) -> str | None:
-    """Describe the readable statements with relations that an answer may lack; None without any.
+    """Describe unresolved statements whose relations an answer may lack; None without any.
 
-    A computed route counts if the answer met routes or their targets, or if no node has the name;
-    the same applies to computed tables. A statement about one route or table counts if that node
-    was met.
+    Only statements that the caller may read count. A computed route counts if the answer includes
+    routes or their targets, or if no node has the name; the same applies to computed tables. A
+    statement about one route or table counts if the answer includes that node.
 
     Args:
-        question: about relations.
-        nodes: that its answer met.
-        unresolved: statements by source.
+        question: the question about relations.
+        nodes: the nodes that the answer visited.
+        unresolved: unresolved statements, by source.
         view: the caller's view.
     """
     found = [
@@ -81,11 +81,13 @@ def may_lack(
 
 
 def unfollowed(question: Question, calls: Collection[FoundEdge], view: View) -> str | None:
-    """Describe the calls on the repository's own facades, which it resolves to a class; or None.
+    """Describe calls on the repository's own facades that lead to no definition, or return None.
+
+    The repository itself decides which class such a facade stands for.
 
     Args:
-        question: about relations.
-        calls: calls that the walk met and that lead to no definition.
+        question: the question about relations.
+        calls: calls that the walk read and that lead to no definition.
         view: the caller's view.
     """
     if question.kinds and "calls" not in question.kinds:
@@ -112,7 +114,7 @@ def _owner(call: FoundEdge) -> str:
 
 
 def concerned(question: Question, nodes: Sequence[Node]) -> bool:
-    """Return whether an answer may lack computed relations; if not, none need to be read."""
+    """Return whether an answer may lack computed relations; otherwise no statement must be read."""
     return any(_may_hold(about, question, nodes, nodes) for about in (ROUTES, TABLES))
 
 
@@ -139,7 +141,7 @@ def _asked(about: str, question: Question) -> bool:
 
 
 def _about_of(name: str) -> str:
-    """Return the kind of thing that an unknown name may refer to."""
+    """Return ROUTES or TABLES if an unknown name may be a route's or a table's."""
     prefix = next((one for one in PREFIXES if name.startswith(one)), "")
     if prefix == TABLE:
         return TABLES

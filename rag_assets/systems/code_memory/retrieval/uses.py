@@ -1,9 +1,8 @@
 """Uses by name: the places that name a definition, split into certain and possible uses.
 
-The catalog stores the names that each file uses, with their lines, unresolved. The meaning of a
-place is resolved on request. It follows from the imports of its file, the definitions of the same
-name and the enclosing class. If these do not decide, the place is a possible use
-of each definition.
+The catalog stores the names that each file uses, with their lines, but not what they refer to. That
+is resolved on request from the imports of the file, the definitions with the same name and the
+enclosing class. If these do not decide it, the place is a possible use of each definition.
 """
 
 from __future__ import annotations
@@ -30,16 +29,17 @@ from rag_assets.systems.code_memory.symbols.nodes import FILE
 from rag_assets.systems.code_memory.symbols.source_types import is_test
 
 MOST_ROWS: Final = 4_000
-"""Maximum names of files to read for one question."""
+"""Maximum number of rows (the uses of one name in one file) to read for one question."""
 MOST_FILES: Final = 400
-"""Maximum files to read definitions from, to find the definition around a place."""
+"""Maximum number of files with definitions to read, to find the definition around a use."""
 MOST_TARGETS: Final = 60
-"""Maximum definitions to look up at once."""
+"""Maximum number of definitions to look up at once."""
 _SOURCES_AT_ONCE: Final = 50
-"""Definitions to read relations for at once, so that few exceed a view's limit of edges."""
+"""Number of definitions whose relations are read at once; more would often exceed a view's
+limit."""
 
 StatedUse: TypeAlias = tuple[str, int, str]
-"""The uri, line and name of a use that a relation states."""
+"""URI, line and name of a use that a relation states."""
 
 _RELATIONS: Final[Mapping[UseKind, str]] = {
     "definition": "defines",
@@ -50,28 +50,28 @@ _RELATIONS: Final[Mapping[UseKind, str]] = {
     "mention": "mentions",
     "comment": "mentions",
 }
-"""The relation names of kinds of uses."""
+"""The name of the relation for each kind of use."""
 _ORDER: Final = [*_RELATIONS]
 _MENTIONS: Final = frozenset({"mention", "comment"})
 _CERTAIN: Final = 0.8
 _WORDS: Final = re.compile(r"[a-z0-9][A-Z]|\w_\w|[?!]$|^[A-Z]")
-"""Names that libraries rarely share: with several words, or of types."""
+"""Matches names that libraries rarely share: names of several words, and names of types."""
 
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """A place that uses a definition, or may do so.
+    """A place that uses, or may use, a definition.
 
     Attributes:
         target: the definition.
-        name: as written there.
+        name: the name as written there.
         kind: how it is used.
         receiver: the last name in front of it; "" without a receiver.
-        uri, line: of the place.
-        repository: of its file.
+        uri, line: URI and line of the use.
+        repository: the repository of its file.
         within: the innermost definition around it; None at the top level of a file.
-        why: what makes it certain; "" if it is only possible.
-        candidates: number of definitions with this name that the file could mean.
+        why: why the use is certain; "" if it is only possible.
+        candidates: number of definitions with this name that the place could refer to.
     """
 
     target: str
@@ -111,9 +111,9 @@ class UsesFound:
     """The uses of some definitions.
 
     Attributes:
-        certain: by file and line.
-        possible: the most likely first.
-        omitted: number of places and definitions that were counted but not read; a lower bound.
+        certain: the certain uses, sorted by file and line.
+        possible: the possible uses, the most likely first.
+        omitted: minimum number of places and definitions that were counted but not read.
     """
 
     certain: tuple[Use, ...] = ()
@@ -129,9 +129,9 @@ class _Target(NamedTuple):
 
     Attributes:
         name: the last part of its name.
-        owner: the last part of its holder's name; "" without a holder.
-        holder: the qualified name of its holder; "" without a holder.
-        stem: of its file, as imports name it.
+        owner: the last part of the name of the definition that contains it; "" if there is none.
+        holder: the qualified name of the definition that contains it; "" if there is none.
+        stem: the stem of its file, as imports name it.
     """
 
     node: Node
@@ -158,7 +158,7 @@ class _File:
         return language_of_type(repository_type_of(self.path) or "")
 
     def imports(self, name: str) -> bool:
-        """Return whether a name stands in an import of this file."""
+        """Return whether an import in this file contains a name."""
         found = self.names.get(name)
         return found is not None and any(one.kind == "import" for one in found.uses)
 
@@ -188,7 +188,7 @@ def uses_of_nodes(
 
 
 def stated_uses(relations: Iterable[Relation]) -> set[StatedUse]:
-    """Return the uses that relations state, for `uses_of_nodes` to leave out."""
+    """Return the uses that relations state; `uses_of_nodes` leaves them out."""
     return {
         (one.uri, one.line_start, _last_part(one.target, one.uri))
         for one in relations
@@ -197,7 +197,7 @@ def stated_uses(relations: Iterable[Relation]) -> set[StatedUse]:
 
 
 class _Resolving:
-    """Resolves the places of some definitions' names."""
+    """Resolves the places where the names of some definitions are used."""
 
     def __init__(
         self,
@@ -250,7 +250,7 @@ class _Resolving:
         return UsesFound(tuple(ordered), tuple(left), omitted)
 
     def _use(self, target: _Target, file: _File, place: NameUse) -> Use | None:
-        """Return a place as a use of a definition; None if it is not a use."""
+        """Return a place as a use of a definition; None if it does not use it."""
         row = file.row
         if place.kind == "definition" or (row.uri, place.line, target.name) in self._stated:
             return None
@@ -304,11 +304,11 @@ class _Resolving:
         return "only definition" if is_only and is_told else ""
 
     def _rivals(self, target: _Target, candidates: Collection[str]) -> bool:
-        """Return whether another definition of the name has the same holder."""
+        """Return whether the same holder contains another definition with this name."""
         return any(one != target.node.name and _is_held(one, target.holder) for one in candidates)
 
     def _near(self, target: _Target, file: _File, candidates: Collection[str]) -> str:
-        """Return why a bare name in a file means a definition: its place, or an import."""
+        """Return why a bare name means a definition: same file, import or same package."""
         places = self._places(target)
         if file.row.uri == target.node.uri:
             return "same file" if len(places[file.row.uri]) == 1 else ""
@@ -334,14 +334,14 @@ class _Resolving:
         return ""
 
     def _places(self, target: _Target) -> dict[str, set[str]]:
-        """Return the definitions of a name by their files."""
+        """Return the definitions with the target's name, by file."""
         found = self._by_file[target.node.repository, target.name]
         if target.node.uri is not None:
             found.setdefault(target.node.uri, set()).add(target.node.name)
         return found
 
     def _resolved_elsewhere(self, view: View) -> dict[tuple[str, int, str], set[str]]:
-        """Return the targets that interpreters state for places, limited to these definitions."""
+        """Return the targets that relations state for places, limited to these definitions."""
         known = {name for names in self._candidates.values() for name in names}
         sources = {
             within.name
@@ -377,7 +377,7 @@ class _Resolving:
 
 
 def named_places(view: View, name: str) -> UsesFound:
-    """Return the places of a name, with or without a definition: what `grep -w` would find.
+    """Return the places of a name, defined or not: what `grep -w` would find.
 
     Args:
         view: the caller's view.
@@ -397,7 +397,7 @@ def named_places(view: View, name: str) -> UsesFound:
 
 
 def _target(node: Node) -> _Target | None:
-    """Return the lookup data of a definition; None for other nodes."""
+    """Return what is needed to look for a definition; None for other nodes."""
     if node.uri is None or node.name.startswith((*PREFIXES, FILE, "route:")):
         return None
     name = _last_part(node.name, node.uri)
@@ -411,7 +411,7 @@ def _target(node: Node) -> _Target | None:
 
 
 def _files(rows: Iterable[FoundNameUses]) -> list[_File]:
-    """Return the files of rows, in their order: files that define one of the names first."""
+    """Return the files of rows in the same order: files that define one of the names come first."""
     found: dict[tuple[str, str], _File] = {}
     for row in rows:
         file = found.setdefault((row.document_id, row.uri), _File(row))
@@ -420,7 +420,7 @@ def _files(rows: Iterable[FoundNameUses]) -> list[_File]:
 
 
 def _is_held(name: str, holder: str) -> bool:
-    """Return whether a definition is its holder, or belongs to it."""
+    """Return whether a name is the holder itself or one of its members."""
     rest = name.removeprefix(holder)
     return name.startswith(holder) and rest[:1] in {"", ":", ".", "#", "\\"}
 
@@ -445,7 +445,7 @@ def _owner_of(name: str) -> str:
 
 
 def _stem(uri: str) -> str:
-    """Return the name of a file in imports: its name without suffixes, or its folder's name."""
+    """Return the name of a file in imports: without suffixes, or the name of its folder."""
     folder, name = posixpath.split(path_of(uri))
     stem = name.partition(".")[0] or name
     return posixpath.basename(folder) if stem in {"__init__", "index", "mod"} else stem

@@ -1,4 +1,4 @@
-"""The definitions, edges and files of a tenant that a caller may read."""
+"""The definitions, edges and files of a tenant, limited to what a caller may read."""
 
 from __future__ import annotations
 
@@ -43,20 +43,20 @@ from rag_assets.systems.code_memory.symbols.naming import (
 from rag_assets.systems.code_memory.symbols.nodes import FILE, short_name
 
 MOST_EDGES = 2_000
-"""Maximum number of edges read for one step."""
+"""Maximum number of edges read in one step."""
 MOST_SPELLED = 500
-"""Maximum number of definitions, or of files, read for one name."""
+"""Maximum number of definitions, or of files, that are read for one name."""
 
 
 class RelationsChanged(Exception):
-    """The catalog no longer has the evidence of an edge that was read from an in-memory graph."""
+    """The catalog no longer has the evidence of an edge that came from an in-memory graph."""
 
 
 _Place = TypeVar("_Place", FoundDocument, FoundEdge, FoundNameUses, FoundSymbol)
 
 
 class NamesRead(NamedTuple):
-    """The readable uses of names, and whether the catalog has more."""
+    """The uses of names that the caller may read, and whether the catalog has more."""
 
     rows: Sequence[FoundNameUses]
     is_cut: bool
@@ -71,13 +71,13 @@ class View:
     caller: Caller
 
     def named(self, name: str) -> list[FoundSymbol]:
-        """Return the definitions with a qualified or an everyday name."""
+        """Return the definitions with this name, qualified or as people write it."""
         wanted = name.lstrip("\\").replace("@", "::")
         defined = self.defined([*dict.fromkeys([name, wanted])])
         exactly = [one for one in defined if one.name == name] or defined
         if name.startswith(tuple(PREFIXES)):
             return exactly or self._permitted(self.relations.called(keys_of(name)))
-        # Only a name that is qualified, or contains its file name, is unambiguous.
+        # Only a qualified name, or a name that contains its file name, is unambiguous.
         if exactly and any(mark in name for mark in "\\#."):
             return exactly
         shorts = [short_name(wanted), *keys_of(name)]
@@ -86,7 +86,7 @@ class View:
         return list(dict.fromkeys([*exactly, *(precise or called)]))
 
     def spelled(self, name: str) -> list[FoundSymbol]:
-        """Return the definitions with a name that ends in this name, ignoring separators and case.
+        """Return the definitions whose name ends with this name; separators and case are ignored.
 
         Args:
             name: the last part or parts of a qualified name: `store`, `InvoiceController#store`.
@@ -105,12 +105,12 @@ class View:
         return [*dict.fromkeys(found)]
 
     def _ending(self, found: Sequence[FoundSymbol], parts: tuple[str, ...]) -> list[FoundSymbol]:
-        """Return the readable definitions with a name that ends in these parts."""
+        """Return the readable definitions whose qualified name ends with these parts."""
         permitted = self._permitted(found)
         return [one for one in permitted if name_parts(one.name)[-len(parts) :] == parts]
 
     def files_called(self, name: str) -> list[FoundDocument]:
-        """Return the documents with a path that ends in a file name or path."""
+        """Return the documents with a path that ends with this file name or path."""
         return self._permitted(self.relations.files_called(name.strip("/"), MOST_SPELLED))
 
     def name_uses(self, wanted: Collection[str], names: Collection[str], limit: int) -> NamesRead:
@@ -135,15 +135,15 @@ class View:
         return self._permitted(self.relations.naming(spellings, kind, MOST_EDGES))
 
     def documents(self, source_types: Sequence[str]) -> list[FoundDocument]:
-        """Return the documents of these types."""
+        """Return the documents of these source types."""
         return self._permitted(self.relations.documents(source_types))
 
     def without_names(self, source_types: Sequence[str]) -> list[FoundDocument]:
-        """Return the documents of these types that were not scanned for names yet."""
+        """Return the documents of these source types that were not yet scanned for names."""
         return self._permitted(self.relations.without_names(source_types))
 
     def readable_of(self, sources: Sequence[str]) -> list[str]:
-        """Return the sources in which the caller may read at least one document."""
+        """Return those of the sources in which the caller may read at least one document."""
         found = {one.source for one in self._permitted(self.relations.first_of(sources))}
         return [one for one in sources if one in found]
 
@@ -169,8 +169,8 @@ class View:
 
         Args:
             nodes, direction, only, without: see Relations.edges.
-            files: their edges outside of definitions are included too, unless the direction is
-                "in".
+            files: files whose edges outside of definitions are also returned, unless the direction
+                is "in".
             most: maximum edges per direction; if there are more, none are returned. By default the
                 first MOST_EDGES are returned.
         """
@@ -188,7 +188,7 @@ class View:
         return replace(found, edges=self._resolved(self._permitted(found.edges)))
 
     def _resolved(self, edges: Sequence[FoundEdge]) -> list[FoundEdge]:
-        """Return the edges with their ends replaced by definitions, if only one can be meant."""
+        """Return the edges; an end that can only mean one definition is replaced by it."""
         named = {end for edge in edges for end in (edge.target, edge.stated_of)}
         shorts = {name: _short_of(name) for name in named if depends_on_place(name)}
         if not shorts:
@@ -226,7 +226,7 @@ class View:
 
     @property
     def _permits(self) -> Permits | None:
-        """Return the policy's check of documents; None if it permits everything granted."""
+        """Return the policy's check of documents; None if it never restricts access."""
         return (
             None if type(self.policy) is FlatScopes else partial(self.policy.permits, self.caller)
         )
@@ -249,12 +249,12 @@ class View:
     ) -> FoundEdges:
         """Return the edges that start or end at nodes, or at the files that define them.
 
-        An edge of a file (a run has changed it) is assigned to the first of these nodes defined in
-        it.
+        An edge of a file (such as "a run has changed it") is assigned to the first of these nodes
+        that the file defines.
 
         Args:
-            keys: of the nodes, the most relevant first.
-            nodes: known nodes by key.
+            keys: the keys of the nodes, the most relevant first.
+            nodes: known nodes, by key.
             direction, only, without: see edges.
         """
         first: dict[NodeKey, str] = {}
@@ -273,7 +273,7 @@ class View:
         """Return the nodes at the ends of edges, except names from other repositories.
 
         Args:
-            known: nodes from earlier steps, which are not looked up again.
+            known: nodes from earlier steps; they are not looked up again.
         """
         ends = {(edge.source, end) for edge in edges for end in (edge.target, edge.stated_of)}
         others = {end for end in ends if end[1].startswith(tuple(PREFIXES))}
@@ -289,13 +289,17 @@ class View:
         return {end: other_node(end[1], end[0]) for end in others} | met
 
     def files(self, names: Sequence[str]) -> list[Node]:
-        """Return the nodes of existing files: `file:` and a document's uri."""
+        """Return nodes for those files that exist.
+
+        Args:
+            names: `file:` and a document's URI.
+        """
         uris = [name.removeprefix(FILE) for name in names if name.startswith(FILE)]
         found = self._permitted(self.relations.at(uris)) if uris else []
         return [file_node(FILE + one.uri, repository_of(one.source)) for one in found]
 
     def with_evidence(self, found: Sequence[tuple[FoundEdge, Relation]]) -> list[Relation]:
-        """Return the relations of edges with their evidence.
+        """Return the relations that edges stand for, with their evidence.
 
         Raises:
             RelationsChanged: the evidence of an edge was replaced after the edge was read.
@@ -317,7 +321,7 @@ class View:
 
 
 def _of_definition(edge: FoundEdge, first: Mapping[NodeKey, str]) -> FoundEdge:
-    """Return an edge with definitions in place of the files at its ends."""
+    """Return an edge in which files at its ends are replaced by the definitions they stand for."""
     source = first.get((edge.source, edge.stated_of), edge.stated_of)
     target = first.get((edge.source, edge.target), edge.target)
     if (source, target) == (edge.stated_of, edge.target):

@@ -1,4 +1,4 @@
-"""The walk: follow relations from a name in a repository, edge by edge, with evidence.
+"""The walk: follows relations from a name in a repository, edge by edge, with their evidence.
 
 Only current versions and evidence that the caller may read are shown, counted or followed.
 """
@@ -53,10 +53,10 @@ class Walk:
     """The result of a walk.
 
     Attributes:
-        nodes: in the order in which they were met; the start nodes first.
-        relations: between them.
+        nodes: the nodes in the order in which they were visited; the start nodes first.
+        relations: relations between these nodes.
         complete: whether no limit cut the result, and no computed relation may be missing.
-        why: reason if it is incomplete: a limit, or computed relations; otherwise None.
+        why: why the result is incomplete: a limit, or computed relations; None if it is complete.
         begun: names of the start nodes.
         uses: places that use the start nodes, found by name: certain uses first, then possible
             uses, at most MOST_USES; see retrieval.uses.
@@ -74,7 +74,7 @@ class Walker:
     """Walks over the relations of tenants' repositories.
 
     Args:
-        catalog: has symbols and edges, and who may read them.
+        catalog: contains the symbols and edges, and who may read them.
         policy: decides what callers may read.
     """
 
@@ -85,12 +85,12 @@ class Walker:
     def symbols(
         self, tenant_id: str, caller: Caller, *, name: str | None = None, path: str | None = None
     ) -> list[Node]:
-        """Return the definitions with a name, everyday or qualified, or all of a document.
+        """Return the definitions with a name, qualified or as people write it, or in a document.
 
         Args:
             tenant_id, caller: owner of the repositories, and who asks.
-            name: `InvoiceController`, `InvoiceController@store`, or qualified.
-            path: a document's uri.
+            name: `InvoiceController`, `InvoiceController@store`, or a qualified name.
+            path: a document's URI.
 
         Raises:
             UnknownTenant: no tenant has this id.
@@ -112,13 +112,13 @@ class Walker:
         direction: Direction = "both",
         depth: int = 1,
     ) -> Walk:
-        """Return the nodes and relations around a name, up to a number of steps.
+        """Return the nodes and relations around a name, up to a number of steps away.
 
         Args:
             tenant_id, caller: owner of the repositories, and who asks.
-            name: as for symbols; a table as `table:NAME`, and so on.
-            kinds: of the relations to follow; empty for all.
-            direction: relations that it states (out), relations that name it (in), or both.
+            name: a name as for symbols(); a table as `table:NAME`, and so on.
+            kinds: the kinds of the relations to follow; empty for all.
+            direction: relations that start at the name (out), that lead to it (in), or both.
             depth: number of steps, up to MOST_STEPS.
 
         Raises:
@@ -135,10 +135,10 @@ class Walker:
     def ask(
         self, tenant_id: str, caller: Caller, read: Callable[[View], _Answer]
     ) -> _Answer | None:
-        """Return a function's result for the serving build's view; None without a serving build.
+        """Return the result of `read` for a view of the serving build; None without such a build.
 
-        The evidence of edges from memory is read from the catalog. If a document was replaced in
-        between, the function is called once more, with a view of the catalog only.
+        The evidence of edges from a graph in memory is read from the catalog. If a document was
+        replaced in between, `read` is called once more, with a view of the catalog only.
 
         Args:
             tenant_id, caller: owner of the repositories, and who asks.
@@ -156,16 +156,16 @@ class Walker:
             return None if view is None else read(view)
 
     def walked(self, view: View, tenant_id: str, question: Question, *, depth: int) -> Walk:
-        """Return the walk from a name within a view, which several walks of one answer may share.
+        """Return the walk from a name in a view; several walks of one answer may share the view.
 
         Args:
-            view: of the tenant's serving build; see serving_view.
+            view: the view of the tenant's serving build; see serving_view.
             tenant_id: owner of the repositories.
             question: start node, kinds and direction.
             depth: number of steps, up to MOST_STEPS.
 
         Raises:
-            RelationsChanged: a document was replaced meanwhile; see ask.
+            RelationsChanged: a document was replaced during the walk; see ask.
         """
         name, kinds, direction = question.name, question.kinds, question.direction
         walking = _Walking(view, frozenset(kinds), direction)
@@ -193,7 +193,7 @@ class Walker:
     def serving_view(
         self, tenant_id: str, caller: Caller, *, from_memory: bool = True
     ) -> View | None:
-        """Return a caller's view of the serving build; None without a serving build.
+        """Return a caller's view of the serving build; None if no build is serving.
 
         Args:
             tenant_id, caller: owner of the repositories, and who asks.
@@ -213,7 +213,7 @@ class Walker:
         return self.view(build, caller, moment, from_memory=from_memory)
 
     def moment(self, tenant_id: str, caller: Caller) -> RelationMoment:
-        """Return the present state of a tenant's relations, and what the caller may read."""
+        """Return the current state of a tenant's relations, and what the caller may read."""
         relations = code_catalog(self._catalog).relations
         return relations.moment(tenant_id, self._policy.principals(caller))
 
@@ -223,7 +223,7 @@ class Walker:
         """Return a caller's view of the relations of a tenant's build.
 
         Args:
-            build: of the tenant.
+            build: the build of the tenant.
             caller: who asks.
             moment: the relations' state, and the scopes that the caller's principals may read.
             from_memory: see serving_view.
@@ -237,7 +237,7 @@ class Walker:
 
 
 def _with_uses(view: View, found: Walk, kinds: Sequence[str]) -> Walk:
-    """Add to a walk the uses by name of its start nodes."""
+    """Add the uses of a walk's start nodes, found by name, to the walk."""
     begun = [node for node in found.nodes if node.name in found.begun]
     by_name = uses_of_nodes(view, begun, stated=stated_uses(found.relations))
     uses = [one.relation for one in (*by_name.certain, *by_name.possible)]
@@ -251,7 +251,7 @@ def _with_uses(view: View, found: Walk, kinds: Sequence[str]) -> Walk:
 
 
 class _Walking:
-    """The state of a walk: the nodes and relations met so far.
+    """The state of a walk: the nodes and relations read so far.
 
     Attributes:
         lost_calls: calls that lead to no definition.
@@ -266,22 +266,22 @@ class _Walking:
         self._begun: tuple[str, ...] = ()
 
     def begin(self, name: str) -> list[NodeKey]:
-        """Return the nodes with a name, in every repository."""
+        """Return the nodes with a name, from every repository that has them."""
         self._nodes |= {(one.source, one.name): node_of(one) for one in self._view.named(name)}
         self._nodes |= {(one.repository, one.name): one for one in self._view.files([name])}
         if name.startswith(tuple(PREFIXES)):
-            # Otherwise it is a node only if a readable edge names it.
+            # Without a definition, the name is a node only if a readable edge names it.
             for edge in self._view.edges([name], "in").edges:
                 self._nodes.setdefault((edge.source, name), other_node(name, edge.source))
         self._begun = tuple(dict.fromkeys(name for _, name in self._nodes))
         return list(self._nodes)
 
     def step(self, frontier: Sequence[NodeKey]) -> list[NodeKey]:
-        """Follow the edges at the frontier; return the newly met nodes."""
-        # Edges of a method also count for its class.
+        """Follow the edges of the frontier nodes; return the nodes that are new."""
+        # Edges of a method also count as edges of its class.
         own = self._edges(frontier, "in", only=(MEMBER,))
         members = [(edge.source, edge.stated_of) for edge in own]
-        # Code that creates an object uses its constructor.
+        # Code that creates an object uses the constructor of its class.
         made = [(source, constructed(name)) for source, name in frontier if constructed(name)]
         edges = self._edges([*frontier, *members, *made], self._direction)
         known = self._view.ends(edges, self._nodes)
@@ -304,7 +304,7 @@ class _Walking:
         return new
 
     def found(self) -> Walk:
-        """Return the nodes and relations that were met."""
+        """Return the nodes and relations that the walk found."""
         return Walk(
             tuple(self._nodes.values()),
             tuple(self._view.with_evidence([*self._relations.values()])),

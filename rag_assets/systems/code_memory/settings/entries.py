@@ -1,7 +1,7 @@
 """Entries of settings files: the keys and items of JSON, YAML, TOML and INI with their offsets.
 
-JSON and TOML are read from syntax trees, YAML from the events of libyaml, INI by its lines. No
-value is expanded. A damaged file yields the entries that could be read.
+JSON and TOML are read from syntax trees, YAML from the events of libyaml, and INI line by line.
+Variables in values are not expanded. A damaged file yields the entries that could be read.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 ITEM: Final = "[]"
-"""Stands for a list item in a path."""
+"""Represents a list item in a path."""
 
 DEEPEST: Final = 16
-"""Maximum depth of entries; deeper keys belong to the entry around them."""
+"""Maximum depth of entries; deeper keys are part of the entry that contains them."""
 
 Path: TypeAlias = tuple[str, ...]
 
@@ -33,7 +33,7 @@ class Entry:
     Attributes:
         path: the keys that lead to it, its own key last; ITEM for a list item.
         start, end: character offsets, half open.
-        value: of a scalar, without quotes; None for a table, a list or a YAML block scalar.
+        value: value of a scalar, without quotes; None for a table, a list or a YAML block scalar.
     """
 
     path: Path
@@ -43,11 +43,11 @@ class Entry:
 
 
 Reading: TypeAlias = tuple[tuple[Entry, ...], bool]
-"""Entries, outer entries before inner entries, and whether the whole text was read."""
+"""The entries, outer entries before inner entries; and whether the whole text was read."""
 
 
 _PARSE_SECONDS: Final = 3.0
-"""Maximum parse time of one file; usual files take a tenth of a second for 1 MiB."""
+"""Maximum parse time of one file; a usual file of 1 MiB takes a tenth of a second."""
 
 _DAMAGED_TOKENS: Final = 100_000
 """Maximum number of tokens in a damaged part; a longer part yields no entries."""
@@ -66,20 +66,20 @@ _BEYOND_JSON: Final = re.compile(
     r"|(?P<string>(?:\{\{[^{}\n]*+\}\})++|'(?:[^'\\\n]|\\.)*+'?"
     r"|(?<![\w$])[A-Za-z_$][\w$]++(?=\s*+:))"
 )
-"""Matches syntax of JSON5, tsconfig files and templates that the grammar lacks, outside strings."""
+"""Matches syntax that the JSON grammar lacks, outside strings: JSON5, tsconfig files, templates."""
 
 
 def json_entries(text: str) -> Reading:
     """Read the entries of the first value of a JSON text.
 
-    It may have comments, trailing commas, keys without quotes, NaN, Infinity and templates.
+    The text may have comments, trailing commas, keys without quotes, NaN, Infinity and templates.
     """
     tree = SyntaxTree(text, "tree_sitter_json", seconds=_PARSE_SECONDS)
     if tree.has_errors and not tree.gave_up:
         masked = _TEMPLATE_LINE.sub(lambda line: " " * len(line[0]), text)
         masked = _BEYOND_JSON.sub(_as_json, masked)
         tree = SyntaxTree(masked, "tree_sitter_json", seconds=_PARSE_SECONDS)
-        tree.text = text  # A mask is as long as the text that it replaces.
+        tree.text = text  # Each mask keeps the length of the text it replaces.
     values = [node for node in tree.root.named_children if node.type in {"object", "array"}]
     damaged = tree.root.type == "ERROR" or not values
     entries = list(_tree_entries(tree, tree.root if damaged else values[0]))
@@ -87,7 +87,7 @@ def json_entries(text: str) -> Reading:
 
 
 def _as_json(match: re.Match[str]) -> str:
-    """Return valid JSON of the same length."""
+    """Return a replacement of the same length that is valid JSON."""
     written = match[0]
     match match.lastgroup:
         case "blank":
@@ -152,7 +152,10 @@ def _tree_entries(tree: SyntaxTree, root: Node) -> Iterator[Entry]:
 
 
 def _table(tree: SyntaxTree, node: Node) -> Entry:
-    """Return a TOML table; it ends after its last value, as comments below belong to the next."""
+    """Return a TOML table, which ends after its last value.
+
+    Comments below that value belong to the next table.
+    """
     key = next(child for child in node.named_children if child.type in _TOML_KEYS)
     ends = [child for child in node.children if child.type in {"pair", "]", "]]"}] or [key]
     last = ends[-1].named_children[-1] if ends[-1].type == "pair" else ends[-1]
@@ -162,7 +165,7 @@ def _table(tree: SyntaxTree, node: Node) -> Entry:
 
 
 def _pair(tree: SyntaxTree, node: Node, base: Path) -> tuple[Path, Node | None]:
-    """Return the path and value of a `pair`; a value after damage belongs to another key."""
+    """Return the path and value of a `pair`; None if damage lies between key and value."""
     parts = [child for child in node.named_children if child.type != "comment"]
     at = next(at for at, part in enumerate(parts) if part.type != "ERROR")
     key, *values = parts[at : at + 2]
@@ -177,7 +180,7 @@ def _pair(tree: SyntaxTree, node: Node, base: Path) -> tuple[Path, Node | None]:
 
 
 def _toml_path(tree: SyntaxTree, key: Node) -> Path:
-    """Return the parts of a key, which the grammar nests to the left."""
+    """Return the parts of a dotted key; the grammar nests them to the left."""
     parts: list[str] = []
     while key.type == "dotted_key":
         parts.append(unquoted(tree.of(key.named_children[-1])))
@@ -186,7 +189,7 @@ def _toml_path(tree: SyntaxTree, key: Node) -> Path:
 
 
 def _damaged_children(tree: SyntaxTree, error: Node, base: Path) -> list[tuple[Node, Path]]:
-    """Return the children of an ERROR node with their paths, by the brackets between them.
+    """Return the children of an ERROR node with their paths, found by the brackets between them.
 
     The grammar reads an object that is never closed as a sequence of tokens and pairs.
     """
@@ -218,7 +221,7 @@ def unquoted(token: str) -> str:
 
 
 class _OpenEntries:
-    """Entries of a text during reading; open entries end when the text that ends them is read."""
+    """Collects the entries of a text; an entry stays open until its end is read."""
 
     def __init__(self) -> None:
         self.closed: list[Entry] = []
@@ -234,13 +237,13 @@ class _OpenEntries:
         self._open.append((level, Entry((*above, name), start, start, None)))
 
     def hold(self, value: str) -> None:
-        """Set the scalar of the innermost open entry."""
+        """Set the scalar value of the innermost open entry."""
         if self._open:
             level, entry = self._open[-1]
             self._open[-1] = level, replace(entry, value=value)
 
     def close(self, level: int, end: int) -> None:
-        """End the open entries of this level and deeper."""
+        """End the open entries at this level and at deeper levels."""
         while self._open and self._open[-1][0] >= level:
             entry = self._open.pop()[1]
             if len(entry.path) <= DEEPEST:
@@ -286,13 +289,14 @@ def ini_entries(text: str) -> Reading:
 
 
 _YAML_DEPTH: Final = 200
-"""Nesting depth at which reading stops: libyaml takes quadratic time for nested brackets."""
+"""Nesting depth at which reading stops, because libyaml takes quadratic time for nested
+brackets."""
 _YAML_RESTARTS: Final = 20
-"""Maximum number of damaged places in a file after which reading continues."""
+"""Maximum number of times that reading restarts after a damaged position in one file."""
 _YAML_MENDS: Final = 20
-"""Maximum number of damaged lines in a file that are masked, to read the text around them."""
+"""Maximum number of damaged lines that are masked in one file to read the text around them."""
 _YAML_REREAD: Final = 300_000
-"""Maximum number of characters that are read again because of masked lines."""
+"""Maximum number of characters that are read again because lines were masked."""
 
 _UNREADABLE: Final = re.compile(
     r"[^\t\n\r -~\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
@@ -310,9 +314,9 @@ _YAML_COMMENT: Final = re.compile(r"#[^\n]*+")
 def yaml_entries(text: str) -> Reading:
     """Read the entries of a YAML text with one or more documents.
 
-    Template lines (Helm, Jinja) are skipped, and a template within a line becomes a word. The value
-    of a damaged line also becomes a word. If that does not help, reading continues at the next line
-    that is not indented.
+    Template lines (Helm, Jinja) are skipped. A template within a line is replaced by a word, and so
+    is the value of a damaged line. If the text still cannot be parsed, reading continues at the
+    next line that is not indented.
     """
     masked = _UNREADABLE.sub(" ", text)
     masked = _TEMPLATE_LINE.sub(lambda line: " " * len(line[0]), masked)
@@ -343,7 +347,7 @@ def yaml_entries(text: str) -> Reading:
 
 
 def _mended(masked: str, damaged: int) -> str:
-    """Return a text of the same length without the damaged value, or without its whole line."""
+    """Return a text of the same length in which the damaged value, or else its line, is masked."""
     if damaged >= len(masked):
         return masked
     start = masked.rfind("\n", 0, damaged) + 1
@@ -364,18 +368,18 @@ def _mended(masked: str, damaged: int) -> str:
 
 
 class _YamlReader:
-    """Reads the events of one text from an offset to its end or to the first damaged place."""
+    """Reads the events of one text from an offset to its end or to the first damaged position."""
 
     def __init__(self, text: str, masked: str, at: int, *, is_masked: bool) -> None:
         self.entries = _OpenEntries()
         self._text, self._masked, self._base = text, masked, at
         self._end = at
         self._is_masked = is_masked
-        # For each open collection, the expected node: a list item, a key or its value.
+        # The node that each open collection expects next: a list item, a key or the value of a key.
         self._open: list[str] = []
 
     def read(self) -> int | None:
-        """Read the events; return the offset of the first damaged place, or None."""
+        """Read the events; return the offset of the first damaged position, else None."""
         import yaml
 
         try:
@@ -409,12 +413,13 @@ class _YamlReader:
         elif isinstance(event, yaml.CollectionEndEvent):
             self.entries.close(len(self._open), self._end)
             self._open.pop()
-            # The end event of a block is empty; the end event of a flow collection is its bracket.
+            # The end event of a block collection has no text; that of a flow collection is its
+            # bracket.
             self._end = max(self._end, end if end > start else 0)
             self._ended()
 
     def _begin(self, event: yaml.NodeEvent, start: int) -> None:
-        """Open the entry that a node starts, or set the scalar value of a key."""
+        """Open the entry that starts with this node, or set the scalar value of a key."""
         import yaml
 
         depth = len(self._open)
@@ -440,12 +445,12 @@ class _YamlReader:
         return start if dash < 0 else self._end + dash
 
     def _ended(self) -> None:
-        """Expect a value after a key, and a key after a value."""
+        """Record that the collection expects a value after a key, and a key after a value."""
         if self._open and self._open[-1] != "item":
             self._open[-1] = "value" if self._open[-1] == "key" else "key"
 
     def _scalar(self, event: yaml.NodeEvent) -> str:
-        """Return the value of a scalar; as written for an alias or a value with a template."""
+        """Return a scalar's value; aliases and values with a template stay as written."""
         import yaml
 
         start, end = self._base + event.start_mark.index, self._base + event.end_mark.index

@@ -1,4 +1,7 @@
-"""OpenAPI 3 and Swagger 2: the operations that a file describes, recognized by its content."""
+"""OpenAPI 3 and Swagger 2: the operations that a file describes.
+
+Its content identifies the format.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +16,9 @@ from rag_assets.systems.code_memory.settings.entries import ITEM, Entry
 
 _METHODS: Final = frozenset({"get", "put", "post", "delete", "options", "head", "patch", "trace"})
 _DEPTH: Final = 3
-"""Depth of operations: they are keys of a path, which is a key of `paths`."""
+"""Depth of the keys of operations: each is within a path, which is a key of `paths`."""
 _LONGEST_PATH: Final = 500
-"""Maximum characters of a path and of a server's path: each operation has a copy of both."""
+"""Maximum characters of a path, and of a server's path; each operation has a copy of both."""
 
 _ORIGIN: Final = re.compile(r"^(?:[a-zA-Z][\w+.-]*:)?//[^/]*")
 _SCHEMAS: Final = re.compile(r"^#/(?:components/schemas|definitions)/([^/]+)$")
@@ -26,7 +29,7 @@ class Operation:
     """An operation of an API description.
 
     Attributes:
-        entry: its key below its path.
+        entry: the entry of its key, which is below its path.
         name: method and path template, including the server's path: `GET /api/invoices/{id}`.
         fact: `operation` {method, path, operation_id, tags, parameters, schemas}.
     """
@@ -37,10 +40,10 @@ class Operation:
 
 
 def operations_of(text: str, entries: Sequence[Entry]) -> list[Operation]:
-    """Return the operations that the entries describe; empty if they are not an API description.
+    """Return the operations in a file; empty if the file is not an API description.
 
     Args:
-        entries: of the file, outer entries before the entries inside them.
+        entries: the entries of the file, outer entries before the entries inside them.
     """
     tops = {entry.path[0] for entry in entries if len(entry.path) == 1}
     if "paths" not in tops or not tops & {"openapi", "swagger"}:

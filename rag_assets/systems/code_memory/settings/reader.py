@@ -1,4 +1,4 @@
-"""Reads settings files: a unit for each top-level key, and the settings that they define."""
+"""Reads settings files: a unit for each top-level key, and the settings that the keys define."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ FORMATS: Final[dict[str, _Entries]] = {
     "toml": toml_entries,
     "yaml": yaml_entries,
 }
-"""The reader of each format's entries."""
+"""The function that reads the entries of each format."""
 
 
 def read_json(text: str) -> CodeText:
@@ -90,7 +90,7 @@ def _read(text: str, language: str) -> CodeText:
 
 
 def _tables(entries: Sequence[Entry]) -> list[Entry]:
-    """Return the outermost entries: tables by their headers, and keys outside any table."""
+    """Return the outermost entries: tables by their header, and keys outside all tables."""
     found: list[Entry] = []
     at = 0
     for entry in entries:
@@ -101,14 +101,15 @@ def _tables(entries: Sequence[Entry]) -> list[Entry]:
 
 
 def _settings(language: str, entries: Sequence[Entry]) -> Iterator[Fact]:
-    """Yield facts `defines_setting` {name, of}: keys with scalars, prefixed with the keys above.
+    """Yield facts `defines_setting` {name, of} for keys with scalars; names include outer keys.
 
     `of` is environment if the key is an environment variable.
     """
     for entry in entries:
         if entry.value is None or ITEM in entry.path:
             continue
-        # A long key above thousands of keys would be copied into each of their names.
+        # Without this limit, a long key would be copied into the names of thousands of keys below
+        # it.
         if sum(map(len, entry.path)) + len(entry.path) - 1 <= _LONGEST_NAME:
             values = {"name": ".".join(entry.path)}
             if language == "ini" and len(entry.path) == 1 and _VARIABLE.fullmatch(entry.path[0]):

@@ -1,4 +1,4 @@
-"""Units of top-level keys, with the comments above them, that cover a text."""
+"""Units of top-level keys, each with the comments above it; together they cover a text."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ def units_of(
     symbol: Callable[[Entry], str] | None = None,
     role: Role = "key",
 ) -> list[Unit]:
-    """Return a unit for each entry, in order; entries within another entry are left out.
+    """Return a unit for each entry, in order; an entry within another entry has no unit.
 
     Args:
-        entries: to turn into units, ordered by their start.
-        symbol: returns the name of an entry; its last key by default.
+        entries: the entries, sorted by their start.
+        symbol: returns the name of an entry; by default, its last key.
     """
     found: list[Unit] = []
     at = 0
@@ -44,11 +44,11 @@ def units_of(
 
 
 def covered(text: str, units: Sequence[Unit], ends: Sequence[int]) -> tuple[Unit, ...]:
-    """Return units that cover a text; brackets between units belong to their neighbours.
+    """Return units that cover a text; brackets between units belong to the units next to them.
 
     Args:
-        units: in order, without overlaps.
-        ends: ascending offsets at which entries end: places where a unit can be cut.
+        units: the units, in order, without overlaps.
+        ends: ascending offsets at which entries end, and at which a unit may be cut.
     """
     made: list[Unit] = []
     opening: Unit | None = None
@@ -73,7 +73,7 @@ def _within(ends: Sequence[int], unit: Unit) -> tuple[int, ...]:
 
 
 def _begin(text: str, start: int, at: int) -> int:
-    """Return the start of the comments above an entry, or of its line, or of the entry itself."""
+    """Return the start of the comments above an entry; else of its line, or of the entry."""
     line = max(text.rfind("\n", at, start) + 1, at)
     if text[line:start].strip():
         return start

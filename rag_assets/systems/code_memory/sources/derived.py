@@ -1,7 +1,7 @@
-"""Documents derived from the files of another source, as a source: routes and tables.
+"""A source whose documents are derived from the files of another source: routes and tables.
 
-At its end, a sync puts these records into the catalog (pipeline/deriving.py). Tenants with a
-profile that derives documents have one derived source for each source of files.
+At its end, a sync puts these records into the catalog (pipeline/deriving.py). In a tenant whose
+profile derives documents, there is one derived source for each source of files.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ class DerivedConfig(SourceConfig):
 
     Attributes:
         name: the source's given name; part of every document's identity.
-        scope: not used: derived documents have the scope of the files they derive from.
-        of: the name of that source.
+        scope: not used: derived documents have the scope of the files they are derived from.
+        of: the name of the source of these files.
     """
 
     type: Literal["derived"] = "derived"
@@ -33,13 +33,13 @@ class DerivedConfig(SourceConfig):
 
 
 def derived_source(files: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the configuration of the source with the documents derived from a source of files."""
+    """Return the configuration of the source of derived documents for a source of files."""
     of = files["name"]
     return {"name": of[:_LONGEST] + _SUFFIX, "type": "derived", "of": of}
 
 
 def repository_of(source: str) -> str:
-    """Return the source of files behind a derived or runs source; other sources unchanged."""
+    """Return the source of files that a derived or runs source belongs to; others unchanged."""
     return source.removesuffix(_SUFFIX).removesuffix(RUNS_SUFFIX)
 
 

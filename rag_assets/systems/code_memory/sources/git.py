@@ -60,13 +60,14 @@ from rag_assets.systems.code_memory.symbols.source_types import SOURCE_TYPES, ty
 
 DEFAULT_MAX_BYTES = 1 << 20
 MOST_MAX_BYTES = 64 << 20
-"""Contents are compared whole, so the largest file must fit into memory several times."""
+"""Largest allowed max_bytes. Whole contents are compared, so memory must hold a file several
+times."""
 
 _LOOKS = 3
-"""Largest number of times that a worktree is listed, if checkouts interfere."""
+"""Maximum number of attempts to list a worktree while checkouts change it."""
 
 UNDATED: Final = datetime(1970, 1, 1, tzinfo=UTC)
-"""Date of every document: git dates commits, not contents, and a checkout changes mtimes."""
+"""Date of every document. Git dates commits, not contents, and a checkout changes each mtime."""
 
 _METADATA: Final = SourceMetadata(modified_at=UNDATED)
 
@@ -74,21 +75,21 @@ _METADATA: Final = SourceMetadata(modified_at=UNDATED)
 class GitConfig(SourceConfig):
     """The configuration of a Git repository.
 
-    Files that Git ignores, submodules, links, LFS pointers, binary, vendored and generated files
-    stay out; `linguist-*` attributes override the decision by name. Code in the repository is never
-    run.
+    Files that Git ignores, submodules, links, LFS pointers, and binary, vendored and generated
+    files are left out. `linguist-*` attributes take precedence over a decision by file name. Code
+    in the repository is never run.
 
     Attributes:
         name: the source's given name; part of every document's identity.
-        root: the top folder of its worktree, or a bare repository; set by operators only. Neither
-            it nor a folder above it may be a link; see the root of files.
+        root: the top folder of its worktree, or a bare repository; only operators set it. Neither
+            this folder nor one above it may be a link; see the root of files.
         follow_root_link: follow such a link, even if it later leads to another repository.
         ref: `worktree`, the files including uncommitted changes; `HEAD`; or the name of a branch, a
             tag or a commit.
-        include: globs below the root; later globs override, `!` negates. By default all files with
-            a type that is known by name, including source code.
-        exclude: globs below the root that are left out.
-        max_bytes: larger files stay out.
+        include: globs below the root; later globs override earlier ones, and `!` negates a glob. By
+            default all files with a type that is known by name, including source code.
+        exclude: globs below the root; matching files are left out.
+        max_bytes: larger files are left out.
         scope: the access scope of its documents, if it differs from the tenant's.
     """
 
@@ -109,14 +110,14 @@ class GitConfig(SourceConfig):
 
 @dataclass(frozen=True, slots=True)
 class _Listed:
-    """How a document was listed: as a blob, or as a file with these facts."""
+    """How a document was listed: as a blob of a commit, or as a worktree file with its facts."""
 
     blob: str | None
     facts: os.stat_result | None
 
 
 class GitSource:
-    """The source of the files in one repository.
+    """The documents of one Git repository.
 
     Args:
         config: selects the repository and its files.
@@ -143,22 +144,22 @@ class GitSource:
 
     @property
     def disk(self) -> DiskReader:
-        """Return the reader that bounds the time of its reads; see ReadsDisk."""
+        """Return the reader that limits the time of disk reads; see ReadsDisk."""
         return self._disk
 
     @property
     def max_bytes(self) -> int:
-        """Return the size in bytes above which reading a file is refused."""
+        """Return the size in bytes above which a file is not read."""
         return self._config.max_bytes
 
     @property
     def left_out(self) -> Mapping[str, int]:
-        """Return how many files each rule left out of the last listing."""
+        """Return how many files each exclusion rule left out of the last listing."""
         return dict(self._left_out)
 
     @property
     def folders(self) -> Mapping[str, FolderIdentity]:
-        """Return the root and the mount points in its worktree; see ReadsFolders."""
+        """Return the root and the mount points in the worktree; see ReadsFolders."""
         return self._folders
 
     def place_of(self, folder: str) -> Path:
@@ -168,7 +169,8 @@ class GitSource:
     def list(self) -> Iterator[ListedDocument]:
         """Yield the selected files, sorted by path.
 
-        The commit is resolved once: a commit made during the listing belongs to the next listing.
+        The ref is resolved to a commit once. A commit made during the listing belongs to the next
+        listing.
 
         Raises:
             ListingFailed: the repository is missing or damaged, or the ref does not exist.
@@ -192,7 +194,7 @@ class GitSource:
             raise self._named(error) from error
 
     def state(self) -> str:
-        """Return a hash of the tree, the facts of all files outside it, and the folders.
+        """Return a hash of the tree, the facts of the worktree's files, and the folders.
 
         Raises:
             ListingFailed: as in list().
@@ -266,7 +268,7 @@ class GitSource:
     def _remembered(
         self, listed: Mapping[str, FolderIdentity] = MappingProxyType({})
     ) -> dict[str, FolderIdentity]:
-        """Return the folders to remember: the listed folders, or the root alone.
+        """Return the folders to remember: the listed folders, or only the root if none are listed.
 
         Raises:
             ListingFailed: the root is missing.
@@ -368,11 +370,11 @@ class GitSource:
     def _not_read(
         self, repository: Repository, path: str, committed: TreeFile | None, max_bytes: int
     ) -> bytes | None:
-        """Return the content of a file that could not be read from the worktree."""
+        """Return the content of a file that could not be read from the worktree, if it exists."""
         try:
             size = (self._root / path).lstat().st_size
         except (OSError, ValueError):
-            # It may be left out of the worktree on purpose: then use the committed content.
+            # The file may be left out of the worktree on purpose: then use the committed content.
             if committed is None or not repository.is_skipped(path):
                 return None
             return self._blob(repository, path, committed.oid, max_bytes)
@@ -386,7 +388,7 @@ class GitSource:
         return repository.objects.read(oid, "blob")
 
     def _opened(self) -> tuple[Repository, str]:
-        """Return the repository and the tree to read from; the same for all documents."""
+        """Return the repository and the tree to read from; all documents use the same."""
         if self._reading is None:
             repository = self._open()
             self._reading = repository, repository.tree(repository.commit(self._config.ref))
@@ -403,7 +405,7 @@ class GitSource:
 
 
 def _worktree_of(repository: Repository) -> tuple[str, Worktree]:
-    """Return the checked-out tree and the worktree, of the same moment if possible."""
+    """Return the checked-out tree and the worktree, both from the same moment if possible."""
     for _ in range(_LOOKS):
         before = repository.moment()
         tree = repository.tree(repository.commit(WORKTREE))
@@ -422,7 +424,7 @@ def _state_of(file: WorktreeFile) -> list[str | int | None]:
 
 
 def _is_settled(file: WorktreeFile, listed_at_ns: int) -> bool:
-    """Return whether any later change to a file that was read must change its mtime."""
+    """Return whether any later change to a file that was read is certain to change its mtime."""
     if file.facts is None:
         return True
     written = file.facts.st_mtime_ns
@@ -435,7 +437,7 @@ def _build(config: GitConfig, context: SourceContext) -> GitSource:
 
 
 def _in_folder(config: GitConfig) -> bool:
-    # Commits and refs change below `.git`, which is not watched.
+    # Commits and refs change files below `.git`, which is not watched.
     return config.ref == WORKTREE
 
 

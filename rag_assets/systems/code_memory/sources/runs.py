@@ -1,7 +1,7 @@
-"""Changes and summaries of agent runs as a source: the runs' effects on another source's files.
+"""A source of the changes and summaries that agent runs report about another source's files.
 
-The service puts these records into the catalog as events of runs arrive. Tenants with a profile
-that records runs have one runs source for each source of files.
+The service puts these records into the catalog when events of runs arrive. In a tenant whose
+profile records runs, there is one runs source for each source of files.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ class RunsConfig(SourceConfig):
 
     Attributes:
         name: the source's given name; part of every document's identity.
-        scope: the access scope of records that name none, if it differs from the tenant's: the
-            scope of the files.
+        scope: the access scope of records that state none, if it differs from the tenant's; it is
+            the scope of the files.
         of: the name of the source of files.
     """
 
@@ -32,7 +32,7 @@ class RunsConfig(SourceConfig):
 
 
 def runs_source(files: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the configuration of the source with the run records of a source of files."""
+    """Return the configuration of the source of run records for a source of files."""
     of, scope = files["name"], files.get("scope")
     config = {"name": of[:_LONGEST] + SUFFIX, "type": "runs", "of": of}
     return config if scope is None else {**config, "scope": scope}

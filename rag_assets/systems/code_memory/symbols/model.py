@@ -42,17 +42,17 @@ Role: TypeAlias = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    r"""A range of a file's text that a reader sees as one thing.
+    r"""A range of a file's text that readers perceive as one thing.
 
     Attributes:
         start, end: character offsets, half open; includes the comment that belongs to it.
-        role: according to its own text.
+        role: its role, according to its own text.
         symbol: its qualified name as its language writes it (`App\\Models\\Invoice::lines`,
             `billing.models.Invoice.total`); "" if it has no name.
-        signature: its declaration in one line without its body; "" if absent.
+        signature: its declaration on one line, without its body; "" if absent.
         alone: whether it stays a chunk of its own, however small; other units are joined with their
             neighbours.
-        cuts: offsets at which a statement inside it ends; a unit that is too long is cut there.
+        cuts: offsets at which a statement inside it ends; a unit that is too long is cut at these.
     """
 
     start: int
@@ -69,10 +69,10 @@ class CodeText:
     """The units and facts of one file.
 
     Attributes:
-        units: in order, without overlaps; they cover everything except white space.
-        facts: in the order of their evidence.
-        language: of the whole file, as media types name it: php, typescript.
-        notes: parts that could not be read and why; they quote nothing from the file.
+        units: the units, in order, without overlaps; they cover everything except white space.
+        facts: the facts, in the order of their evidence.
+        language: the language of the whole file, as media types name it: php, typescript.
+        notes: which parts could not be read, and why; notes quote nothing from the file.
     """
 
     units: tuple[Unit, ...]

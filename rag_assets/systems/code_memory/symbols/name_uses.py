@@ -1,18 +1,13 @@
 """Uses of names: the index of one file, which lists how each name is used.
 
-The index is a single text with one line per name, stored as it is:
+The index is a single text, stored as it is, with one line per name. A letter states how the name is
+used; line numbers follow the letter, and a receiver follows a line number:
 
     total|d15|c19:rates,24|m31
 
-| letter | the name |
-|---|---|
-| d | is defined here |
-| i | is extended or implemented |
-| c | is called, or instantiated |
-| p | is imported |
-| t | is used as a type, an annotation or a constant |
-| m | is mentioned; its use is unknown |
-| n | is mentioned in a comment |
+| letter | the name | |---|---| | d | is defined here | | i | is extended or implemented | | c | is
+called, or instantiated | | p | is imported | | t | is used as a type, an annotation or a constant |
+| m | is mentioned; its use is unknown | | n | is mentioned in a comment |
 """
 
 from __future__ import annotations
@@ -25,7 +20,7 @@ UseKind: TypeAlias = Literal[
 ]
 
 USES: Final = "uses"
-"""Kind of the fact that holds the index of a file, in its value `names`."""
+"""Kind of the fact whose value `names` is the index of a file."""
 
 LETTERS: Final[Mapping[UseKind, str]] = {
     "definition": "d",
@@ -43,8 +38,8 @@ class NameUse(NamedTuple):
     """One occurrence of a name in a file.
 
     Attributes:
-        kind: how the name is used there.
-        line: counted from 1.
+        kind: how the name is used at this occurrence.
+        line: the line, counted from 1.
         receiver: the last name in front of it; "" if absent.
     """
 
@@ -57,7 +52,7 @@ class NameUses(NamedTuple):
     """The occurrences of a name in a file.
 
     Attributes:
-        uses: definitions first, then the most informative uses; mentions last.
+        uses: definitions first, then the other uses, the most informative first; mentions last.
         omitted: number of occurrences that are counted but not listed.
     """
 
@@ -74,7 +69,7 @@ def uses_of(packed: str) -> NameUses:
     """Return the occurrences of a name.
 
     Args:
-        packed: the line of an index after the name and its separator.
+        packed: the name's line in an index, after the name and its separator.
     """
     found: list[NameUse] = []
     omitted = 0

@@ -1,4 +1,4 @@
-"""User-facing names: the keys by which routes, tables and settings are found."""
+"""Names as people write them: the keys by which routes, tables and settings are found."""
 
 from __future__ import annotations
 
@@ -37,19 +37,19 @@ def name_parts(said: str, *, folded: bool = True) -> tuple[str, ...]:
 
 
 def path_template(path: str) -> str:
-    """Return a path in lower case with `{}` for each parameter and a slash only at the start."""
+    """Return a path in lower case, with `{}` for each parameter and a slash only at the start."""
     bare = _PARAMETER.sub("{}", path).partition("?")[0]
     return "/" + "/".join(part for part in bare.split("/") if part).lower()
 
 
 def requested_template(path: str) -> str:
-    """Return the template of a requested path: parts that look like values become parameters."""
+    """Return the template of a requested path; parts that look like values become parameters."""
     parts = path_template(path).split("/")
     return "/".join("{}" if _VALUE.fullmatch(part) else part for part in parts)
 
 
 def route_keys(methods: tuple[str, ...], uri: str, name: str) -> tuple[str, ...]:
-    """Return the keys by which a route is found: path, each method with the path, and name."""
+    """Return the keys by which a route is found: its path, each method with the path, its name."""
     path = path_template(uri)
     named = (f"route {name.lower()}",) if name else ()
     return (f"route {path}", *(f"route {one.lower()} {path}" for one in methods), *named)
@@ -64,7 +64,7 @@ def setting_keys(name: str) -> tuple[str, ...]:
     """Return the keys by which a setting can be found.
 
     Args:
-        name: with its file, `billing.rates.de`, or without it.
+        name: the name with its file, `billing.rates.de`, or without it.
     """
     parts = name.lower().split(".")[-_MOST_PARTS:]
     return tuple(f"setting {'.'.join(parts[at:])}" for at in range(len(parts)))
@@ -74,8 +74,8 @@ def request_of(said: str) -> tuple[str, str] | None:
     """Return the method ("" for any) and the path in a user's text; None if it is not a path.
 
     Args:
-        said: `POST /invoices`, `invoices/42`, `https://shop.test/invoices`; if there are several
-            methods, the first counts.
+        said: `POST /invoices`, `invoices/42`, `https://shop.test/invoices`; of several methods, the
+            first counts.
     """
     said = said.strip()[:_LONGEST].removeprefix("route:").lstrip()
     method = _METHOD.match(said)
@@ -91,8 +91,8 @@ def keys_of(said: str) -> tuple[str, ...]:
     """Return the keys of the routes, tables and settings that a user may mean by a name.
 
     Args:
-        said: `invoices.store`, `/invoices/{invoice}`, `POST /invoices`, `/invoices/42/edit`, with
-            its host or without its first slash, or a table's name.
+        said: `invoices.store`, `/invoices/{invoice}`, `POST /invoices`, `/invoices/42/edit`, each
+            path with a host or without its first slash, too; or a table's name.
     """
     said = said.strip()[:_LONGEST]
     asked = request_of(said)

@@ -41,19 +41,19 @@ from rag_assets.systems.code_memory.symbols.nodes import (
 NameStyle: TypeAlias = Literal[
     "qualified", "python", "javascript", "java", "swift", "go", "rust", "sql", "none"
 ]
-"""How the names of a file are formed.
+"""How the names in a file are qualified.
 
 In PHP, Java, Swift and SQL, the text of the file qualifies them; in the other languages, its path
-does. "none": the file has no names that other files can use.
+does. "none": other files cannot use the names of this file.
 """
 
 OWN: Final = ":"
 CALLED: Final = "called:"
 HANDED: Final = "as:"
 NAMELESS: Final = "class@"
-"""Prefix of the name of an anonymous class; its line number follows."""
+"""Prefix of the name of an anonymous class; the number of its line follows."""
 ALL: Final = "*"
-"""Last part of a name that stands for everything in a module."""
+"""Last part of a name that represents everything in a module."""
 _ROUTE: Final = "route:"
 _TABLE: Final = "table:"
 
@@ -69,23 +69,23 @@ _BY_SUFFIX: Final[dict[str, NameStyle]] = {
     ".sql": "sql",
 }
 _MOST_KEPT: Final = 32_768
-"""Maximum number of paths and names with cached results."""
+"""Maximum number of paths, and of names, with cached results."""
 _SOURCE_FOLDERS: Final = frozenset({"src", "lib", "python", "js", "app", "packages"})
-"""Folders that can be the root of a name although the file that uses it lies next to them."""
+"""Folders that may be the root of a name even if the file that uses the name is next to them."""
 
 _STANDARD: Final = sys.stdlib_module_names
 _ALIASES: Final = ("@/", "~/", "#/", "$lib/", "src/")
 _LEVELS: Final = 5
-"""Maximum number of folders that a relative name can climb."""
+"""Maximum number of folder levels that a relative name may go up."""
 
 _BEFORE: Final = ("./", *("../" * level for level in range(1, _LEVELS + 1)), "@/", "~/", "")
 _LONGEST: Final = 6
-"""Maximum number of parts in the spellings of a name."""
+"""Maximum number of parts in a spelling of a name."""
 
 
 @lru_cache(_MOST_KEPT)
 def style_of(path: str) -> NameStyle:
-    """Return how names are formed in a file whose text does not qualify them."""
+    """Return how names are qualified in a file whose text does not qualify them."""
     if path.endswith(_PYTHON):
         return "python"
     if path.endswith(_JAVASCRIPT):
@@ -107,7 +107,7 @@ def defined_name(local: str, path: str) -> str:
 
 
 def named_by(spelling: str, path: str) -> str:
-    """Return the name that a spelling in a file stands for, as far as the path shows."""
+    """Return the name that a spelling in a file stands for, as far as the file's path shows."""
     if spelling.startswith(HANDED):
         return HANDED + named_by(spelling.removeprefix(HANDED), path)
     if spelling.startswith(OWN_SETTING):
@@ -131,7 +131,7 @@ def _relative(spelling: str, path: str) -> str:
 
 @lru_cache(_MOST_KEPT)
 def depends_on_place(name: str) -> bool:
-    """Return whether only the files of the repository show the root of a name."""
+    """Return whether the root of a name is known only from the files of the repository."""
     if name.startswith(CALLED):
         return True
     if name.startswith((HANDED, CONFIG)) or f"#{NAMELESS}" in name:
@@ -141,13 +141,14 @@ def depends_on_place(name: str) -> bool:
 
 
 def meant(name: str, path: str, defined: Iterable[str]) -> str | None:
-    """Return the definition that a name from some root refers to in a file; None if none matches.
+    """Return the definition that a name in a file refers to; None if none matches.
 
-    The root is a folder above the file, or a source folder next to it; the nearest root wins.
+    The name starts at some root: a folder above the file, or a source folder next to it. The
+    nearest root with a match wins.
 
     Args:
         name: `billing.models.Bill`, `@/lib/money#format`; or `called:` with a short name.
-        path: of the file that uses the name.
+        path: the path of the file that uses the name.
         defined: qualified names of the candidate definitions, which share a short name.
     """
     if name.startswith(CALLED):
@@ -164,7 +165,7 @@ def meant(name: str, path: str, defined: Iterable[str]) -> str | None:
 
 
 def alike(name: str, defined: Iterable[str]) -> list[str]:
-    """Return the definitions that a name may refer to, from any root and in any file.
+    """Return the definitions that a name may refer to, starting at any root and in any file.
 
     Args:
         name, defined: see meant.
@@ -197,10 +198,10 @@ def ends(defined: str, name: str) -> bool:
 
 
 def spellings(name: str, short: str) -> Iterator[str]:
-    """Return the spellings by which texts may name a definition.
+    """Return the spellings that texts may use for a definition.
 
     Args:
-        name: qualified.
+        name: the qualified name of the definition.
         short: see nodes.short_name.
     """
     if name.startswith(HANDED):
@@ -224,7 +225,7 @@ def spellings(name: str, short: str) -> Iterator[str]:
 
 
 def own_spellings(name: str) -> Iterator[str]:
-    """Return the spellings by which the file of a definition refers to it."""
+    """Return the spellings that the file of a definition itself uses for it."""
     if name.startswith(HANDED):
         yield HANDED + OWN + re.split(r"[#.]", name)[-1]
         return
@@ -237,7 +238,7 @@ def own_spellings(name: str) -> Iterator[str]:
 
 
 def local_names(name: str) -> Iterator[str]:
-    """Return the names that a definition may have in its own file."""
+    """Return the names that a definition may have inside its own file."""
     yield name
     if name.startswith(CONFIG):
         yield from local_settings(name)
@@ -254,19 +255,20 @@ def local_names(name: str) -> Iterator[str]:
 
 
 def stem(path: str) -> str:
-    """Return the path of a JavaScript module without the parts that an import may omit."""
+    """Return the path of a JavaScript module without the parts that an import may leave out."""
     suffix = next((one for one in _JAVASCRIPT if path.endswith(one)), "")
     return path.removesuffix(suffix).removesuffix("/index").rstrip("/")
 
 
 def go_module(path: str) -> str:
-    """Return the folder of a Go package in its repository, as its import path suggests.
+    """Return the folder of a Go package in its repository, judging by its import path.
 
     Args:
         path: `github.com/acme/shop/internal/tax`.
 
     Returns:
-        `internal/tax`; the module's own name for its root; "" for the standard library.
+        `internal/tax`; for the root of a module, the module's own name; "" for the standard
+            library.
     """
     host, *parts = path.split("/")
     if "." not in host:
@@ -278,7 +280,7 @@ def go_module(path: str) -> str:
 
 
 _ROOT_PARTS: Final = {"github.com": 2, "gitlab.com": 2, "bitbucket.org": 2, "codeberg.org": 2}
-"""Number of parts after the host of an import path that name a repository."""
+"""Number of parts after the host that name the repository in an import path, by host."""
 
 _VERSION: Final = re.compile(r"v\d+")
 

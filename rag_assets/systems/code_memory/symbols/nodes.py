@@ -24,21 +24,21 @@ EVERY_FILE: Final = "**"
 
 MIDDLEWARE: Final = "middleware:"
 ABILITY: Final = "ability:"
-"""An ability that a gate defines by name: `ability:manage notes`."""
+"""Prefix of an ability that a gate defines by name: `ability:manage notes`."""
 
 ENDPOINT: Final = "endpoint:"
 EVENT: Final = "event:"
-"""An event that is emitted and listened to by name: `event:checkout.order.save.after`."""
+"""Prefix of a named event: `event:checkout.order.save.after`."""
 
 RUN: Final = "run:"
 GROUP: Final = "group:"
-"""A group of routes, named by the place of its statement: `group:routes/web.php:4`."""
+"""Prefix of a group of routes, named after its statement's place: `group:routes/web.php:4`."""
 
 MEMBER: Final = "member_of"
 """Kind of the edge from a method to its class."""
 
 ASKS: Final = "asks"
-"""Kind of the edge to the policy method that authorizes an action, if that policy exists."""
+"""Kind of the edge to the policy method that authorizes an action, if such a policy exists."""
 
 HANDS_ON: Final = "hands_on"
 """Kind of the edge from a re-exported name to its target."""
@@ -48,25 +48,26 @@ OWN_SETTING: Final = f"{CONFIG}."
 
 _FOLDER: Final = "config"
 _MODULES: Final = frozenset({"settings", "config", "conf"})
-"""Python modules with settings that are named by their keys alone."""
+"""Python modules whose settings are named by their keys alone."""
 
 _MOST_NAMES: Final = 32_768
-"""Maximum number of names with a cached short name."""
+"""Maximum number of names whose short names are cached."""
 
 _SEPARATORS: Final = re.compile(r"::|[.#:]")
 
 
 @lru_cache(_MOST_NAMES)
 def short_name(name: str) -> str:
-    """Return a qualified name in lower case without namespace or module; methods keep the class."""
+    """Return a name in lower case without namespace or module; methods keep their class."""
     parts = _SEPARATORS.split(name.rpartition("\\")[2])
-    # By convention, classes start with a capital in all of these languages, modules do not.
+    # In all of these languages, names of classes start with a capital by convention, modules do
+    # not.
     kept = parts[-2:] if len(parts) > 1 and parts[-2][:1].isupper() else parts[-1:]
     return ".".join(kept).lower()
 
 
 def endpoint_of(method: str, path: str) -> str:
-    """Return the node of requests with a method to a path, regardless of parameter names."""
+    """Return the node for requests to a path with a method; parameter names do not matter."""
     return f"{method.upper()} {path_template(path)}"
 
 
@@ -90,7 +91,7 @@ def setting_name(local: str, path: str) -> str:
 
 
 def local_settings(name: str) -> Iterator[str]:
-    """Yield the names that a setting may have in its own file: its suffixes after each dot."""
+    """Yield the names a setting may have in its own file: the parts of its name after each dot."""
     local = name.removeprefix(CONFIG)
     yield OWN_SETTING + local
     yield from (OWN_SETTING + local[found.end() :] for found in re.finditer(r"\.", local))

@@ -1,7 +1,7 @@
-"""Names of Laravel's policies, and which of their methods answers.
+"""Names of Laravel's policies, and which of their methods decides about an ability.
 
-Laravel derives a policy's name from the model, so one file is enough to name the policies that it
-checks.
+Laravel derives a policy's name from the model. A single file is therefore enough to name the
+policies that it checks.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ _GUESSED: Final[Mapping[str, str]] = {
     "update": "update",
     "destroy": "delete",
 }
-"""Abilities by the controller method that authorizes without naming an ability."""
+"""The checked ability for each controller method that authorizes without naming an ability."""
 
 _MODELS: Final = "Models"
 _POLICIES: Final = "Policies"
 
 OF_RESOURCES: Final = _GUESSED
-"""Abilities that `authorizeResource` checks, by controller method."""
+"""The ability that `authorizeResource` checks for each controller method."""
 
 
 def usual_policies(model: str) -> Iterator[str]:
-    r"""Yield the usual policy classes of a model, a subset of those that Laravel tries.
+    r"""Yield the usual policy classes of a model; Laravel tries these and others.
 
     Args:
-        model: qualified, `App\Models\Billing\Invoice`.
+        model: the qualified name, `App\Models\Billing\Invoice`.
     """
     *places, short = model.split("\\")
     if _MODELS not in places:
@@ -57,16 +57,16 @@ def tried_policies(model: str) -> Iterator[str]:
 
 
 def asker_of(fact: Fact) -> str:
-    """Return the definition that authorizes: the fact's symbol, or the method the fact names."""
+    """Return the definition that authorizes: the method that the fact names, else its symbol."""
     method = fact.values.get("method")
     return f"{fact.symbol.partition('::')[0]}::{method}" if method else fact.symbol
 
 
 def method_of(fact: Fact) -> str:
-    """Return the policy method that answers; "" if it is unknown.
+    """Return the policy method that decides; "" if it is unknown.
 
     Args:
-        fact: `authorizes`.
+        fact: a fact of the kind `authorizes`.
     """
     ability = str(fact.values.get("ability", ""))
     if ability:
@@ -76,6 +76,6 @@ def method_of(fact: Fact) -> str:
 
 
 def method_of_ability(ability: str) -> str:
-    """Return the policy method that answers for an ability: `force-delete`, forceDelete."""
+    """Return the policy method that decides about an ability: `force-delete` to forceDelete."""
     first, *others = ability.replace("_", "-").split("-") if "-" in ability else [ability]
     return first + "".join(one[:1].upper() + one[1:] for one in others)

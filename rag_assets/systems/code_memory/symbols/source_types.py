@@ -1,8 +1,8 @@
 """The source types of a repository's documents and chunks.
 
-The path of a file determines its type, before its content is read. A chunk may have another type,
-which depends on its definition, and on ancestry and use in other files: a class in app/Models that
-extends no model is not a model.
+The path of a file determines the type of its document, before its content is read. A chunk may have
+another type, which depends on its definition, and on ancestors and uses in other files: a class in
+app/Models that does not extend a model is not a model.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ SOURCE_TYPES: Final[tuple[SourceType, ...]] = get_args(SourceType)
 
 
 _PATHS: Final = 4_096
-"""Maximum number of paths with cached results: a walk asks often, and for few files."""
+"""Maximum number of paths with cached results; a walk asks often for the same few files."""
 
 _PROSE_NAMES: Final = r"\.(?:md|markdown|mdx|rst|adoc|asciidoc|txt)$"
 
@@ -83,7 +83,7 @@ _PATTERNS: Final[Sequence[tuple[str, SourceType]]] = (
     ),
     (_PROSE_NAMES, "doc"),
 )
-"""The first pattern that matches decides."""
+"""Patterns of paths with their source types; the first pattern that matches decides."""
 
 _RULES: Final = tuple(
     (re.compile(pattern, re.IGNORECASE), source_type) for pattern, source_type in _PATTERNS
@@ -109,7 +109,7 @@ _TRANSLATIONS: Final = re.compile(
 )
 
 _READ: Final = 4_096
-"""Maximum number of characters examined, from the end of a path."""
+"""Maximum number of characters of a path that are examined; only the end of the path counts."""
 
 
 _TEST: Final = re.compile(
@@ -130,10 +130,10 @@ def is_test(path: str) -> bool:
 
 @lru_cache(_PATHS)
 def is_data(path: str) -> bool:
-    """Return whether a file holds data rather than configuration, according to its type and path.
+    """Return whether a file holds data rather than configuration, judging by its type and path.
 
-    Data are fixtures, snapshots, translations, and structured files outside the root folder and
-    configuration folders that have no usual name of a configuration file.
+    Data are fixtures, snapshots, translations, and structured files that are outside the root
+    folder and configuration folders and do not have a usual name of a configuration file.
 
     Args:
         path: POSIX path within the repository.
@@ -183,7 +183,7 @@ def source_type_of(role: str, symbol: str, kinds: Kinds, place: str) -> str:
     Args:
         role: see Role.
         symbol: its qualified name; "" if it has none.
-        kinds: of the definitions in its file.
+        kinds: the kinds of the definitions in its file.
         place: source type of its document by path; any other name counts as "code".
     """
     told = place if place in SOURCE_TYPES else "code"
@@ -200,12 +200,12 @@ def source_type_of(role: str, symbol: str, kinds: Kinds, place: str) -> str:
         return "model_relation"
     if role in _MEMBERS:
         owner = _METHODS.get(owner or "", owner)
-    # The path is only a hint for the type of a class; `kinds` has already used or rejected it.
+    # For a class, the path is only a hint, which `kinds` has already used or rejected.
     return owner or (told if told in _OF_FILES else "code")
 
 
 def _owner_of(symbol: str, kinds: Kinds) -> str | None:
-    """Return the type of the innermost definition around a name; "" stands for the file."""
+    """Return the type of the innermost definition around a name; the key "" is the file's type."""
     name = symbol
     while name:
         if name in kinds:

@@ -1,4 +1,4 @@
-"""User spellings of symbols, tables, routes and files, converted to the spellings of the index."""
+"""Converts names of symbols, tables, routes and files as users write them to names in the index."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LONGEST: Final = 1_000
 
 
 def symbol_spellings(said: str) -> list[str]:
-    r"""Return the spellings that a user may mean by the name of a definition, as written first.
+    r"""Return the names in the index that a user may mean by a definition; as written comes first.
 
     Args:
         said: `Invoice::class`, `Invoice->total()`, `$invoice->total`, `App/Models/Invoice`,
@@ -39,7 +39,7 @@ def symbol_spellings(said: str) -> list[str]:
 
 
 def table_spellings(said: str) -> list[str]:
-    """Return the spellings that a user may mean by a table name: without quotes, or its schema."""
+    """Return the tables that a user may mean: without quotation marks, or without the schema."""
     bare = "".join(one for one in said.strip()[:_LONGEST] if one not in "`\"'[]")
     bare = bare.removeprefix("table:")
     return [one for one in dict.fromkeys([bare, bare.rpartition(".")[2]]) if one]
@@ -58,7 +58,7 @@ def route_spellings(said: str) -> Iterator[str]:
     parts = requested_template(path).split("/")[1:]
     free = [at for at, part in enumerate(parts) if part and part != "{}"][-_MOST_PARTS:]
     for count in range(1, len(free) + 1):
-        # The last parts are more often parameters.
+        # The last parts of a path are most often parameters.
         for chosen in combinations(reversed(free), count):
             template = "/".join("{}" if at in chosen else part for at, part in enumerate(parts))
             yield f"{method} /{template}".lstrip()
@@ -72,7 +72,7 @@ def path_spellings(said: str) -> list[str]:
     """
     bare = _DRIVE.sub("", _LINES.sub("", said.strip(_QUOTES)[:_LONGEST])).replace("\\", "/")
     parts = [part for part in bare.split("/") if part not in {"", ".", ".."}]
-    # The first folders of an absolute path depend on the machine, so every suffix is tried.
+    # The first folders of an absolute path depend on the machine, so every suffix of it is tried.
     ends = ["/".join(parts[at:]) for at in range(min(len(parts), _MOST_FOLDERS))]
     absolute = bare.startswith("/") or bool(_DRIVE.match(said.strip()))
     kept = ends if absolute else ends[:1]

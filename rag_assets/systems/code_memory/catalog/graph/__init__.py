@@ -1,1 +1,1 @@
-"""Relations of repositories in memory: the same as in the catalog, but much faster to read."""
+"""Relations of repositories in memory: the same as in the catalog, but read much faster."""

@@ -1,4 +1,4 @@
-"""Columns of numbers, and lookups in them: rows of a table in a few bytes each."""
+"""Columns of numbers, which store a table's rows in a few bytes each, and lookups in them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 NONE = -1
-"""The number for a missing name."""
+"""The number that represents a missing name."""
 
 
 def numbers(values: Iterable[int] = ()) -> array[int]:
@@ -19,7 +19,7 @@ def numbers(values: Iterable[int] = ()) -> array[int]:
 
 
 class Names:
-    """Distinct texts by number."""
+    """Distinct texts, each with a number."""
 
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {}
@@ -27,7 +27,7 @@ class Names:
         self.bytes = 0
 
     def add(self, text: str | None) -> int:
-        """Return the number of a text, adding it if it is new; NONE for None."""
+        """Return the number of a text, which is added if it is new; NONE for None."""
         if text is None:
             return NONE
         number = self._numbers.get(text)
@@ -49,24 +49,23 @@ class Names:
 
 
 _BYTES_OF_NAME = 110
-"""Estimated bytes of its number and of its places in the list and the table, with spare
-capacity."""
+"""Estimated bytes of a name in the list and the table, including its number and spare capacity."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """The rows of a column by number."""
+    """Finds the rows of a column by the number in them."""
 
     order: array[int]
     begins: array[int]
 
     @classmethod
     def of(cls, column: array[int], count: int) -> Lookup:
-        """Return a lookup in a column.
+        """Return a lookup for a column.
 
         Args:
-            column: numbers from 0 to `count`; rows with NONE are not found.
-            count: how many numbers exist.
+            column: numbers below `count`; rows with NONE are not found.
+            count: how many different numbers exist.
         """
         values = np.frombuffer(column, dtype=np.int32)
         order = np.argsort(values, kind="stable").astype(np.int32)
@@ -74,7 +73,7 @@ class Lookup:
         return cls(_column(order), _column(np.cumsum(held)))
 
     def rows(self, number: int) -> array[int]:
-        """Return the rows with a number, in their order."""
+        """Return the rows with this number, in order."""
         return self.order[self.begins[number] : self.begins[number + 1]]
 
     @property

@@ -18,24 +18,24 @@ from rag_assets.systems.code_memory.catalog.graph.segment import Segment
 from rag_assets.systems.code_memory.catalog.relation_state import RelationState
 
 MOST_MET = 20_000
-"""Maximum number of edges, and of definitions, cached as walks read them.
+"""Maximum number of edges, and of definitions, that are cached when walks read them.
 
-Most walks read the same few edges and definitions with many relations.
+Most walks read the same few edges, and the same few definitions with many relations.
 """
 
 _BYTES_OF_DOCUMENT = 420
-"""Estimated bytes of a document in memory, with its places in tables, without its texts."""
+"""Estimated bytes of a document in memory, including table entries but not its texts."""
 _BYTES_OF_MET = 400
-"""Estimated bytes of an edge or a definition as walks read it."""
+"""Estimated bytes of a cached edge or definition."""
 _BYTES_OF_NAME_MET = 150
 
 
 MOST_NAMES_MET = 100_000
-"""Maximum number of names cached by their short names."""
+"""Maximum number of definition names in the cache of short names."""
 
 
 class NamesMet:
-    """Cached names of definitions by their short names, for the readers of some scopes."""
+    """Cached names of definitions, by scopes of the readers and by short name."""
 
     def __init__(self) -> None:
         self._found: dict[tuple[frozenset[str], str], NamesCalled] = {}
@@ -46,7 +46,7 @@ class NamesMet:
         return self._found.get((scopes, short))
 
     def keep(self, scopes: frozenset[str], short: str, found: NamesCalled) -> None:
-        """Cache the names for one short name; clear the cache first if it would be too large."""
+        """Cache the names for one short name; if the cache would get too large, clear it first."""
         count = 1 + sum(len(names) for names in found.values())
         if self._count + count > MOST_NAMES_MET:
             self._found, self._count = {}, 0
@@ -57,10 +57,10 @@ class NamesMet:
 
 @dataclass(slots=True, eq=False)
 class GraphDocument:
-    """A document with a version that answers.
+    """A document with a version that searches return.
 
     Attributes:
-        uri, source, access_scope, source_type: as in the catalog.
+        uri, source, access_scope, source_type: the same values as in the catalog.
         repository: the repository of its source.
         text_key, text: chunk_set_key and number of its text.
     """
@@ -78,7 +78,7 @@ class GraphDocument:
 
     @property
     def kinds(self) -> Mapping[str, str]:
-        """Return the kinds of its definitions."""
+        """Return the kinds of the definitions in the document."""
         if self._kinds is None:
             self._kinds = json.loads(self.kinds_json) if self.kinds_json else {}
         return self._kinds
@@ -94,15 +94,15 @@ class GraphKey:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Graph:
-    """The immutable graph of a build in one state.
+    """The immutable graph of a build in one state of the relations.
 
     Attributes:
         key, state: its build and the state of the relations.
-        segments: with the rows of its texts, and possibly of texts that it no longer has.
+        segments: segments with the rows of its texts, and possibly of texts that it no longer has.
         texts: numbers of its texts, by chunk_set_key.
-        by_id: its documents.
-        holders, by_uri: its documents by their text and by their URI.
-        bytes: its size.
+        by_id: its documents by id.
+        holders, by_uri: its documents by the number of their text, and by their URI.
+        bytes: its size in memory.
         edges_met, symbols_met: cached results of walks, by segment, row and document; see MOST_MET.
         names_met: cached names of definitions by their short names.
     """
@@ -141,7 +141,7 @@ class Graph:
         return self.segments[bisect_right(self._firsts, text) - 1]
 
     def at(self, uris: Iterable[str], scopes: frozenset[str]) -> Iterator[GraphDocument]:
-        """Yield the readable documents at some URIs."""
+        """Yield the readable documents with these URIs."""
         for uri in dict.fromkeys(uris):
             yield from (one for one in self.by_uri.get(uri, ()) if one.access_scope in scopes)
 

@@ -1,4 +1,4 @@
-"""Loading of graphs: completely, or only the changes since a former state."""
+"""Loads graphs, either completely or only the changes since a former state."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _BATCH = 1_000
 _MOST_SEGMENTS = 8
 _FEW_TEXTS = 1_000
 _WASTE = 2
-"""Maximum ratio of all texts in the segments to the needed texts, and to the first segment's
-texts."""
+"""Maximum ratio of the number of all texts in the segments to that of the needed texts, and to that
+of the first segment's texts."""
 _SYMBOL_COLUMNS = (
     *("chunk_set_key", "position", "symbol", "short", "role", "public"),
     *("line_start", "line_end", "content_hash"),
@@ -37,7 +37,7 @@ _EDGE_COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class _Documents:
-    """The documents of a build, each with the key of its text, and their state."""
+    """The documents of a build, each with the key of its text, and the state they were read in."""
 
     state: RelationState
     rows: Sequence[Sequence[Any]]
@@ -48,7 +48,7 @@ class _Documents:
 
 
 class GraphLoader:
-    """Reads graphs from the catalog, each in one state.
+    """Reads graphs from the catalog; each graph shows exactly one state.
 
     Args:
         database: the catalog's database.
@@ -61,9 +61,9 @@ class GraphLoader:
         """Return the current graph of a build; None if it needs too much memory.
 
         Args:
-            key: which build.
-            most: its maximum size in bytes.
-            former: the build's graph in a former state, to reuse its texts.
+            key: the build.
+            most: maximum size of the graph in bytes.
+            former: the build's graph in a former state, whose texts are reused.
 
         Raises:
             ServiceUnavailable: Postgres does not answer.
@@ -85,7 +85,7 @@ class GraphLoader:
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """Reused segments, and the numbers of the needed texts in them."""
+    """Segments that are reused, and the numbers of the needed texts in them."""
 
     segments: tuple[Segment, ...] = ()
     texts: Mapping[str, int] = field(default_factory=dict)
@@ -120,10 +120,10 @@ def _documents(connection: Connection, key: GraphKey) -> _Documents:
 
 
 def _kept(former: Graph, found: _Documents) -> _Kept:
-    """Return the segments to reuse: all of them, only the first, or an empty selection.
+    """Return the segments to reuse: all of them, only the first, or none.
 
-    Small segments are combined once there are many. Everything is loaded again if too much of it
-    belongs to texts that no document has.
+    When there are many small segments, they are combined. Everything is loaded again if too much of
+    it belongs to texts that no document has.
     """
     if former.state.rows != found.state.rows or not former.segments:
         return _Kept()
@@ -141,7 +141,7 @@ def _kept(former: Graph, found: _Documents) -> _Kept:
 def _loaded(
     connection: Connection, key: GraphKey, texts: Sequence[str], first: int, most: int
 ) -> SegmentBuilder | None:
-    """Return a segment of texts; None if it exceeds its maximum size."""
+    """Return a segment of texts; None if it would exceed the maximum size."""
     builder = SegmentBuilder(first)
     for batch in batched(texts, _BATCH):
         rows = (

@@ -1,4 +1,4 @@
-"""The graphs that a process keeps in memory, for the most recently queried tenants."""
+"""The graphs that a process keeps in memory for the most recently queried tenants."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _LOG = logging.getLogger(__name__)
 MOST_BYTES = 256 * 1024**2
 _MOST_TENANTS = 10_000
 _REST = 5.0
-"""Pause after a load, as a multiple of its duration, before that tenant's graph is loaded again."""
+"""Pause before a tenant's graph is loaded again, as a multiple of the last load's duration."""
 _LONGEST_REST = 10.0
-"""Maximum pause in seconds: afterwards, reading only the changes is faster than a full load."""
+"""Maximum pause in seconds; after that time, loading only the changes beats a full load."""
 _LATER_SECONDS = 600.0
-"""Seconds until the next attempt for a graph that did not fit or could not be read."""
+"""Seconds until the next attempt to load a graph that did not fit or could not be read."""
 
 
 @dataclass(slots=True)
@@ -33,7 +33,7 @@ class _Tenant:
     Attributes:
         graph: the graph that was last loaded.
         not_before: time of the monotonic clock, in seconds, before which no graph is loaded.
-        loads: whether a graph is being loaded.
+        loads: whether a graph is being loaded now.
     """
 
     graph: Graph | None = None
@@ -42,9 +42,9 @@ class _Tenant:
 
 
 class RelationGraphs:
-    """Graphs of tenants that are queried repeatedly, as many as fit.
+    """The graphs of tenants that are queried repeatedly, as many as fit into memory.
 
-    Callers never wait for a graph. Until it is loaded, and whenever the catalog is newer, the
+    Callers never wait for a graph. While the graph is not loaded, or is older than the catalog, the
     catalog answers, and the graph is updated in the background.
 
     Args:
@@ -60,7 +60,7 @@ class RelationGraphs:
         self._tenants: OrderedDict[str, _Tenant] = OrderedDict()
 
     def of(self, key: GraphKey, state: RelationState) -> Graph | None:
-        """Return the graph of a build in exactly this state; None until it is available.
+        """Return the graph of a build in exactly this state; None while it is not available.
 
         Only the second query for a tenant loads its graph: a process that queries once does not
         need it.
@@ -84,7 +84,7 @@ class RelationGraphs:
 
     @property
     def bytes(self) -> int:
-        """Return the size of all graphs."""
+        """Return the size of all graphs in bytes."""
         with self._lock:
             return self._bytes()
 
@@ -106,7 +106,7 @@ class RelationGraphs:
                 self._forget_some()
 
     def _forget_some(self) -> None:
-        """Drop the least recently queried graphs if there are too many."""
+        """Drop the least recently queried graphs until the others fit."""
         while len(self._tenants) > _MOST_TENANTS:
             self._tenants.popitem(last=False)
         held = self._bytes()

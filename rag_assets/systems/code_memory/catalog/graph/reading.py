@@ -1,4 +1,4 @@
-"""Relations of a graph, for one caller: the same answers as from the catalog in that state."""
+"""Relations of an in-memory graph for one caller; its answers equal the catalog's in that state."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from rag_assets.systems.code_memory.catalog.relations import RelationRows, spell
 from rag_assets.systems.code_memory.symbols.naming import CALLED, local_names
 
 _Row: TypeAlias = tuple[str, int, Segment, int, GraphDocument]
-"""A row of a document: its URI and the row's position, for ordering, and where it is stored."""
+"""A row of a document: its URI and the row's position, both for sorting, and where it is stored."""
 
 _BY_PLACE = itemgetter(0, 1)
 
@@ -43,13 +43,13 @@ _Found = TypeVar("_Found", FoundEdge, FoundSymbol)
 
 @dataclass(frozen=True, slots=True)
 class _Kinds:
-    """The requested kinds of edges: only some, or all without some."""
+    """The requested kinds of edges: only some kinds, or all except some."""
 
     only: frozenset[str]
     without: frozenset[str]
 
     def of(self, segment: Segment) -> frozenset[int]:
-        """Return their numbers in a segment."""
+        """Return the numbers of these kinds in a segment."""
         return frozenset(
             number
             for kind, number in segment.kinds.items()
@@ -61,9 +61,9 @@ class GraphRelations:
     """Relations of a graph that a caller may read.
 
     Args:
-        graph: of the requested build and state.
-        scopes: that the caller may read.
-        catalog: provides the current data that the graph lacks.
+        graph: the graph of the requested build and state.
+        scopes: the access scopes that the caller may read.
+        catalog: answers what the graph does not store, from the current data.
     """
 
     def __init__(self, graph: Graph, scopes: frozenset[str], catalog: RelationRows) -> None:
@@ -209,10 +209,10 @@ class GraphRelations:
         return self._catalog.first_of(sources)
 
     def _may_mean_one(self, name: str) -> bool:
-        """Return whether edges that name it may lead anywhere.
+        """Return whether an edge with this name can lead to a definition.
 
-        A short name of several definitions in a repository refers to none of them, but thousands of
-        edges may have it.
+        A short name that several definitions of a repository have refers to none of them. Thousands
+        of edges may use such a name, so they are not read.
         """
         if not name.startswith(CALLED):
             return True
@@ -285,7 +285,7 @@ def _read(
     row: int,
     document: GraphDocument,
 ) -> _Found:
-    """Return the result for a row, from the cache or computed and cached while it has room."""
+    """Return the result for a row: from the cache, else computed and cached if there is room."""
     key = segment.first, row, document.document_id
     found = met.get(key)
     if found is None:
@@ -296,7 +296,7 @@ def _read(
 
 
 def _names(rows: Iterable[_Row], permits: Permits | None) -> NamesCalled:
-    """Return the names of the definitions in rows, by repository."""
+    """Return the names of the definitions in rows, grouped by repository."""
     found: dict[str, set[str]] = {}
     for uri, _, segment, row, document in rows:
         if permits is None or permits(document):

@@ -16,7 +16,7 @@ _NO_HASH = bytes(_HASH)
 
 @dataclass(slots=True)
 class Edges:
-    """Edges by row: numbers of names, and of the text that states them."""
+    """The columns of edges: numbers of names, and the number of the text that states each edge."""
 
     text: array[int] = field(default_factory=numbers)
     position: array[int] = field(default_factory=numbers)
@@ -32,7 +32,7 @@ class Edges:
 
 @dataclass(slots=True)
 class Symbols:
-    """Definitions by row: numbers of names, and of the text that contains them."""
+    """The columns of definitions: numbers of names, and of the text that each is in."""
 
     text: array[int] = field(default_factory=numbers)
     position: array[int] = field(default_factory=numbers)
@@ -45,7 +45,7 @@ class Symbols:
     hashes: bytearray = field(default_factory=bytearray)
 
     def content_hash(self, row: int) -> str | None:
-        """Return the content hash of a row, if it has a hash."""
+        """Return the content hash in a row; None if it has none."""
         found = self.hashes[row * _HASH : (row + 1) * _HASH]
         return None if found == _NO_HASH else found.hex()
 
@@ -58,10 +58,10 @@ class Segment:
         first: number of the first of its texts, which are numbered consecutively.
         count: the number of texts.
         names: all strings in its columns.
-        kinds: numbers of the kinds of its edges.
-        edges, symbols: by row, in the order of texts and positions.
-        stated_of, target, symbol, short: their rows by name.
-        edges_of, symbols_of: their rows by the number of a text, counted from the first.
+        kinds: the number of each kind of edges.
+        edges, symbols: the rows, in the order of texts and positions.
+        stated_of, target, symbol, short: lookups of rows by the name in that column.
+        edges_of, symbols_of: lookups of rows by text; texts are numbered from 0 in the segment.
     """
 
     first: int
@@ -79,7 +79,7 @@ class Segment:
 
     @property
     def bytes(self) -> int:
-        """Return its approximate size, without inspecting everything."""
+        """Return its approximate size, calculated without going through all data."""
         rows = len(self.edges.text) * len(Edges.__slots__)
         rows += len(self.symbols.text) * (len(Symbols.__slots__) + _HASH // _NUMBER)
         lookups = (self.stated_of, self.target, self.symbol, self.short)
@@ -88,7 +88,7 @@ class Segment:
 
 
 class SegmentBuilder:
-    """Builds a segment of texts that are added in any order.
+    """Builds a segment; its texts may be added in any order.
 
     Args:
         first: the number of its first text.
@@ -109,9 +109,10 @@ class SegmentBuilder:
         """Add texts.
 
         Args:
-            keys: of the texts.
-            symbols: their rows as in the catalog: key, position and the rest.
-            edges: their rows as in the catalog.
+            keys: the keys of the texts.
+            symbols: rows of their definitions as in the catalog: key, position and the other
+                columns.
+            edges: rows of their edges as in the catalog.
         """
         for key in keys:
             self._texts.setdefault(key, self._first + len(self._texts))

@@ -23,7 +23,7 @@ class Block:
     Attributes:
         start, end: offsets of the block with its tags.
         first, last: offsets of the content between the tags.
-        attributes: of its tag; "" for attributes without a value.
+        attributes: the attributes of its tag; "" for attributes without a value.
     """
 
     start: int
@@ -66,7 +66,7 @@ def _step(text: str, closing: str, after: int) -> int:
 
 
 def _tag_end(text: str, at: int) -> int:
-    """Return the offset after the `>` that ends a tag, outside its quotes; -1 if absent."""
+    """Return the offset after the `>` that ends a tag, ignoring quoted text; -1 if absent."""
     while (found := _STOP.search(text, at)) is not None:
         if found[0] == ">":
             return found.end()

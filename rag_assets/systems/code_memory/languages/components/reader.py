@@ -1,4 +1,4 @@
-"""Reads a component file: its scripts by their grammar, with offsets into the whole file."""
+"""Reads a component file: its scripts with their grammar, at offsets in the whole file."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def read_component(text: str, kind: Format) -> CodeText:
 
 
 def _moved(reading: Reading, by: int) -> Reading:
-    """Return the reading of a part of a file with offsets into the whole file."""
+    """Return the reading of a part of a file with offsets in the whole file."""
     return replace(
         reading,
         units=tuple(
@@ -69,7 +69,7 @@ def _moved(reading: Reading, by: int) -> Reading:
 
 
 def _component(text: str, block: Block, reading: Reading) -> Reading:
-    """Return the reading of a component's body; its definitions become members of the component."""
+    """Return the reading of a component's body; its definitions become the component's members."""
     named = _NAMED.search(text, block.first, block.last)
     name = "default" if named is None else named[1]
     own = {fact.symbol for fact in reading.facts if fact.kind == "declares"}

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 _INDENT: Final = 400
-"""Maximum characters of indentation that belong to the definition after it."""
+"""Maximum characters of indentation that count as part of the definition after it."""
 
 
 def definitions(grammar: Grammar) -> list[Placed]:
@@ -67,7 +67,7 @@ def _placed(
     start = _line_start(grammar.tree.text, grammar.tree.start(first))
     end = grammar.tree.end(node)
     text = grammar.tree.text
-    while end > start and text[end - 1].isspace():  # some grammars end comments after the line
+    while end > start and text[end - 1].isspace():  # Some grammars end a comment after its line.
         end -= 1
     for index, definition in enumerate(grammar.define(node, outer)):
         yield Placed(definition, start, end, parent, first=index == 0)
@@ -81,13 +81,13 @@ def _until(grammar: Grammar, placed: Placed, comment: Node) -> Placed:
 
 
 def _last_row(grammar: Grammar, node: Node) -> int:
-    """Return the row of a node's last character; in some grammars comments end on the next row."""
+    """Return the row of a node's last character; some grammars end comments on the next row."""
     end = node.end_point
     return end.row - 1 if end.column == 0 and end.row > node.start_point.row else end.row
 
 
 def _line_start(text: str, at: int) -> int:
-    """Return the start of a line if only white space precedes an offset, else the offset."""
+    """Return the start of the line if only white space precedes the offset, else the offset."""
     low = max(0, at - _INDENT)
     first = text.rfind("\n", low, at) + 1
     if first == 0 and low > 0:

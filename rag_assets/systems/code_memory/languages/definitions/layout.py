@@ -1,4 +1,4 @@
-"""Turns a file's definitions into units: a small type stays whole, a large type is split up."""
+"""Turns a file's definitions into units: small types stay whole, large types are split up."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rag_assets.systems.code_memory.languages.units import covering
 from rag_assets.systems.code_memory.symbols.model import Unit
 
 LARGE: Final = 6_000
-"""Number of characters above which a type is cut into its head and its members."""
+"""Number of characters above which a type is split into its head and its members."""
 
 _SIGNATURE: Final = 300
 _SPACE = re.compile(r"\s+")
@@ -22,10 +22,10 @@ _CLOSING = re.compile(r"[\s)\]};,]*")
 
 
 def units(tree: SyntaxTree, found: Sequence[Placed]) -> list[Unit]:
-    """Return the units of definitions, without the rest, in order and without overlaps.
+    """Return the units of definitions, in order and without overlaps; other text has no unit.
 
     Args:
-        found: its definitions, outer definitions first.
+        found: definitions of the file, outer definitions first.
     """
     split = _split(found)
     made: list[Unit] = []
@@ -42,7 +42,7 @@ def units(tree: SyntaxTree, found: Sequence[Placed]) -> list[Unit]:
 
 
 def covered(text: str, made: Sequence[Unit], cuts: Sequence[int]) -> tuple[Unit, ...]:
-    """Return units that cover a whole text, each with the ends of its statements.
+    """Return units that cover a whole text, each with the ends of the statements in it.
 
     Args:
         made: units of definitions.
@@ -53,10 +53,10 @@ def covered(text: str, made: Sequence[Unit], cuts: Sequence[int]) -> tuple[Unit,
 
 
 class _Split(dict[int, int]):
-    """Ends of the heads of large types, by index of the type."""
+    """The ends of the heads of large types, by the type's index among the definitions."""
 
     def discard(self, index: int) -> None:
-        """Forget a type without a unit; its members get no units either."""
+        """Drop a type that has no unit; its members get no units either."""
         self.pop(index, None)
 
 
@@ -72,7 +72,7 @@ def _split(found: Sequence[Placed]) -> _Split:
 def _unit(tree: SyntaxTree, placed: Placed, found: Sequence[Placed], index: int, end: int) -> Unit:
     text, definition = tree.text, placed.definition
     symbol = definition.symbol
-    if not symbol:  # a group is named after its first definition
+    if not symbol:  # A group is named after its first definition.
         inner = found[index + 1] if index + 1 < len(found) else None
         symbol = inner.definition.symbol if inner is not None and inner.parent == index else ""
     while end > placed.start and text[end - 1].isspace():
@@ -96,7 +96,7 @@ def signature(tree: SyntaxTree, placed: Placed) -> str:
 
 
 def _closed(text: str, made: Sequence[Unit]) -> Iterator[Unit]:
-    """Yield units extended by the closing brackets after them: no chunk is only a bracket."""
+    """Yield units with the closing brackets after them, so that no chunk is only a bracket."""
     for index, unit in enumerate(made):
         last = made[index + 1].start if index + 1 < len(made) else len(text)
         closing = _CLOSING.match(text, unit.end, last)

@@ -1,4 +1,4 @@
-"""The interface of a grammar: a language's definitions and name bindings."""
+"""The interface of a grammar: how to find a language's definitions and name bindings."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ class Name:
     """A name, resolved as far as its file allows.
 
     Attributes:
-        name: qualified as the language writes it.
-        module: its origin, as the file writes it; "" for the file's own names, and for names that
-            no import explains.
+        name: the name, qualified as the language writes it.
+        module: the module it comes from, as the file writes it; "" for the file's own names, and
+            for names that no import explains.
     """
 
     name: str
     module: str = ""
 
     def values(self) -> dict[str, str]:
-        """Return it as values of a fact."""
+        """Return name and module in the form of a fact's values."""
         return {"name": self.name, "module": self.module} if self.module else {"name": self.name}
 
 
@@ -37,8 +37,8 @@ class Binding:
     """The target of a name in a scope.
 
     Attributes:
-        target: the function, type or module; for a value, its declared type.
-        value: whether it is a value of that type, not the type itself.
+        target: the function, type or module; for a value, the value's declared type.
+        value: whether the name stands for a value of that type, not for the type itself.
     """
 
     target: Name
@@ -51,19 +51,20 @@ class Definition:
 
     Attributes:
         node: the whole statement.
-        symbol: qualified; "" for a group.
-        role: of its unit.
-        what: the language's word: struct, view, interface.
+        symbol: the qualified name; "" for a group.
+        role: the role of its unit.
+        what: the language's keyword for it: struct, view, interface.
         body: the node after its signature, which contains its members.
         holds: whether the body has members that may be units of their own.
         exported: whether other files may use it.
-        alone: whether its unit stays a chunk of its own.
-        parameters: name and type as written, where declared.
-        returns: the declared type, as written.
-        extends, implements: names as written.
-        type: the symbol of the type it is a member of; its own symbol if it is a type.
-        fields: declared types of its fields by name.
-        locals: other names that it binds within, with their types: a method's receiver.
+        alone: whether its unit is never joined with others in a chunk.
+        parameters: names and types as written, if types are declared.
+        returns: the declared return type, as written.
+        extends, implements: names of types, as written.
+        type: the symbol of the type that it is a member of; its own symbol if it is a type.
+        fields: declared types of its fields, by name.
+        locals: other names that it binds within itself, with their types, such as a method's
+            receiver.
     """
 
     node: Node
@@ -85,12 +86,12 @@ class Definition:
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A definition with its location.
+    """A definition with its position.
 
     Attributes:
         definition: the definition.
         start, end: character offsets, including its comments and attributes.
-        parent: index of the definition around it; -1 at the top.
+        parent: index of the definition around it; -1 at top level.
         first: whether it is the first definition in its statement; the others share its offsets.
     """
 
@@ -103,13 +104,13 @@ class Placed:
 
 @dataclass(slots=True)
 class Scope:
-    """Name bindings while the walk is within a function or a type.
+    """The name bindings at the current position of a walk within a function or a type.
 
     Attributes:
-        symbol: of the innermost definition.
-        type: symbol of the type around the walk; "" outside types.
-        names: bindings; None hides a name in an outer scope.
-        fields: of the type, by name.
+        symbol: the symbol of the innermost definition.
+        type: symbol of the innermost type; "" outside types.
+        names: bindings by name; None hides a name of an outer scope.
+        fields: the fields of the type, by name.
     """
 
     symbol: str = ""
@@ -119,19 +120,19 @@ class Scope:
 
 
 class Grammar:
-    """One language; an instance reads one file.
+    """One language; each instance reads one file.
 
     Attributes:
         language: its name.
-        module, function: of its grammar.
-        separator: between a type and its member.
-        leading: nodes other than comments that belong to the definition after them.
-        lists: nodes with statements or entries as children: text is cut after each child.
-        scopes: nodes that bind names of their own.
+        module, function: Python module, and its function that returns the grammar.
+        separator: text between the names of a type and its member.
+        leading: types of nodes, besides comments, that belong to the definition after them.
+        lists: types of nodes whose children are statements or entries; text may be cut after each.
+        scopes: types of nodes that bind names of their own.
         own: names of the instance in its methods: this, self.
-        own_types: names of the type in its methods: Self.
-        implicit: whether a method calls its own type's methods by their names alone.
-        package_wide: whether a name that the file does not bind belongs to its package.
+        own_types: names of the enclosing type in its methods: Self.
+        implicit: whether a method may call other methods of its type without a receiver.
+        package_wide: whether a name that the file does not bind belongs to the file's package.
         imports_all: whether a type that is neither imported nor defined in the file is built in.
     """
 
@@ -152,19 +153,19 @@ class Grammar:
         self.tree = tree
 
     def define(self, node: Node, outer: Definition | None) -> Sequence[Definition]:
-        """Return the definitions in a statement, if any."""
+        """Return the definitions that a statement makes; empty if there are none."""
         raise NotImplementedError
 
     def inside(self, node: Node) -> Node | None:
-        """Return a node with statements on the same level as this statement."""
+        """Return a nested node whose statements count as being on the level of this statement."""
         return node if node.type == "ERROR" else None
 
     def belongs(self, node: Node) -> bool:
-        """Return whether a statement belongs to the definition after it."""
+        """Return whether a statement, such as an attribute, belongs to the definition after it."""
         return is_comment(node) or node.type in self.leading
 
     def imports(self, node: Node) -> Iterable[tuple[Fact, dict[str, Binding]]]:
-        """Return the imports of a node, with the names that they bind in the file."""
+        """Return the imports of a node, each with the names that it binds in the file."""
         return ()
 
     def declared(self, node: Node) -> Iterator[tuple[str, str]]:
@@ -172,21 +173,21 @@ class Grammar:
         yield from ()
 
     def called(self, node: Node) -> tuple[list[str], bool] | None:
-        """Return the chain of names in a call, and whether it creates an instance."""
+        """Return the chain of names in a call, and whether the call creates an instance."""
         return None
 
     def type_name(self, written: str) -> str:
-        """Return the bare name of a type as it is bound; "" if it is of no use."""
+        """Return the bare name of a type, as bindings use it; "" if it cannot be resolved."""
         return written
 
     def beside(self, name: str) -> str:
-        """Return an unbound type name, qualified by the file's package if possible."""
+        """Return the name of an unbound type, qualified by the file's package if possible."""
         return name
 
     def is_type(self, name: str) -> bool:
-        """Return whether the form of an unbound name shows that it is a type."""
+        """Return whether an unbound name looks like the name of a type."""
         return False
 
     def stated(self, node: Node, scope: Scope) -> Iterable[Fact]:
-        """Return facts specific to this language."""
+        """Return the facts of a node that only this language has."""
         return ()

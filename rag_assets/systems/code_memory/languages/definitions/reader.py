@@ -1,4 +1,4 @@
-"""Reads a file with its grammar: units, facts, and notes on unreadable parts."""
+"""Reads a file with its grammar: units, facts, and notes on parts that could not be read."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from rag_assets.systems.code_memory.languages.tree import SyntaxTree, syntax_tre
 from rag_assets.systems.code_memory.symbols.model import CodeText, Unit
 
 BROKEN_SHARE: Final = 0.5
-"""Share of unparsable text above which a text is cut at blank lines."""
+"""Share of unparsable text above which the text is cut at blank lines instead."""
 
 LONGEST: Final = 4_000_000
-"""Maximum characters of a parsed text: dense code of that length takes 15 seconds."""
+"""Maximum characters of a text to parse; dense code of that length takes 15 seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A text as read by a grammar, before the rest is cut.
+    """The result of reading a text with a grammar, before text outside definitions is cut.
 
     Attributes:
-        units: of definitions.
-        facts: in the order of their evidence.
+        units: the units of definitions.
+        facts: the facts, in the order of their evidence.
         cuts: offsets after which a statement ends.
-        notes: parts that could not be read.
+        notes: descriptions of parts that could not be read.
         found: the definitions.
     """
 
@@ -48,10 +48,10 @@ def read_code(text: str, grammar: type[Grammar]) -> CodeText:
 
 
 def reading_of(text: str, grammar: type[Grammar]) -> Reading:
-    """Return the reading of a text by a grammar, before the rest is cut.
+    """Return the result of reading a text, before text outside definitions is cut.
 
     Args:
-        text: of a file, or of a part of a file.
+        text: the text of a file, or of a part of a file.
     """
     if len(text) > LONGEST:
         note = f"{len(text)} characters of {grammar.language} are more than are parsed"

@@ -1,4 +1,4 @@
-"""One walk over a tree: finds the ends of statements, imports and calls."""
+"""Walks a tree once, and finds the ends of statements, imports and calls."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ class Walk:
     """Walks a file once.
 
     Attributes:
-        facts: found so far.
+        facts: the facts found so far.
         cuts: offsets after which a statement ends; ascending and unique at the end.
         errors: number of places that could not be parsed, and their size in bytes.
 
     Args:
-        grammar: of the file.
-        found: its definitions.
+        grammar: the grammar of the file's language.
+        found: the definitions of the file.
     """
 
     def __init__(self, grammar: Grammar, found: Sequence[Placed]) -> None:
@@ -49,17 +49,17 @@ class Walk:
             if placed.definition.type and placed.definition.extends
         }
         self._declared: dict[str, list[tuple[str, str]]] = {}
-        for placed in found:  # a type may be declared in several places: extensions
+        for placed in found:  # A type may be declared in several places, as with extensions.
             self._declared.setdefault(placed.definition.type, []).extend(placed.definition.fields)
         self._scopes = [Scope(names=_own(grammar, found))]
-        for node in self._tree.root.named_children:  # a name may be used before it is imported
+        for node in self._tree.root.named_children:  # A name may be used before its import.
             for _, bound in grammar.imports(node):
                 self._scopes[0].names.update(bound)
 
     def run(self) -> Walk:
         """Walk the whole tree."""
         todo: list[Node | Scope] = [self._tree.root]
-        broken = 0  # the byte after the last broken place
+        broken = 0  # The byte after the last part that could not be parsed.
         while todo:
             node = todo.pop()
             if isinstance(node, Scope):
@@ -131,7 +131,7 @@ class Walk:
             self.facts.append(Fact("calls", start, end, self._scopes[-1].symbol, values))
 
     def _inherited(self, chain: list[str], target: Name) -> Iterator[Name]:
-        """Yield the inherited methods that a call may mean if the type itself lacks the method."""
+        """Yield inherited methods that a call may refer to if the type itself lacks the method."""
         grammar = self._grammar
         if len(chain) != 2 or chain[0] not in grammar.own or target.name in self._symbols:  # noqa: PLR2004
             return
@@ -173,14 +173,14 @@ class Walk:
         return Name(self._grammar.separator.join(parts), target.module)
 
     def bound(self, name: str) -> Binding | None:
-        """Return the binding of a name here; None if the file does not show it."""
+        """Return the binding of a name at this position; None if the file does not show it."""
         for scope in reversed(self._scopes):
             if name in scope.names:
                 return scope.names[name]
         return None
 
     def _is_bound(self, name: str) -> bool:
-        """Return whether the file binds a name, with a known target or not."""
+        """Return whether the file binds a name, whether or not its target is known."""
         return any(name in scope.names for scope in self._scopes)
 
     def _typed(self, written: str) -> Binding | None:
@@ -193,7 +193,7 @@ class Walk:
         return Binding(self.named(name), value=True)
 
     def named(self, name: str) -> Name:
-        """Return a written name, qualified as far as the file allows."""
+        """Return a name as written, qualified as far as the file allows."""
         head, *others = name.split(self._grammar.separator)
         binding = self.bound(head)
         if binding is None or binding.value:
@@ -216,5 +216,5 @@ def _own(grammar: Grammar, found: Sequence[Placed]) -> dict[str, Binding | None]
 
 
 def callable_(definition: Definition) -> bool:
-    """Return whether a call of a definition's name, or of a member, shows what is called."""
+    """Return whether a call of the definition's name, or of a member, shows what is called."""
     return definition.role in {"class", "type", "function"}

@@ -27,8 +27,8 @@ def read_tsx(text: str) -> CodeText:
 def read_any_typescript(text: str) -> CodeText:
     """Return the units and facts of a TypeScript file, with or without JSX.
 
-    The two exclude each other: `<T>x` is a cast in TypeScript and opens an element in JSX. If
-    neither parses without errors, the reading with more facts is returned.
+    The two syntaxes cannot be combined: `<T>x` is a cast in TypeScript, but opens an element in
+    JSX. If neither parses without errors, the reading with more facts is returned.
     """
     plain = read_typescript(text)
     if not plain.notes:

@@ -53,7 +53,7 @@ def _names(tree: SyntaxTree, clause: Node) -> Iterator[str]:
 
 
 def fields_of(tree: SyntaxTree, node: Node) -> tuple[tuple[str, str], ...]:
-    """Return a class's fields with their declared types, including constructor parameters."""
+    """Return a class's fields with declared types, including those of constructor parameters."""
     body = node.child_by_field_name("body")
     return () if body is None else tuple(_fields(tree, body))
 

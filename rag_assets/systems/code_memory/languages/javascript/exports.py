@@ -21,8 +21,8 @@ class Exported:
     """A name that a module exports.
 
     Attributes:
-        name: by which others import it: `default`, `*` for everything in a module, `export=` for
-            the module itself.
+        name: the name that importing modules use: `default`, `*` for everything in a module,
+            `export=` for the module itself.
         local: its name in the file; "" if it has none.
         module: the module that it is re-exported from; "" for the file's own names.
         original: its name in that module.
@@ -34,7 +34,7 @@ class Exported:
     original: str = ""
 
     def values(self) -> dict[str, str]:
-        """Return it as values of a fact."""
+        """Return the attributes in the form of a fact's values."""
         values = {"name": self.name, "local": self.local, "module": self.module}
         values["original"] = self.original
         return {key: value for key, value in values.items() if value}
@@ -59,7 +59,7 @@ def _statement(tree: SyntaxTree, node: Node) -> Iterator[Exported]:
     elif declaration is not None:
         for name in declared_names(tree, declaration):
             yield Exported(name, name)
-    elif "namespace" in kinds:  # `export as namespace X` exports no module member
+    elif "namespace" in kinds:  # An `export as namespace X` does not export a member of the module.
         return
     elif "=" in kinds:
         yield Exported("export=", tree.of(_value(node)))
@@ -110,7 +110,7 @@ def _unquoted(tree: SyntaxTree, node: Node | None) -> str:
 
 
 def declared_names(tree: SyntaxTree, declaration: Node) -> Iterator[str]:
-    """Yield the names in a declaration."""
+    """Yield the names that a declaration binds."""
     if declaration.type == "ambient_declaration":
         for child in declaration.named_children:
             if child.type != "comment":
@@ -130,7 +130,7 @@ def declared_names(tree: SyntaxTree, declaration: Node) -> Iterator[str]:
 
 
 def _assigned(tree: SyntaxTree, node: Node | None) -> Iterator[Exported]:
-    """Yield the exports in `module.exports = …`, `exports.name = …`, and in chained assignments."""
+    """Yield the exports of `module.exports = …`, `exports.name = …`, and of chained assignments."""
     while node is not None and node.type == "assignment_expression":
         right = node.child_by_field_name("right")
         path = "".join(tree.of(node.child_by_field_name("left")).split())

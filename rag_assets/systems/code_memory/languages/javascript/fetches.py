@@ -21,10 +21,10 @@ _HOLE: Final = "{}"
 
 
 class Fetches:
-    """Finds the requests of one file.
+    """Finds the requests that one file sends.
 
     The fact `fetches` has `method` (GET by default; "" if it is a variable), `path` as written with
-    `{}` for computed parts, and `client`, the called name.
+    `{}` for computed parts, and `client`, the name of the called function.
     """
 
     def __init__(self, tree: SyntaxTree) -> None:
@@ -32,7 +32,7 @@ class Fetches:
         self._bases: dict[str, str] = {}
 
     def of(self, node: Node, symbol: str) -> Iterator[Fact]:
-        """Yield the request that a call sends, if any."""
+        """Yield the request that a call sends, if it sends one."""
         if node.type == "variable_declarator":
             self._client(node)
         if node.type != "call_expression":
@@ -50,7 +50,7 @@ class Fetches:
             yield Fact("fetches", start, end, symbol, values)
 
     def _client(self, declarator: Node) -> None:
-        """Remember the base URL of `const api = axios.create({ baseURL: … })`."""
+        """Record the base URL of a client: `const api = axios.create({ baseURL: … })`."""
         value = declarator.child_by_field_name("value")
         if value is None or value.type != "call_expression":
             return
@@ -93,7 +93,7 @@ class Fetches:
         return self._called(client, arguments) if verb == "request" and known else None
 
     def _receiver(self, node: Node | None) -> str:
-        """Return the last name of `axios`, `this.$http`, `this.http`, `Vue.prototype.$http`."""
+        """Return the last name of a receiver: `axios`, `this.$http`, `Vue.prototype.$http`."""
         if node is None:
             return ""
         if node.type == "member_expression":
@@ -151,7 +151,7 @@ def _summands(node: Node) -> list[Node]:
 
 
 def _part(tree: SyntaxTree, node: Node) -> tuple[bool, str]:
-    """Return whether a summand has literal text, and its text with `{}` for computed parts."""
+    """Return whether an operand has literal text, and its text with `{}` for computed parts."""
     if node.type == "string":
         return True, string_of(tree, node)
     if node.type != "template_string":

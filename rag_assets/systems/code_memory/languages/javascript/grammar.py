@@ -1,4 +1,4 @@
-"""Definitions, imports and calls in the grammars of JavaScript and TypeScript."""
+"""Finds definitions, imports and calls with the grammars of JavaScript and TypeScript."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _LONGEST: Final = 20
 
 
 def variables(tree: SyntaxTree, node: Node, symbol: str) -> Iterator[Fact]:
-    """Yield the variable that an expression reads, if any."""
+    """Yield the environment variable that an expression reads, if it reads one."""
     if node.type not in {"member_expression", "subscript_expression"}:
         return
     owner = node.child_by_field_name("object")
@@ -51,7 +51,7 @@ _DECLARATIONS: Final = frozenset({"function_declaration", "class_declaration"})
 
 
 class Jsx(Grammar):
-    """JavaScript with JSX."""
+    """Grammar of JavaScript with JSX."""
 
     language = "javascript"
     module = "tree_sitter_javascript"
@@ -107,7 +107,7 @@ class Jsx(Grammar):
             yield from self._local(node)
 
     def _local(self, block: Node) -> Iterator[tuple[str, str]]:
-        """Yield functions and classes in a block: they may be called before they are defined."""
+        """Yield functions and classes in a block: they can be called before their definition."""
         for child in block.named_children:
             if child.type in _DECLARATIONS:
                 yield self.tree.of(child.child_by_field_name("name")), ""
@@ -161,7 +161,7 @@ class Jsx(Grammar):
 
 
 class TypeScript(Jsx):
-    """TypeScript."""
+    """Grammar of TypeScript."""
 
     language = "typescript"
     module = "tree_sitter_typescript"
@@ -169,6 +169,6 @@ class TypeScript(Jsx):
 
 
 class Tsx(TypeScript):
-    """TypeScript with JSX."""
+    """Grammar of TypeScript with JSX."""
 
     function = "language_tsx"

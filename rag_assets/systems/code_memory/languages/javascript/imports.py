@@ -1,4 +1,4 @@
-"""Imports of a module, by statement, `require` and `import()`."""
+"""Imports of a module: by import statement, `require` or `import()`."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 def imported(tree: SyntaxTree, node: Node) -> Iterator[tuple[Fact, dict[str, Binding]]]:
     """Yield the import in a node, with the names that it binds.
 
-    The fact's values: `name`, the module as written; `names`, the imported names: pairs of the name
-    in the module (`default`, `*` for everything) and the local name.
+    The fact has two values. `name` is the module as written. `names` are the imported names, as
+    pairs of the name in the module (`default`, `*` for everything) and the local name.
     """
     if node.type == "import_statement":
         names = list(_names(tree, node))
@@ -26,7 +26,7 @@ def imported(tree: SyntaxTree, node: Node) -> Iterator[tuple[Fact, dict[str, Bin
         source = source_of(tree, node)
         if source:
             for fact, _ in _fact(tree, node, source, list(_handed_on(tree, node))):
-                yield fact, {}  # A re-exported name is not bound in this file.
+                yield fact, {}  # A re-export does not bind its name in this file.
     elif node.type == "variable_declarator":
         source = required(tree, node)
         if source:

@@ -1,4 +1,4 @@
-"""The origins of expressions in the bodies of functions and methods; see origins for the texts."""
+"""The origins of expressions in the bodies of functions and methods; see the module origins."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 _DEEPEST: Final = 12
-"""Maximum depth of variables and expressions that lead to each other; deeper counts as computed."""
+"""Maximum depth of variables and expressions that refer to each other; deeper counts as
+computed."""
 
 _ACCESSES: Final = frozenset({"member_access_expression", "nullsafe_member_access_expression"})
 _NOTHING: Final = frozenset({"null", "throw_expression", "boolean", "string", "encapsed_string"})
@@ -49,7 +50,7 @@ _OF_ELEMENTS: Final = frozenset(
     {"each", "map", "filter", "reject", "every", "contains", "first", "flatmap", "transform"}
     | {"mapwithkeys", "sortby", "sortbydesc", "sum", "groupby", "keyby", "partition", "eachbyid"}
 )
-"""Methods, in lower case, that pass each element to their closure."""
+"""Methods, in lower case, that call their closure with each element."""
 
 _CHANGES: Final = frozenset(
     {"assignment_expression", "augmented_assignment_expression", "foreach_statement"}
@@ -57,12 +58,12 @@ _CHANGES: Final = frozenset(
 
 
 class Body:
-    """The origins of the expressions in one body.
+    """Determines the origins of the expressions in one body.
 
     Args:
-        method: with this body.
+        method: the method with this body.
         around: the class of the method.
-        held: origins assigned to the properties of that class elsewhere, by `$this->name`.
+        held: origins that other methods assign to the properties of that class, by `$this->name`.
     """
 
     def __init__(
@@ -125,7 +126,7 @@ class Body:
         return joined(begun, steps)
 
     def _begun(self, at: Node, steps: list[str], depth: int) -> Origins:
-        """Return the origins of the start of a path; steps that belong to the start are removed."""
+        """Return the origins of the start of a path; remove the steps that belong to the start."""
         tree = self._source.tree
         asks = steps[:1] == ["user()"] and self._asks_for_user(at)
         if asks:
@@ -184,7 +185,7 @@ class Body:
         return class_of_constant(self._source, named)
 
     def _variable(self, name: str, depth: int) -> Origins:
-        """Return the origins of a variable; an assignment that depends on itself adds none."""
+        """Return the origins of a variable; an assignment from the variable itself adds none."""
         if name == "$this":
             return (self._around.name,) if self._around is not None else None
         if name in self._open:
@@ -204,13 +205,13 @@ class Body:
             found = self.of(value, depth + 1) if value is not None else None
             given.append(joined(found, [step] if step else []))
         if declared:
-            # A parameter is seldom reassigned to an object of another class.
+            # Parameters are seldom reassigned to objects of other classes.
             return either(one for one in given if one is not None)
         return either(given) if given else self._held.get(name)
 
     @cached_property
     def _declared(self) -> Mapping[str, Origins]:
-        """Return the origins of parameters and properties, as written; None if unknown."""
+        """Return the declared origins of parameters and properties, by name; None if unknown."""
         notes = noted_parameters(self._source, self._method)
         found: dict[str, Origins] = {
             f"${one.name}": classes_in(one.type) or notes.get(f"${one.name}")
@@ -223,13 +224,13 @@ class Body:
 
     @cached_property
     def _properties(self) -> frozenset[str]:
-        """Return the properties of `$this` with known information, as written."""
+        """Return the properties of `$this` about which something is known, as written."""
         known = {*self._declared, *self._values, *self._held}
         return frozenset(name for name in known if name.startswith(_OWN))
 
     @cached_property
     def _values(self) -> Mapping[str, Sequence[tuple[Node | None, str]]]:
-        """Return the values of variables: an expression and a step from it; None if computed."""
+        """Return the values of variables, each as an expression and a step; None if computed."""
         found: dict[str, list[tuple[Node | None, str]]] = {}
         tree, body = self._source.tree, self._method.body
         for node in tree.nodes(_CHANGES | CLOSURES, body) if body is not None else ():
@@ -267,7 +268,7 @@ class Body:
 
 
 def _held_by(node: Node, operator: str) -> Sequence[Node]:
-    """Return the expressions that an expression takes its value from."""
+    """Return the expressions whose value an expression may have."""
     if node.type in {"parenthesized_expression", "clone_expression"}:
         return node.named_children[:1]
     if node.type == "assignment_expression":
@@ -277,7 +278,7 @@ def _held_by(node: Node, operator: str) -> Sequence[Node]:
 
 
 def returned(source: PhpSource, method: Method, body: Body) -> Origins:
-    """Return the origins of a method's return value; None if any part of it is computed."""
+    """Return the origins of a method's return value; None if any part of the value is computed."""
     if method.body is None:
         return None
     inner_end, found = -1, list[Origins]()

@@ -1,4 +1,4 @@
-"""Chains of calls: the start of `Route::prefix('a')->group(…)`, and each call."""
+"""Chains of calls, such as `Route::prefix('a')->group(…)`: their start, and each call."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Argument:
 
     Attributes:
         value: its expression.
-        name: of a named argument; "" for others.
+        name: the name of a named argument; "" for others.
     """
 
     value: Node
@@ -37,9 +37,9 @@ class Call:
     """One call of a chain.
 
     Attributes:
-        name: of the method or function; "" if it is computed.
-        arguments: in order.
-        node: from the start of the chain to the end of this call.
+        name: the name of the method or function; "" if it is computed.
+        arguments: the arguments, in order.
+        node: the node from the start of the chain to the end of this call.
     """
 
     name: str
@@ -60,10 +60,10 @@ class Chain:
     """A chain of calls.
 
     Attributes:
-        root: its start: a class as written (`Route`), a variable (`$router`), a property
+        root: its start: a class as written (`Route`), a variable (`$router`), or a property
             (`$this->router`); "" for a function and anything else.
         static: whether it starts with a static call.
-        calls: in order; a function at the start is the first call.
+        calls: the calls, in order; if a function starts the chain, its call is the first.
         node: the whole expression.
     """
 

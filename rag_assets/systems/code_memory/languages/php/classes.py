@@ -29,10 +29,10 @@ class Parameter:
     """A parameter of a function.
 
     Attributes:
-        name: without its dollar sign.
-        type: fully qualified: a class, several with `|` in between, or one built-in type; "" for
-            any other type.
-        promoted: whether it is a property of its class, too.
+        name: the name without its dollar sign.
+        type: a fully qualified class, several classes with `|` in between, or one built-in type; ""
+            for any other type.
+        promoted: whether it is also a property of its class.
     """
 
     name: str
@@ -45,10 +45,10 @@ class Property:
     """A property, or a constant.
 
     Attributes:
-        name: without a dollar sign.
-        type: as for a parameter.
-        value: its expression; None if absent.
-        node: of the declaration.
+        name: the name without a dollar sign.
+        type: the type, in the same form as for a parameter.
+        value: the expression of its value; None if absent.
+        node: the node of the declaration.
     """
 
     name: str
@@ -62,11 +62,11 @@ class Method:
     """A method, or a function.
 
     Attributes:
-        name: as written.
-        public, static, abstract: as declared.
-        returns: as for a parameter's type.
-        body: None if absent.
-        node: of the declaration, including attributes.
+        name: the name as written.
+        public, static, abstract: whether it is declared so.
+        returns: the return type, in the same form as a parameter's type.
+        body: the node of its body; None if absent.
+        node: the node of the declaration, including attributes.
     """
 
     name: str
@@ -85,13 +85,13 @@ class ClassLike:
 
     Attributes:
         role: class, interface, trait or enum.
-        name: fully qualified; "class@" and the line for an anonymous class.
+        name: the fully qualified name; "class@" and the line for an anonymous class.
         parents: classes that it extends; several for an interface.
-        interfaces, traits: fully qualified.
-        abstract: as declared.
-        properties, constants, methods: in order; constants include an enum's cases.
-        body: None if the declaration is broken.
-        node: of the declaration.
+        interfaces, traits: their fully qualified names.
+        abstract: whether it is declared abstract.
+        properties, constants, methods: its members, in order; constants include an enum's cases.
+        body: the node of its body; None if the declaration is broken.
+        node: the node of the declaration.
     """
 
     role: str
@@ -116,7 +116,7 @@ class ClassLike:
 
 
 def class_of(tree: SyntaxTree, node: Node, scope: Scope) -> ClassLike:
-    """Read the declaration of a class."""
+    """Return the class that a node declares."""
     body = node.child_by_field_name("body")
     members = body.named_children if body is not None else []
     named = node.child_by_field_name("name")
@@ -146,7 +146,7 @@ def class_of(tree: SyntaxTree, node: Node, scope: Scope) -> ClassLike:
 
 
 def method_of(tree: SyntaxTree, node: Node, scope: Scope) -> Method:
-    """Read the declaration of a method or a function."""
+    """Return the method or function that a node declares."""
     visibility = next((c for c in node.children if c.type == "visibility_modifier"), None)
     return Method(
         name=tree.of(node.child_by_field_name("name")),
@@ -175,7 +175,10 @@ def parameters_of(tree: SyntaxTree, node: Node, scope: Scope) -> tuple[Parameter
 
 
 def type_of(tree: SyntaxTree, node: Node | None, scope: Scope) -> str:
-    """Return the classes in a type, with `|` in between, or its only built-in type besides null."""
+    """Return the class names in a type, joined by `|`.
+
+    If the type has no class and exactly one built-in type apart from null, return that type.
+    """
     if node is None:
         return ""
     if node.type == "union_type":

@@ -100,7 +100,7 @@ def _of_top_level(source: PhpSource) -> Iterator[Fact]:
 
 @dataclass(frozen=True, slots=True)
 class _Body:
-    """A body, its symbol and class, and the classes of the expressions in it."""
+    """A body with its symbol and class, and the classes of the expressions in the body."""
 
     node: Node
     symbol: str
@@ -108,7 +108,7 @@ class _Body:
     around: ClassLike | None = None
 
     def inherited(self, method: str) -> tuple[str, ...]:
-        """Return the traits and parents that may define a method; () if the class defines it."""
+        """Return the traits and parents that may define a method; empty if the class defines it."""
         if self.around is None or any(one.name == method for one in self.around.methods):
             return ()
         return (*self.around.traits, *self.around.parents)
@@ -131,7 +131,7 @@ def _calls(
 
 
 def _stated(source: PhpSource, node: Node, body: _Body) -> list[tuple[str, str]]:
-    """Return the facts of a call; an inherited method yields a fact for each possible class."""
+    """Return the facts of a call; an inherited method yields one fact for each possible class."""
     if node.type in CLOSURES:
         taken = [one.type for one in parameters_of(source.tree, node, source.scope_at(node))]
         types = [name for one in taken for name in one.split(OR)]
@@ -151,7 +151,7 @@ def _stated(source: PhpSource, node: Node, body: _Body) -> list[tuple[str, str]]
 
 
 def _called(source: PhpSource, node: Node, body: _Body) -> tuple[str, str] | None:
-    """Return the kind and name of a call; its class may be a union."""
+    """Return the kind and the name of a call; the class in the name may be a union."""
     tree, types = source.tree, body.types
     if node.type == "object_creation_expression":
         created = class_of_creation(source, node)
@@ -178,7 +178,7 @@ def _called(source: PhpSource, node: Node, body: _Body) -> tuple[str, str] | Non
 
 
 def _written(tree: SyntaxTree, receiver: Node | None) -> str:
-    """Return the receiver of a call as written; "" for a call, which would repeat the chain."""
+    """Return the receiver of a call as written; "" if it is itself a call, to avoid repetition."""
     return "" if receiver is not None and receiver.type in MEMBER_CALLS else tree.of(receiver)
 
 

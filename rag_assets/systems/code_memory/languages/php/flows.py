@@ -34,7 +34,7 @@ _QUERIES: Final = frozenset(
     | {"updateorcreate", "where", "wherehas", "wherein", "wherenotin", "wherenotnull", "wherenull"}
     | {"with", "withcount", "withtrashed", "orwhere", "orderbydesc", "keyby", "map", "filter"}
 )
-"""Methods, in lower case, with results that the file of the class alone determines."""
+"""Methods, in lower case, whose results are determined by the file of the class alone."""
 
 
 class Bodies:
@@ -52,7 +52,7 @@ class Bodies:
                 self._methods[f"{one.name}::{method.name}"] = method, one
 
     def __iter__(self) -> Iterator[tuple[str, Method]]:
-        """Return the functions and methods with their names."""
+        """Yield the functions and methods, with their names."""
         return ((name, method) for name, (method, _) in self._methods.items())
 
     def of(self, symbol: str) -> Body | None:
@@ -66,7 +66,7 @@ class Bodies:
         return self._known[symbol]
 
     def _given(self, around: ClassLike) -> Mapping[str, Origins]:
-        """Return the origins assigned to properties of a class, if all of its methods agree."""
+        """Return the origins assigned to properties of a class, if all its methods agree."""
         if around.name not in self._held:
             found: dict[str, set[Origins]] = {}
             for method in around.methods:
@@ -99,7 +99,7 @@ def facts_of(source: PhpSource, bodies: Bodies) -> Iterator[Fact]:
 
 
 def _given(source: PhpSource, method: Method, body: Body) -> Origins:
-    """Return the origins of a function's return value if its declaration shows no class."""
+    """Return the origins of a function's return value if its declaration names no class."""
     told = method.returns
     if told not in _TELLS_NOTHING and not told.startswith(_OF_FRAMEWORK):
         return None
@@ -109,7 +109,7 @@ def _given(source: PhpSource, method: Method, body: Body) -> Origins:
 
 
 def _outermost(source: PhpSource, body: Node) -> Iterator[Node]:
-    """Yield the chains of calls in a body, each with all of its calls."""
+    """Yield the longest chains of calls in a body."""
     inner: set[int] = set()
     for node in source.tree.nodes(_CHAINS, body):
         if node.id in inner:
@@ -122,7 +122,7 @@ def _outermost(source: PhpSource, body: Node) -> Iterator[Node]:
 
 
 def _leads_on(origin: str) -> bool:
-    """Return whether other files may reveal more about a chain than its own file does."""
+    """Return whether other files may tell more about a chain than its own file does."""
     begun, *steps = origin.split(THEN)
     calls = [one.removesuffix(CALLED).lower() for one in steps]
     if "::" in begun:

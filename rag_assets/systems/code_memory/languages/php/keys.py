@@ -76,7 +76,7 @@ def _keys(source: PhpSource, array: Node) -> Iterator[_Key]:
 
 
 def _are_words(source: PhpSource, keys: list[_Key]) -> bool:
-    """Return whether most values are prose, as in translations."""
+    """Return whether most values are prose, as in translation files."""
     values = [one.value for one in keys if one.value.type != "array_creation_expression"]
     words = [
         node
@@ -87,7 +87,7 @@ def _are_words(source: PhpSource, keys: list[_Key]) -> bool:
 
 
 def _variables(source: PhpSource, value: Node) -> Iterator[str]:
-    """Yield the environment variables in a value, without those in arrays within it."""
+    """Yield the environment variables that a value reads, without those in nested arrays."""
     if value.type == "array_creation_expression":
         return
     for node in source.tree.nodes(frozenset({_CALLS}), value):

@@ -1,4 +1,4 @@
-"""Names of classes and functions, resolved by PHP's rules."""
+"""Names of classes and functions, resolved according to PHP's rules."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class Import:
 
     Attributes:
         alias: its name in the file.
-        name: fully qualified, without a leading backslash.
+        name: the fully qualified name, without a leading backslash.
         kind: class, function or const.
-        node: of the clause.
+        node: the node of the clause.
     """
 
     alias: str
@@ -38,12 +38,12 @@ class Import:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The part of a file that one namespace covers.
+    """The part of a file that belongs to one namespace.
 
     Attributes:
-        namespace: without a leading backslash; "" for the global namespace.
+        namespace: the name, without a leading backslash; "" for the global namespace.
         start, end: byte offsets, half open.
-        imports: of classes, by alias in lower case.
+        imports: the imports of classes, by alias in lower case.
         functions: imports of functions, by alias in lower case.
         used: the names in all `use` statements.
     """
@@ -56,7 +56,7 @@ class Scope:
     used: tuple[Import, ...] = ()
 
     def class_name(self, written: str) -> str:
-        """Return the fully qualified name of a class, given as written."""
+        """Return the fully qualified name of a class that is given as written."""
         if written.startswith("\\"):
             return written[1:]
         first, separator, rest = written.partition("\\")
@@ -66,7 +66,7 @@ class Scope:
         return self.within(written) if found is None else found + separator + rest
 
     def function_name(self, written: str) -> str:
-        """Return the name of a function, given as written: imported, qualified, or unchanged."""
+        """Return the name of a function given as written: imported, qualified, or unchanged."""
         if written.startswith("\\"):
             return written[1:]
         if "\\" in written:
@@ -74,12 +74,12 @@ class Scope:
         return self.functions.get(written.lower(), written)
 
     def within(self, name: str) -> str:
-        """Return a name in this namespace, fully qualified."""
+        """Return the fully qualified form of a name in this namespace."""
         return f"{self.namespace}\\{name}" if self.namespace else name
 
 
 def scopes_of(tree: SyntaxTree) -> list[Scope]:
-    """Return the scopes of a file, in order; they cover it."""
+    """Return the scopes of a file in order; together they cover the file."""
     bounds: list[tuple[str, int, int, list[Node]]] = []
     loose: list[Node] = []
     name, start = "", 0

@@ -1,4 +1,4 @@
-"""Parameter and return classes from the comments of methods."""
+"""Classes of parameters and return values, from the comments of methods."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _NO_OBJECTS: Final = NO_CLASSES | {"boolean", "integer", "double", "resource", "
 
 
 def noted_parameters(source: PhpSource, method: Method) -> Mapping[str, tuple[str, ...]]:
-    """Return the origins of parameters according to the comment before a method."""
+    """Return the origins of parameters, according to the comment before a method."""
     comment = comment_of(source, method)
     found = {name: _origins(source, kind, method) for kind, name in _PARAMETER.findall(comment)}
     return {name: origins for name, origins in found.items() if origins}
 
 
 def noted_return(source: PhpSource, method: Method) -> tuple[str, ...] | None:
-    """Return the origins of a method's return value by its comment; None if it has none."""
+    """Return the origins of a return value, according to the comment; None if it states none."""
     found = _RETURN.search(comment_of(source, method))
     return _origins(source, found[1], method) if found is not None else None
 
@@ -44,7 +44,7 @@ def _origins(source: PhpSource, kind: str, method: Method) -> tuple[str, ...] | 
         bare = one.removesuffix(_LIST)
         if bare.lower() in _NO_OBJECTS or not bare:
             if bare.lower() not in {"null", "void", "false"}:
-                return None  # It may be something else.
+                return None  # The value may be something else.
             continue
         name = source.class_name(bare, method.node)
         found.append(f"{name}::all()" if one.endswith(_LIST) else name)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 THEN: Final = "->"
-"""Separates the steps of an origin."""
+"""Separator between the steps of an origin."""
 
 ELEMENT: Final = "[]"
 SIGNED_IN: Final = "@user"
@@ -30,14 +30,14 @@ CALLED: Final = "()"
 MOST_STEPS: Final = 12
 _MOST_CHARACTERS: Final = 600
 _MOST_ORIGINS: Final = 4
-"""Maximum number of origins of an expression; with more, its origins are unknown."""
+"""Maximum number of origins of an expression; if there are more, its origins are unknown."""
 
 Origins: TypeAlias = "tuple[str, ...] | None"
 """Origins of an expression; None if they are unknown."""
 
 
 def branches_of(node: Node, operator: str) -> Sequence[Node]:
-    """Return the possible values of an expression: of a condition, of `match`, of `??`."""
+    """Return the possible values of an expression: a conditional, `match` or `??` has several."""
     if node.type == "conditional_expression":
         chosen = node.child_by_field_name("body") or node.child_by_field_name("condition")
         found = [chosen, node.child_by_field_name("alternative")]
@@ -71,7 +71,7 @@ def classes_in(kind: str) -> Origins:
 
 
 def either(several: Iterable[Origins]) -> Origins:
-    """Return the combined origins; None if any are unknown or there are too many."""
+    """Return all origins together; None if any are unknown or if there are too many."""
     found: dict[str, None] = {}
     for one in several:
         if one is None:
@@ -81,7 +81,7 @@ def either(several: Iterable[Origins]) -> Origins:
 
 
 def joined(begun: Origins, steps: Sequence[str]) -> Origins:
-    """Return origins followed by steps; None if one becomes too long."""
+    """Return origins with further steps; None if one of the results is too long."""
     if begun is None or not steps:
         return begun
     found = tuple(THEN.join((one, *steps)) for one in begun)

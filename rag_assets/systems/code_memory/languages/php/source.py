@@ -1,4 +1,4 @@
-"""One PHP file as frameworks read it: its scopes, classes, functions and statements."""
+"""One PHP file in the form that its readers use: its scopes, classes, functions and statements."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class PhpSource:
         )
 
     def statements(self) -> Iterator[Node]:
-        """Yield the statements outside classes and functions, in order, also in namespaces."""
+        """Yield the statements outside classes and functions in order, also those in namespaces."""
         for child in self.tree.root.named_children:
             body = child.child_by_field_name("body")
             if child.type == "namespace_definition" and body is not None:
@@ -85,7 +85,7 @@ class PhpSource:
         return next(around, None)
 
     def class_name(self, written: str, near: Node) -> str:
-        """Return the fully qualified name of a class, given as written near a node.
+        """Return the fully qualified name of a class that is written near a node.
 
         `self` and `static` mean the class around the node, `parent` its parent class.
         """
@@ -117,7 +117,7 @@ class PhpSource:
             )
             if held is None or held.value is None:
                 return COMPUTED
-            # Follow one reference at most: constants may refer to each other in a circle.
+            # Only one reference is followed, since constants may refer to each other in a circle.
             plain = Constants(lambda written: self.class_name(written, near))
             return value_of(self.tree, held.value, plain)
 

@@ -1,4 +1,4 @@
-"""The classes of variables and properties, if the text of a method shows a single class."""
+"""The classes of variables and properties, where the text of a method shows exactly one class."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _NOTED: Final = re.compile(r"@var\s+([\w\\|?]{1,200})\s+(\$\w{1,100})")
 _OWN: Final = frozenset({"$this", "self", "static"})
 _CONTAINER: Final = frozenset({"app", "resolve"})
 _CONTAINERS: Final = frozenset({"App", "app()", "$app", "$this->app"})
-"""Receivers that return an object for the name of its class."""
+"""Receivers that return an object if they are given the name of its class."""
 
 _MADE_BY_NAME: Final = frozenset({"make", "makewith"})
 _GIVE_ONE: Final = frozenset(
@@ -37,14 +37,14 @@ _GIVE_ONE: Final = frozenset(
         *("firstorfail", "firstornew", "forcecreate", "make", "sole", "updateorcreate"),
     }
 )
-"""Methods of records, in lower case, that return one object of the class at the chain's start."""
+"""Methods of records, in lower case, that return one object of the class that starts the chain."""
 
 
 def types_of(source: PhpSource, method: Method, around: ClassLike | None) -> Mapping[str, str]:
-    """Return the classes of variables and properties, as written; unions with `|` in between.
+    """Return the classes of variables and properties, as written; a union has `|` in between.
 
     Args:
-        method: with the body to read.
+        method: the method with the body to read.
         around: the class of the method.
     """
     types = {f"${p.name}": p.type for p in method.parameters}
@@ -53,7 +53,7 @@ def types_of(source: PhpSource, method: Method, around: ClassLike | None) -> Map
         types["$this"] = around.name
     if method.body is None:
         return types
-    # A name with several types has no known type.
+    # If a name has several types, its type counts as unknown.
     for name, found in _assigned(source, method.body, around).items():
         known = found | ({types[name]} if name in types else set())
         types[name] = known.pop() if len(known) == 1 else ""
@@ -79,15 +79,15 @@ def _assigned(source: PhpSource, body: Node, around: ClassLike | None) -> Mappin
             signed_in |= {name} if _is_signed_in(source.tree, value) else set()
     for name, kinds in noted.items():
         if name in signed_in:
-            continue  # The signed-in user is not the model that a method is about.
-        # A comment gives the type of a variable if its value does not show it.
+            continue  # The signed-in user is not the model that the method is about.
+        # If its value does not show a variable's type, a comment may state it.
         assigned.setdefault(name, set()).discard("")
         assigned[name] |= kinds
     return assigned
 
 
 def _noted(source: PhpSource, comment: Node) -> Iterator[tuple[str, str]]:
-    """Yield variables with the class that a comment gives them: `@var Invoice|null $invoice`."""
+    """Yield variables, each with the class that a comment states: `@var Invoice|null $invoice`."""
     for kind, name in _NOTED.findall(source.tree.of(comment)):
         named = [one for one in kind.lstrip("?").split(OR) if one.lower() not in NO_CLASSES]
         if classes := OR.join(source.class_name(one, comment) for one in named):
@@ -106,7 +106,7 @@ def class_of_value(source: PhpSource, value: Node | None, around: ClassLike | No
 
     Args:
         value: the expression; the result is "" if its class is unknown.
-        around: the class with methods that may return it.
+        around: the class whose methods may return it.
     """
     if value is not None and value.type == "parenthesized_expression":
         return class_of_value(source, next(iter(value.named_children), None), around)
@@ -124,7 +124,7 @@ def class_of_value(source: PhpSource, value: Node | None, around: ClassLike | No
 
 
 def _returned(source: PhpSource, value: Node, around: ClassLike | None) -> str:
-    """Return the declared return class of one of the class's own methods."""
+    """Return the declared return class of a call of one of the class's own methods."""
     if around is None or value.type not in _CALLS_WITH_NAMES:
         return ""
     of = value.child_by_field_name("object") or value.child_by_field_name("scope")
@@ -138,7 +138,7 @@ def _returned(source: PhpSource, value: Node, around: ClassLike | None) -> str:
 
 
 def _asked_by_name(source: PhpSource, value: Node) -> str:
-    """Return the class that the container is asked for.
+    """Return the class that the container is asked to provide.
 
     Examples: `app(Bills::class)`, `App::make(Bills::class)`.
     """
@@ -160,7 +160,7 @@ def _asked_by_name(source: PhpSource, value: Node) -> str:
 
 
 def class_of_constant(source: PhpSource, node: Node) -> str:
-    """Return the class of `Invoice::class`; "" for any other constant."""
+    """Return the class that `Invoice::class` names; "" for any other constant."""
     scope, name = node.named_children[0], node.named_children[-1]
     is_class = source.tree.of(name).lower() == "class" and scope.type in NAMED
     return source.class_name(source.tree.of(scope), node) if is_class else ""
@@ -169,7 +169,8 @@ def class_of_constant(source: PhpSource, node: Node) -> str:
 def _begun_by(tree: SyntaxTree, value: Node) -> Node | None:
     """Return the static call at the start of a chain if only its last call returns one object.
 
-    It stops at the first call that rules this out, because it runs for every call of a chain.
+    The search stops at the first call that rules this out, because it runs for every call of a
+    chain.
     """
     at: Node | None = value
     while at is not None and at.type in _CALLS_WITH_NAMES:

@@ -1,4 +1,4 @@
-"""Units of a PHP file: heads of classes, methods, functions, groups of routes, keys."""
+"""Units of a PHP file: heads of classes, methods, functions, groups of routes and keys."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _RELATIONS = frozenset(
 
 
 def units_of(source: PhpSource) -> tuple[Unit, ...]:
-    """Return the units of a file; they cover it."""
+    """Return the units of a file; together they cover the file."""
     found = [*_of_classes(source), *_of_functions(source), *_of_statements(source)]
     return covering(source.text, _with_head(source, _outermost(found)))
 
@@ -79,7 +79,7 @@ def _members(source: PhpSource, one: ClassLike) -> Iterator[Unit]:
 
 
 def _statements_of_schema(source: PhpSource, one: ClassLike, method: Method) -> Iterator[Unit]:
-    """Yield the statements in a migration's `up` that create, alter or drop a table."""
+    """Yield the statements in `up` of a migration that create, alter or drop a table."""
     if not _is_migration(one) or method.name.lower() != "up" or method.body is None:
         return
     for statement in method.body.named_children:
@@ -166,7 +166,7 @@ def _unit(source: PhpSource, node: Node, role: Role, symbol: str, *, alone: bool
 
 
 def _after(source: PhpSource, node: Node) -> int:
-    """Return the end, including the comma after an array element and a comment on the same line."""
+    """Return the end, including a comma and a comment that follow on the same line."""
     last, following = node, node.next_sibling
     if following is not None and following.type == ",":
         last, following = following, following.next_sibling
@@ -178,7 +178,7 @@ def _after(source: PhpSource, node: Node) -> int:
 
 
 def _first(node: Node) -> Node:
-    """Return the first comment directly above a node, else the node."""
+    """Return the first of the comments directly above a node, or else the node."""
     first = node
     before = node.prev_sibling
     while before is not None and is_comment(before):
@@ -193,7 +193,7 @@ def _first(node: Node) -> Node:
 
 
 def _statement_of(node: Node) -> Node:
-    """Return the statement that returns an anonymous class, or the class itself."""
+    """Return the statement that returns an anonymous class; for any other class, the class."""
     at = node
     while at.type not in CLASS_ROLES or at.type == "anonymous_class":
         above = at.parent
@@ -204,7 +204,7 @@ def _statement_of(node: Node) -> Node:
 
 
 def _signature(source: PhpSource, node: Node) -> str:
-    """Return the declaration up to its body, in one line, without attributes."""
+    """Return the declaration without its body and attributes, in one line."""
     body = node.child_by_field_name("body")
     attributes = node.child_by_field_name("attributes")
     start = source.tree.start(node) if attributes is None else source.tree.end(attributes)
@@ -226,7 +226,7 @@ def _outermost(units: Iterable[Unit]) -> list[Unit]:
 
 
 def _with_head(source: PhpSource, units: list[Unit]) -> list[Unit]:
-    """Return units with the namespace and imports added to the head of the first class."""
+    """Return units; the first class's head is extended by the namespace and imports before it."""
     if not units or units[0].role != "class":
         return units
     first = units[0]

@@ -1,6 +1,6 @@
-"""Static values in a file: strings, numbers, arrays, names of classes; computed values are not run.
+"""Static values in a file: strings, numbers, arrays, class names. Code is never run to get a value.
 
-Callers that can read variables and calls pass readers for them in `further`.
+Callers that can read variables and calls pass functions for them in `further`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 _DEEPEST = 40
-"""Maximum depth of nesting; deeper values count as computed."""
+"""Maximum depth of nested values; deeper values count as computed."""
 
 _ESCAPES: Mapping[str, str] = {
     "n": "\n", "t": "\t", "r": "\r", "v": "\v", "e": "\x1b", "f": "\f",
@@ -38,10 +38,10 @@ COMPUTED: Final = Computed()
 
 
 class Closure(Computed):
-    """A function as a value.
+    """A closure as a value.
 
     Attributes:
-        node: the function.
+        node: the closure.
     """
 
     def __init__(self, node: Node) -> None:
@@ -49,7 +49,7 @@ class Closure(Computed):
 
 
 Value: TypeAlias = "str | int | float | bool | list[Any] | dict[str, Any] | Computed | None"
-"""An array is a list if all of its keys are left out, else a dict with its keys as text."""
+"""An array is a list if none of its elements has a key; otherwise it is a dict with text keys."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +57,12 @@ class Constants:
     """How to resolve names in values.
 
     Attributes:
-        class_name: returns the fully qualified name of a class, given as written.
+        class_name: returns the fully qualified name of a class that is given as written.
         constant: returns the value of a class constant or an enum case in the same file, by class
             and name; COMPUTED if it is unknown.
-        further: readers of further expressions by type, called with the node and the remaining
-            depth; a reader returns NotImplemented to leave an expression to the default reader.
+        further: functions that read further expressions, by type. A function is called with the
+            node and the remaining depth. It returns NotImplemented to leave an expression to the
+            default.
     """
 
     class_name: Callable[[str], str]
@@ -78,7 +79,7 @@ def value_of(
 
     Args:
         node: the expression; None for no value.
-        constants: resolves its names.
+        constants: resolves the names in it.
         depth: remaining depth of nesting.
     """
     if node is None:
@@ -94,7 +95,7 @@ def value_of(
 
 
 def elements(array: Node) -> Iterator[tuple[Node | None, Node]]:
-    """Yield key and value of each array element; an unpacked element has no key."""
+    """Yield key and value of each array element; the key of an unpacked element is None."""
     for element in array.named_children:
         if element.type != "array_element_initializer":
             continue
@@ -182,7 +183,7 @@ def _negative(tree: SyntaxTree, node: Node, constants: Constants, depth: int) ->
 
 
 def _joined(tree: SyntaxTree, node: Node, constants: Constants, depth: int) -> Value:
-    """Return a concatenation; the grammar nests a long concatenation to the left."""
+    """Return the value of a concatenation; the grammar nests a long one to the left."""
     parts: list[str] = []
     at: Node | None = node
     while at is not None and at.type == "binary_expression":

@@ -1,5 +1,5 @@
-"""Python: names, static expressions, definitions; and a file's units and facts.
+"""Python: names, static expressions and definitions; and the units and facts of a file.
 
-tree-sitter is used instead of the standard `ast`: files with errors or in other versions of the
-language keep their definitions, and deep nesting does not stop the reader.
+tree-sitter is used instead of the standard `ast`. So files with errors, or for other versions of
+Python, keep their definitions, and deep nesting does not stop the reader.
 """

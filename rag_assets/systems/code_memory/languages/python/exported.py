@@ -1,4 +1,4 @@
-"""The names in a module's `__all__`, if it is written out."""
+"""The names in a module's `__all__`, if the list is written out."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MOST: Final = 2_000
 
 
 class _ComputedError(Exception):
-    """The content of a list is known only at run time."""
+    """The content of the list is known only at run time."""
 
 
 def exported_of(source: PythonSource) -> Iterator[Fact]:
@@ -53,7 +53,7 @@ def exported_of(source: PythonSource) -> Iterator[Fact]:
 
 
 def _added(source: PythonSource, node: Node) -> list[str] | None:
-    """Return the names that a statement adds to the list; None if it does not concern the list."""
+    """Return the names that a statement adds to `__all__`; None if it does not concern the list."""
     if node.type == "call":
         return _called(source, node)
     if node.type not in {"assignment", "augmented_assignment"}:
@@ -64,11 +64,11 @@ def _added(source: PythonSource, node: Node) -> list[str] | None:
         named += " " + source.tree.of(value.child_by_field_name("left"))
         value = value.child_by_field_name("right")
     if _ALL not in named.split():
-        if _ALL in named:  # `__all__[:] = …`, `__all__, other = …`
+        if _ALL in named:  # Assignments such as `__all__[:] = …` or `__all__, other = …`
             raise _ComputedError
         return None
     if value is None:
-        return None  # Only an annotation.
+        return None  # A mere annotation.
     operator = source.tree.of(node.child_by_field_name("operator"))
     if node.type == "augmented_assignment" and operator != "+=":
         raise _ComputedError

@@ -32,7 +32,7 @@ Expression: TypeAlias = Any
 """A JSON value in the form that this module describes."""
 
 References: TypeAlias = Callable[[str], str]
-"""Returns the reference that a name stands for; the name itself if it is unknown."""
+"""Returns the reference that a name stands for; for an unknown name, the name itself."""
 
 _DEEPEST = 40
 _DIGITS = 40
@@ -57,9 +57,10 @@ def expression_of(
     """Return the value of an expression.
 
     Args:
-        tree: that contains it.
-        references: of names.
-        depth: nesting depth in the outermost expression; below a depth of 40, values are not read.
+        tree: the tree that contains it.
+        references: returns the references of names.
+        depth: nesting depth within the outermost expression; beyond a depth of 40, values are not
+            read.
     """
     if node is None:
         return None
@@ -78,7 +79,7 @@ def _at(tree: SyntaxTree, node: Node) -> list[int]:
 
 
 def dotted_name(tree: SyntaxTree, node: Node | None) -> str:
-    """Return a name, or names joined by dots; "" for anything else."""
+    """Return a name, or several names joined by dots; "" for anything else."""
     parts: list[str] = []
     at = node
     while at is not None and at.type == "attribute":
@@ -110,11 +111,11 @@ def text_of(tree: SyntaxTree, node: Node) -> str | None:
 
 
 def parts_of(tree: SyntaxTree, node: Node) -> list[tuple[bool, str]] | None:
-    """Return the parts of an f-string that contains only names, in order.
+    """Return the parts of an f-string, in order, if its inserted expressions are only names.
 
     Returns:
-        whether a part is a name, with the name or the text; None if the string contains anything
-        else.
+        for each part, whether it is a name, and the name or the text; None if the string contains
+            anything else.
     """
     try:
         held = ast.parse(tree.of(node), mode="eval").body
@@ -179,7 +180,7 @@ class _Reader:
         return self._computed(node)
 
     def _joined(self, node: Node) -> Expression:
-        """Return the value of a string with interpolated parts."""
+        """Return the value of a string with inserted expressions."""
         parts = parts_of(self._tree, node) if len(self._tree.of(node)) < _TEXT else None
         if parts is None:
             return computed(self._tree, node, "text")
@@ -241,7 +242,7 @@ class _Reader:
         return {"of": "dict", "items": items, "at": self._at(node)}
 
     def _sum(self, node: Node) -> Expression:
-        """Return a sum; the grammar nests `a + b + c` to the left."""
+        """Return the value of a sum; the grammar nests `a + b + c` to the left."""
         found: list[Node] = []
         at: Node | None = node
         while at is not None and at.type == "binary_operator" and self._adds(at):

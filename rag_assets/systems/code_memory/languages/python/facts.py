@@ -53,7 +53,7 @@ def facts_of(source: PythonSource, scopes: Scopes) -> Iterator[Fact]:
 def fact(
     source: PythonSource, kind: str, node: Node, symbol: str, values: Mapping[str, Any]
 ) -> Fact:
-    """Return a fact with a node as its evidence."""
+    """Return a fact whose evidence is a node."""
     return Fact(kind, source.tree.start(node), source.tree.end(node), symbol, values)
 
 
@@ -117,7 +117,7 @@ def _inherited(
     call: Node,
     symbols: Collection[str],
 ) -> Iterator[str]:
-    """Yield the base methods that `self.method()` may mean if the class lacks that method."""
+    """Yield the methods of bases that `self.method()` may call if the class lacks the method."""
     written = dotted_name(source.tree, call.child_by_field_name("function"))
     root, _, method = written.partition(".")
     around = one

@@ -1,6 +1,6 @@
-"""Names in Python: bindings of imports, meanings of references, and module names of paths.
+"""Names in Python: what imports bind, what references refer to, and the module names of paths.
 
-A reference is a name as far as one file can resolve it:
+A reference is a name that is resolved as far as one file allows:
 
 - `:Invoice.total` is defined in the file itself;
 - `.models.Invoice`, `..core.Base` come from a relative import, with the same number of dots;
@@ -31,7 +31,8 @@ class Import:
             everything in a module.
         alias: the name that it is bound to; `*` for everything.
         level: number of dots in a relative import; 0 for an absolute import.
-        member: whether it is `from … import …`, so that the last part of the name is a member.
+        member: whether the statement is `from … import …`; then the last part of the name is a
+            member.
         node: the statement.
     """
 
@@ -86,12 +87,13 @@ def module_of(path: str, packages: Collection[str] = (), roots: Collection[str] 
 
     Args:
         path: POSIX path within the repository.
-        packages: folders that have an `__init__.py`; "" is the repository's own.
+        packages: folders that have an `__init__.py`; "" is the repository's top folder.
         roots: folders that modules are imported from, such as the folder of `manage.py`; the
-            folders of a namespace package start there.
+            folders of a namespace package start below such a folder.
 
     Returns:
-        a name without the part of a `src` layout; "" for `__init__.py` at a root.
+        a name that does not include the `src` folder of a src layout; "" for `__init__.py` at a
+            root.
     """
     folders, _, file = path.rpartition("/")
     stem = file.rsplit(".", 1)[0]
@@ -111,7 +113,7 @@ def module_of(path: str, packages: Collection[str] = (), roots: Collection[str] 
 
 
 def absolute(reference: str, module: str, *, package: bool) -> str:
-    """Return the absolute dotted name of a reference; "" if it leaves its outermost package.
+    """Return the absolute dotted name of a reference; "" if it leaves the outermost package.
 
     Args:
         reference: see this module.

@@ -1,4 +1,4 @@
-"""Meanings of names within a function: imports, definitions, and objects of known classes."""
+"""What names refer to within a function: imports, definitions, and objects of known classes."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _TARGETS = {
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """The meaning of a name.
+    """What a name refers to.
 
     Attributes:
-        reference: of a module, class or function; "" if it is unknown.
+        reference: the reference of a module, class or function; "" if it is unknown.
         instance: whether the name stands for an object of that class.
     """
 
@@ -41,7 +41,7 @@ _UNKNOWN = Meaning()
 
 
 class Scopes:
-    """The names of a file, by the definition that uses them."""
+    """The meaning of a file's names, by the definition that uses them."""
 
     def __init__(self, source: PythonSource) -> None:
         self._source = source
@@ -51,7 +51,7 @@ class Scopes:
         self._fields: dict[Definition, dict[str, str]] = {}
 
     def reference(self, written: str, near: Definition | None) -> str:
-        """Return the reference of a dotted name; the name as written if it is unknown."""
+        """Return the reference of a dotted name; if it is unknown, the name as written."""
         root, dot, rest = written.partition(".")
         meaning = self.meaning(root, near)
         if meaning is None or not meaning.reference or meaning.instance:
@@ -71,7 +71,7 @@ class Scopes:
         return self._top.get(name) if at is None else _UNKNOWN
 
     def called(self, node: Node, near: Definition | None) -> str:
-        """Return the reference of the called name; "" if its receiver is unknown."""
+        """Return the reference of the called name; "" if the receiver of the call is unknown."""
         function = node.child_by_field_name("function")
         name = dotted_name(self._source.tree, function)
         if name:
@@ -96,7 +96,7 @@ class Scopes:
         return f"{held}.{last}" if held and "." not in last else ""
 
     def _receiver(self, node: Node | None, near: Definition | None) -> str:
-        """Return the class of `X()` or `super()`."""
+        """Return the class of the object that `X()` or `super()` returns."""
         if node is None or node.type != "call":
             return ""
         function = node.child_by_field_name("function")
@@ -122,7 +122,7 @@ class Scopes:
                 yield self.reference(name, one.within)
 
     def _class(self, written: str, near: Definition | None) -> str:
-        """Return the reference of a name that is a class: in this file, or by naming convention."""
+        """Return the reference of a name if it names a class, here or by naming convention."""
         found = self._named(written, near)
         if found.startswith(":"):
             return found if found in self._own else ""
@@ -130,7 +130,7 @@ class Scopes:
         return found if last[:1].isupper() and not last.isupper() else ""
 
     def _annotated(self, node: Node | None, near: Definition | None) -> str:
-        """Return the class in an annotation, also with `| None` and Optional."""
+        """Return the class in an annotation; `| None` and Optional are ignored."""
         at = node
         while at is not None and at.type in {"type", "binary_operator", "subscript"}:
             at = self._plain(at)
@@ -200,7 +200,7 @@ class Scopes:
             yield tree.of(name), Meaning(kind, True) if kind and plain else _UNKNOWN
 
     def _first(self, one: Definition, around: Definition) -> Meaning:
-        """Return the meaning of a method's first parameter."""
+        """Return the meaning of a method's first parameter, which is the object or its class."""
         marks = {self._source.tree.of(n).strip("@ \n") for n in one.decorators}
         if "staticmethod" in marks:
             return _UNKNOWN
@@ -230,7 +230,7 @@ class Scopes:
 
 
 def inside(one: Definition) -> Iterator[Node]:
-    """Yield the nodes of a definition's body, without the nodes of definitions within it."""
+    """Yield the nodes of a definition's body, without those of nested definitions."""
     todo = [] if one.body is None else [one.body]
     while todo:
         node = todo.pop()

@@ -28,11 +28,11 @@ _SPEAKS: Final = re.compile(r"\b(?:environ|getenv|env|config|settings)\b")
 _MODULES: Final = ("settings", "config", "conf")
 _GETS: Final = frozenset({"os.environ.get", "os.getenv", "os.environ.setdefault"})
 _READERS: Final = frozenset({"env", "config"})
-"""Conventional names of django-environ's and decouple's readers."""
+"""Conventional names of the functions that read settings in django-environ and decouple."""
 
 
 def settings_of(source: PythonSource, scopes: Scopes) -> Iterator[Fact]:
-    """Yield the settings that a file defines, and the settings that it reads."""
+    """Yield the settings that a file defines, and the settings that a file reads."""
     yield from _defined(source)
     if not _SPEAKS.search(source.text):
         return
@@ -86,7 +86,7 @@ def _reading(
 
 
 def _are_settings(reference: str) -> bool:
-    """Return whether a reference is a settings module, or Django's proxy for it."""
+    """Return whether a reference is a settings module, or Django's object `settings`."""
     name = reference.lstrip(".:")
     return reference == "django.conf.settings" or (
         (reference != name or "." in name) and name.rpartition(".")[2] in _MODULES

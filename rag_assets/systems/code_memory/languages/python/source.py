@@ -1,4 +1,4 @@
-"""One Python file as units, facts and frameworks read it: definitions, imports, statements."""
+"""One Python file in the form that its readers use: definitions, imports, statements."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class Definition:
 
     Attributes:
         node: the definition without its decorators.
-        sort: method for a function directly in a class.
+        sort: class, function, or method for a function directly in a class.
         name, symbol: its own name; the dotted name that includes all definitions around it.
         within: the definition around it; None at top level.
         depth: number of definitions around it.
-        decorators: in order.
+        decorators: the decorators, in order.
         members: the definitions directly within it, in order.
         imports: imports within it but not within another definition.
     """
@@ -50,7 +50,7 @@ class Definition:
 
     @property
     def last(self) -> Node:
-        """Return the last token of its code; comments may follow it in the block."""
+        """Return the last token of its code; comments in its block may follow that token."""
         at = self.node
         while True:
             code = [child for child in at.children if not is_comment(child) and child.end_byte]
@@ -66,7 +66,7 @@ class Definition:
 
     @property
     def body(self) -> Node | None:
-        """Return its block."""
+        """Return the node of its block."""
         return self.node.child_by_field_name("body")
 
 
@@ -92,7 +92,7 @@ class PythonSource:
 
     @cached_property
     def names(self) -> dict[str, str]:
-        """Return the references of top-level names; assigned names are left out."""
+        """Return the references of top-level names; names bound by assignments are left out."""
         found: dict[str, str] = {}
         for one in self.definitions:
             if one.within is None:
@@ -103,14 +103,14 @@ class PythonSource:
 
     @property
     def outermost(self) -> Iterator[Definition]:
-        """Return the definitions at top level."""
+        """Yield the definitions at top level."""
         return (one for one in self.definitions if one.within is None)
 
     def statements(self, block: Node | None = None) -> Iterator[tuple[Node, str]]:
         """Yield the statements of a block, including statements under a condition or in a loop.
 
         Args:
-            block: of a class, or the module.
+            block: the block of a class, or the module.
 
         Yields:
             each simple statement or definition, and the outermost compound statement around it
@@ -126,7 +126,7 @@ class PythonSource:
                 yield node, under
 
     def _read(self) -> None:
-        """Find definitions and imports in one pass over the tree."""
+        """Find all definitions and imports in one pass over the tree."""
         todo: list[tuple[Node, Definition | None]] = [(self.tree.root, None)]
         while todo:
             node, around = todo.pop()
@@ -142,7 +142,7 @@ class PythonSource:
     def _define(self, node: Node, around: Definition | None) -> Definition:
         name = self.tree.of(node.child_by_field_name("name"))
         depth = 0 if around is None else around.depth + 1
-        # With deep nesting, the size of names would grow quadratically.
+        # At greater depth, the total length of names would grow quadratically.
         prefix = "" if around is None else f"{around.symbol}." if depth < _DEEP else "…."
         sort: Sort = "class" if node.type == "class_definition" else "function"
         if sort == "function" and around is not None and around.sort == "class":

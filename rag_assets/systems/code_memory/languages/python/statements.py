@@ -33,7 +33,7 @@ _SPEAKS = re.compile(
 
 
 def statements_of(source: PythonSource, scopes: Scopes) -> Iterator[Fact]:
-    """Yield the assignments and calls of a file that mentions a framework."""
+    """Yield the assignments and calls of a file, if the file mentions a framework."""
     if not _SPEAKS.search(source.text):
         return
     yield from _of_block(source, scopes, None)
@@ -80,7 +80,7 @@ def _of_statement(
 
 
 def _written(source: PythonSource, statement: Node, symbol: str) -> Iterator[Fact]:
-    """Yield the place of each call within a statement: a route, or a change of a table."""
+    """Yield the position of each call within a statement: a route, or a change of a table."""
     rows = {statement.start_point[0]}
     todo = [statement]
     while todo:

@@ -1,4 +1,4 @@
-"""Units of a Python file: classes, their heads, methods and relations, functions, settings."""
+"""Units of a Python file: heads of classes, methods, relations, functions and settings."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 SMALL = 2_500
-"""Maximum characters of a class that stays in one piece, unless its framework requires a cut."""
+"""Maximum characters of a class that is kept whole, unless its framework requires a split."""
 
 _VIEWS = re.compile(r"(?:View|ViewSet|Viewset|APIView)$")
 _RELATIONS = re.compile(
@@ -35,7 +35,7 @@ _FEW = 3
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """A part of a class that is a unit of its own, or a nested class with several units."""
+    """A part of a class that is a unit of its own, or a nested class that yields several units."""
 
     node: Node
     role: Role
@@ -45,7 +45,7 @@ class _Piece:
 
 
 def units_of(source: PythonSource) -> tuple[Unit, ...]:
-    """Return the units of a file; they cover it."""
+    """Return the units of a file; together they cover the file."""
     found: list[Unit] = []
     for one in source.outermost:
         found += _of_definition(source, one, 0)
@@ -68,7 +68,7 @@ def _of_definition(source: PythonSource, one: Definition, level: int) -> Iterato
 def _split(
     source: PythonSource, one: Definition, pieces: list[_Piece], level: int
 ) -> Iterator[Unit]:
-    """Yield the head of a class, its pieces, and the text between them."""
+    """Yield the units of a class: its head, its pieces, and the text between them."""
     text, at = source.text, source.tree.start(_first(one.whole))
     end = _after(source, one.whole)
     cuts = _cuts(source, one.node)
@@ -100,7 +100,7 @@ def _between(
     head: bool,
     source: PythonSource,
 ) -> Iterator[Unit]:
-    """Yield the head of a class, or the text between two of its pieces."""
+    """Yield a unit for the head of a class, or for the text between two of its pieces."""
     piece = text[start:end]
     if not piece.strip():
         return
@@ -144,7 +144,7 @@ def _is_small(source: PythonSource, one: Definition) -> bool:
 
 
 def _relation(source: PythonSource, one: Definition, statement: Node) -> _Piece | None:
-    """Return the field that relates a model to another model; None for other statements."""
+    """Return a field that relates a model to another model; None for any other statement."""
     node = next(iter(statement.named_children), None)
     if node is None or node.type != "assignment":
         return None
@@ -166,7 +166,7 @@ def _is_operations(source: PythonSource, one: Definition, statement: Node) -> bo
 
 
 def _operations(source: PythonSource, statement: Node) -> Iterator[_Piece]:
-    """Yield the operations of a migration that change tables; the symbol is the model's name."""
+    """Yield a migration's operations that change tables; each symbol is the model's name."""
     value = statement.named_children[0].child_by_field_name("right")
     for node in [] if value is None or value.type != "list" else value.named_children:
         called = dotted_name(source.tree, node.child_by_field_name("function"))
@@ -189,7 +189,7 @@ def _model_of(source: PythonSource, call: Node) -> str:
 
 
 def _of_statements(source: PythonSource) -> Iterator[Unit]:
-    """Yield units of top-level assignments: lists of routes, settings."""
+    """Yield units of top-level assignments, such as lists of routes and settings."""
     named = [
         (statement, source.tree.of(node.child_by_field_name("left")))
         for statement, under in source.statements()
@@ -234,11 +234,11 @@ def _unit(
 
 
 def _signature(source: PythonSource, node: Node) -> str:
-    """Return the declaration up to its body, in one line."""
+    """Return the declaration without its body, in one line."""
     found = node.child_by_field_name("definition") or node
     body = found.child_by_field_name("body")
     end = source.tree.end(found) if body is None else source.tree.start(body)
-    # There may be a comment between the declaration and its body.
+    # A comment may stand between the declaration and its body.
     comment = next((n for n in found.children if is_comment(n)), None)
     if comment is not None and source.tree.start(comment) < end:
         end = source.tree.start(comment)
@@ -246,7 +246,7 @@ def _signature(source: PythonSource, node: Node) -> str:
 
 
 def _after(source: PythonSource, node: Node) -> int:
-    """Return the end, including the comma after an element and a comment on the same line."""
+    """Return the end, including a comma and a comment that follow on the same line."""
     last, following = node, node.next_sibling
     if following is not None and following.type == ",":
         last, following = following, following.next_sibling
@@ -257,7 +257,7 @@ def _after(source: PythonSource, node: Node) -> int:
 
 
 def _first(node: Node) -> Node:
-    """Return the first comment directly above a node, else the node."""
+    """Return the first of the comments directly above a node, or else the node."""
     first = node
     before = node.prev_sibling
     while before is not None and is_comment(before):
@@ -272,7 +272,7 @@ def _first(node: Node) -> Node:
 
 
 def _cuts(source: PythonSource, node: Node) -> tuple[int, ...]:
-    """Return the ends of statements, and of the elements of long lists."""
+    """Return the ends of statements, and of elements of long lists: text may be cut there."""
     ends = {source.tree.end(n) for n in descendants(node) if n.type in _ENDS}
     value = next((n for n in descendants(node) if n.type in {"list", "dictionary"}), None)
     if node.type == "expression_statement" and value is not None:
@@ -281,7 +281,7 @@ def _cuts(source: PythonSource, node: Node) -> tuple[int, ...]:
 
 
 def _apart(units: list[Unit]) -> list[Unit]:
-    """Return units without overlaps; units within another unit are left out."""
+    """Return units without overlaps; a unit that lies within another is left out."""
     found: list[Unit] = []
     for unit in sorted(units, key=lambda unit: (unit.start, -unit.end)):
         if not found or unit.start >= found[-1].end:

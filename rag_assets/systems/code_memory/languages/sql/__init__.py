@@ -1,7 +1,7 @@
 """SQL in any dialect: statements, and the names of the objects that they create.
 
-A custom lexer splits the statements: each grammar for SQL knows only one dialect and loses the rest
-of a dump at the first unknown word.
+A custom lexer splits the statements, because each SQL grammar knows only one dialect and loses the
+rest of a dump at the first unknown word.
 """
 
 from __future__ import annotations

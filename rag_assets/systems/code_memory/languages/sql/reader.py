@@ -34,7 +34,10 @@ _REFERENCED = re.compile(rf"\bREFERENCES\s{{1,80}}{_NAMES}", re.IGNORECASE)
 _QUERIED = re.compile(rf"\b(?:FROM|JOIN|INTO|UPDATE)\s{{1,80}}{_NAMES}(?!\s?\()", re.IGNORECASE)
 _ON = re.compile(rf"\bON\s{{1,80}}{_NAMES}", re.IGNORECASE)
 _NAMING: Final = {"TABLE": _REFERENCED, "INDEX": _ON, "TRIGGER": _ON}
-"""Patterns of table names in statements that create an object; other statements query tables."""
+"""Patterns of table names in statements that create an object, by the object's type.
+
+All other statements query tables.
+"""
 
 _NO_TABLES: Final = frozenset(
     {"SELECT", "SET", "LATERAL", "UNNEST", "CONFLICT", "UPDATE", "DELETE", "DUPLICATE", "STDIN"}
@@ -52,7 +55,7 @@ _LINE_END = re.compile(r"[,;](?=[ \t]{0,80}\r?\n)")
 _BODY = re.compile(r"[(;]|\bAS\b", re.IGNORECASE)
 _SHOWN: Final = 200
 _LONGEST_SEARCHED: Final = 20_000
-"""Maximum characters of a statement that are searched for table names."""
+"""Maximum characters of a statement in which table names are searched."""
 
 _MOST_TABLES: Final = 50
 
@@ -88,7 +91,7 @@ def _unit(text: str, place: tuple[int, int, int], found: re.Match[str]) -> Unit:
 
 def _name(found: re.Match[str]) -> str:
     written = found["name"]
-    if written is None:  # an index without a name of its own
+    if written is None:  # The index has no name of its own.
         return ""
     return ".".join(_bare(part) for part in _parts(written))
 
@@ -111,7 +114,7 @@ def _signature(text: str, head: int, end: int, found: re.Match[str]) -> str:
 
 
 def _tables(text: str, end: int, unit: Unit, found: re.Match[str]) -> list[str]:
-    """Return the tables that a statement refers to, except its own."""
+    """Return the tables that a statement refers to, except the one that it creates."""
     pattern = _NAMING.get(found["kind"].upper(), _QUERIED)
     last = min(end, found.start() + _LONGEST_SEARCHED)
     start = found.end() if found["name"] else found.start()

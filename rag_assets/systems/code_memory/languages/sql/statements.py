@@ -1,4 +1,4 @@
-"""Splits SQL into statements, outside strings, comments and the bodies of routines."""
+"""Splits SQL into statements; strings, comments and bodies of routines are not split."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _DATA_END = re.compile(r"^\\\.[ \t]*$", re.MULTILINE)
 
 
 def statements(text: str) -> Iterator[tuple[int, int]]:
-    """Yield the offsets of the statements, including comments before them but no white space.
+    """Yield the offsets of the statements, with the comments before them but no white space.
 
     Args:
-        text: of a file; an unclosed string or comment extends to its end.
+        text: the text of a file; an unclosed string or comment extends to its end.
     """
     scanner = _Scanner(text)
     at = 0
@@ -41,7 +41,7 @@ def _after_blank(text: str, at: int) -> int:
 
 
 class _Scanner:
-    """Finds the ends of statements; it tracks the delimiter that the text has set."""
+    """Finds the ends of statements; keeps track of the delimiter that the text sets."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -49,7 +49,7 @@ class _Scanner:
         self._delimiter = ";"
 
     def end(self, start: int) -> tuple[int, int]:
-        """Return the offset after the statement at an offset, and the offset to continue at."""
+        """Return the end of the statement at an offset, and the offset at which to continue."""
         text, at, depth, routine = self._text, start, 0, None
         while (token := _tokens(self._delimiter).search(text, at)) is not None:
             word = token[0].upper()
@@ -79,7 +79,7 @@ class _Scanner:
         return -1
 
     def _closed(self, opener: str, start: int, at: int) -> int:
-        """Return the offset after a string or comment; the end of the text if it is unclosed."""
+        """Return the offset after a string or comment; if it is unclosed, the end of the text."""
         text = self._text
         if opener == "'":
             escapes = self._mysql or text[max(0, start - 1) : start] in {"E", "e"}
@@ -90,7 +90,7 @@ class _Scanner:
         return len(text) if end < 0 else end + len(closer)
 
     def _copied(self, start: int, at: int) -> tuple[int, int]:
-        """Return the end of a statement; `COPY … FROM stdin;` ends after its data."""
+        """Return the end of a statement; `COPY … FROM stdin;` ends after the data it copies."""
         head = self._text[start:at]
         if len(head) < 10_000 and "COPY" in head and _STDIN.search(head):  # noqa: PLR2004
             end = _DATA_END.search(self._text, at)
@@ -118,7 +118,8 @@ def head_of(text: str, start: int, end: int) -> tuple[int, int]:
         start, end: offsets of the statement.
 
     Returns:
-        The offset of its first comment without a blank line in between, and of its first word.
+        The offset of the first comment that no blank line separates from the statement, and the
+            offset of the statement's first word.
     """
     at, first = start, start
     while at < end:

@@ -1,4 +1,4 @@
-"""The languages that tag queries read, as listed in languages.toml."""
+"""The languages for which there are tag queries, as listed in languages.toml."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ if TYPE_CHECKING:
 
 _PACK: Final = "tree_sitter_language_pack.bindings."
 DEFAULT_WORD: Final = re.compile(r"\b[^\W\d]\w{1,119}")
-"""Matches a name: two characters or more, up to the first 120.
+"""Matches a name of at least two characters; of a longer name, the first 120.
 
-Used for languages without their own pattern, and for texts that no query reads.
+Used for languages without their own pattern, and for texts without a tag query.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class TagGrammar:
-    """A grammar and the query to run on its trees.
+    """A grammar, and the query to run on its trees.
 
     Attributes:
-        module, function: the Python module and function that return the grammar.
-        query: names of files in queries/, separated by spaces, that form one query.
+        module, function: the Python module, and its function that returns the grammar.
+        query: names of files in queries/, separated by spaces; together they form one query.
         where: pattern that a text must contain to be read with this grammar; None for any text.
     """
 
@@ -40,16 +40,17 @@ class TagGrammar:
 
 @dataclass(frozen=True, slots=True)
 class TagLanguage:
-    """A language with files that tag queries read.
+    """A language for whose files there is a tag query.
 
     Attributes:
         name: its name in media types.
-        grammars: the first grammar that parses a text without an error reads it, else the first.
-        separators: marks that join the parts of a qualified name.
-        family: languages with files that use each other's definitions.
+        grammars: grammars in order of preference: the first that parses a text without errors is
+            used; if all report errors, the first.
+        separators: characters that join the parts of a qualified name.
+        family: a group of languages whose files use each other's definitions.
         word: matches a name.
-        is_interpreted: whether an interpreter reads its definitions and chunks.
-        is_open_in_folder: whether files in one folder need no import of each other.
+        is_interpreted: whether the language has its own reader for definitions and chunks.
+        is_open_in_folder: whether files in one folder see each other's names without an import.
     """
 
     name: str
@@ -69,7 +70,7 @@ def tag_languages() -> Mapping[str, TagLanguage]:
 
 
 def family_of(language: str) -> str:
-    """Return the family of a language; a language that no query reads is its own family."""
+    """Return the family of a language; a language without a tag query is its own family."""
     known = tag_languages().get(language)
     if known is None:
         return _FAMILIES.get(language, language)

@@ -1,8 +1,8 @@
-"""Builds the index of the names in one file, without resolving any; see code.name_uses.
+"""Builds the index of the names in one file, without resolving any; see symbols.name_uses.
 
 The index contains every word of a file that may be a name, with the lines that `grep -w` would
 show. Words in comments are included only if they look like names. A reference from a tag query adds
-how the name is used and its receiver.
+how the name is used, and its receiver.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _MOST_LINES: Final = 40
 """Maximum number of listed lines for one name and kind in a file; further lines are only
 counted."""
 _MOST_MENTIONS: Final = 8
-"""The same for mentions."""
+"""Maximum number of listed lines for a name that is only mentioned."""
 _MOST_NAMES: Final = 20_000
 """Maximum number of names in the index of a file; further names are dropped."""
 _LONGEST_LINE: Final = 2_000
@@ -68,7 +68,7 @@ def index_names(
                 at[one.line] = letter, one.receiver
     pattern = DEFAULT_WORD if language is None else language.word
     _add_words(found, text, _joined(tags.comments), pattern)
-    # If there are too many names, those that are only mentioned are dropped first.
+    # If there are too many names, those with mere mentions are dropped first.
     kept = nsmallest(_MOST_NAMES, found, key=lambda name: (_best(found[name]), name))
     return "\n".join(f"{name}|{_packed(found[name])}" for name in sorted(kept))
 
@@ -108,7 +108,7 @@ def _add_words(
     comments: Sequence[tuple[int, int]],
     pattern: re.Pattern[str],
 ) -> None:
-    """Add the words of a text that may be names, on lines where their use is unknown."""
+    """Add the words of a text that may be names, on lines where no other use of them is known."""
     at = span = 0
     for number, line in enumerate(text.split("\n"), start=1):
         start, at = at, at + len(line) + 1
@@ -138,7 +138,7 @@ def _beside_comments(
     """Return the words of a line outside comments, and those in comments that look like names.
 
     Args:
-        start: its offset in the text.
+        start: offset of the line in the text.
         comments: the spans of the comments in the line.
         pattern: matches a word.
     """
@@ -154,7 +154,7 @@ def _beside_comments(
 
 
 def _joined(comments: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return spans in order, without those that lie within others."""
+    """Return spans in order, without those that lie within other spans."""
     found: list[tuple[int, int]] = []
     for start, end in sorted(comments):
         if not found or end > found[-1][1]:

@@ -1,4 +1,4 @@
-"""Runs a language's tag query on a text: definitions with nested names, and references."""
+"""Runs a language's tag query on a text: finds definitions with nested names, and references."""
 
 from __future__ import annotations
 
@@ -23,40 +23,40 @@ DefinitionKind: TypeAlias = Literal[
 """Kinds of definitions; a signature declares a member without a body."""
 
 ReferenceKind: TypeAlias = Literal["implementation", "call", "import", "type"]
-"""How a name is used; if several kinds apply at one place, the first in this order counts."""
+"""Kinds of uses of a name; if several kinds apply to one use, the first in this order counts."""
 
 LONGEST: Final = 1_000_000
-"""Maximum characters of a text; no query runs on a longer text."""
+"""Maximum characters of a text; the query is not run on a longer text."""
 _SECONDS: Final = 5.0
 """Processor time after which a query gives up.
 
 Ordinary code takes a tenth of a second for 100,000 characters.
 """
 _WINDOW: Final = 1 << 15
-"""Bytes of text per query run; the elapsed time is checked after each run."""
+"""Bytes of text that a query run covers; the elapsed time is checked after each run."""
 _MOST_CHILDREN: Final = 4_000
 _DEEPEST: Final = 1_000
-"""Limits on nodes that could not be parsed; beyond them, no query runs.
-
-It would take quadratic time.
+"""Limits on text that could not be parsed; beyond them no query runs, as it would take quadratic
+time.
 """
 _DEEPEST_WINDOW: Final = 2_000
-"""Maximum levels above the first byte of a window; at a deeper byte, a query gives up.
+"""Maximum number of levels above the first byte of a window; if there are more, the query gives up.
 
-A query visits these levels again in each window.
+A query visits all these levels again in each window.
 """
 _OVERLAP: Final = 1 << 11
-"""Bytes by which windows overlap, so that no match falls between two windows."""
+"""Bytes by which neighbouring windows overlap, so that no match is lost at a window's edge."""
 _MOST_STATES: Final = 1 << 9
 """Maximum number of unfinished matches of a query; further matches are dropped.
 
-Each node is compared with all of them, and each level of nesting adds some.
+Each node is compared with all unfinished matches, and each level of nesting adds some.
 """
 _LONGEST_NAME: Final = 120
 _LONGEST_HOLDER: Final = 300
 _LONGEST_RECEIVER: Final = 300
 _LONGEST_IMPORT: Final = 2_000
-"""Limits in characters: longer names are dropped; holders, receivers and imports are cut off."""
+"""Limits in characters: a longer name is dropped; a longer holder, receiver or import is cut
+off."""
 _RANKS: Final[Mapping[str, int]] = {kind: at for at, kind in enumerate(get_args(ReferenceKind))}
 _CONTAINERS: Final = frozenset({"class", "module", "scope"})
 _BODIES: Final = frozenset({"function", "method"})
@@ -98,9 +98,9 @@ class TagDefinition(NamedTuple):
     """A definition in a text.
 
     Attributes:
-        name: qualified by the definitions around it, parts joined by `::`.
+        name: its name, qualified by the definitions around it; the parts are joined by `::`.
         start, end: character offsets.
-        line, line_end: counted from 1.
+        line, line_end: first and last line, counted from 1.
         is_local: whether it lies in the body of a function.
     """
 
@@ -117,8 +117,8 @@ class TagReference(NamedTuple):
     """A use of a name in a text.
 
     Attributes:
-        name: its last part, without qualifiers.
-        line: counted from 1.
+        name: the last part of the name, without qualifiers.
+        line: the line, counted from 1.
         receiver: the last name in front of it; `self` for the object itself, "" if absent.
     """
 
@@ -132,10 +132,10 @@ class Tags(NamedTuple):
     """The result of a tag query on a text.
 
     Attributes:
-        definitions: in order, outer definitions before inner definitions.
-        references: in order.
+        definitions: the definitions in order, outer definitions before inner definitions.
+        references: the references, in order.
         comments: character offsets of comments.
-        note: why the text was not read; "" if it was.
+        note: why the text was not read; "" if it was read.
     """
 
     definitions: tuple[TagDefinition, ...] = ()
@@ -190,7 +190,7 @@ def read_tags(text: str, language: TagLanguage) -> Tags:
 
 
 def _tree(text: str, language: TagLanguage) -> tuple[SyntaxTree, TagGrammar]:
-    """Return the first tree without an error, else the first tree."""
+    """Return the first tree without errors, or else the first tree."""
     first: tuple[SyntaxTree, TagGrammar] | None = None
     for grammar in language.grammars:
         if grammar.where is not None and grammar.where.search(text) is None:
@@ -219,8 +219,8 @@ def _is_shapeless(root: Node) -> bool:
 def _matches(tree: SyntaxTree, grammar: TagGrammar) -> list[dict[str, list[Node]]] | None:
     """Return the captures of each match; None if the tree is too deep or the query takes too long.
 
-    The query runs on one window of the text after another, with a time check in between, because
-    tree-sitter 0.26 crashes if a cursor is given a callback.
+    The query runs on one window of the text after another, and the time is checked after each. A
+    callback would be simpler, but tree-sitter 0.26 crashes if a cursor is given one.
     """
     from tree_sitter import QueryCursor
 
@@ -239,7 +239,7 @@ def _matches(tree: SyntaxTree, grammar: TagGrammar) -> list[dict[str, list[Node]
 
 
 def _depth(root: Node, byte: int) -> int:
-    """Return the number of nodes around a byte."""
+    """Return the number of nodes that contain a byte."""
     cursor = root.walk()
     depth = 0
     while cursor.goto_first_child_for_byte(byte) is not None:
@@ -273,7 +273,7 @@ def _last_line(node: Node) -> int:
 
 
 def _name(written: str, language: TagLanguage) -> str:
-    """Return a written name with `::` between its parts; "" if it is not a name."""
+    """Return a name in code with `::` between its parts; "" if the text is not a name."""
     name = "".join(written.split()).strip("\"':`")
     if language.separators:
         marks = "|".join(map(re.escape, ("::", *language.separators)))
@@ -284,7 +284,7 @@ def _name(written: str, language: TagLanguage) -> str:
 def _references(
     tree: SyntaxTree, node: Node, captures: Mapping[str, Sequence[Node]], kind: str
 ) -> Iterator[tuple[int, TagReference]]:
-    """Yield the references in a match, with the offset of each name."""
+    """Yield the references in a match, each with the offset of its name."""
     named: ReferenceKind = kind  # type: ignore[assignment]
     receivers = captures.get("receiver", ())
     receiver = _receiver(_written(tree, receivers[-1])) if receivers else ""
@@ -303,7 +303,7 @@ def _references(
 
 
 def _written(tree: SyntaxTree, node: Node) -> str:
-    """Return the last characters of a node; full texts of nested nodes take quadratic time."""
+    """Return the last characters of a node; reading nested texts in full takes quadratic time."""
     end = tree.end(node)
     return tree.text[max(tree.start(node), end - _LONGEST_RECEIVER) : end]
 
@@ -326,7 +326,7 @@ def _receiver(written: str) -> str:
 def _keep(
     used: dict[int, tuple[int, TagReference]], found: Iterable[tuple[int, TagReference]]
 ) -> None:
-    """Add references, unless a more precise reference is known at the same offset."""
+    """Add references; at an offset that already has one, the more precise reference is kept."""
     for at, reference in found:
         rank = _RANKS[reference.kind]
         known = used.get(at)
@@ -337,7 +337,7 @@ def _keep(
 def _outside(
     used: Mapping[int, tuple[int, TagReference]], named: Sequence[tuple[int, int]]
 ) -> Iterator[TagReference]:
-    """Yield the references that are not part of a definition's name, in order."""
+    """Yield, in order, the references that are not part of a definition's name."""
     names = iter(named)
     current = next(names, None)
     for at in sorted(used):
@@ -348,11 +348,11 @@ def _outside(
 
 
 class _Around(NamedTuple):
-    """The definitions around a definition.
+    """The definitions that contain a definition.
 
     Attributes:
-        end: offset after the innermost definition.
-        holder: name of the innermost definition that qualifies others; "" if absent.
+        end: offset after the innermost of them.
+        holder: name of the innermost of them that qualifies names; "" if absent.
         is_local: whether one of them is a function.
         in_type: whether one of them is a type.
     """

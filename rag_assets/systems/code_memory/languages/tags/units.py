@@ -26,14 +26,14 @@ _ROLES: Final[Mapping[DefinitionKind, Role]] = {
     "constant": "definition",
 }
 _SMALL: Final = frozenset({"constant", "signature"})
-"""Kinds of definitions that are joined with their neighbours in a chunk."""
+"""Kinds of definitions that share a chunk with their neighbours."""
 _ABOVE: Final = re.compile(
     r"[ \t]*(?:#(?!\s*include)|//|/?\*|--|;;|@\w|template\s*<|\[[A-Z]\w*|\(\*|%)"
 )
 _CLOSING: Final = re.compile(
     r"(?:[ \t]*\n)*(?:[ \t]*(?:end|fi|done|esac|[)\]}]+[;,]?)[ \t]*(?:\n|$))+"
 )
-"""Matches lines that only close the blocks around a definition: they never form a chunk."""
+"""Matches lines that only close the blocks around a definition; they never form a chunk alone."""
 _SIGNATURE: Final = 200
 """Maximum characters of a signature; a longer signature is cut off."""
 
@@ -41,12 +41,12 @@ _SIGNATURE: Final = 200
 def with_definitions(text: str, reading: CodeText, tags: Tags) -> CodeText:
     """Add the definitions of a tag query to a reading that has no named units.
 
-    Any other reading is returned unchanged. Each definition also becomes a fact `declares` {role,
-    public, what}, as in other languages.
+    Any other reading is returned unchanged. As in other languages, each definition also yields a
+    fact `declares` {role, public, what}.
 
     Args:
-        reading: the units and facts that were read from it without the query.
-        tags: the result of the query on it.
+        reading: the units and facts that were read from the text without the query.
+        tags: the result of the query on the text.
     """
     shown = [one for one in tags.definitions if not one.is_local]
     if not shown or any(unit.symbol for unit in reading.units):
@@ -85,7 +85,7 @@ def _closing_end(text: str, end: int, after: int) -> int:
 
 
 def _with_comment(text: str, start: int) -> int:
-    """Return the start of a definition's line, or of the comment and annotations above it."""
+    """Return the start of a definition's line, or of comments and annotations directly above it."""
     line = text.rfind("\n", 0, start) + 1
     if text[line:start].strip():
         return start

@@ -1,4 +1,4 @@
-"""Calls that change existing objects: a route that was added, a pending resource."""
+"""Calls that change existing objects: a route that was added, or a pending resource."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _SILENT: Final = frozenset(
     {"scopebindings", "withoutscopedbindings", "withtrashed", "missing", "defaults", "setdefaults"}
     | {"block", "withoutblocking", "metadata", "getname", "uri"}
 )
-"""Calls on a route that change none of the reported attributes."""
+"""Calls on a route that do not change any of the reported attributes."""
 
 
 def of_route(machine: Machine, draft: Draft, name: str, given: Arguments, frame: Frame) -> Value:
     """Apply a call on a route; return its result.
 
     Args:
-        name: of the call, in lower case.
+        name: the name of the call, in lower case.
     """
     if name in CONSTRAINTS:
         draft.where(stated.wheres(name, given))
@@ -46,7 +46,7 @@ def of_resource(pending: Pending, name: str, given: Arguments) -> Value:
     """Apply a call on a pending resource; return the resource.
 
     Args:
-        name: of the call, in lower case.
+        name: the name of the call, in lower case.
     """
     if name in CONSTRAINTS:
         pending.options["wheres"] = stated.wheres(name, given)

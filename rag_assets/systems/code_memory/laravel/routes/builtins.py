@@ -1,4 +1,4 @@
-"""Functions of PHP and Laravel with results that follow from their arguments."""
+"""Functions of PHP and Laravel whose results follow from their arguments."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _Arguments = Sequence[Value]
 
 
 def called(name: str, arguments: _Arguments) -> Value:
-    """Return the result of a function; unknown if its arguments do not determine it.
+    """Return the result of a function; unknown if its arguments do not determine the result.
 
     Args:
-        name: in lower case.
-        arguments: in order.
+        name: the name, in lower case.
+        arguments: the arguments, in order.
     """
     function = _FUNCTIONS.get(name)
     if function is None or any(isinstance(one, Unknown) for one in arguments):
@@ -60,7 +60,7 @@ def _trimmed(left: bool, right: bool) -> Callable[[_Arguments], Value]:
 
 
 def _printed(arguments: _Arguments) -> Value:
-    """Return the result of `sprintf` with texts and whole numbers."""
+    """Return the result of `sprintf` with text and integer arguments."""
     form, rest = str(arguments[0]), list(arguments[1:])
     following = iter(rest)
 
@@ -105,7 +105,7 @@ def _replaced(arguments: _Arguments) -> Value:
 
 
 def _counted(arguments: _Arguments) -> Value:
-    """Return the result of `range` with whole numbers, up or down."""
+    """Return the result of `range` with integers, ascending or descending."""
     first, last = int(arguments[0]), int(arguments[1])
     if abs(last - first) >= LONGEST:
         return Unknown("a long range")
@@ -138,7 +138,7 @@ _FUNCTIONS: Final[Mapping[str, Callable[[_Arguments], Value]]] = {
     "array_is_list": lambda given: is_list(given[0]),
     "collect": lambda given: given[0],
 }
-"""Functions by name; any error in the arguments makes the result unknown."""
+"""Functions by name; if the arguments cause an error, the result is unknown."""
 
 STRINGS: Final[Mapping[str, Callable[[str], str]]] = {
     "plural": plural,

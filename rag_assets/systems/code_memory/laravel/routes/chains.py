@@ -73,18 +73,18 @@ def run(machine: Machine, node: Mapping[str, Any], frame: Frame) -> Value:
 
 
 def member(machine: Machine, value: Value, name: str, given: Arguments, frame: Frame) -> Value:
-    """Return the result of a call on a value.
+    """Return the result of calling a method on a value.
 
     Args:
         value: the receiver.
-        name: of the method, in any case.
+        name: the name of the method, in any case.
     """
     called = _MEMBERS.get(type(value), _of_application)
     return called(machine, value, name.lower(), given, frame)
 
 
 def call_back(machine: Machine, called: Value, given: Arguments, frame: Frame) -> Value:
-    """Run a callable value: a closure, or an object with a method name."""
+    """Evaluate a callable value, which is a closure or an object with a method name."""
     if isinstance(called, Closure):
         return machine.closure(called, given, frame)
     if isinstance(called, dict) and isinstance(called.get(1), str):
@@ -130,7 +130,7 @@ def _of_instance(
 def _of_array(
     machine: Machine, value: dict[str | int, Value], name: str, given: Arguments, frame: Frame
 ) -> Value:
-    """Return the result of a call on a collection."""
+    """Return the result of a call on a collection, which is represented by an array."""
     if name == "each":
         for key, item in value.items():
             call_back(machine, given.at(0), Arguments((item, key)), frame)
@@ -154,7 +154,7 @@ def _of_application(
 
 
 def _asked(machine: Machine, value: Value, name: str, given: Arguments, frame: Frame) -> Value:
-    """Return folders, services and settings that the application provides."""
+    """Return a folder, a service or a setting that the application provides."""
     if name in functions.FOLDERS:
         return functions.path_below(machine, functions.FOLDERS[name], given, frame)
     if name in {"make", "get"} and functions.names_router(given):
@@ -191,7 +191,7 @@ def _macro(machine: Machine, kind: str, given: Arguments) -> Value:
 
 
 def _own(machine: Machine, owner: str, name: str, given: Arguments, frame: Frame) -> Value:
-    """Return the result of a call of an own or inherited method."""
+    """Return the result of calling a method of a class in the repository, own or inherited."""
     above = owner == "parent"
     this = frame.this if isinstance(frame.this, Instance) else None
     holder = frame.owner if above or this is None else this.name
@@ -202,7 +202,7 @@ def _own(machine: Machine, owner: str, name: str, given: Arguments, frame: Frame
 
 
 def _foreign(machine: Machine, owner: str, name: str, given: Arguments, frame: Frame) -> Value:
-    """Return the result of a static call of a class outside the repository."""
+    """Return the result of a static call on a class outside the repository."""
     if owner == _STRINGS and name in builtins.STRINGS:
         text = text_of(given.at(0))
         return Unknown("no text") if text is None else builtins.STRINGS[name](text)
@@ -225,7 +225,7 @@ _MACROS: Final = {
     "Illuminate\\Routing\\RouteRegistrar": "registrar",
     ROUTE_TYPE: "route",
 }
-"""Classes that can have macros, with their kind."""
+"""Classes that may have macros, each with its kind of macros."""
 
 
 def _arguments(machine: Machine, call: Mapping[str, Any], frame: Frame) -> Arguments:
@@ -243,4 +243,4 @@ _MEMBERS: Final[Mapping[type, Callable[[Machine, Any, str, Arguments, Frame], Va
     Closure: _of_closure,
     Instance: _of_instance,
 }
-"""Readers of calls, by the type of the receiver."""
+"""Functions that evaluate a call, by the type of the receiver."""

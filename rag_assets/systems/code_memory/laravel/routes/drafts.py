@@ -1,4 +1,4 @@
-"""Routes as added to the router, before all later changes have run."""
+"""Routes as added to the router, while later statements may still change them."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ class Context:
     """The context of a statement that creates routes.
 
     Attributes:
-        evidence: groups, outermost first, then the statement.
-        missing: computed or assumed parts of all these routes.
-        conditional: whether it is under a condition.
+        evidence: the enclosing groups, outermost first, then the statement.
+        missing: computed or assumed parts that concern all routes of the statement.
+        conditional: whether the statement is under a condition.
     """
 
     evidence: tuple[Evidence, ...] = ()
@@ -51,13 +51,13 @@ class Draft:
     """A route that later calls may change.
 
     Attributes:
-        uri: unknown if it is computed.
-        methods: in order.
+        uri: the URI; unknown if it is computed.
+        methods: the methods, in order.
         action: its attributes; `uses` is the handler.
         context: see Context.
-        wheres: regular expressions by parameter.
-        fields: columns by parameter.
-        kind, target: of a view or a redirect; None and "" for others.
+        wheres: regular expressions, by parameter.
+        fields: columns, by parameter.
+        kind, target: kind and target of a view or a redirect; None and "" for others.
         fallback: see Route.
     """
 
@@ -73,16 +73,16 @@ class Draft:
     missing: list[str] = field(default_factory=list)
 
     def name(self, value: Value) -> None:
-        """Append to the name."""
+        """Append a text to the name."""
         held = self.action.get("as")
         self.action["as"] = joined(value) if held is None else joined(held, value)
 
     def middleware(self, names: Iterable[Value], *, key: str = "middleware") -> None:
-        """Add middleware, or excluded middleware."""
+        """Add middleware; with another key, add excluded middleware."""
         self.action[key] = few([*listed_of(self.action.get(key)), *names])
 
     def where(self, wheres: Mapping[Any, Value]) -> None:
-        """Set regular expressions of parameters."""
+        """Set the regular expressions that parameters must match."""
         for name, pattern in wheres.items():
             text = text_of(pattern)
             if text is None:
@@ -99,7 +99,7 @@ class Draft:
         self.action["domain"] = value
 
     def set_uri(self, uri: str | Unknown) -> None:
-        """Set the URI, and the columns that it names."""
+        """Set the URI, and the columns that its parameters name."""
         self.fields = {}
         self.uri = uri
         if isinstance(uri, str):
@@ -170,13 +170,13 @@ def trimmed_right(value: Value) -> str | Unknown:
 
 
 def text_at(attributes: Attributes, name: str) -> str:
-    """Return an attribute if it is a text, else ""."""
+    """Return an attribute if it is a text, or else ""."""
     value = attributes.get(name)
     return value if isinstance(value, str) else ""
 
 
 def _told(attributes: Attributes, name: str, missing: list[str]) -> str:
-    """Return an attribute's text; report it as missing if it is computed."""
+    """Return an attribute's text; if it is computed, add it to `missing`."""
     value = attributes.get(name)
     if isinstance(value, Unknown):
         missing.append(f"{_WORDS[name]} is computed: {value.why}")

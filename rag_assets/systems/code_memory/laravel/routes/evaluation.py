@@ -1,4 +1,4 @@
-"""Values of expressions, except chains of calls."""
+"""Values of all expressions except chains of calls."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _ROUTERS = frozenset({"router", "Illuminate\\Routing\\Router"})
 
 
 class Machine(Protocol):
-    """The interface that expressions need from the machine that runs them."""
+    """The part of the machine's interface that the evaluation of expressions needs."""
 
     program: Program
 
@@ -36,26 +36,26 @@ class Machine(Protocol):
         """Return the value of a chain of calls."""
 
     def load(self, path: Value, frame: Frame, *, stated: bool) -> Value:
-        """Run a file."""
+        """Evaluate a file."""
 
     def assume(self, *reasons: str) -> None:
         """Record assumptions behind the value of the current statement."""
 
     def assumed_since(self, mark: int) -> tuple[str, ...]:
-        """Return the assumptions recorded since a mark."""
+        """Return the assumptions that were recorded after a call of mark()."""
 
     def spend(self, steps: int) -> None:
         """Count steps against the limit of a run."""
 
     def mark(self) -> int:
-        """Return the number of assumptions recorded so far."""
+        """Return the number of recorded assumptions; pass it to assumed_since."""
 
 
 def evaluate(machine: Machine, node: Json, frame: Frame) -> Value:
     """Return the value of an expression.
 
     Args:
-        machine: runs calls and files.
+        machine: evaluates calls and files.
         node: the expression as JSON.
     """
     machine.spend(1)
@@ -160,7 +160,7 @@ def _not(machine: Machine, node: Json, frame: Frame) -> Value:
 def _closure(machine: Machine, node: Json, frame: Frame) -> Value:
     if not node["block"]:
         return Closure(None)
-    # Variables are bound with their current values, as in PHP.
+    # As in PHP, variables are bound with their current values.
     machine.spend(len(frame.variables) // 10)
     body = Body(frame.path, frame.symbol, node["block"])
     return Closure(body, tuple(node["parameters"]), dict(frame.variables), frame.this)

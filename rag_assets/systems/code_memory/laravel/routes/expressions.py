@@ -51,7 +51,7 @@ LOADS = frozenset(
     | {"include_once_expression"}
 )
 _DEEPEST = 40
-"""Maximum depth of nesting; deeper expressions count as computed."""
+"""Maximum depth of nested expressions; deeper expressions count as computed."""
 
 _NAMES = frozenset({"name", "qualified_name", "relative_name", "relative_scope"})
 _RUN = frozenset(
@@ -59,8 +59,7 @@ _RUN = frozenset(
     | {"group", "routes", "macro", "withrouting", "each", "booted", "loadroutesusing", "when"}
     | {"unless", "tap", "call", "afterresolving", "resolving", "callafterresolving", "configure"}
 )
-"""Calls with closures that may create routes; closures of other calls are skipped, as actions
-are."""
+"""Calls whose closures may create routes. Closures of other calls, and of actions, are not read."""
 
 
 class Expressions:
@@ -79,8 +78,8 @@ class Expressions:
         """Return an expression as JSON.
 
         Args:
-            node: the expression; None is null.
-            runs: whether the body may create routes, if it is a closure.
+            node: the expression; None stands for null.
+            runs: if it is a closure, whether its body may create routes.
         """
         if node is None:
             return None
@@ -134,7 +133,7 @@ class Expressions:
         return {"of": "array", "items": items}
 
     def _text(self, node: Node) -> Json:
-        """Return a string with variables in it."""
+        """Return a string that has variables in it."""
         parts: list[Json] = []
         for child in node.named_children:
             if child.type == "string_content":
@@ -155,7 +154,7 @@ class Expressions:
             return {"of": "default", "value": self.read(left), "otherwise": self.read(right)}
         if operator != ".":
             return _why(f"operator {operator}")
-        # The grammar nests a long concatenation to the left, one level per part.
+        # The grammar nests a long concatenation to the left, with one level per part.
         parts: list[Json] = []
         at: Node | None = node
         while at is not None and at.type == "binary_expression" and self._operator(at) == ".":

@@ -1,4 +1,4 @@
-"""The state that a statement sees while it runs, and the limits of a run."""
+"""The variables and context of a statement during evaluation, and the limits of an evaluation."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from rag_assets.systems.code_memory.laravel.routes.groups import Attributes
 from rag_assets.systems.code_memory.laravel.routes.values import Value
 
 DEEPEST: Final = 40
-"""Maximum depth of nested bodies: groups, files, functions."""
+"""Maximum depth of nested bodies, that is, of groups, files and functions."""
 
 MOST_STEPS: Final = 2_000_000
-"""Maximum number of expressions evaluated for one repository; each loop iteration counts."""
+"""Maximum number of expressions evaluated for one repository; each pass through a loop counts."""
 
 MOST_STEPS_OF_ONE: Final = 500_000
 """Maximum number of expressions evaluated for one provider."""
@@ -32,12 +32,12 @@ class Frame:
     """The variables of a function, a closure or a file.
 
     Attributes:
-        path: of the file.
+        path: the path of the file.
         symbol: the enclosing function; "" if absent.
         this: the object of `$this`; None if absent.
-        variables: by name.
-        assumed: assumptions behind the values of variables, by name.
-        context: of its statements.
+        variables: the variables, by name.
+        assumed: assumptions behind the values of variables, by name of the variable.
+        context: the context of its statements.
         depth: number of enclosing bodies.
     """
 
@@ -58,10 +58,10 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class Registrar:
-    """Attributes pending for a group or a route: Laravel's RouteRegistrar.
+    """Attributes that a group or route will get, as in Laravel's RouteRegistrar.
 
     Attributes:
-        attributes: by Laravel's names.
+        attributes: the attributes, by Laravel's names.
     """
 
     attributes: Attributes = field(hash=False)
@@ -72,8 +72,8 @@ class Arguments:
     """The arguments of a call.
 
     Attributes:
-        given: in order.
-        named: by name.
+        given: the positional arguments, in order.
+        named: the named arguments, by name.
     """
 
     given: tuple[Value, ...]

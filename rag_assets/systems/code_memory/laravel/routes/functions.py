@@ -1,4 +1,4 @@
-"""Laravel functions that return paths, settings and services, as far as the text shows them."""
+"""Laravel functions that return paths, settings and services, as far as the code shows them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def called(machine: Machine, name: str, given: Arguments, frame: Frame) -> Value
     """Return the result of a function.
 
     Args:
-        name: without its namespace.
+        name: the name without its namespace.
     """
     lower = name.lower()
     own = machine.program.functions.get(lower)
@@ -62,9 +62,9 @@ def path_below(machine: Machine, folder: str, given: Arguments, frame: Frame) ->
     """Return a path in a folder of the application.
 
     Args:
-        folder: below its root.
+        folder: the folder below its root.
         given: arguments, first the path below the folder.
-        frame: of the calling file.
+        frame: the frame of the calling file.
     """
     below = text_of(given.at(0, "path", ""))
     if below is None:
@@ -74,7 +74,7 @@ def path_below(machine: Machine, folder: str, given: Arguments, frame: Frame) ->
 
 
 def setting(machine: Machine, given: Arguments, frame: Frame) -> Value:
-    """Return a setting from its file, or the call's own default."""
+    """Return the value of a setting in its file, or else the default that the call states."""
     name = given.at(0, "key")
     if not isinstance(name, str):
         return Unknown("config()")
@@ -97,7 +97,7 @@ def setting(machine: Machine, given: Arguments, frame: Frame) -> Value:
 
 
 def names_router(given: Arguments) -> bool:
-    """Return whether the container is asked for the router."""
+    """Return whether a call asks the container for the router."""
     named = given.at(0)
     return isinstance(named, str) and (named == "router" or named in ROUTER_TYPES)
 

@@ -1,4 +1,4 @@
-"""Attributes of groups and routes, merged as in Laravel's RouteGroup."""
+"""Attributes of groups and routes, merged in the way of Laravel's RouteGroup."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LISTS: Final = frozenset({"middleware", "excluded_middleware", "can"})
 
 
 def joined(*parts: Value) -> str | Unknown:
-    """Return the concatenation of text parts; unknown if one part is unknown."""
+    """Return the concatenation of texts; unknown if one of them is unknown."""
     found: list[str] = []
     why = ""
     for part in parts:
@@ -36,7 +36,7 @@ def joined(*parts: Value) -> str | Unknown:
 
 
 def trimmed(value: Value, characters: str = "/") -> str | Unknown:
-    """Return a text without the given characters at its ends."""
+    """Return a text without these characters at its start and end."""
     text = joined(value)
     return text if isinstance(text, Unknown) else text.strip(characters)
 
@@ -45,8 +45,8 @@ def merged(new: Mapping[str, Value], old: Mapping[str, Value], *, prepend: bool)
     """Return the attributes of a group or route merged with the enclosing group's attributes.
 
     Args:
-        new: of the inner group or route.
-        old: of the outer group.
+        new: attributes of the inner group or route.
+        old: attributes of the outer group.
         prepend: whether the outer prefix comes first; for routes it comes last.
     """
     outer = {key: value for key, value in old.items() if key not in _OWN}

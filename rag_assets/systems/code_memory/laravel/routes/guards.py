@@ -1,4 +1,4 @@
-"""Names of middleware: targets of aliases and groups, as kernels and applications state them."""
+"""Names of middleware: what aliases and groups stand for, as kernels and applications state it."""
 
 from __future__ import annotations
 
@@ -53,10 +53,10 @@ class Guards:
     groups: dict[str, list[Value]] = field(default_factory=dict)
 
     def of_router(self, name: str, given: Arguments) -> None:
-        """Apply a router call that names middleware.
+        """Apply a call on the router that defines an alias or a group of middleware.
 
         Args:
-            name: of the call, in lower case.
+            name: the name of the call, in lower case.
         """
         named = str(given.at(0))
         if name == "aliasmiddleware":
@@ -75,7 +75,7 @@ class Guards:
         self.groups |= {str(name): listed(some) for name, some in keyed(groups).items()}
 
     def classes(self) -> dict[str, tuple[str, ...]]:
-        """Return the classes behind each alias and group, in order."""
+        """Return the middleware classes that each alias and group stands for, in order."""
         names = dict.fromkeys((*self.aliases, *self.groups))
         found = {name: tuple(dict.fromkeys(self._of(name))) for name in names}
         return {name: classes for name, classes in found.items() if classes}
@@ -97,12 +97,12 @@ class Guards:
 
 @dataclass(slots=True)
 class Configuration:
-    """The arguments of Laravel 11's `withMiddleware` (and later versions), until they are applied.
+    """The arguments of `withMiddleware` of Laravel 11 and later, until they are applied.
 
     Attributes:
-        aliases: of middleware.
+        aliases: the aliases of middleware.
         groups: Laravel's default groups, and others.
-        changes: of groups: kind, group, middleware; applied by kind.
+        changes: changes of groups (kind, group, middleware); they are applied by kind.
     """
 
     aliases: dict[str, Value] = field(default_factory=lambda: dict(_ALIASES))
@@ -115,7 +115,7 @@ class Configuration:
         """Apply a call on the configuration.
 
         Args:
-            name: in lower case.
+            name: the name of the call, in lower case.
         """
         made = _CONFIGURES.get(name)
         if made is not None:
@@ -125,7 +125,7 @@ class Configuration:
                 self.change(kind, name, given.at(position, kind))
 
     def applied_to(self, guards: Guards) -> None:
-        """Apply all changes in Laravel's order."""
+        """Apply all changes to the guards, in Laravel's order."""
         for kind in ("replace", "remove", "prepend", "append"):
             for _, group, names in (change for change in self.changes if change[0] == kind):
                 held = self.groups.get(group, [])
@@ -134,11 +134,11 @@ class Configuration:
         guards.groups |= self.groups
 
     def alias(self, given: Arguments) -> None:
-        """Set the targets of aliases."""
+        """Define aliases."""
         self.aliases |= {str(name): one for name, one in keyed(given.at(0, "aliases")).items()}
 
     def group(self, given: Arguments) -> None:
-        """Set the members of a group."""
+        """Define the members of a group."""
         self.groups[str(given.at(0, "group"))] = listed(given.at(1, "middleware"))
 
     def stateful(self, _given: Arguments) -> None:
@@ -152,7 +152,7 @@ class Configuration:
         self.groups["api"].insert(at, f"throttle:{limiter}")
 
     def sessions(self, _given: Arguments) -> None:
-        """Check the password that sessions were started with."""
+        """Add the middleware that checks the password hash of sessions."""
         self.groups["web"] = [*self.groups["web"], "auth.session"]
 
     def replace(self, given: Arguments) -> None:
@@ -161,7 +161,7 @@ class Configuration:
         self.changes.append(("replace", str(given.at(0, "group")), changed))
 
     def change(self, kind: str, group: str, value: Value) -> None:
-        """Record a change of a group; in an array, the keys are the replaced middleware."""
+        """Record a change of a group; to replace, `value` maps old to new middleware."""
         if kind == "replace":
             pairs = ((str(old), new) for old, new in keyed(value).items())
             self.changes += [("replace", group, [old, new]) for old, new in pairs]

@@ -1,4 +1,4 @@
-"""Calls that load route files, or state how to: of providers, packages, the application."""
+"""Calls of providers, packages and the application that load route files, or configure loading."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _package(machine: Machine, given: Arguments, frame: Frame) -> None:
 
 
 def _channels(machine: Machine, path: Value, frame: Frame) -> None:
-    """Add the routes that authorize listeners, if a channels file exists."""
+    """Add the routes that authorize listeners of channels, if a channels file exists."""
     if isinstance(path, str) and machine.program.file_of(path, frame.path) is not None:
         packages.broadcasting(machine, "routes", Arguments(()), frame)
 
@@ -83,4 +83,4 @@ LOADERS: Final[Mapping[str, Callable[[Machine, Arguments, Frame], None]]] = {
     "withbroadcasting": _broadcasting,
     "withmiddleware": _guarded,
 }
-"""Loaders by call name in lower case."""
+"""Functions that load route files, by the name of the call in lower case."""

@@ -1,4 +1,4 @@
-"""Interprets the statements that create routes, without executing any code."""
+"""Evaluates the statements that create routes, without executing any code."""
 
 from __future__ import annotations
 
@@ -45,21 +45,21 @@ _ASSUMED = 20
 """Maximum number of assumptions recorded for one value."""
 
 _GOES_ON = object()
-"""Result of a body that no `return` ends."""
+"""Result of a body that ends without `return`."""
 
 
 class Machine:
-    """The state of a run.
+    """The state of an evaluation of a repository.
 
     Attributes:
         program: the repository.
         router: contains the routes.
-        naming: of resources.
+        naming: the naming rules of resources.
         guards: aliases and groups of middleware.
-        macros: of the router, of routes and of registrars, by name.
-        deferred: closures that a provider passed to `routes()`, with the statement.
+        macros: the macros of the router, of routes and of registrars, by name.
+        deferred: closures that a provider passed to `routes()`, each with the statement.
         unresolved: statements that could not be resolved.
-        loaded: paths of files that were run.
+        loaded: paths of files that were evaluated.
     """
 
     def __init__(self, program: Program) -> None:
@@ -77,13 +77,13 @@ class Machine:
         self._left_of_one = MOST_STEPS_OF_ONE
 
     def function(self, function: Function, this: Value, given: Arguments, frame: Frame) -> Value:
-        """Run a function or a method, and return its result."""
+        """Evaluate a function or a method, and return its result."""
         inner = Frame(
             path=function.body.path,
             symbol=function.body.symbol,
             this=this,
             variables={},
-            # A function call is not a group of the routes that it creates.
+            # The call of a function is not a group around the routes that the function creates.
             context=replace(frame.context, evidence=frame.context.evidence[:-1]),
             depth=frame.depth + 1,
         )
@@ -93,7 +93,7 @@ class Machine:
     def closure(
         self, closure: Closure, given: Arguments, frame: Frame, *, this: Value = None
     ) -> Value:
-        """Run a closure, and return its result."""
+        """Evaluate a closure, and return its result."""
         if closure.body is None:
             return Unknown("a function")
         self.spend(len(closure.variables) // 10)
@@ -109,11 +109,11 @@ class Machine:
         return self._returned(closure.body, inner)
 
     def load(self, path: Value, frame: Frame, *, stated: bool) -> Value:
-        """Run a file.
+        """Evaluate a file.
 
         Args:
-            path: of the file, as evaluated.
-            frame: of the statement that loads it.
+            path: the path of the file, as evaluated.
+            frame: the frame of the statement that loads it.
             stated: whether the file is declared to contain routes.
         """
         if not isinstance(path, str):
@@ -138,11 +138,11 @@ class Machine:
             self._loading.pop()
 
     def begin(self) -> None:
-        """Start another provider."""
+        """Reset the limits that count per provider, before the next provider is evaluated."""
         self._left_of_one = MOST_STEPS_OF_ONE
 
     def spend(self, steps: int) -> None:
-        """Count steps.
+        """Count evaluation steps.
 
         Raises:
             Exhausted: the limit is reached.
@@ -157,7 +157,7 @@ class Machine:
         return chains.run(self, node, frame)
 
     def call(self, called: Value, given: Arguments, frame: Frame) -> Value:
-        """Run a callable value."""
+        """Evaluate a callable value, and return its result."""
         return chains.call_back(self, called, given, frame)
 
     def miss(self, reason: str, frame: Frame) -> None:
@@ -170,11 +170,11 @@ class Machine:
         self._assumed += reasons
 
     def mark(self) -> int:
-        """Return the number of assumptions recorded so far."""
+        """Return the number of recorded assumptions; pass it to assumed_since."""
         return len(self._assumed)
 
     def assumed_since(self, mark: int) -> tuple[str, ...]:
-        """Return the assumptions recorded since a mark."""
+        """Return the assumptions that were recorded after a call of mark()."""
         return tuple(dict.fromkeys(self._assumed[mark:]))[:_ASSUMED]
 
     def context(self, frame: Frame) -> Context:
@@ -184,7 +184,7 @@ class Machine:
 
     @contextmanager
     def within(self, frame: Frame) -> Iterator[None]:
-        """Make the current statement the group of everything that runs within."""
+        """Make the current statement the group of all routes that are created in the block."""
         outer, assumed = frame.context, self._assumed
         frame.context, self._assumed = self.context(frame), []
         try:
@@ -223,7 +223,7 @@ class Machine:
         return None if value is _GOES_ON else value
 
     def _body(self, body: Body, frame: Frame) -> Value:
-        """Run the statements of a body; return its result, or _GOES_ON."""
+        """Evaluate the statements of a body; return its result, or _GOES_ON."""
         if frame.depth > DEEPEST:
             self.miss("what lies too deep", frame)
             return _GOES_ON
@@ -254,7 +254,7 @@ class Machine:
             return self._branches(values, frame)
         body = Body(frame.path, frame.symbol, values["body"])
         outer = frame.context
-        # Loops and conditions are not groups, so they are not evidence of routes.
+        # Loops and conditions are not groups, so routes do not list them as evidence.
         frame.context = replace(outer, evidence=outer.evidence[:-1])
         try:
             if op == "each":
@@ -267,7 +267,7 @@ class Machine:
             frame.context = outer
 
     def miss_at(self, reason: str, context: Context) -> None:
-        """Record that something at a place is unresolved."""
+        """Record that the last statement of a context has an unresolved part."""
         self.unresolved.append(Unresolved(reason, context.evidence[-1]))
 
     def _branches(self, values: Mapping[str, Any], frame: Frame) -> Value:
@@ -290,7 +290,7 @@ class Machine:
         return _GOES_ON
 
     def _branch(self, body: Body, frame: Frame, *, sure: bool) -> Value:
-        """Run a branch; variables it sets become unknown, unless it is certain to run."""
+        """Evaluate a branch; if it may not run, the variables that it sets become unknown."""
         self.spend(len(frame.variables) // 10)
         before = dict(frame.variables)
         value = self._body(body, frame)

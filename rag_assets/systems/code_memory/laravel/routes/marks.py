@@ -43,7 +43,7 @@ DIRECT: Final = frozenset({"match", "any", "fallback", "redirect", "permanentred
 GUARDING: Final = frozenset(
     {"aliasmiddleware", "middlewaregroup", "pushmiddlewaretogroup", "prependmiddlewaretogroup"}
 )
-"""Router calls that name middleware, in lower case."""
+"""Router calls that define middleware names, in lower case."""
 
 ROUTING: Final = (
     VERBS
@@ -98,14 +98,14 @@ _WORDS: Final = (
     *("require ", "require(", "require_once", "include ", "include(", "include_once", "{Route"),
     *("Route,", "Route}"),
 )
-"""Every text with such a place contains one of these; most texts contain none."""
+"""If a text has such a place, it contains one of these words; most texts contain none of them."""
 
 _TELLING = LOADS | MEMBER_CALLS | {"simple_parameter", "scoped_call_expression"}
 _NAMES = frozenset({"name", "qualified_name", "relative_name"})
 
 
 class Marks:
-    """The places of calls that may create routes, or load files that do."""
+    """Positions in a file of calls that may create routes, or may load files that do."""
 
     def __init__(self, source: PhpSource) -> None:
         self._source = source
@@ -124,7 +124,7 @@ class Marks:
         return bool(self._starts) or any(is_provider(one) or is_kernel(one) for one in classes)
 
     def within(self, node: Node) -> bool:
-        """Return whether such a place is within a node."""
+        """Return whether a node contains such a position."""
         at = bisect_left(self._starts, node.start_byte)
         return at < len(self._starts) and self._starts[at] < node.end_byte
 
@@ -139,7 +139,7 @@ class Marks:
         return self._member(node)
 
     def _typed(self, parameter: Node) -> None:
-        """Record a parameter with a router type; it counts as a router throughout the file."""
+        """Record a parameter with a router type; its name means a router throughout the file."""
         written = self._source.tree.of(parameter.child_by_field_name("type")).lstrip("?")
         named = self._source.class_name(written, parameter) if written else ""
         if named in ROUTER_TYPES:
@@ -171,18 +171,18 @@ class Marks:
         if name not in ROUTING and name != "routes":
             return False
         held = node.child_by_field_name("object")
-        # A longer text is a chain; its start is examined separately.
+        # A longer text is a chain, whose start is examined separately.
         short = held is not None and held.end_byte - held.start_byte <= _LONGEST
         written = tree.of(held) if short else ""
         if name == "routes":
             return written == "$this"
-        if written == "$this":  # `$this` is the router in the body of its macro
+        if written == "$this":  # In the body of a router macro, `$this` is the router.
             return node.start_byte < self._macro_ends
         return written.replace('"', "'") in _ROUTERS or written in self._routers
 
 
 def is_kernel(one: ClassLike) -> bool:
-    """Return whether a class seems to extend a kernel, which names middleware."""
+    """Return whether a class seems to extend a kernel, which defines names of middleware."""
     return any(parent.endswith("Kernel") for parent in one.parents)
 
 

@@ -1,4 +1,4 @@
-"""Routes as in Laravel's router."""
+"""Routes in the form that Laravel's router gives them."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ class Evidence:
     """A place in a repository that supports a statement.
 
     Attributes:
-        path: of the file.
-        fact: the statement's; a group's fact ends where its body starts.
+        path: the path of the file.
+        fact: the statement's fact; that of a group ends where its body starts.
     """
 
     path: str
@@ -25,10 +25,10 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Unresolved:
-    """A statement that may add or change routes, and that the text alone does not resolve.
+    """A statement that may add or change routes, and that reading the code does not resolve.
 
     Attributes:
-        reason: why, in a few words.
+        reason: the reason, in a few words.
         evidence: where it is written.
     """
 
@@ -41,7 +41,7 @@ class Parameter:
     """A parameter of a route.
 
     Attributes:
-        name: as in the URI.
+        name: the name as in the URI.
         optional: whether the URI is valid without it.
         field: the column that it is looked up by; "" for the model's own key.
         pattern: a regular expression that it must match; "" if absent.
@@ -59,15 +59,15 @@ class Route:
 
     Attributes:
         uri: without a slash at its ends (`invoices/{invoice}`); "/" for the root.
-        methods: in the router's order; GET implies HEAD.
+        methods: the methods, in the router's order; GET implies HEAD.
         name: prefixed with the names of its groups; "" if it has none.
         action: `App\\Http\\Controllers\\InvoiceController@show`; `Closure`; a view's name, or the
             target of a redirect; "" if it is computed.
-        kind: of the action.
-        middleware: in order, as written; middleware of groups first.
+        kind: the kind of the action.
+        middleware: the middleware, in order, as written; middleware of groups first.
         without_middleware: excluded middleware.
         domain: "" for every domain.
-        parameters: of domain and URI, in order.
+        parameters: the parameters of domain and URI, in order.
         wheres: regular expressions of parameters.
         fallback: whether it answers requests that no other route matches.
         conditional: whether it depends on a condition that is evaluated at run time.
@@ -92,7 +92,7 @@ class Route:
 
     @property
     def complete(self) -> bool:
-        """Return whether the text determines the whole route."""
+        """Return whether the code determines all parts of the route."""
         return not self.missing and not self.conditional
 
 
@@ -101,8 +101,8 @@ class Routes:
     """The routes of a repository.
 
     Attributes:
-        routes: in the router's order.
-        unresolved: statements that may add or change routes, and are not resolved here.
+        routes: the routes, in the router's order.
+        unresolved: statements that may add or change routes but could not be resolved.
     """
 
     routes: tuple[Route, ...]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rag_assets.systems.code_memory.laravel.routes.machine import Machine
 
 _Row: TypeAlias = tuple[str, str, str, str]
-"""Method, URI, action and name."""
+"""Method, URI, action and name of a route."""
 
 _AUTH: Final[Mapping[str, tuple[_Row, ...]]] = {
     "login": (
@@ -80,10 +80,10 @@ _BROADCASTS: Final = "\\Illuminate\\Broadcasting\\BroadcastController"
 
 
 def authentication(machine: Machine, given: Arguments, frame: Frame) -> None:
-    """Add the routes of `Auth::routes()`.
+    """Add the routes that `Auth::routes()` creates.
 
     Args:
-        given: one array of options.
+        given: the arguments: one array of options.
     """
     options = given.at(0, "options")
     if isinstance(options, Unknown):
@@ -108,11 +108,11 @@ def _chosen(options: Mapping[str | int, Value], defaults: Mapping[str, bool]) ->
 
 
 def broadcasting(machine: Machine, name: str, given: Arguments, frame: Frame) -> None:
-    """Add the routes of `Broadcast::routes()` or a similar call.
+    """Add the routes that `Broadcast::routes()` or a similar call creates.
 
     Args:
-        name: of the call, in lower case.
-        given: attributes of a group.
+        name: the name of the call, in lower case.
+        given: the arguments: attributes of a group.
     """
     user = name == "userroutes"
     action = f"{_BROADCASTS}@authenticate{'User' if user else ''}"
@@ -147,15 +147,15 @@ ON_ROUTER: Final[Mapping[str, Callable[[Machine, Arguments, Frame], Value]]] = {
     "inertia": _inertia,
     "livewire": _livewire,
 }
-"""Calls on the router, by name in lower case."""
+"""Functions that apply calls on the router, by the call's name in lower case."""
 
 
 def of_facade(machine: Machine, owner: str, name: str, given: Arguments, frame: Frame) -> bool:
-    """Add the routes of a static call; return whether the call creates routes.
+    """Add the routes that a static call creates; return whether it creates any.
 
     Args:
         owner: the class, without its namespace.
-        name: of the call, in lower case.
+        name: the name of the call, in lower case.
     """
     if owner == "Auth" and name == "routes":
         authentication(machine, given, frame)

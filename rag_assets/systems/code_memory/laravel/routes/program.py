@@ -1,4 +1,4 @@
-"""The files of a repository as input for routes: bodies, classes, settings and paths."""
+"""The files of a repository as route evaluation needs them: bodies, classes, settings, paths."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rag_assets.systems.code_memory.laravel.version import framework_version
 from rag_assets.systems.code_memory.symbols.model import FileFacts
 
 ROOT: Final = "/@/"
-"""Stands for the repository's folder in evaluated paths."""
+"""Represents the repository's folder in evaluated paths."""
 
 _MOST_ANCESTORS: Final = 200
 _TESTS: Final = re.compile(r"(?:^|/)tests?/", re.IGNORECASE)
@@ -25,8 +25,8 @@ class ClassFacts:
     """A class.
 
     Attributes:
-        path: of its file.
-        abstract: as declared.
+        path: the path of its file.
+        abstract: whether it is declared abstract.
         parents: classes that it extends.
         traits: traits that it uses.
         functions: its methods that may create routes, by name in lower case.
@@ -49,7 +49,7 @@ class Function:
 
     Attributes:
         body: its statements.
-        parameters: as JSON.
+        parameters: the parameters as JSON.
         fact: its declaration.
     """
 
@@ -62,15 +62,16 @@ class Program:
     """The repository.
 
     Attributes:
-        classes: by name.
-        functions: outside classes, by name in lower case.
-        paths: of all files.
+        classes: the classes, by name.
+        functions: the functions outside classes, by name in lower case.
+        paths: the paths of all files.
         version: major version of the framework that its manifest requires; None if it is unknown.
-        providers: classes that applications list as providers, in order, by their folder.
+        providers: classes that applications list as providers, in order, by the application's
+            folder.
         registered: names in statements of classes that look like provider classes.
 
     Args:
-        files: of the repository: PHP files, and its manifest.
+        files: the files of the repository: PHP files, and its manifest.
     """
 
     def __init__(self, files: Iterable[FileFacts]) -> None:
@@ -101,7 +102,7 @@ class Program:
         yield from (body.path for body in self._bodies if not body.symbol and not body.block)
 
     def constant(self, owner: str, name: str) -> Any:
-        """Return a constant of a class, possibly inherited; None if it is unknown."""
+        """Return a constant of a class, own or inherited; None if it is unknown."""
         for one in self.lineage(owner):
             if (one, name) in self._constants:
                 return self._constants[one, name]
@@ -125,11 +126,11 @@ class Program:
         return self._lineages.setdefault(name, list(found))
 
     def method(self, owner: str, name: str, *, above: bool = False) -> Function | None:
-        """Return a method of a class, possibly inherited; None if it creates no routes.
+        """Return a method of a class, own or inherited; None if it cannot create routes.
 
         Args:
             owner: the class.
-            name: of the method.
+            name: the name of the method.
             above: whether to skip the class itself.
         """
         for one in self.lineage(owner)[1 if above else 0 :]:
@@ -139,11 +140,11 @@ class Program:
         return None
 
     def member(self, owner: str, name: str) -> tuple[str, Any] | None:
-        """Return a property of a class, possibly inherited: the class's file and an expression.
+        """Return a property of a class, own or inherited: the class's file and an expression.
 
         Args:
             owner: the class.
-            name: of the property.
+            name: the name of the property.
         """
         for one in self.lineage(owner):
             held = self.classes.get(one)
@@ -152,21 +153,21 @@ class Program:
         return None
 
     def settings_in(self, name: str) -> int:
-        """Return the cost of looking up a setting, from the number of settings to search."""
+        """Return the cost of looking up a setting: the number of settings that must be searched."""
         files = name.split(".")[:-1]
         return sum(len(one[1]) for file in files for one in self._settings.get(file, ())) // 10
 
     def setting(self, name: str, near: str) -> tuple[str, Any] | None:
-        """Return the file that states a setting and its value there; None if no file does.
+        """Return the file that states a setting, and its value there; None if no file states it.
 
-        A setting with other settings below it is `{"keys": names}`.
+        The value of a setting with other settings below it is `{"keys": names}`.
 
         Args:
-            name: dotted, the file's name first.
-            near: path of the file that asks; the nearest folder with settings counts.
+            name: the dotted name, which starts with the file's name.
+            near: path of the asking file; the nearest folder with settings is used.
         """
         path, values, key = "", None, name
-        # The names of a package's settings start with the package, then the file.
+        # A package's setting name starts with the package, then the file.
         while values is None and "." in key:
             file, _, key = key.partition(".")
             stated = [one for one in self._settings.get(file, ()) if _states(one[1], key)]
@@ -180,7 +181,7 @@ class Program:
         return path, {"keys": list(dict.fromkeys(one.partition(".")[0] for one in below))}
 
     def root_of(self, path: str) -> str:
-        """Return a file's application folder: "", or a path with a trailing slash."""
+        """Return the folder of a file's application: "", or a path with a trailing slash."""
         folder = posixpath.dirname(path)
         while folder:
             if {f"{folder}/bootstrap/app.php", f"{folder}/artisan"} & self.paths:
@@ -189,11 +190,11 @@ class Program:
         return ""
 
     def file_of(self, written: str, near: str) -> str | None:
-        """Return the path of a file from an evaluated path; None if it does not exist.
+        """Return the path of the file that an evaluated path names; None if it does not exist.
 
         Args:
-            written: below ROOT, or relative to the application or to the file that asks.
-            near: path of the file that asks.
+            written: the path below ROOT, or relative to the application or to the asking file.
+            near: path of the asking file.
         """
         tried = self._places(written, near)
         return next((path for path in tried if path in self.paths), None)
@@ -268,7 +269,7 @@ class Program:
 
 
 def is_test(path: str) -> bool:
-    """Return whether a file belongs to tests; applications do not use providers of tests."""
+    """Return whether a file belongs to tests; applications do not use the providers of tests."""
     return _TESTS.search(path) is not None
 
 
@@ -281,7 +282,7 @@ def _matches(folders: Sequence[str], patterns: Sequence[str]) -> bool:
 
 
 def _matches_name(name: str, pattern: str) -> bool:
-    """Return whether a name matches a pattern with stars; each star matches the minimum."""
+    """Return whether a name matches a pattern with stars; a star matches as little as possible."""
     first, *rest = pattern.split("*")
     if not rest:
         return name == pattern
@@ -314,6 +315,6 @@ def _states(values: Mapping[str, Any], key: str) -> bool:
 
 
 def _shared(one: str, other: str) -> int:
-    """Return the number of folders that two paths share."""
+    """Return the number of leading folders that two paths have in common."""
     pairs = zip(one.split("/"), other.split("/"), strict=False)
     return next((i for i, (a, b) in enumerate(pairs) if a != b), len(one))

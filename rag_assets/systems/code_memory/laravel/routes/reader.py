@@ -49,7 +49,10 @@ _PAIR: Final = 2
 
 
 def targets_of(expression: Json) -> Iterator[tuple[str, str]]:
-    """Yield controllers and methods, fully qualified; "" for a method that is not stated."""
+    """Yield the controllers and methods in an expression, fully qualified.
+
+    The method is "" if it is not stated.
+    """
     if not isinstance(expression, dict) or expression.get("of") != "chain":
         return
     for call in expression["calls"]:
@@ -74,7 +77,7 @@ def _target(action: Json) -> Iterator[tuple[str, str]]:
 
 
 def _controllers(arguments: list[Json]) -> Iterator[tuple[str, str]]:
-    """Yield the controller of a resource, or of each of several resources."""
+    """Yield the controller of one resource, or the controllers of several resources."""
     first = arguments[0] if arguments else None
     if isinstance(first, dict) and first.get("of") == "array":
         for _, value in first["items"]:
@@ -85,11 +88,11 @@ def _controllers(arguments: list[Json]) -> Iterator[tuple[str, str]]:
 
 _ENTRIES = frozenset({"boot", "register", "map", "configurepackage"})
 _MIDDLEWARE = frozenset({"middlewareGroups", "routeMiddleware", "middlewareAliases"})
-"""Properties of kernels that name middleware."""
+"""Properties of kernels that define names of middleware."""
 
 _LONGEST_OF_KERNEL = 8_000
 _LISTED = frozenset({"listen", "subscribe", "policies", "bindings", "singletons", "observers"})
-"""Properties of providers that do not concern routes."""
+"""Properties of providers that do not affect routes."""
 
 _OF_PROVIDERS = frozenset(
     {"mergeconfigfrom", "publishes", "loadviewsfrom", "loadmigrationsfrom", "loadtranslationsfrom"}
@@ -168,7 +171,7 @@ class _Reader:
         yield from self._members(one, names, _LONGEST)
 
     def _members(self, one: ClassLike, names: Set[str], longest: int) -> Iterator[Fact]:
-        """Yield the properties of a class with short values."""
+        """Yield the properties of a class that have short values."""
         self._symbol = one.name
         for held in one.properties:
             if held.value is None or held.name not in names or _size(held.value) > longest:
@@ -193,7 +196,7 @@ class _Reader:
             yield from found
 
     def _rest(self) -> Iterator[Fact]:
-        """Yield the statements of blocks found on the way."""
+        """Yield the statements of blocks that were found while other blocks were read."""
         while self._blocks:
             block, body = self._blocks.popleft()
             if body.type in {"compound_statement", "colon_block", "switch_block"}:
@@ -217,7 +220,7 @@ class _Reader:
             yield from read(self, block, node)
 
     def _leads_on(self, node: Node) -> bool:
-        """Return whether a statement sets a variable, or may create routes through a call."""
+        """Return whether a statement sets a variable, or calls something that may create routes."""
         held = next(iter(node.named_children), None)
         if node.type not in {"expression_statement", "return_statement"} or held is None:
             return False
@@ -324,7 +327,7 @@ class _Reader:
         return Fact("routing", start, end, self._symbol, {"op": op, **values})
 
     def _span(self, node: Node, body: Node | None) -> tuple[int, int]:
-        """Return the offsets of a statement up to the first body in it."""
+        """Return the start and end of a statement, cut off before the first body in it."""
         tree = self._source.tree
         start = tree.start(node)
         if body is None or body.start_byte <= node.start_byte:

@@ -1,4 +1,4 @@
-"""Calls that create routes: on the router, and on attributes pending for a group or a route."""
+"""Calls that create routes: on the router, and on attributes that a group or route will get."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def of_router(machine: Machine, name: str, given: Arguments, frame: Frame) -> Va
     """Apply a call on the router; return its result.
 
     Args:
-        name: of the call, in lower case.
+        name: the name of the call, in lower case.
     """
     made = _made(machine, name, given, {}, frame)
     if made is not None:
@@ -78,7 +78,7 @@ def of_router(machine: Machine, name: str, given: Arguments, frame: Frame) -> Va
 def of_registrar(
     machine: Machine, held: Registrar, name: str, given: Arguments, frame: Frame
 ) -> Value:
-    """Apply a call on attributes pending for a group or a route; see of_router."""
+    """Apply a call on attributes that a group or route will get; see of_router."""
     if name == "group":
         group(machine, held.attributes, given.at(0, "callback"), frame)
         return held
@@ -98,11 +98,11 @@ def of_registrar(
 
 
 def group(machine: Machine, attributes: Mapping[str, Value], callback: Value, frame: Frame) -> None:
-    """Run the content of a group: a closure, a file, or a method.
+    """Evaluate the content of a group: a closure, a file, or a method.
 
     Args:
-        attributes: of the group.
-        callback: its content.
+        attributes: the attributes of the group.
+        callback: the content of the group.
     """
     known = _with_known_prefix(machine, attributes)
     with machine.within(frame), machine.router.group(known):
@@ -123,8 +123,8 @@ def _made(
     """Return the routes that a call creates; None for other calls.
 
     Args:
-        name: of the call.
-        attributes: pending for the created routes.
+        name: the name of the call.
+        attributes: attributes that the created routes get.
     """
     if name in VERBS or name in {"any", "match", "addroute"}:
         return _route(machine, name, given, attributes, frame)
@@ -185,7 +185,7 @@ def _direct(machine: Machine, name: str, given: Arguments, frame: Frame) -> Draf
 def _resource(
     machine: Machine, name: str, given: Arguments, attributes: Mapping[str, Value], frame: Frame
 ) -> Value:
-    """Return a pending resource; several resources are registered immediately."""
+    """Return a pending resource; if a call names several resources, register them at once."""
     several, singleton = name.endswith("s"), "singleton" in name
     told = given.at(1 if several else 2, "options")
     options: Attributes = {str(key): one for key, one in keyed(told).items()}
@@ -210,7 +210,7 @@ def _resource(
 
 def _group_arguments(given: Arguments) -> tuple[dict[str, Any], Value]:
     attributes, callback = given.at(0, "attributes"), given.at(1, "routes")
-    if isinstance(attributes, Closure | str):  # without attributes, as Lumen allows
+    if isinstance(attributes, Closure | str):  # Lumen allows a call without attributes.
         return {}, attributes
     if isinstance(attributes, Unknown):
         computed = dict.fromkeys(("prefix", "as", "middleware", "domain"), attributes)
@@ -219,7 +219,7 @@ def _group_arguments(given: Arguments) -> tuple[dict[str, Any], Value]:
 
 
 def _with_known_prefix(machine: Machine, attributes: Mapping[str, Value]) -> Attributes:
-    """Return attributes with the known part of a computed prefix."""
+    """Return attributes in which a computed prefix is replaced by its known part."""
     found = dict(attributes)
     prefix = found.get("prefix")
     if isinstance(prefix, Unknown):

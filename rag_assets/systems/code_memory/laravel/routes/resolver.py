@@ -1,4 +1,4 @@
-"""The routes of a repository, as in Laravel's router after all providers ran."""
+"""The routes of a repository, as Laravel's router has them after all providers ran."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from rag_assets.systems.code_memory.laravel.routes.values import Body, Instance,
 from rag_assets.systems.code_memory.symbols.model import FileFacts
 
 _WITHOUT_KERNEL: Final = 11
-"""From this version on, the framework itself names its middleware."""
+"""First version of Laravel in which the framework itself defines its middleware aliases."""
 
 
 def middleware_of(machine: Machine) -> Mapping[str, tuple[str, ...]]:
-    """Return the classes of each alias and group of middleware, in order.
+    """Return the middleware classes of each alias and group, in order.
 
     They come from kernels, from `withMiddleware`, or from router calls in providers. Parameters are
-    left out: `throttle:api` in a group is the class of `throttle`. Names that only a package
+    left out: `throttle:api` in a group yields the class of `throttle`. Names that only a package
     defines are left out.
 
     Args:
-        machine: after a full run of a repository; read its routes first.
+        machine: the machine after it evaluated a repository; read its routes first.
     """
     late = (machine.program.version or 0) >= _WITHOUT_KERNEL
     if late and not machine.guards.aliases:
@@ -39,10 +39,10 @@ def middleware_of(machine: Machine) -> Mapping[str, tuple[str, ...]]:
 
 
 def providers_of(program: Program) -> Iterator[str]:
-    """Yield the classes: listed providers, then the application's, then those in packages.
+    """Yield provider classes: listed providers, then the application's, then those in packages.
 
-    A provider of an application is skipped if the application lists other providers of its own and
-    no statement names this one: Laravel's skeleton comes with such a provider.
+    An application's provider is skipped if the application lists other providers of its own and no
+    statement names this one: Laravel's skeleton contains such providers.
     """
     names = (name for listed in program.providers.values() for name in listed)
     listed = {name: index for index, name in enumerate(dict.fromkeys(names))}
@@ -64,7 +64,7 @@ def _is_provider(program: Program, name: str) -> bool:
 
 
 def _is_left_out(program: Program, one: ClassFacts) -> bool:
-    """Return whether the application of a class lists other providers of its own."""
+    """Return whether the application of a class lists other providers of its own instead."""
     for root, listed in program.providers.items():
         own = f"{root}app/"
         held = (program.classes.get(name) for name in listed)
@@ -81,20 +81,20 @@ _MAKES = VERBS | RESOURCES | DIRECT | {"group"}
 def routes_of(files: Iterable[FileFacts]) -> Routes:
     """Return the routes of a repository.
 
-    Files are loaded by providers, `withRouting`, `loadRoutesFrom` and `require`; a file that is
+    Files are loaded by providers, `withRouting`, `loadRoutesFrom` and `require`. A file that is
     never loaded has no routes, and is reported as unresolved.
 
     Args:
-        files: of the repository.
+        files: the files of the repository.
     """
     return routes_made_by(run_of(files))
 
 
 def run_of(files: Iterable[FileFacts]) -> Machine:
-    """Run everything in a repository that creates routes; return the machine.
+    """Evaluate everything in a repository that creates routes; return the machine.
 
     Args:
-        files: of the repository.
+        files: the files of the repository.
     """
     program = Program(files)
     machine = Machine(program)
@@ -116,7 +116,7 @@ def run_of(files: Iterable[FileFacts]) -> Machine:
 
 
 def _kernel(machine: Machine, name: str) -> None:
-    """Read the middleware that a kernel names."""
+    """Read the middleware that a kernel defines."""
     fact = Fact("declares", 0, 0)
 
     def read() -> Value:
@@ -139,7 +139,7 @@ def _enter(machine: Machine, name: str, methods: Iterable[str]) -> None:
 
 
 def _booted(machine: Machine, name: str) -> None:
-    """Run a route provider's work after boot: its last closure, else its `map`."""
+    """Evaluate what a route provider does after boot: its last closure, or else its `map`."""
     if machine.deferred:
         last, evidence = machine.deferred[-1]
         frame = _frame(evidence.path)
@@ -163,7 +163,7 @@ def _frame(path: str) -> Frame:
 
 
 def routes_made_by(machine: Machine) -> Routes:
-    """Return the routes that a run created, and the statements that it could not resolve."""
+    """Return the routes that an evaluation created, and the statements left unresolved."""
     routes, unresolved = [], list(machine.unresolved)
     for draft in machine.router.drafts:
         if isinstance(draft.uri, str):
@@ -188,7 +188,7 @@ def _never_loaded(machine: Machine) -> Iterator[Unresolved]:
 
 
 def makes_routes(fact: Fact) -> bool:
-    """Return whether a fact is a statement that asks the router for routes."""
+    """Return whether a fact is a statement that calls the router to create routes."""
     value = fact.values.get("value")
     if not isinstance(value, dict) or value.get("of") != "chain":
         return False

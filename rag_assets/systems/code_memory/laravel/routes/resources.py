@@ -34,9 +34,9 @@ class Pending:
     """A resource that is registered when its statement ends.
 
     Attributes:
-        name: as stated; may contain dots and slashes.
+        name: the name as stated; may contain dots and slashes.
         controller: its class.
-        options: of the registrar, by Laravel's names.
+        options: the options of the registrar, by Laravel's names.
         singleton: whether it is a singleton resource.
     """
 
@@ -48,11 +48,11 @@ class Pending:
 
 @dataclass(slots=True)
 class Naming:
-    """How resources are named; providers may change it for all later resources.
+    """How resources are named; a provider may change this for all later resources.
 
     Attributes:
-        verbs: words in URIs.
-        parameters: names of parameters by resource.
+        verbs: words in URIs, such as create and edit.
+        parameters: names of parameters, by resource.
         singular: whether parameters are in the singular.
     """
 
@@ -65,7 +65,7 @@ class Registrar:
     """Adds the routes of a resource.
 
     Args:
-        router: that they are added to.
+        router: the router that they are added to.
     """
 
     def __init__(self, router: Router, naming: Naming) -> None:
@@ -108,7 +108,7 @@ class Registrar:
             yield found
 
     def _uri(self, name: str, wildcard: Callable[[str], str]) -> str:
-        """Return the path to a resource through the resources that enclose it."""
+        """Return the path of a resource, which includes those of the resources around it."""
         *outer, last = name.split(".")
         uri = "/".join([*(f"{one}/{{{wildcard(one)}}}" for one in outer), last])
         return uri.replace(f"/{{{wildcard(last)}}}", "") if outer else uri
@@ -154,7 +154,7 @@ def _name(resource: str, method: str, options: Attributes) -> Value:
 
 
 def _middleware(method: str, options: Attributes) -> Attributes:
-    """Return the middleware of one method; its own middleware includes the resource's."""
+    """Return the middleware of one method: the resource's, then the method's own."""
     found: Attributes = {}
     own, without = (_by_method(options, key, method) for key in ("middleware_for", _WITHOUT_FOR))
     guards = options.get("middleware") if own is None else own
@@ -172,7 +172,7 @@ def _by_method(options: Attributes, key: str, method: str) -> Value:
 
 
 def _with_fields(draft: Draft, options: Attributes) -> None:
-    """Set the columns of scoped parameters."""
+    """Set the columns by which scoped parameters are looked up."""
     fields = options.get("bindingFields")
     if isinstance(fields, dict):
         draft.fields |= {str(key): str(column) for key, column in fields.items()}

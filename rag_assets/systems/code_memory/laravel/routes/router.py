@@ -1,4 +1,4 @@
-"""Laravel's router without requests: groups, and routes as they are added."""
+"""Laravel's router as far as no request is needed: groups, and routes as they are added."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from rag_assets.systems.code_memory.laravel.routes.values import (
 )
 
 _BY_ALL_METHODS: Final = 11
-"""First version in which a route replaces a route with the same methods.
+"""First version in which a route replaces one with the same methods, domain and URI.
 
-Before, it replaces a route with the same last method.
+In earlier versions, it replaces one with the same last method, domain and URI.
 """
 
 ANY: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
@@ -33,11 +33,11 @@ class Router:
     """The router.
 
     Attributes:
-        patterns: regular expressions of parameters for all later routes.
+        patterns: regular expressions of parameters; they apply to all later routes.
 
     Args:
         is_class: returns whether a name is a class.
-        version: of the framework; None if it is unknown, which counts as a late version.
+        version: version of the framework; None if it is unknown, which counts as a late version.
     """
 
     def __init__(self, is_class: Callable[[str], bool], version: int | None = None) -> None:
@@ -54,7 +54,7 @@ class Router:
 
     @contextmanager
     def group(self, attributes: Mapping[str, Value]) -> Iterator[None]:
-        """Apply the attributes of a group to all routes added within."""
+        """Apply the attributes of a group to all routes that are added in the `with` block."""
         found = dict(attributes)
         if self._groups:
             found = merged(found, self._groups[-1], prepend=True)
@@ -68,9 +68,9 @@ class Router:
         """Add a route.
 
         Args:
-            methods: in order, in any case.
-            uri: below the prefixes of its groups.
-            action: as passed to the router: a text, an array, a closure, or null.
+            methods: the methods, in order, in any case.
+            uri: the URI, below the prefixes of the enclosing groups.
+            action: the action as passed to the router: a text, an array, a closure, or null.
         """
         attributes = self._parsed(action)
         own = attributes.pop("prefix", None)
@@ -128,7 +128,7 @@ class Router:
         return joined(controller, "@", uses)
 
     def in_namespace(self, uses: Value) -> Value:
-        """Return an action within the namespace of the group, unless it is already qualified."""
+        """Return an action in the namespace of its group; a qualified action stays as it is."""
         namespace = self._last("namespace")
         within = ("\\", namespace) if isinstance(namespace, str) and namespace else ("\\",)
         if namespace is None or (isinstance(uses, str) and uses.startswith(within)):

@@ -1,9 +1,9 @@
-"""Settings that a file returns: the value of `config('api.prefix')`, if the text shows it.
+"""Settings that a file returns: the value of `config('api.prefix')`, if the code shows it.
 
-A value is a string, a number, a boolean, null or a list of these; `{"env": NAME, "default": …}` if
-the environment decides and the text has a default; or an expression, see expressions.py.
-`providers` are the classes that the file lists as providers; `untold` are existing settings without
-a known value.
+A value is one of: a string, a number, a boolean, null or a list of these; `{"env": NAME, "default":
+…}` if the environment decides and the code has a default; or an expression, see expressions.py.
+`providers` are the classes that the file lists as providers; `untold` are existing settings whose
+value is unknown.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 _PRIVATE: Final = re.compile(
-    # Names of columns and of Laravel's password brokers are not private.
+    # Names of columns, and of Laravel's password brokers, are not secret.
     r"pass(?!words$)|secret|(?<!foreign_)(?<!morph_)(?<!pivot_)key|token|credential|salt|dsn|private"
     r"|auth$",
     re.I,
 )
 _NAMES: Final = re.compile(r"_(?:TABLE|COLUMN|CONNECTION|DRIVER)$")
-"""Environment variables that hold no secret, whatever the rest of their name suggests."""
+"""Matches environment variables that hold no secret, whatever the rest of their name suggests."""
 
 _TOLD: Final = re.compile(
     r"prefix|middleware|domain|route|ur[il]|path|namespace|guard|controller|slug|host"
@@ -44,9 +44,9 @@ _NONE: Final = object()
 def settings_of(source: PhpSource) -> tuple[Node, dict[str, Any]] | None:
     """Return the statement that returns settings, with `values` and `untold`; None if absent.
 
-    Files of translations return arrays, too, but do not read the environment. In a file that does
-    not read it, only values that routes and tables may depend on count, and no text of several
-    words.
+    Translation files also return arrays, but they do not read the environment. If a file does not
+    read the environment, only values that routes and tables may depend on are included, and no text
+    of several words.
     """
     if "return" not in source.text:
         return None
@@ -118,7 +118,7 @@ def _value(source: PhpSource, node: Node) -> Any:
 
 
 def _asked(source: PhpSource, node: Node) -> Any:
-    """Return the value of `env` if the environment does not set the variable."""
+    """Return the value that `env` returns if the environment does not set the variable."""
     if node.type != "function_call_expression":
         return _NONE
     chain = source.chain(node)
@@ -133,7 +133,7 @@ def _asked(source: PhpSource, node: Node) -> Any:
 
 
 def _expression(source: PhpSource, node: Node) -> Json:
-    """Return a value computed by functions, as in `explode(',', env('HOSTS'))`."""
+    """Return a value that functions compute, as in `explode(',', env('HOSTS'))`."""
     if _PRIVATE.search(source.tree.of(node)):
         return _NONE
     found = Expressions(source, lambda _: 0).read(node, runs=False)
@@ -141,7 +141,7 @@ def _expression(source: PhpSource, node: Node) -> Json:
 
 
 def _providers(source: PhpSource, array: Node) -> list[str]:
-    """Return the listed provider classes, in order, possibly merged with Laravel's own."""
+    """Return the listed provider classes in order; the list may be merged with Laravel's own."""
     named = (
         (key is None or source.value(key) == "providers") and value
         for key, value in elements(array)

@@ -20,10 +20,10 @@ CONSTRAINTS: Final = frozenset({"where", "setwheres", "wherein", *_CONSTRAINTS})
 
 
 def wheres(name: str, given: Arguments) -> dict[str | int, Value]:
-    """Return regular expressions by parameter, as a call states them.
+    """Return the regular expressions that a call states, by parameter.
 
     Args:
-        name: of the call, one of CONSTRAINTS.
+        name: the name of the call, one of CONSTRAINTS.
     """
     first, second = given.at(0), given.at(1)
     if name in {"where", "setwheres"}:
@@ -37,18 +37,18 @@ def wheres(name: str, given: Arguments) -> dict[str | int, Value]:
 
 
 def names(given: Arguments) -> list[Value]:
-    """Return middleware, passed as a list or as separate arguments."""
+    """Return names of middleware that are passed as a list or as separate arguments."""
     first = given.at(0)
     return listed(first) if isinstance(first, dict) else list(given.all)
 
 
 def ability(given: Arguments) -> Value:
-    """Return the middleware behind `can`."""
+    """Return the middleware that the call `can` adds."""
     models = listed(given.at(1, "models"))
     parts = [part for one in models for part in (",", one)]
     return joined("can:", given.at(0, "ability"), *parts)
 
 
 def keyed(value: Value) -> dict[str | int, Value]:
-    """Return an array; an empty array for anything else."""
+    """Return the value if it is an array; for anything else, an empty array."""
     return value if isinstance(value, dict) else {}

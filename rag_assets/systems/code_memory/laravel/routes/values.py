@@ -17,7 +17,7 @@ class Unknown:
     """A value that is computed at run time.
 
     Attributes:
-        why: in a few words.
+        why: the reason, in a few words.
         rest: the known part of a text.
     """
 
@@ -26,7 +26,7 @@ class Unknown:
 
 
 class RouterValue:
-    """Stands for the router."""
+    """Represents the router as a value."""
 
 
 ROUTER: Final = RouterValue()
@@ -37,7 +37,7 @@ class Instance:
     """An object of a class.
 
     Attributes:
-        name: of its class, fully qualified.
+        name: the name of its class, fully qualified.
     """
 
     name: str
@@ -48,9 +48,9 @@ class Body:
     """A body of statements in a file.
 
     Attributes:
-        path: of the file.
-        symbol: of the enclosing function.
-        block: its number there.
+        path: the path of the file.
+        symbol: the symbol of the enclosing function.
+        block: the number of the body's block in that function.
     """
 
     path: str
@@ -64,8 +64,8 @@ class Closure:
 
     Attributes:
         body: its statements; None if they do not matter.
-        parameters: as JSON.
-        variables: the variables known where it was written.
+        parameters: the parameters as JSON.
+        variables: the variables known at the place where it was written.
         this: the value of `$this` in it.
     """
 
@@ -79,7 +79,7 @@ Value: TypeAlias = Any
 
 
 LONGEST: Final = 2_000
-"""Maximum characters of a text, and elements of an array; a longer value is unknown."""
+"""Maximum characters of a text, and elements of an array; a larger value counts as unknown."""
 
 _MANY: Final = 100
 _LARGEST: Final = 1 << 63
@@ -87,36 +87,36 @@ _WHOLE: Final = re.compile(r"0|-?[1-9][0-9]{0,17}")
 
 
 def bounded(value: Value) -> Value:
-    """Return a value unless it is too large, else an unknown value."""
+    """Return the value itself, or an unknown value if it is too large."""
     if isinstance(value, str | dict) and len(value) > LONGEST:
         return Unknown("a long text" if isinstance(value, str) else "a long array")
     return value
 
 
 def few(values: Iterable[Value]) -> list[Value]:
-    """Return the first values, up to a limit that no route's middleware exceeds."""
+    """Return the first values; the limit is higher than the number of middleware of any route."""
     return [value for value, _ in zip(values, range(_MANY), strict=False)]
 
 
 def array(values: Iterable[Value]) -> dict[str | int, Value]:
-    """Return an array of values without keys."""
+    """Return a PHP array of these values with the keys 0, 1, 2 …."""
     return dict(enumerate(values))
 
 
 def listed(value: Value) -> list[Value]:
-    """Return the values of an array, or a list of the single value; empty for null."""
+    """Return the values of an array; a single value as a list; an empty list for null."""
     if isinstance(value, dict):
         return list(value.values())
     return [] if value is None else [value]
 
 
 def is_list(value: Value) -> bool:
-    """Return whether an array's keys count up from 0."""
+    """Return whether the keys of an array are 0, 1, 2 … in order."""
     return isinstance(value, dict) and list(value) == list(range(len(value)))
 
 
 def key_of(value: Value) -> str | int | None:
-    """Return a value as an array key, by PHP's rules; None if it cannot be a key."""
+    """Return the key that PHP would use for a value in an array; None if it cannot be a key."""
     if isinstance(value, bool):
         return int(value)
     if isinstance(value, str):
@@ -127,7 +127,7 @@ def key_of(value: Value) -> str | int | None:
 
 
 def text_of(value: Value) -> str | None:
-    """Return a value as PHP converts it to text; None if its text is unknown."""
+    """Return the text that PHP converts a value to; None if that text is unknown."""
     if value is None or value is False:
         return ""
     if value is True:

@@ -1,7 +1,7 @@
-"""Expand: add candidates that are related to the best ones, in tenants that read source code.
+"""Expand: adds candidates that are related to the best ones, in tenants that read source code.
 
-If the answer lies along a chain (who is told when a payment arrives), the question only has the
-words of the two ends: the links between them are found by their relations.
+An answer may lie along a chain ("who is notified when a payment arrives"). The question then only
+has words of the two ends of the chain. The links in between are found by their relations.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ from rag_assets.systems.code_memory.retrieval.view import View
 from rag_assets.systems.code_memory.symbols.source_types import type_of_place
 
 _BEGUN_AT: Final = 30
-"""Number of candidates with relations to follow."""
+"""Number of candidates whose relations are followed."""
 _LATER: Final = 20
 """Rank at which the relevance of a search result is halved."""
 _GAINED: Final = 0.6
-"""Weight of relevance from relations, relative to the rank in the search."""
+"""Weight of relevance that comes from relations, relative to that from the search rank."""
 _UNNAMED: Final = 0.5
-"""Share of an unnamed passage's relevance that each definition of its file gets."""
+"""Share of relevance that each definition of a file gets from a passage without a definition."""
 
 
 class Expand(TrustedStep):
     """Walks from the best candidates if the question names no definition, and reorders them.
 
     Args:
-        services: read relations and the index.
+        services: reads relations and the index.
     """
 
     after = ("recall",)
@@ -54,13 +54,13 @@ class Expand(TrustedStep):
         self._services = services
 
     async def run(self, progress: SearchProgress) -> SearchProgress:
-        """Reorder the candidates, including those related to the best of them."""
+        """Reorder the candidates, including those that are related to the best of them."""
         tenant = progress.search.tenant
         if not reads_code(tenant) or progress.walked is not None or not progress.rankings:
             return progress
         with progress.timings.part("walk"):
             by_id = {c.id: c for one in progress.rankings for c in one.candidates}
-            # Use ranks: a walk passes on shares by rank, not by score.
+            # Use ranks and not scores: a walk passes on shares by rank.
             ranks = [by_rank([c.id for c in one.candidates]) for one in progress.rankings]
             order = [*fuse(ranks)]
             found = {id_: _LATER / (_LATER + rank) for rank, id_ in enumerate(order)}
@@ -75,7 +75,7 @@ class Expand(TrustedStep):
             arrangement = arranged(rated, asked_kinds(progress.search.request.query), depth)
         paths = tuple(one.path for one in walk.relevance.gained if len(one.path) > 1)
         walked = Walked(frozenset(), paths, walk.relevance.complete)
-        # Their ranks are part of the new order, so they must not count twice.
+        # Clear the former ranks: the new order includes them, and they must not count twice.
         counted = [replace(one, weight=0.0) for one in progress.rankings]
         return replace(progress, walked=walked, rankings=[*counted, Ranking("walk", arrangement)])
 
@@ -85,7 +85,7 @@ class _Walk:
     """The result of a walk.
 
     Attributes:
-        gains: relevance gained by places, greatest first.
+        gains: relevance that places gained, greatest first.
         types: source types of definitions, by document and name.
     """
 
@@ -136,7 +136,7 @@ def _rated(
     found: Mapping[str, float],
     walk: _Walk,
 ) -> list[Rated]:
-    """Return the candidates with their relevance from the search and the walk."""
+    """Return the candidates with their relevance from both the search and the walk."""
 
     def rated(one: Candidate) -> Rated:
         whole, exact = Place(one.document_id), Place(one.document_id, one.symbol)

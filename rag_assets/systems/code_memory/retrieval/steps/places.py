@@ -1,4 +1,4 @@
-"""Places of nodes that a walk reached, and the candidates at these places."""
+"""The places of nodes that a walk reached, and the candidates at these places."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from rag_assets.systems.code_memory.retrieval.steps.views import state_of
 from rag_assets.systems.code_memory.symbols.nodes import TABLE
 
 _WHOLE: Final = frozenset({"route", "table"})
-"""Types of documents that have one passage."""
+"""Types of documents that consist of one passage."""
 
 
 def related(found: Flow) -> list[Place]:
-    """Return the places of reached nodes and of documents stating their relations, by relevance.
+    """Return places of reached nodes, and of documents that state their relations, by relevance.
 
     The start nodes of the walk come first.
     """
     start = [one for one in found.reached if len(one.path) == 1]
     scored = [(one.score, _place(one)) for one in found.reached[len(start) :]]
     scored += [(score, Place(document_id)) for document_id, score in found.stating.items()]
-    # Sorting is stable: equally relevant places keep their order.
+    # Sorting is stable, so equally relevant places keep their order.
     scored.sort(key=lambda one: -one[0])
     places = (*map(_place, start), *(place for _, place in scored))
     return list(dict.fromkeys(filter(None, places)))[:MOST_PLACES]
@@ -43,20 +43,20 @@ def _place(one: Reached) -> Place | None:
         return None
     before = one.path[-2] if len(one.path) > 1 else ""
     if node.content_hash is None and before.startswith(TABLE):
-        # A statement of a migration is a separate entry, named after its table.
+        # The symbol of a migration's statement is its table's name.
         return Place(node.document_id, before.removeprefix(TABLE))
     return place_of_node(node)
 
 
 def place_of_node(node: Node) -> Place | None:
-    """Return the place of a definition; the whole document if it lacks a passage."""
+    """Return the place of a definition; the whole document if it has no passage of its own."""
     if node.document_id is None:
         return None
     return Place(node.document_id, None if node.content_hash is None else node.symbol)
 
 
 def place_of(one: Reached) -> Place | None:
-    """Return the place of a node that has its own passage; None for any other node."""
+    """Return the place of a node that has a passage of its own; None for any other node."""
     place = _place(one)
     whole = one.node.source_type in _WHOLE
     return place if whole or (place is not None and place.symbol is not None) else None
@@ -67,14 +67,14 @@ async def found_places(
 ) -> Sequence[Candidate]:
     """Return the entries at places that pass the request's filters, in the order of the places.
 
-    Their number is limited as in any other ranking; a place has at least one entry unless a filter
-    excludes it. The cache is not used if the index has to filter, or if cached entries have already
-    misled this search.
+    Their number is limited as in any other ranking; each place has at least one entry unless a
+    filter excludes it. The cache is not used if the index has to filter, or if cached entries have
+    already misled this search.
 
     Args:
-        services: read the index.
+        services: reads the index.
         progress: defines the filters.
-        places: in order; only places that the caller may read.
+        places: the places in order; the caller must be allowed to read them.
     """
     if not places:
         return ()

@@ -1,4 +1,4 @@
-"""Views of relations for searches: the same state of the relations in all steps of one search."""
+"""Views of relations for searches: all steps of one search see the same state of the relations."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _MOMENT: Final = "code-memory: relations"
 
 
 class Views:
-    """Makes the view of a search. Its methods query the catalog: call them in a thread.
+    """Creates the view of a search. Its methods query the catalog, so call them in a thread.
 
     Args:
-        services: read relations, and cache the surroundings of nodes.
+        services: reads relations, and caches the surroundings of nodes.
     """
 
     def __init__(self, services: SearchServices) -> None:
@@ -30,7 +30,7 @@ class Views:
         self._surroundings = services.of_system(KeptSurroundings)
 
     def moment(self, progress: SearchProgress) -> RelationMoment:
-        """Return the relations that the caller could read when the search first asked."""
+        """Return the relations that the caller could read when this search first asked for them."""
         moment: RelationMoment | None = progress.kept.get(_MOMENT)
         if moment is None:
             moment = self._walker.moment(progress.ref.id, progress.caller)
@@ -42,10 +42,10 @@ class Views:
         return self._walker.view(_build(progress), progress.caller, self.moment(progress))
 
     def with_surroundings(self, progress: SearchProgress) -> tuple[View, Surroundings]:
-        """Return the caller's view, and the surroundings known for it."""
+        """Return the caller's view, and the surroundings that are cached for it."""
         view, moment = self.view(progress), self.moment(progress)
-        # Statements read the current data, and a custom policy may let two callers with equal
-        # scopes read different documents.
+        # Queries read the current data. With a custom policy, two callers with equal scopes may
+        # read different documents.
         is_fixed = isinstance(view.relations, GraphRelations)
         if is_fixed and type(self._services.policy) is FlatScopes:
             kept = self._surroundings.of(_build(progress), moment.state, moment.scopes)
@@ -54,7 +54,7 @@ class Views:
 
 
 def state_of(progress: SearchProgress) -> object:
-    """Return the state of the relations that an earlier step of a search has viewed."""
+    """Return the state of the relations that an earlier step of the search used."""
     moment: RelationMoment = progress.kept[_MOMENT]
     return moment.state
 

@@ -1,4 +1,4 @@
-"""Walk: find candidates related to the names in a question, in tenants that read source code."""
+"""Walk: finds candidates related to the names in a question, in tenants that read source code."""
 
 from __future__ import annotations
 
@@ -34,26 +34,27 @@ from rag_assets.systems.code_memory.symbols.source_types import is_test
 from rag_assets.tenants.model import Tenant
 
 _ENOUGH = 0.5
-"""Minimum relevance for an indirectly related node to answer a question about relations alone."""
+"""Minimum relevance of an indirectly related node in an answer about relations alone."""
 _DIRECTLY = 2
-"""Number of names on the path to a directly related node."""
+"""Number of names on the path from a start node to a directly related node."""
 _MOST_SEEDS = 40
 _DERIVED = frozenset({"route", "table"})
-"""Roles of definitions in derived documents: each has one passage."""
+"""Roles of definitions in derived documents; such a document has a single passage."""
 _MOST_LEADING = 40
-"""Maximum definitions of a name that come before all other hits."""
+"""Maximum number of places, and of definitions, for the names in a question; they precede all other
+hits."""
 _MOST_HOLDING = 60
-"""Maximum passages with a definition's name to search for the defining passage."""
+"""Maximum passages with a definition's name among which the defining passage is searched."""
 
 
 class Walk(TrustedStep):
     """Walks from the names in a question and its options, before the index is searched.
 
-    If the question asks only for relations, all its names are known, and the walk finds some
-    relations, these are the answer: no vector is needed.
+    The relations found are the whole answer, without a search by vectors, if the question only asks
+    for relations and all its names are known.
 
     Args:
-        services: read relations and the index.
+        services: reads relations and the index.
     """
 
     before = ("recall",)
@@ -63,7 +64,7 @@ class Walk(TrustedStep):
         self._services = services
 
     async def run(self, progress: SearchProgress) -> SearchProgress:
-        """Add a ranking of nodes related to the names, if there are any."""
+        """Add a ranking of the nodes related to the names in the question, if there are any."""
         search = progress.search
         request = search.request
         if not reads_code(search.tenant) or progress.walked is not None:
@@ -78,7 +79,7 @@ class Walk(TrustedStep):
             return progress
         if request.mode is None and asked.relational:
             return await self._walk(asked, progress)
-        # The index is searched as well, whatever the walk finds.
+        # The index is searched too, whatever the walk found.
         return replace(progress, beside=partial(self._walk, asked))
 
     async def _walk(self, asked: AskedNames, progress: SearchProgress) -> SearchProgress:
@@ -97,7 +98,7 @@ class Walk(TrustedStep):
             return progress
         request = search.request
         walked = Walked(
-            # A threshold that the request sets applies to every hit.
+            # A threshold in the request applies to every hit.
             ids=frozenset(one.id for one in candidates if request.min_score is None),
             paths=tuple(one.path for one in found.reached if len(one.path) > 1),
             complete=found.complete,
@@ -108,14 +109,14 @@ class Walk(TrustedStep):
         named = [
             one for one in candidates if one in leading or not start.isdisjoint(_places_of(one))
         ]
-        # Named candidates count twice; their neighbours count as much as search results.
+        # Named candidates count twice; related candidates count as much as search results.
         rankings = [Ranking("walk", candidates), Ranking("walk", named)]
         return replace(progress, walked=walked, rankings=[*progress.rankings, *rankings])
 
     async def _leading(
         self, places: Sequence[Place], definitions: Sequence[FoundSymbol], progress: SearchProgress
     ) -> Sequence[Candidate]:
-        """Return the passages at places, after those with the first line of a definition.
+        """Return the passages at places, after passages with the first line of a definition.
 
         A long definition has several passages; a short one shares its passage with others.
         """
@@ -171,7 +172,7 @@ def _places_of(one: Candidate) -> tuple[Place, Place]:
 
 
 def _holds(entry: StoredEntry, candidate: Candidate, definitions: Sequence[FoundSymbol]) -> bool:
-    """Return whether a passage contains the first line of one of some definitions."""
+    """Return whether a passage contains the first line of one of these definitions."""
     first, last = entry.fields.get("line_start") or 0, entry.fields.get("line_end") or 0
     return any(
         one.document_id == candidate.document_id and first <= one.line_start <= last
@@ -182,7 +183,7 @@ def _holds(entry: StoredEntry, candidate: Candidate, definitions: Sequence[Found
 def walked_from(
     view: View, surroundings: Surroundings, tenant: Tenant, asked: AskedNames
 ) -> tuple[Flow, bool]:
-    """Return the nodes related to the names of a question, and whether each name is known."""
+    """Return the nodes related to the names in a question, and whether all names are known."""
     by_name = [_named(view, tenant, name) for name in asked.names]
     nodes = {key: node for named in by_name for key, node in named.items()}
     begun = dict(islice(nodes.items(), _MOST_SEEDS))
@@ -196,8 +197,9 @@ def _exact(view: View, asked: AskedNames) -> tuple[list[Place], list[FoundSymbol
     """Return the places of definitions and files with exactly these names.
 
     Returns:
-        The places of definitions with their own passage, and of files. Then the definitions; a
-            definition that shares a passage is included only if none of its name has its own.
+        The places of files, and of definitions that have a passage of their own. Then the
+            definitions; one that shares its passage is included only if no definition of the same
+            name has its own.
     """
     places: dict[Place, None] = {}
     definitions: list[FoundSymbol] = []
@@ -218,7 +220,7 @@ def _has_passage(one: FoundSymbol) -> bool:
 
 
 def _distance(name: str, one: FoundSymbol) -> tuple[bool, bool, bool, int, str]:
-    """Return the sort key of definitions with one name: the same spelling first."""
+    """Return a sort key for definitions of one name: those with the same spelling come first."""
     written, defined = name_parts(name, folded=False), name_parts(one.name, folded=False)
     is_derived = one.role in _DERIVED
     is_other = defined[-len(written) :] != written
@@ -226,7 +228,7 @@ def _distance(name: str, one: FoundSymbol) -> tuple[bool, bool, bool, int, str]:
 
 
 def _named(view: View, tenant: Tenant, name: str) -> dict[NodeKey, Node]:
-    """Return the nodes with a name: definitions, routes, tables, or all definitions of a file."""
+    """Return the nodes that a name refers to; for a file's name, the definitions in the file."""
     found = view.named(name)
     if not found and "/" in name:
         uris = [name, *(uri_of(source.name, name.lstrip("/")) for source in tenant.sources)]
@@ -238,8 +240,8 @@ def _named(view: View, tenant: Tenant, name: str) -> dict[NodeKey, Node]:
 def _chosen(found: Flow, asked: AskedNames) -> Flow | None:
     """Return the nodes that answer a question about relations alone; None for other questions.
 
-    These are near enough and of a type that the question asks for. Without such a node, the walk is
-    no answer.
+    These nodes are near enough, and have a type that the question asks for. If there are none, the
+    walk does not answer the question.
     """
     if not asked.relational or not asked.wanted:
         return found if asked.relational else None

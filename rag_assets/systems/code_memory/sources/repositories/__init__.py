@@ -1,9 +1,10 @@
-"""Git repositories, read without git and without its library's notion of a repository.
+"""Git repositories, read without running git and without libgit2's own handling of repositories.
 
 libgit2 serves only as the object database. Refs, the index, configuration, ignore rules and
-attributes are parsed here, from files that are opened without following links. So a repository
-cannot name a command, a file or a folder that is then used: hooks, filters, fsmonitor, external
-diffs, credential helpers and included files are not refused, they are unknown.
+attributes are parsed here, from files that are opened without following links. A repository
+therefore cannot name a command, a file or a folder that is then used. Hooks, filters, fsmonitor,
+external diffs, credential helpers and included files need not be refused: this code does not know
+them.
 
 `folders` finds a repository, `refs` its commits, `objects` and `trees` their content, `worktree`
 the files of the worktree, `exclusion` the files that stay out, and `repository` combines them.

@@ -1,4 +1,4 @@
-"""Git attributes from .gitattributes files, limited to attributes that affect reading a file."""
+"""Git attributes from .gitattributes files, limited to those that affect how files are read."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MAX_LINE_BYTES = 2_048
 _MAX_MACROS = 100
 
 AttributeValue: TypeAlias = "bool | str | None"
-"""Set, unset, a value, or None if unspecified."""
+"""True if set, False if unset, a text for a value, None if unspecified."""
 
 GENERATED, VENDORED = "linguist-generated", "linguist-vendored"
 DOCUMENTATION, DETECTABLE = "linguist-documentation", "linguist-detectable"
@@ -33,7 +33,7 @@ _BINARY: Final[Mapping[str, AttributeValue]] = {"binary": True, "text": False}
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """The attributes from one file: for each attribute its rules and the value of each rule."""
+    """The attributes in one file: the rules of each attribute, and the value each rule gives."""
 
     rules: Mapping[str, tuple[Rules, tuple[AttributeValue, ...]]]
     base: int
@@ -51,9 +51,9 @@ class Attributes:
     """The attributes of a repository's files.
 
     Args:
-        read: returns the content of the .gitattributes in a folder; None if the file is missing.
-            The folder's path is empty or ends in a slash.
-        info: the content of info/attributes, which overrides all other files.
+        read: returns the content of the .gitattributes file in a folder; None if it is missing. The
+            folder's path is empty or ends with a slash.
+        info: the content of info/attributes, which takes precedence over all other files.
     """
 
     def __init__(self, read: Callable[[str], bytes | None], info: bytes | None = None) -> None:
@@ -64,7 +64,7 @@ class Attributes:
         self._info = self._parsed(info, "", 0, "info/attributes") if info else None
 
     def of(self, path: str) -> dict[str, AttributeValue]:
-        """Return the specified attributes of a file."""
+        """Return the attributes that are specified for a file."""
         folder, slash, name = path.rpartition("/")
         files = self._files(folder + slash)
         if not files:
@@ -81,7 +81,7 @@ class Attributes:
         return found
 
     def state(self, paths: Iterable[str]) -> str:
-        """Return a hash of every attributes file that affects any of the paths."""
+        """Return a hash of all attributes files that affect one of the paths."""
         for folder in {path[: path.rfind("/") + 1] for path in paths}:
             self._files(folder)
         return key_of("attributes", self._digests)
@@ -97,7 +97,7 @@ class Attributes:
         for at in reversed(missing):
             above = self._folders[at[: at.rfind("/", 0, -1) + 1]] if at else ()
             self._folders[at] = self._with_own(at, above)
-        # info/attributes comes first in every folder.
+        # The file info/attributes comes first in every folder.
         return self._folders[missing[0] if missing else folder]
 
     def _with_own(self, folder: str, above: tuple[_File, ...]) -> tuple[_File, ...]:
@@ -179,7 +179,7 @@ def _line(raw: bytes) -> tuple[bytes, list[bytes]]:
 
 
 def _rule(pattern: bytes) -> Rule | None:
-    """Return the rule of a pattern; None for negated and folder patterns, which match no file."""
+    """Return the rule of a pattern; None for a pattern that is negated or only matches folders."""
     if not pattern or pattern.startswith(b"!") or pattern.endswith(b"/"):
         return None
     return parse_rule(pattern)

@@ -1,4 +1,4 @@
-"""The few settings of a repository's configuration that affect how its content is read.
+"""Those few settings in a repository's configuration that affect how its content is read.
 
 Only the repository's own file is used: no included files, no commands, no user or system files.
 """
@@ -16,7 +16,8 @@ _TRUE: Final = frozenset({"true", "yes", "on", "1", ""})
 def parse_configuration(content: bytes) -> dict[str, str]:
     """Return the settings in a git configuration file, by `section.key` in lower case.
 
-    Sections with their own name, such as remotes, are left out; a later setting overrides.
+    Sections with a name of their own, such as remotes, are left out. A later value of a setting
+    replaces an earlier one.
 
     Args:
         content: content of the file; lines with invalid syntax are skipped.
@@ -43,7 +44,7 @@ def is_true(settings: dict[str, str], name: str) -> bool:
 
 
 def _value(raw: bytes) -> str:
-    """Return a value without its comment, quotes and escapes."""
+    """Return a value without its comment and quotation marks, and with escapes resolved."""
     out = bytearray()
     quoted = escaped = False
     for byte in raw.strip():

@@ -1,7 +1,7 @@
 """The content of a worktree file as git would store it, to compare it with a blob.
 
-Line ends, `$Id$` and encodings are converted here. Filters in the configuration are commands, and
-are never run.
+Line endings, `$Id$` and encodings are converted here. Filters in the configuration are commands,
+and are never run.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from typing import Final
 from rag_assets.systems.code_memory.sources.repositories.attributes import AttributeValue
 
 BINARY_BYTES = 8_000
-"""As in git, a NUL among this many first bytes makes a file binary."""
+"""Number of first bytes in which a NUL makes a file binary, as in git."""
 _IDENT: Final = re.compile(rb"\$Id:[^$\n]*\$")
 _CONTROL: Final = bytes({*range(32), 127} - {8, 9, 10, 12, 13, 27})
 
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
-    """The conversion that git applies to a file of a worktree before it stores it.
+    """The conversion that git applies to a file of a worktree before it stores the file.
 
     Attributes:
-        text: whether CRLF becomes LF; None: only if the content looks like a text.
+        text: whether CRLF becomes LF; None: only if the content looks like text.
         ident: whether `$Id: …$` becomes `$Id$`.
-        encoding: its encoding, if it is not UTF-8.
+        encoding: the encoding of the file, if it is not UTF-8.
     """
 
     text: bool | None = False
@@ -65,7 +65,7 @@ class Conversion:
     def _converts(self, content: bytes, blob: Callable[[], bytes | None]) -> bool:
         if self.text is not None:
             return self.text
-        # Content that was stored with CRLF stays so, whatever the settings are now.
+        # Content that is stored with CRLF keeps it, whatever the current settings are.
         return not _looks_binary(content) and b"\r\n" not in (blob() or b"")
 
 
@@ -76,7 +76,7 @@ def blob_id(content: bytes) -> str:
 
 
 def is_binary(content: bytes) -> bool:
-    """Return whether a content is binary rather than text."""
+    """Return whether content is binary rather than text."""
     return b"\0" in content[:BINARY_BYTES]
 
 
@@ -94,7 +94,7 @@ def _text(attributes: Mapping[str, AttributeValue], autocrlf: str) -> bool | Non
 
 
 def _looks_binary(content: bytes) -> bool:
-    """Return whether git would keep line ends: a lone CR, a NUL, or control characters."""
+    """Return whether git would keep line endings: after a lone CR, a NUL, or control characters."""
     if b"\0" in content or content.count(b"\r") != content.count(b"\r\n"):
         return True
     control = len(content) - len(content.translate(None, _CONTROL))

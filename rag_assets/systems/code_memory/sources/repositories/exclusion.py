@@ -1,4 +1,4 @@
-"""The rules by which files of a repository stay out of the index."""
+"""The rules that exclude files of a repository from the index."""
 
 from __future__ import annotations
 
@@ -41,22 +41,23 @@ ExclusionRule: TypeAlias = Literal[
     "too-large",
 ]
 EXCLUSION_RULES: Final[tuple[ExclusionRule, ...]] = get_args(ExclusionRule)
-"""In the order in which they are tried; each file is counted under the first that applies."""
+"""All rules in the order in which they are tried; the first that applies to a file is counted."""
 
 _LFS: Final = (b"version https://git-lfs.github.com/spec/", b"version https://hawser.github.com/")
 _LFS_BYTES = 1_024
 _DATA_BYTES = 131_072
-"""Size above which a data file other than configuration is only read or written by programs."""
+"""Size in bytes above which a data file is left out, unless it is configuration: only programs use
+it."""
 
 
 class Exclusion:
-    """The rules by which files stay out.
+    """Decides which files are excluded.
 
     Args:
         include: globs of the files to take; empty: all files of a known type.
         exclude: globs of the files to leave out.
         attributes: attributes of the repository's files.
-        modes: modes of all files of the repository, as in a tree, by path.
+        modes: modes of all files of the repository by path, as in a Git tree.
     """
 
     def __init__(
@@ -71,7 +72,7 @@ class Exclusion:
         self._attributes = attributes
         self._folders: dict[str, tuple[bool, bool]] = {"": (False, False)}
         self._by_name = {path: self._by_path(path, mode) for path, mode in modes.items()}
-        # A translation stays out only if another language of the text is indexed.
+        # A translation is excluded only if the text is indexed in another language.
         candidates = (path for path, rule in self._by_name.items() if rule is None)
         translations = left_out_translations(candidates)
         self._originals = frozenset(translations.values())
@@ -80,7 +81,7 @@ class Exclusion:
                 self._by_name[path] = "translation"
 
     def by_name(self, path: str) -> ExclusionRule | None:
-        """Return the rule by which a file stays out, regardless of its content."""
+        """Return the rule that excludes a file regardless of its content; None if none does."""
         return self._by_name[path]
 
     def _by_path(self, path: str, mode: int) -> ExclusionRule | None:
@@ -94,7 +95,7 @@ class Exclusion:
         return _by_attributes(path, attributes)
 
     def by_content(self, path: str, content: bytes) -> ExclusionRule | None:
-        """Return the rule by which a file stays out because of its content.
+        """Return the rule that excludes a file because of its content; None if none does.
 
         Args:
             path: path of the file.
@@ -114,7 +115,7 @@ class Exclusion:
         return None
 
     def _is_wanted(self, path: str) -> bool:
-        """Return whether a file is required, or is the translation to be indexed."""
+        """Return whether a file is required, or is the translation that is to be indexed."""
         return path in self._originals or self._is_demanded(path)
 
     def _is_demanded(self, path: str) -> bool:
@@ -151,7 +152,7 @@ class Exclusion:
 
 
 def _by_attributes(path: str, attributes: dict[str, AttributeValue]) -> ExclusionRule | None:
-    """Return the rule that applies to a file's name and attributes; attributes override names."""
+    """Return the rule for a file's attributes and name; attributes take precedence."""
     documentation = _is_set(attributes.get(DOCUMENTATION))
     vendored = _told(attributes.get(VENDORED))
     if vendored or (vendored is None and not documentation and is_vendored(path)):

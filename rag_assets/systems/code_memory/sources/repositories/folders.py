@@ -1,4 +1,4 @@
-"""The folders of a repository: of its worktree, its refs and its objects."""
+"""The folders of a repository: those of its worktree, its refs and its objects."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ class RepositoryFolders:
 
 
 def locate(root: Path) -> RepositoryFolders:
-    """Find the parts of the repository in a folder; folders above it are not searched.
+    """Find the parts of the repository in a folder; parent folders are not searched.
 
-    If `.git` is a file, as in a linked worktree, it may lead out of the root only to a repository
-    that points back to this root. So nobody can index a repository that they cannot write to.
+    If `.git` is a file, as in a linked worktree, it may only lead out of the root to a repository
+    that points back to this root. So nobody can index a repository to which they cannot write.
 
     Args:
-        root: absolute and resolved.
+        root: the folder, absolute and resolved.
 
     Raises:
         ListingFailed: the repository is missing, or may not be used.
@@ -65,9 +65,9 @@ def read_small(folder: Path, names: Sequence[str], limit: int) -> bytes | None:
     """Return the content of a small file below a folder, without following links.
 
     Args:
-        folder: absolute and resolved.
-        names: names of the folders below it and of the file.
-        limit: bytes.
+        folder: the folder, absolute and resolved.
+        names: names of the folders below it, and then of the file.
+        limit: maximum size in bytes.
 
     Returns:
         None if it is missing or not a regular file.
@@ -103,7 +103,7 @@ def read_configuration(common: Path) -> dict[str, str]:
 
 
 def _whole(root: Path, own: Path, *, bare: bool) -> RepositoryFolders:
-    """Return a repository that is entirely in one folder."""
+    """Return a repository whose parts are all in one folder."""
     missing = [n for n in ("HEAD", "objects") if _mode(own / n) is None]
     if missing:
         raise ListingFailed(
@@ -113,7 +113,7 @@ def _whole(root: Path, own: Path, *, bare: bool) -> RepositoryFolders:
 
 
 def _pointed(root: Path) -> RepositoryFolders:
-    """Return the repository that a `.git` file names."""
+    """Return the repository that a `.git` file points to."""
     content = read_small(root, [GIT], _MAX_POINTER_BYTES) or b""
     if not content.startswith(b"gitdir:"):
         raise ListingFailed(f"{str(root / GIT)!r} names no repository", hint=_HINT)

@@ -1,7 +1,7 @@
 """Generated files, recognized by their names or by their first lines.
 
-The rules follow GitHub Linguist's `generated.rb`, for the file types that are indexed. They add the
-marks `@generated` and DO NOT EDIT in a comment of any language.
+The rules follow GitHub Linguist's `generated.rb`, for the file types that are indexed. In addition,
+the marks `@generated` and DO NOT EDIT count in a comment of any language.
 """
 
 from __future__ import annotations
@@ -56,12 +56,12 @@ _MAP_CONTENT: Final = re.compile(rb'\{"version":\d+,|/\*\* Begin line maps\. \*\
 
 
 def is_generated_name(path: str) -> bool:
-    """Return whether files of this name are written by programs."""
+    """Return whether programs write files of this name."""
     return _NAMES.search(path) is not None
 
 
 def is_generated(path: str, content: bytes) -> bool:
-    """Return whether a file's content was written by a program.
+    """Return whether a program wrote a file's content.
 
     Args:
         path: path of the file.

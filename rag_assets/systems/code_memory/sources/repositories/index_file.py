@@ -1,4 +1,4 @@
-"""The index of a worktree: tracked files, and their state when git last looked at them."""
+"""The index of a worktree: the tracked files, and their state when git last looked at them."""
 
 from __future__ import annotations
 
@@ -25,10 +25,11 @@ class IndexEntry:
     """A tracked file.
 
     Attributes:
-        mode, oid: as in a tree; the content of a file with intent to add is unknown.
+        mode, oid: as in a Git tree; the content of a file with intent to add is unknown.
         skipped: whether it is left out of the worktree on purpose (a sparse checkout).
         mtime, ctime: seconds and nanoseconds, as git stores them.
-        settled: whether git knows its content: neither in conflict nor only intended.
+        settled: whether git knows its content, because it is not in conflict and not merely added
+            by intent.
     """
 
     mode: int
@@ -44,9 +45,9 @@ class IndexEntry:
         """Return whether a file is certainly unchanged since git last looked at it.
 
         Args:
-            facts: the present facts of the file.
-            written: when the index was written; a file as new as the index, or newer,
-                may have changed unnoticed.
+            facts: the current facts of the file.
+            written: when the index was written; a file that is as new as the index, or newer, may
+                have changed unnoticed.
         """
         return (
             self.settled
@@ -63,7 +64,7 @@ class Index:
     """The tracked files.
 
     Attributes:
-        entries: by path.
+        entries: the entries, by path.
         written: when the index was written, in seconds and nanoseconds.
         skipped_folders: paths, with a final slash, of folders left out of the worktree entirely.
     """
@@ -84,7 +85,7 @@ def read_index(own: Path) -> Index | None:
     """Return the index of a worktree.
 
     Args:
-        own: the folder that holds it.
+        own: the folder that contains the index.
 
     Returns:
         None if it is missing, or split over several files: then the state of files is unknown.
@@ -93,7 +94,8 @@ def read_index(own: Path) -> Index | None:
         ListingFailed: it is damaged.
     """
     try:
-        # Before reading: if the file is replaced in between, fewer entries count as unchanged.
+        # Take the time before reading: if the file is replaced now, fewer entries count as
+        # unchanged.
         written = _time((own / "index").lstat().st_mtime_ns)
     except FileNotFoundError:
         return None
@@ -152,7 +154,7 @@ def _entry(facts: tuple[Any, ...], flags: int, more: int) -> IndexEntry:
 
 
 def _is_split(content: bytes, at: int) -> bool:
-    """Return whether an extension points to entries in another file."""
+    """Return whether an extension refers to entries in another file."""
     while at + 8 <= len(content) - 20:
         signature, size = struct.unpack_from(">4sI", content, at)
         if signature == b"link":
@@ -162,7 +164,7 @@ def _is_split(content: bytes, at: int) -> bool:
 
 
 def _number(content: bytes, at: int) -> tuple[int, int]:
-    """Return a number of variable width, and the position after it."""
+    """Return a number that is stored in a variable number of bytes, and the position after it."""
     byte = content[at]
     value = byte & 0x7F
     while byte & 0x80:

@@ -1,6 +1,6 @@
-"""Loose objects: each in a separate file.
+"""Loose objects, each of which is stored in a separate file.
 
-They are read here and not by libgit2, which never stops reading a truncated file.
+They are read here and not by libgit2, because libgit2 never stops reading a truncated file.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _FOLDER: Final = re.compile(r"[0-9a-f]{2}")
 
 
 class LooseDamaged(Exception):
-    """A loose object does not match its name."""
+    """The content of a loose object does not match its name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class LooseObjects:
         self._ids = self._scan()
 
     def beginning_with(self, prefix: str) -> list[str]:
-        """Return the ids with this prefix."""
+        """Return the ids that start with this prefix."""
         return [oid for oid in self._ids if oid.startswith(prefix)]
 
     def header(self, oid: str) -> LooseObject:
@@ -129,7 +129,7 @@ class LooseObjects:
                         elif _FOLDER.fullmatch(name) and len(entry.name) == 38:  # noqa: PLR2004
                             found.add(name + entry.name)
             except FileNotFoundError:
-                continue  # `git gc` removed it meanwhile.
+                continue  # `git gc` removed the folder in the meantime.
             except OSError as error:
                 raise ListingFailed(
                     f"{str(self._folder)!r} cannot be listed: {error.strerror}"
@@ -144,7 +144,7 @@ class LooseObjects:
 
 
 def _header(stream: zlib._Decompress, file: BinaryIO) -> tuple[LooseObject, bytes]:
-    """Return the header with the content unpacked along with it, and the remaining packed data."""
+    """Return the header, with the content unpacked so far, and the packed data that remain."""
     begun = _inflated(stream, file.read(_PIECE_BYTES), _HEADER_BYTES)
     found = _HEADER.match(begun)
     if found is None:

@@ -30,14 +30,14 @@ _BY_SUFFIX: Final[Mapping[str, str]] = {
     "rake": _RUBY,
     "command": _SHELL,
     "modulemap": PLAIN,
-    # Suffixes of Drupal and older applications.
+    # Suffixes that Drupal and older applications use.
     **dict.fromkeys(("inc", "install", "module", "phtml", "theme"), _PHP),
 }
 _TEMPLATE = "text/x-template"
 _TEMPLATE_FOLDER: Final = re.compile(
     r"(?i)(?:^|/)_?(?:templates?|views?|layouts?|partials?|includes?|components?|themes?|src|app|lib)/"
 )
-"""Folders in which HTML is part of a program, so its expressions and attributes are kept."""
+"""Matches folders in which HTML is part of a program: its expressions and attributes are kept."""
 
 
 def repository_type_of(path: str) -> str | None:

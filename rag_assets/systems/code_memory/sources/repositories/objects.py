@@ -1,7 +1,7 @@
 """The objects of a repository: commits, trees and blobs, by id.
 
-libgit2's object database is opened with the folder of packs, not with a repository. So it reads
-packs alone, verifies each object by its id, and ignores configuration and alternates.
+libgit2's object database is opened with the folder of packs, not with a repository. It therefore
+reads only packs, verifies each object by its id, and ignores configuration and alternates.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Objects:
         folders: folders of the repository.
 
     Raises:
-        ListingFailed: some objects are elsewhere, or reached by links.
+        ListingFailed: some objects are outside the repository, or are reached by links.
     """
 
     def __init__(self, folders: RepositoryFolders) -> None:
@@ -45,7 +45,7 @@ class Objects:
         self._loose = LooseObjects(self._folder)
 
     def size(self, oid: str, kind: ObjectKind) -> int:
-        """Return the bytes of an object, without unpacking it.
+        """Return the size of an object in bytes, without unpacking the object.
 
         Raises:
             ListingFailed: it is missing, damaged or of another kind.
@@ -73,10 +73,10 @@ class Objects:
         return self._tried_twice(oid, kind, content)
 
     def commit(self, oid: str) -> str:
-        """Return the id of the commit that an id names, itself or through a tag.
+        """Return the id of the commit that an id refers to, directly or through a tag.
 
         Raises:
-            ListingFailed: it does not name a commit.
+            ListingFailed: it does not refer to a commit.
         """
         for _ in range(_MAX_TAGS):
             kind = self._kind(oid)
@@ -92,7 +92,7 @@ class Objects:
         return _header(self.read(commit, "commit"), b"tree")
 
     def expanded(self, prefix: str) -> str | None:
-        """Return the id with this prefix; None unless exactly one id has it."""
+        """Return the id with this prefix; None if there is none or more than one."""
         found = set(self._loose.beginning_with(prefix))
         for backend in self._odb().backends:
             try:
@@ -119,7 +119,7 @@ class Objects:
         return self._tried_twice(oid, kind, header)
 
     def _tried_twice(self, oid: str, kind: ObjectKind, reading: Callable[[], _Read]) -> _Read:
-        """Return the result of reading an object; retry if it was written or packed meanwhile."""
+        """Return the result of a read; retry if the object was being written or packed."""
         try:
             return reading()
         except (KeyError, FileNotFoundError):
@@ -147,7 +147,7 @@ def _damaged(oid: str, kind: ObjectKind, error: Exception) -> ListingFailed:
 
 
 def _require_own(common: Path) -> None:
-    """Refuse borrowed objects: they belong to another repository, with other readers."""
+    """Refuse alternates: borrowed objects belong to another repository, with other readers."""
     if read_small(common, ["objects", "info", "alternates"], _MAX_ALTERNATES_BYTES):
         raise ListingFailed(
             f"the repository in {str(common)!r} borrows objects of another one (alternates)",
@@ -156,7 +156,7 @@ def _require_own(common: Path) -> None:
 
 
 def _header(content: bytes, name: bytes) -> str:
-    """Return the id in a header of a commit or tag."""
+    """Return the id in a header line of a commit or tag."""
     for line in content.split(b"\n"):
         key, _, value = line.partition(b" ")
         if key == name:

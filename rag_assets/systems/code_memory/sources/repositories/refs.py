@@ -1,4 +1,4 @@
-"""Branches and tags of a repository, and resolving names to commits."""
+"""Branches and tags of a repository, and the resolution of names to commits."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MAX_PACKED_BYTES = 256 << 20
 _MAX_DEPTH = 5
 _MAX_NAMES = 20_000
 _WHERE: Final = ("", "refs/", "refs/tags/", "refs/heads/", "refs/remotes/")
-"""Prefixes to try for a name, in git's order; the first match is used."""
+"""Prefixes that git tries for a name, in its order; the first that exists is used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +32,8 @@ class Head:
     """The checked-out head.
 
     Attributes:
-        commit: id of the commit; None: the branch has no commit yet.
-        branch: full name of the ref; None: no branch is checked out.
+        commit: id of the commit; None if the branch has no commit yet.
+        branch: full name of the ref; None if no branch is checked out.
     """
 
     commit: str | None
@@ -41,7 +41,7 @@ class Head:
 
 
 class Refs:
-    """The refs of a repository, read on every request.
+    """The refs of a repository; they are read again on every request.
 
     Args:
         folders: folders of the repository.
@@ -111,7 +111,7 @@ class Refs:
         raise ListingFailed(f"the ref {name!r} leads to itself")
 
     def _read(self, name: str) -> tuple[str | None, str | None]:
-        """Return the id that a ref holds, or the ref it points to; both None if it is missing."""
+        """Return the id that a ref holds, or else the ref that it points to; None if missing."""
         if not is_name(name):
             raise ListingFailed(f"not the name of a ref: {name!r}")
         content = read_small(self._folders.common, name.split("/"), _MAX_REF_BYTES)
@@ -120,7 +120,7 @@ class Refs:
         return self._packed().get(name), None
 
     def _packed(self) -> dict[str, str]:
-        """Return the refs in packed-refs, by full name."""
+        """Return the refs in the file packed-refs, by full name."""
         content = read_small(self._folders.common, ["packed-refs"], _MAX_PACKED_BYTES)
         found = {}
         for line in (content or b"").split(b"\n"):
@@ -133,7 +133,7 @@ class Refs:
         return found
 
     def _loose(self) -> Iterator[str]:
-        """Yield the full names of refs that are stored as separate files."""
+        """Yield the full names of the refs that are stored in separate files."""
         waiting = [self._folders.common / "refs"]
         count = 0
         while waiting and count < _MAX_NAMES:
@@ -147,7 +147,7 @@ class Refs:
 
 
 def is_name(name: str) -> bool:
-    """Return whether a name is a valid ref, and so a path below the repository's folder."""
+    """Return whether a name is a valid ref, and thus a safe path below the repository's folder."""
     parts = name.split("/")
     return not any(
         part in ("", ".", "..") or part.endswith(".lock") or "\0" in part for part in parts

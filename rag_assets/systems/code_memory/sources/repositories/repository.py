@@ -1,4 +1,4 @@
-"""A repository: its name, the commit of a ref, and the files of the commit and the worktree."""
+"""A Git repository: its name, the commit of a ref, and the files of the commit and worktree."""
 
 from __future__ import annotations
 
@@ -43,7 +43,8 @@ class Repository:
     """An opened repository.
 
     Args:
-        root: the folder of its worktree, or of itself if it is bare; absolute and resolved.
+        root: the top folder of its worktree, or the folder of a bare repository; absolute and
+            resolved.
 
     Raises:
         ListingFailed: the repository is missing or cannot be read.
@@ -58,14 +59,14 @@ class Repository:
 
     @property
     def name(self) -> str:
-        """Return the name of its folder; linked worktrees return the name of their repository."""
+        """Return the name of its folder; for a linked worktree, the name of its repository."""
         common = self.folders.common
         folder = common.parent if common.name == ".git" else common
         return folder.name.removesuffix(".git") or "repository"
 
     @property
     def autocrlf(self) -> str:
-        """Return how line ends are converted if no attribute specifies it."""
+        """Return how line endings are converted for files without such an attribute."""
         return self._settings.get("core.autocrlf", "").lower()
 
     def commit(self, ref: str) -> str | None:
@@ -86,7 +87,7 @@ class Repository:
         return self.refs.resolve(ref, self.objects)
 
     def tree(self, commit: str | None) -> str:
-        """Return the id of a commit's tree; the empty tree's id without a commit."""
+        """Return the id of a commit's tree; without a commit, the id of the empty tree."""
         return _EMPTY if commit is None else self.objects.tree(commit)
 
     def files(self, tree: str) -> dict[str, TreeFile]:
@@ -116,13 +117,13 @@ class Repository:
 
     @cached_property
     def stored(self) -> StoredContents:
-        """Return an object that compares files of the worktree with blobs."""
+        """Return an object that compares worktree files with blobs."""
         links = is_true({"core.symlinks": "true", **self._settings}, "core.symlinks")
         attributes = worktree_attributes(self.folders)
         return StoredContents(self.objects, attributes, self.autocrlf, links=links)
 
     def moment(self) -> tuple[Head, tuple[int, int] | None]:
-        """Return the checked-out head and the index file's identity: a checkout changes both."""
+        """Return the checked-out head and the index file's identity; a checkout changes both."""
         try:
             index = (self.folders.own / "index").lstat()
         except OSError:
@@ -130,7 +131,7 @@ class Repository:
         return self.refs.head(), (index.st_ino, index.st_mtime_ns)
 
     def is_skipped(self, path: str) -> bool:
-        """Return whether a file is left out of the worktree on purpose (skip-worktree)."""
+        """Return whether git leaves a file out of the worktree on purpose (skip-worktree)."""
         return self._index is not None and self._index.is_skipped(path)
 
     @cached_property

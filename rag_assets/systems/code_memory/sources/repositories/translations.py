@@ -1,11 +1,12 @@
 """Translations of one text into several languages; only one language is indexed.
 
-Files are translations of each other if their paths differ in nothing but a language, and if there
-are at least three languages: `lang/de/auth.php`, `intl/de-DE.json`, `messages_de.properties`.
-Outside a folder or a format of translations, they must include English or the original text
-(`messages.properties`), or five languages: `markets/de.yml` is about a country. There,
-configuration never counts as translations. Program files count only within folders of languages.
-English is indexed; without it the original text, else the language of most files.
+Files are translations of each other if their paths differ only in a language, and if there are at
+least three languages: `lang/de/auth.php`, `intl/de-DE.json`, `messages_de.properties`. Outside a
+folder or a file format for translations, they must include English or the original text
+(`messages.properties`), or have five languages, since `markets/de.yml` is about a country. Outside,
+configuration never counts as translations. Program files count only within folders named after
+languages. English is indexed; without English, the original text; without that, the language of
+most files.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ from hashlib import blake2b
 from typing import Final
 
 _FEWEST: Final = 3
-"""Least number of languages for files that differ only in language to count as translations."""
+"""Minimum number of files that differ only in language for them to count as translations."""
 _FEWEST_ANYWHERE: Final = 5
-"""The same outside of folders of translations, without English and without an original."""
+"""The minimum outside of folders of translations, without English and without an original text."""
 _READINGS: Final = 3
-"""Number of parts at the end of a path that are tried as its language."""
+"""Number of parts at the end of a path that may be its language."""
 _CODE_WORDS: Final = (
     "aa ab af ak am an ar as av ay az ba be bg bh bi bm bn bo br bs ca ce ch co cr cs cu cv"
     " cy da de dv dz ee el en eo es et eu fa ff fi fj fo fr fy ga gd gl gn gu gv ha he hi ho"
@@ -55,14 +56,14 @@ _DATA: Final = (
 _PROGRAMS: Final = (".php", ".js", ".ts", ".mjs", ".rb", ".py", ".md", ".txt", ".html")
 _ENGLISH: Final = ("en", "en-us", "en_us", "en-gb", "en_gb")
 _PROGRAMMING: Final = frozenset(("as", "cs", "is", "ml", "or", "pl", "ps", "ts"))
-"""Codes that in paths of programs are more likely programming languages or words."""
+"""Codes that, in paths of programs, are more likely programming languages or ordinary words."""
 
 
 def left_out_translations(paths: Iterable[str]) -> dict[str, str]:
-    """Map each file that is a translation of an indexed file to that file.
+    """Map each file that is left out, as a translation, to the indexed file with the same text.
 
     Args:
-        paths: of all files that would be indexed, POSIX, within the repository.
+        paths: the paths of all files that would be indexed, POSIX, within the repository.
     """
     known = frozenset(paths)
     alike: defaultdict[bytes, dict[str, str]] = defaultdict(dict)
@@ -106,19 +107,19 @@ def _kept(found: Mapping[str, str], spread: Counter[str]) -> str:
 
 
 def _original(key: bytes, found: Mapping[str, str]) -> str:
-    """Return the path that translations share after the language is removed."""
+    """Return the path of the original text, which has no language in it."""
     path = next(iter(found.values()))
     template = next(one for one, _ in _readings(path) if _digest(one) == key)
     return re.sub(r"[._-]\{\}|\{\}\.lproj(?=/)", "", template)
 
 
 def _digest(template: str) -> bytes:
-    """Return a short key of a path, however long the path is."""
+    """Return a short key of a path; its length does not depend on the path's."""
     return blake2b(template.encode("utf-8", "surrogateescape"), digest_size=16).digest()
 
 
 def _readings(path: str) -> Iterator[tuple[str, str]]:
-    """Yield a path without each of its last parts that may be a language, and that language."""
+    """Yield a path without one of its last parts that may be a language, and that language."""
     lowered = path.lower()
     if not lowered.endswith((*_DATA, *_PROGRAMS)):
         return

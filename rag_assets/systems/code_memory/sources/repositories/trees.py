@@ -1,4 +1,4 @@
-"""Trees: the files of a commit by path."""
+"""Trees: the files of a commit, by path."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FOLDER: Final = 0o040000
 MAX_PATH_BYTES = 4_096
 _MAX_FILES = 2_000_000
 _MAX_NAME_BYTES = 512 << 20
-"""Largest size of all paths together, in bytes."""
+"""Maximum size in bytes of all paths of a tree together."""
 _Entry: TypeAlias = tuple[int, bytes, str]
 """Mode, name and id."""
 _UNUSABLE: Final = frozenset({b"", b".", b".."})
@@ -27,8 +27,8 @@ class TreeFile:
     """A file, link or submodule of a tree.
 
     Attributes:
-        mode: git's mode, which distinguishes the three.
-        oid: id of its blob; for a submodule, of the other repository's commit.
+        mode: git's mode, which shows whether it is a file, a link or a submodule.
+        oid: id of its blob; for a submodule, id of the other repository's commit.
     """
 
     mode: int
@@ -36,7 +36,7 @@ class TreeFile:
 
 
 def files_of(objects: Objects, tree: str) -> dict[str, TreeFile]:
-    """Return all files in a tree by path; names that no worktree may have are left out.
+    """Return all files in a tree by path; files that a worktree may not contain are left out.
 
     Args:
         objects: the objects of the repository.
@@ -62,10 +62,10 @@ def files_of(objects: Objects, tree: str) -> dict[str, TreeFile]:
 
 
 def _read_trees(objects: Objects, tree: str) -> dict[str, list[_Entry]]:
-    """Return the usable entries of a tree and of all trees below it, by id; each is read once.
+    """Return the usable entries of a tree and all trees below it, by id; each tree is read once.
 
-    The paths are counted before any is made: ten trees, each of which holds the next one ten times,
-    have as many paths as ten billion files.
+    The number of paths is computed before any path is built: ten trees, each of which contains the
+    next one ten times, have ten billion paths.
 
     Raises:
         ListingFailed: see files_of.
@@ -98,7 +98,7 @@ def _read_trees(objects: Objects, tree: str) -> dict[str, list[_Entry]]:
 
 
 def _paths_of(entries: list[_Entry], sizes: Mapping[str, tuple[int, int]]) -> tuple[int, int]:
-    """Return the number of paths in a tree, and the bytes of all of them."""
+    """Return the number of paths in a tree, and the total number of bytes in them."""
     paths = name_bytes = 0
     for mode, name, oid in entries:
         below, bytes_below = sizes[oid] if mode == _FOLDER else (0, 0)
@@ -114,7 +114,7 @@ def _is_usable(entry: _Entry) -> bool:
 
 
 def file_at(objects: Objects, tree: str, path: str) -> TreeFile | None:
-    """Return one file of a tree, without reading the rest of the tree."""
+    """Return one file of a tree, without reading other parts of the tree."""
     *folders, name = path.encode("utf-8", "surrogateescape").split(b"/")
     oid = tree
     for folder in folders:

@@ -13,19 +13,19 @@ from importlib.resources import files
 
 _AT_COMPONENT = ("(^|/)", r"(^|\/)")
 _OWN = ".github/"
-"""Workflows and templates; Linguist lists them only to leave them out of its statistics."""
+"""Folder of workflows and templates; Linguist lists it only to leave it out of its statistics."""
 _IDLE = (r"([^\s]*)", "(.*?)")
-"""Starts of patterns that match anything, and so have no effect in a search."""
+"""Starts of patterns that match anything and therefore have no effect in a search."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Patterns:
-    """The patterns by where they may match, so that few of them are tried in each place.
+    """The patterns, grouped by where they may match, so that few are tried at each position.
 
     Attributes:
-        at_start: at the start of the path.
-        at_component: at the start of each of its components.
-        anywhere: at any place.
+        at_start: pattern that matches at the start of the path.
+        at_component: pattern that matches at the start of any path component.
+        anywhere: pattern that matches anywhere in the path.
     """
 
     at_start: re.Pattern[str]
@@ -37,7 +37,7 @@ def is_vendored(path: str) -> bool:
     """Return whether a path belongs to vendored code.
 
     Args:
-        path: of a file, below the top of its repository.
+        path: the path of a file, below the top of its repository.
     """
     if path.startswith(_OWN):
         return False

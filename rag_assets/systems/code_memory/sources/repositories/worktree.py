@@ -1,4 +1,4 @@
-"""The worktree of a repository: its relevant files and their content."""
+"""The worktree of a repository: the files that may be indexed, and their content."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class WorktreeFile:
     """A file to consider for the index.
 
     Attributes:
-        mode: as in a tree.
+        mode: the file mode, as in a Git tree.
         facts: facts of the file; None for files left out by a sparse checkout, links and
             submodules.
         committed: the commit's file of this path; None if the commit lacks it.
@@ -54,8 +54,8 @@ class Held:
     """The content of a file.
 
     Attributes:
-        content: as git stores it.
-        blob: id of the commit's blob with this content; None if the commit lacks it.
+        content: the content as git stores it.
+        blob: id of the commit's blob with this content; None if the commit has no such blob.
         sure: whether git itself guarantees that the file is unchanged.
     """
 
@@ -65,13 +65,13 @@ class Held:
 
 
 class StoredContents:
-    """A comparison of worktree files with their committed content.
+    """Compares worktree files with their committed content.
 
     Args:
         objects: objects of the repository.
         attributes: attributes of the files in the worktree.
         autocrlf: core.autocrlf, in lower case.
-        links: core.symlinks: whether links are stored as links rather than as files.
+        links: core.symlinks: whether links are stored as links and not as files.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class StoredContents:
 
         Args:
             path: path of the file.
-            content: as it is in the worktree.
+            content: the content as it is in the worktree.
             committed: the commit's file of this path.
         """
         oid = committed.oid if committed is not None and committed.mode in REGULAR else None
@@ -107,7 +107,7 @@ class Worktree:
     Attributes:
         attributes: attributes of its files.
         folders: the root and the mount points below it; see walk_root.
-        files: the files to consider, by path.
+        files: the files that may be indexed, by path.
 
     Args:
         folders: folders of the repository.
@@ -133,7 +133,7 @@ class Worktree:
         self.files = dict(self._list(folders, committed))
 
     def held(self, file: WorktreeFile, max_bytes: int) -> Held | None:
-        """Return the content of a file; None if it is gone or was changed meanwhile.
+        """Return the content of a file; None if it was deleted or changed since the listing.
 
         Args:
             file: an entry of `files`.
@@ -148,7 +148,7 @@ class Worktree:
         return None if content is None else self._stored.of(file.path, content, committed)
 
     def size(self, file: WorktreeFile) -> int:
-        """Return the bytes of a file's content, as far as known without reading it."""
+        """Return the size of a file's content in bytes, if known without reading the file."""
         if file.committed is not None and self._is_clean(file):
             return self._objects.size(file.committed.oid, "blob")
         return 0 if file.facts is None else file.facts.st_size
@@ -158,7 +158,7 @@ class Worktree:
         if committed is None or committed.mode not in REGULAR:
             return False
         if file.facts is None:
-            return True  # left out of the worktree on purpose
+            return True  # The file is left out of the worktree on purpose.
         return (
             tracked is not None
             and self._index is not None
@@ -182,10 +182,10 @@ class Worktree:
             facts = found.get(path)
             mode = _NEW if known is None else known.mode
             if facts is None and mode in REGULAR and not (index and index.is_skipped(path)):
-                continue  # deleted
+                continue  # The file was deleted.
             if facts is not None and mode not in REGULAR:
                 if mode == LINK and not self._stored.links:
-                    facts = None  # a link, stored as a file on systems without links
+                    facts = None  # A link that is stored as a file, on a system without links.
                 else:
                     mode = _NEW
             yield path, WorktreeFile(path, mode, facts, committed.get(path), entry)
@@ -213,10 +213,10 @@ def read_unchanged(
     """Return a file's content; None if it is gone, differs from its listing, or is too large.
 
     Args:
-        root: absolute and resolved.
+        root: the top folder of the worktree, absolute and resolved.
         path: path of the file; its folders are opened one by one without following links.
-        facts: as listed; None to accept any state of the file.
-        max_bytes: the most that is read.
+        facts: the facts as listed; None to accept any state of the file.
+        max_bytes: maximum size to read.
     """
     *above, name = path.split("/")
     try:
@@ -232,7 +232,7 @@ def read_unchanged(
             raise ListingFailed(
                 f"no permission to read {path!r}", hint="let the service's user read it"
             ) from error
-        return None  # a link has replaced the file or a folder above it
+        return None  # A link has replaced the file or a folder above it.
     if descriptor is None:
         return None
     with os.fdopen(descriptor, "rb") as file:
@@ -245,7 +245,7 @@ def read_unchanged(
 
 
 def same_facts(one: os.stat_result, other: os.stat_result) -> bool:
-    """Return whether a file is the same and was not written in between."""
+    """Return whether two sets of facts show the same file without a write in between."""
     return (one.st_size, one.st_mtime_ns, one.st_ctime_ns, one.st_ino) == (
         *(other.st_size, other.st_mtime_ns, other.st_ctime_ns, other.st_ino),
     )
@@ -262,7 +262,7 @@ def _selection(folders: RepositoryFolders) -> Selection:
 
 
 def _facts_of(root: Path, paths: Iterable[str]) -> Iterator[tuple[str, os.stat_result]]:
-    """Yield the facts of those paths that are regular files, without following links."""
+    """Yield the facts of those paths that are regular files; links are not followed."""
     by_folder: dict[str, list[str]] = {}
     for path in paths:
         folder, _, name = path.rpartition("/")
@@ -275,7 +275,7 @@ def _facts_of(root: Path, paths: Iterable[str]) -> Iterator[tuple[str, os.stat_r
         except OSError as error:
             if isinstance(error, PermissionError):
                 raise ListingFailed(f"no permission to list the folder {folder!r}") from error
-            continue  # a link has replaced it
+            continue  # A link has replaced it.
         try:
             for name in names:
                 facts = _regular(name, opened)
