@@ -37,9 +37,9 @@ Role: TypeAlias = Literal["admin", "member", "guest", "orchestrator", "writer"]
 
 SkippableStep: TypeAlias = Literal["rerank", "pgvector", "vectors", "index-incomplete"]
 IndexFault: TypeAlias = Literal["entries missing", "entries altered"]
-"""Why an index is incomplete: entries of the catalog are missing or were altered."""
+"""Why an index is incomplete: entries that the catalog has are missing, or were altered."""
 DegradedReason: TypeAlias = RerankFault | IndexFault | Literal["script not read"]
-"""Why a search did without a SkippableStep."""
+"""Why a search had to skip a SkippableStep."""
 
 SearchStrategy: TypeAlias = Literal[
     "knn", "text", "hybrid", "walk", "walk+knn", "walk+text", "walk+hybrid"
@@ -53,13 +53,14 @@ MAX_QUERY = 20_000
 MAX_TOKEN_BUDGET = 200_000
 MAX_PRINCIPALS = 1_000
 MAX_PAGES = 10_000
-"""Maximum pages that a search may be limited to, including pages below the named ones."""
+"""Maximum number of pages that a search may be limited to, including the pages below those
+named."""
 MAX_NUMBER: Final = 2**53
-"""Largest number on which all JSON parsers agree."""
+"""Largest number that all JSON parsers read exactly."""
 MAX_PATH = 999
-"""Longest prefix of a value that Elasticsearch accepts, in UTF-16 units, minus a slash."""
+"""Maximum length of a path prefix, in UTF-16 units: the limit of Elasticsearch minus a slash."""
 
-# Postgres accepts no zero byte in a text.
+# Postgres does not accept a zero byte in a text.
 _Name = Annotated[str, StringConstraints(min_length=1, max_length=8_000, pattern=r"^[^\x00]+$")]
 _Names = Annotated[tuple[_Name, ...], Field(max_length=100)]
 
@@ -112,7 +113,7 @@ def _number(value: Any) -> Any:
     return value
 
 
-# Numbers as in JSON: 5.0 is a whole number, true and "5" are not numbers.
+# Accept numbers as in JSON: 5.0 is a whole number; true and "5" are not numbers.
 NUMBER = BeforeValidator(_number)
 _TopK = Annotated[
     int,
@@ -135,11 +136,12 @@ class Caller(_Model):
     """Who makes a request.
 
     Attributes:
-        principals: names to which access may have been granted: a subject, its groups, and the name
-            that its role adds: `members` or `guests`.
+        principals: names to which access may have been granted: a subject, its groups, and the
+            name that its role adds: `members` or `guests`.
         name: recorded in the events of the search; grants no access.
-        role: of its token; None for the operator, or a program in the same process.
-        organization: of its token.
+        role: role of the caller's token; None for the operator, or for a program in the same
+            process.
+        organization: organization of the caller's token.
     """
 
     principals: _Principals = ()
@@ -152,9 +154,9 @@ class Caller(_Model):
         """Return the caller that a token with these principals would represent.
 
         Args:
-            principals: a subject and its groups. Without principals and role, it is the operator,
-                who reads public documents.
-            role: of the token; by default a member's, or a guest's if `guests` is among the
+            principals: a subject and its groups. Without principals and role, the caller is the
+                operator, who reads public documents.
+            role: role of the token; by default `member`, or `guest` if `guests` is among the
                 principals.
         """
         named = tuple(principals)
@@ -203,7 +205,7 @@ class Filters(_Model):
 
     @property
     def wanted_metadata(self) -> dict[str, tuple[str | None, ...]]:
-        """Return, by key, the stored spellings; a hit must have at least one for each key."""
+        """Return stored forms of the values by key; a hit must have at least one for each key."""
         return {
             key: _spellings(value if isinstance(value, tuple) else (value,))
             for key, value in self.metadata.items()
@@ -211,7 +213,7 @@ class Filters(_Model):
 
     @property
     def unwanted_metadata(self) -> dict[str, tuple[str, ...]]:
-        """Return, by key, the stored spellings that a hit must not have."""
+        """Return, by key, the stored forms of the values that a hit must not have."""
         return {
             key: tuple(filter(None, _spellings(values)))
             for key, values in self.without_metadata.items()
@@ -226,7 +228,7 @@ class Filters(_Model):
 
 
 def _spellings(values: Iterable[_Value | None]) -> tuple[str | None, ...]:
-    """Return the words that the index may hold for values; a number has several."""
+    """Return the stored forms that the index may hold for values; a number has several."""
     return tuple(dict.fromkeys(word for value in values for word in _words_of(value)))
 
 
@@ -239,13 +241,13 @@ def _words_of(value: _Value | None) -> tuple[str | None, ...]:
     if isinstance(value, bool):
         return ("true" if value else "false",)
     whole = (str(int(value)), f"{int(value)}.0") if value == int(value) else ()
-    # The stores write exponents differently: 1e-07, 1e-7.
+    # The stores write exponents in different forms: 1e-07 or 1e-7.
     short = str(value).replace("e-0", "e-").replace("e+", "e")
     return tuple(dict.fromkeys((*whole, str(value), short)))
 
 
 def _written_number(text: str) -> float | None:
-    """Return the number with this usual spelling, if any; 1.10 is a version instead."""
+    """Return the number that is usually written in this form, if any; 1.10 is a version instead."""
     if not _NUMBER.fullmatch(text):
         return None
     number = float(text) if "." in text else int(text)
@@ -304,10 +306,10 @@ class SearchRequest(Question):
 
     @classmethod
     def of(cls, **values: Any) -> Self:
-        """Return a request made of the given values; None leaves a value out.
+        """Return a request with the given values; a value of None is left out.
 
         Raises:
-            InvalidRequest: a value is not usable; names the field.
+            InvalidRequest: a value is not usable; the message names the field.
         """
         given = {name: value for name, value in values.items() if value is not None}
         try:
@@ -326,9 +328,10 @@ class Origin:
     """The repository of a hit.
 
     Attributes:
-        repository: its name.
+        repository: name of the repository.
         commit: id of the commit that its source now reads; None before the first commit.
-        differs: whether the file in the worktree differs from the commit; None without a worktree.
+        differs: whether the file in the worktree differs from the commit; None without a
+            worktree.
     """
 
     repository: str
@@ -496,7 +499,7 @@ class Clarification:
     """A question to the user when no passage was near enough.
 
     Attributes:
-        question: to ask.
+        question: the question to ask.
         names: similar names in a repository that the caller may read, nearest first.
     """
 
@@ -510,7 +513,7 @@ class UnmatchedFilter:
 
     Attributes:
         field: position of the value in the request, such as filters.paths.0 or mode.
-        problem: in words.
+        problem: what is wrong, in words.
     """
 
     field: str
