@@ -1,4 +1,4 @@
-"""Gather: merge passages that belong together into hits, and share the places among documents."""
+"""Gather: merge passages that belong together into hits, and limit the hits of one document."""
 
 from __future__ import annotations
 

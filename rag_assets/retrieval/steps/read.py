@@ -70,7 +70,7 @@ class Read:
         return progress
 
     async def more(self, progress: SearchProgress, order: Sequence[Distinct]) -> SearchProgress:
-        """Read further texts, after those already read; unreadable entries are left out."""
+        """Read further texts after those already read; entries that cannot be read are left out."""
         after = await self._read(progress, order)
         self._altered.report(after.owner.tenant, after.altered)
         return replace(after, passages=[*progress.passages, *after.passages])

@@ -138,7 +138,7 @@ class Recall:
     async def _rankings(
         self, progress: SearchProgress, wanted: Sequence[RankingRequest]
     ) -> tuple[SearchProgress, list[list[Candidate]]]:
-        """Return the rankings, all from the index if the separate vector store does not answer."""
+        """Return the rankings; the index replaces a separate vector store that does not answer."""
         index_name = progress.serving.index_name
         try:
             return progress, await self._searcher.rankings(index_name, progress.owner, wanted)
