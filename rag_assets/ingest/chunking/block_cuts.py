@@ -61,8 +61,8 @@ def rows_of(text: str, start: int, end: int) -> Iterator[Row]:
 def header_end(text: str, start: int, end: int) -> int:
     """Return the start of the first row below the header of a table; without such a row, `end`.
 
-    The header is the text above a rule of dashes near the top. If there is no such rule, the header
-    is the first row, or the first item in a table that is written as a list.
+    The header is the text above a rule of dashes near the top or, without such a rule, the first
+    row. In a reStructuredText table that is written as a list, the header is the first item.
     """
     lines = [*islice(rows_of(text, start, end), _HEADER_LINES)]
     rules = [row for row in lines[1:] if is_rule(text[row.start : row.end])]

@@ -183,7 +183,7 @@ class _Nesting:
         self._stack: list[Row] = []
 
     def above(self, block: Region, at: int) -> list[Row]:
-        """Return the lines above a position in a block that enclose it, the outermost first."""
+        """Return the lines above a position in a block that enclose it, outermost first."""
         line = max(block.start, self._text.rfind("\n", block.start, at) + 1)
         if line == block.start or not self._text[line : line + 1].isspace():
             return []

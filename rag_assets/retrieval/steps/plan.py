@@ -3,9 +3,9 @@
 Three rules hold for every list:
 
 - It contains the steps that verify candidates against the catalog and that read and check entries.
-These steps cannot be replaced.
+  These steps cannot be replaced.
 - From the results of added steps, only recalled candidates, scores, and an order of verified texts
-are kept.
+  are kept.
 - After each added step, the catalog confirms the remaining candidates again.
 """
 
