@@ -232,8 +232,7 @@ class _Statement:
 
     @cached_property
     def focus(self) -> frozenset[str]:
-        """Return the stems that negations apply to: of the next or, in some languages, last
-        """
+        """Return the stems that negations apply to: the next or, in some languages, the last."""
         negators = words_of("negators", self.language)
         found: list[str] = []
         for at, word in enumerate(self.words):

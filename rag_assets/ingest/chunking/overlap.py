@@ -23,11 +23,10 @@ def overlap_start(text: str, low: int, high: int, limit: int, measure: Measure) 
         measure: the unit of sizes.
 
     Returns:
-        An offset after low, or low itself if the passage is a single word. The offset is inside
-            a
-        word if whole words would fill less than half of the limit, as in scripts without
-            spaces. It
-        is high if even the last visible character is larger than the limit.
+        An offset after `low`, or `low` itself if the passage is a single word. The offset lies
+            inside a word if whole words would fill less than half of the limit, as in scripts
+            without spaces. It is `high` if even the last visible character is larger than the
+            limit.
     """
     window = measure.reach * limit
     while True:

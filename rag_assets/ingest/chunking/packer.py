@@ -282,7 +282,7 @@ class _Packer:
         return at if at == start or is_boundary(self._text, at) else at - 1
 
     def _content_end(self, low: int, stop: int) -> int:
-        """Return the end of the last word in units low to stop (exclusive); not all are blank."""
+        """Return the end of the last word in units low to stop (exclusive); some are not blank."""
         while stop > low:
             start = self._units.starts[stop - 1]
             content = self._text[start : self._units.ends[stop - 1]].rstrip()
