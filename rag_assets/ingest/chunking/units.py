@@ -89,7 +89,7 @@ class Units:
         return self.edges[level][at - 1] if at else -1
 
     def next_edge(self, unit: int, level: Rank, high: int) -> int:
-        """Return the first unit after this one before which a cut is that good; at most high."""
+        """Return the first unit after this one before which a cut has at least a rank, or high."""
         at = bisect_right(self.edges[level], unit)
         return min(high, self.edges[level][at]) if at < len(self.edges[level]) else high
 

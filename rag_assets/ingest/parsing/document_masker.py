@@ -36,9 +36,8 @@ def masked_again(parsed: ParsedText, scanner: Scans) -> tuple[ParsedText, list[s
     """Mask credentials that other rules find in an already masked document.
 
     Returns:
-        The text, with earlier masks kept, and the rule of each new credential; None if there
-            are no
-        new credentials.
+        The text, in which earlier masks are kept, and the rule that found each new credential;
+            None if there are no new credentials.
 
     Raises:
         TimeoutError: the scan took too long.

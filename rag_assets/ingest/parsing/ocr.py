@@ -132,10 +132,10 @@ class OcrTime:
 
 
 class TextReader:
-    """A reader of text in pictures; it holds the languages' data until it is closed.
+    """Reads text in pictures; keeps the data of its languages in memory until it is closed.
 
     Args:
-        languages: tried together on every picture.
+        languages: languages that are tried together on every picture.
         folder: the folder of their data; None for the installed folder.
     """
 

@@ -65,6 +65,6 @@ class ParseOptions:
 
 @lru_cache(maxsize=256)
 def _digest(passwords: tuple[str, ...]) -> str:
-    """Return a digest of the passwords; slow, so that keys do not help to guess passwords."""
+    """Return a digest of the passwords; it is slow, so that keys do not help to guess them."""
     joined = b"\0".join(password.encode() for password in passwords)
     return hashlib.scrypt(joined, salt=_SALT, n=2**14, r=8, p=1, dklen=32).hex()

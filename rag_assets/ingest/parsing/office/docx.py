@@ -147,7 +147,7 @@ class _Reader:
         yield Piece("table", "\n".join(self._lines(rows)))
 
     def _lines(self, rows: list[list[_Element]]) -> Iterator[str]:
-        """Yield each row on a line; a cell that spans several rows is repeated in each."""
+        """Yield each row on a line; a cell that spans several rows is repeated in each of them."""
         above: dict[int, str] = {}
         for row in rows:
             column = 0

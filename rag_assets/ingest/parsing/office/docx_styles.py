@@ -151,7 +151,7 @@ class Numbering:
             }
 
     def marker(self, place: ListPlace) -> str:
-        """Count the next item at a place; return its printed number, or "-" for a bullet."""
+        """Count a list's next item; return the number printed before it, or "-" for a bullet."""
         kind = self._lists.get(place.number, -1)
         level = self._levels.get((kind, place.depth))
         if level is None or self._format(kind, place.depth) == "bullet":

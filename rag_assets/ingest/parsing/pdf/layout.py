@@ -112,7 +112,7 @@ def _pieces(page: ParsedPage) -> Iterator[Piece]:
 
 
 def _lost_text(page: ParsedPage) -> bool:
-    """Return whether most of a page was taken for headers, as on similar forms and slides."""
+    """Return whether most of a page was taken for headers, as in forms and slides that repeat."""
     kept = sum(_visible(_text_of(block)) for block in page.blocks or [])
     return kept < _LEAST_KEPT * _visible(page.text)
 
