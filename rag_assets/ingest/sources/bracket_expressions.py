@@ -1,4 +1,4 @@
-"""Bracket expressions of globs, such as [a-z], [!0-9] or [[:alpha:]], with git's meaning."""
+"""Bracket expressions of globs, such as [a-z], [!0-9] or [[:alpha:]], as git interprets them."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ class Comparison:
         self.unchanged_count = 0
 
     def suspects(self, listed: Iterable[ListedDocument]) -> Iterator[ListedDocument]:
-        """Yield listed documents that must be hashed: new, back, different, racy or rejected."""
+        """Yield the listed documents to hash: new, back, changed, rejected or recently written."""
         for document in listed:
             self._unseen.discard(document.document_id)
             if self._is_unchanged(document):

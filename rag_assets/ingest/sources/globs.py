@@ -86,10 +86,11 @@ class Rules:
         self._folders_by_path = _Alternatives(for_folders, by_name=False, ignore_case=ignore_case)
 
     def decide(self, folder: bytes, name: bytes, *, is_folder: bool) -> bool | None:
-        """Return whether an entry itself is matched, regardless of the folders above it.
+        """Return whether the rules match an entry itself, regardless of the folders above it.
 
         Args:
-            folder: path of the entry's folder below the rules' own, empty or ending in a slash.
+            folder: path of the entry's folder below the rules' own folder, empty or ending in a
+                slash.
             name: the entry's name.
             is_folder: whether the entry is a folder.
 
@@ -114,7 +115,7 @@ class Rules:
 
 
 class _Alternatives:
-    """Rules that match the same text. Most are literals or suffixes, which are looked up."""
+    """Rules that are matched against the same text; most are literals or suffixes to look up."""
 
     __slots__ = ("_any", "_exact", "_flags", "_lengths", "_rest", "_suffixes", "empty")
 

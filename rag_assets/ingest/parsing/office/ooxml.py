@@ -30,7 +30,7 @@ _STRICT = (  # namespaces of ISO 29500 Strict, each with the namespace of Transi
     (b"http://purl.oclc.org/ooxml/spreadsheetml/", b"http://schemas.openxmlformats.org/spreadsheetml/2006/"),
     (b"http://purl.oclc.org/ooxml/drawingml/", b"http://schemas.openxmlformats.org/drawingml/2006/"),
 )  # fmt: skip
-_DOCTYPES = (b"<!DOCTYPE", "<!DOCTYPE".encode("utf-16-le")[:-1])  # the second one occurs in UTF-16 of both byte orders
+_DOCTYPES = (b"<!DOCTYPE", "<!DOCTYPE".encode("utf-16-le")[:-1])  # as ASCII, and as any UTF-16
 _RELATION = "{http://schemas.openxmlformats.org/package/2006/relationships}Relationship"
 _TITLE = "{http://purl.org/dc/elements/1.1/}title"
 R_ID = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
