@@ -147,7 +147,7 @@ class ListedDocument:
 
     @property
     def modified_at(self) -> datetime:
-        """Return the source's time for the content, else the mtime: UTC, in milliseconds."""
+        """Return the source's time for the content, else the mtime, in UTC and milliseconds."""
         if self.source_metadata.modified_at is not None:
             return whole_milliseconds(self.source_metadata.modified_at)
         # A record's ctime is when it was pushed. A file's ctime also changes with its owner.
@@ -209,7 +209,7 @@ class RecordStore(Protocol):
         ...
 
     def state(self, source: str) -> str:
-        """Return a value that is equal for equal records, without reading every record."""
+        """Return a value that is equal while the records are equal, without reading them all."""
         ...
 
 
@@ -254,7 +254,7 @@ class UploadStore(Protocol):
         ...
 
     def former(self, source: str, path: str, content_sha256: str) -> Iterator[bytes] | None:
-        """Yield an earlier content of an upload, like stream(); None if not kept for runs."""
+        """Yield an earlier content of an upload, like stream(); return None if it is not kept."""
         ...
 
 
@@ -263,7 +263,7 @@ class DocumentSource(Protocol):
 
     @property
     def name(self) -> str:
-        """Return the name from the tenant's configuration; part of every document_id."""
+        """Return the source's name from the tenant's configuration, a part of every document_id."""
         ...
 
     @property
@@ -329,7 +329,7 @@ class ReadsDisk(Protocol):
 
     @property
     def disk(self) -> DiskReader:
-        """Return the reader that bounds reads, of one document or of many together."""
+        """Return the reader that limits the time of reads, of one or of several documents."""
         ...
 
 

@@ -110,7 +110,7 @@ class RecordsSource:
         return None if text is None else text.encode()
 
     def read(self, document_path: str, *, max_bytes: int) -> bytes:
-        """Return the text of one record in UTF-8, or a file's content; see DocumentSource.read."""
+        """Return the text of a record in UTF-8, or the content of a file; see DocumentSource."""
         return b"".join(self.stream(document_path, max_bytes=max_bytes))
 
     def _content(self, document_path: str, max_bytes: int) -> Iterator[bytes]:

@@ -50,7 +50,7 @@ class FolderIdentity:
             os.close(descriptor)
 
     def is_same(self, other: FolderIdentity) -> bool:
-        """Return whether both may be the same folder; unknown (0) parts are not compared."""
+        """Return whether both may be the same folder; unknown parts (0) are not compared."""
         inodes = {self.inode, other.inode} - {0}
         file_systems = {self.file_system, other.file_system} - {0}
         return len(inodes) <= 1 and len(file_systems) <= 1

@@ -65,7 +65,7 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class _Ignores:
-    """The rules of one .gitignore, the length of its folder's path, and the rules further up."""
+    """The rules of one .gitignore, the length of its folder's path, and the rules from above."""
 
     rules: Rules
     base: int
@@ -255,7 +255,7 @@ def _read_ignores(folder: _Folder, path: str) -> _Ignores | None:
     except FileNotFoundError:
         return folder.ignores
     except OSError as error:
-        if error.errno in (errno.ELOOP, errno.ENXIO):  # a link or a socket: git does not read it either
+        if error.errno in (errno.ELOOP, errno.ENXIO):  # a link or a socket: git reads neither of them
             return folder.ignores
         raise
     if descriptor is None:

@@ -144,7 +144,7 @@ class WorkerProcess:
                     pipe.close()
 
     def _await_ready(self) -> None:
-        """Wait until it has loaded its libraries, outside of a document's limits."""
+        """Wait until the process has loaded its libraries, outside of any document's time limit."""
         if self._ready:
             return
         with self._watchdog.deadline(_STARTUP_SECONDS):

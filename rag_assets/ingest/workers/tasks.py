@@ -79,7 +79,7 @@ class ChunkOutcome:
 
 @dataclass(frozen=True, slots=True)
 class ChunkTask:
-    """A few parsed texts to chunk together: a message costs as much as chunking a small text."""
+    """A few parsed texts to chunk together, since a message costs as much as a small text."""
 
     texts: Sequence[UnchunkedText]
 

@@ -119,7 +119,7 @@ def _receive(stream: IO[bytes], documents: queue.SimpleQueue[_Message]) -> None:
 
 
 def prepare(scanner: SecretScanner) -> None:
-    """Load all libraries in advance, so that no document pays for it in time or memory."""
+    """Load all libraries in advance, so that loading does not count towards any document."""
     from rag_assets.ingest.parsing import document_masker, parse  # noqa: F401
     from rag_assets.ingest.parsing.text import markdown  # noqa: F401
 

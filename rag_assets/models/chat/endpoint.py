@@ -28,7 +28,7 @@ class SdkChatEndpoint(SdkConnection[Sdk]):
         self._model = model
 
     async def request(self, prompt: Prompt, seconds: float) -> Reply:
-        """Send a request; see remote.ChatEndpoint."""
+        """Send a request and return its response; see remote.ChatEndpoint."""
         return await self.exchange(lambda sdk: self._complete(sdk, prompt), seconds=seconds)
 
     @abstractmethod
