@@ -292,7 +292,7 @@ class DocumentSource(Protocol):
         ...
 
     def stream(self, document_path: str, *, max_bytes: int) -> Iterator[bytes]:
-        """Yield the content of one document in pieces of at most 1 MiB; errors as in read()."""
+        """Yield the content of a document in pieces of at most 1 MiB; raises the same as read()."""
         ...
 
 
@@ -319,7 +319,7 @@ class Withholds(Protocol):
     """A source whose own rules exclude some of its documents from listings."""
 
     def withheld(self) -> frozenset[str]:
-        """Return their ids; their absence from a listing is not a loss."""
+        """Return the ids of these documents; being unlisted does not mean that they are deleted."""
         ...
 
 

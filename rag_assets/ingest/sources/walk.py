@@ -255,7 +255,7 @@ def _read_ignores(folder: _Folder, path: str) -> _Ignores | None:
     except FileNotFoundError:
         return folder.ignores
     except OSError as error:
-        if error.errno in (errno.ELOOP, errno.ENXIO):  # a link or a socket: git reads neither of them
+        if error.errno in (errno.ELOOP, errno.ENXIO):  # a link or a socket, which git does not read
             return folder.ignores
         raise
     if descriptor is None:

@@ -97,6 +97,6 @@ def context_window(model: str) -> int | None:
 
 
 def _begins(name: str, beginning: str) -> bool:
-    """Return whether a name equals another, alone or with a version suffix: gpt-4o is not gpt-4."""
+    """Return whether a name is another name, perhaps with a version suffix: gpt-4o is not gpt-4."""
     rest = name.removeprefix(beginning)
     return rest != name and (not rest or rest[0] in _ENDS)

@@ -33,4 +33,4 @@ class SdkChatEndpoint(SdkConnection[Sdk]):
 
     @abstractmethod
     async def _complete(self, sdk: Sdk, prompt: Prompt) -> Reply:
-        """Send a request; raise the SDK's errors, and ValueError for a malformed response."""
+        """Send a request; pass on the SDK's errors, raise ValueError for a malformed response."""

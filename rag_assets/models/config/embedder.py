@@ -177,7 +177,7 @@ class EmbedderConfig(BaseModel):
 
     @property
     def model_name(self) -> str:
-        """Return the model at its provider, configured or by default; "" without a default."""
+        """Return the model's name at its provider, configured or default; "" without a default."""
         default = self.offer.default_model if isinstance(self.offer, RemoteEmbedding) else None
         return self.model or default or ""
 

@@ -1,5 +1,5 @@
 """Embedding models: texts → vectors.
 
-Belongs here: the Embedder protocol, batching, limits, cost, models on this machine. Does not: which
-texts need a vector (planned from the lake), storage of vectors (lake).
+Belongs here: the Embedder protocol, batching, limits, cost, the shipped model and others on this
+machine. Does not: which texts need a vector (planned from the lake), storage of vectors (lake).
 """

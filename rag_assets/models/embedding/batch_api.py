@@ -90,7 +90,7 @@ class BatchApi(Protocol):
         ...
 
     def results(self, batch_id: str) -> AsyncIterator[BatchResult]:
-        """Yield the results of its texts, in any order; texts without a result may be missing.
+        """Yield the results of a batch's texts, in any order; some texts may have no result.
 
         Raises:
             BatchLost: the provider does not know the batch, or has deleted its results.

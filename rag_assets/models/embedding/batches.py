@@ -109,11 +109,11 @@ def pack(items: Sequence[EmbedItem], counts: Sequence[int], limits: CallLimits) 
 
 
 class Packer:
-    """Counts and packs texts in groups, so that the first are sent while others are counted.
+    """Counts the tokens of texts, and packs them in groups so that sending can start early.
 
     Args:
         items: texts to send, in order.
-        embedder: counts tokens, in a thread, and has the limits of a call.
+        embedder: counts tokens, in a thread, and defines the limits of a call.
         counted: whether tokens are counted even if no limit requires it.
 
     Attributes:
@@ -134,7 +134,7 @@ class Packer:
 
     @property
     def tasks(self) -> set[asyncio.Task[list[Batch]]]:
-        """Return the packing in progress; after the first take, an empty set means the end."""
+        """Return the packing tasks in progress; after the first take, none means the end."""
         return set() if self._packing is None else {self._packing}
 
     def take(self) -> list[Batch]:

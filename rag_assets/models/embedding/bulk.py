@@ -113,7 +113,7 @@ async def embed_all(
     drive.spool, drive.is_bulk = spool, is_bulk
     try:
         await drive.run()
-    except BaseException as error:  # also after a cancellation, since vectors already received were paid for
+    except BaseException as error:  # also on cancellation: vectors already received are charged
         try:
             await drive.abandon()
         except Exception as second:  # the first error is the one to report

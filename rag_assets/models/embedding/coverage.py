@@ -92,7 +92,7 @@ def _has_other_letters(text: str) -> bool:
 
 
 def _count_words(letters: str) -> int:
-    """Return the number of words in letters without a blank: each sign may be a word."""
+    """Return the number of words in letters without blanks; a Chinese character may be a word."""
     return max(1, sum(_kind(letter)[1] for letter in letters))
 
 

@@ -40,7 +40,7 @@ class SdkEndpoint(SdkConnection[Sdk]):
 
     @abstractmethod
     async def _embed(self, sdk: Sdk, texts: list[str], purpose: Purpose) -> Reply:
-        """Send a request; raise the SDK's errors, and ValueError for a malformed response."""
+        """Send a request; pass on the SDK's errors, raise ValueError for a malformed response."""
 
     def _reply(self, vectors: Callable[[], npt.ArrayLike], tokens: int | None) -> Reply:
         """Unpack the vectors of a response; if that fails, the error carries the charged tokens."""
