@@ -126,7 +126,7 @@ class ModelFolder:
 
     @property
     def languages(self) -> frozenset[str] | None:
-        """Return the languages that the model card names; None if it names none, or all."""
+        """Return the languages that the model card names; None if it names none or all of them."""
         return read_card_languages(self.tokenizer.parent)
 
     @property

@@ -200,7 +200,7 @@ class RemoteEmbedder:
         return Answer(vectors, tokens, seconds=time.monotonic() - started)
 
     def _weight(self, texts: Sequence[str]) -> int:
-        """Return a call's tokens for the traffic; counted only if they are limited."""
+        """Return a call's number of tokens for the traffic; counted only if they are limited."""
         return 0 if self._traffic.tokens_per_minute is None else self._tokens_of(texts)
 
     def _tokens_of(self, texts: Sequence[str]) -> int:

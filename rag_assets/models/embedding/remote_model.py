@@ -91,7 +91,7 @@ class RemoteModel:
 
     @property
     def embedder_id(self) -> str:
-        """Return provider/model@dimensions, and a digest of all else that determines a vector."""
+        """Return provider/model@dimensions, and a digest of all else that affects a vector."""
         plain = f"{self.provider}/{self.name}@{self.dimensions}"
         recipe = {
             name: value
@@ -112,5 +112,5 @@ class RemoteModel:
         return self.query_prefix if purpose == "query" else self.document_prefix
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        """Estimate the tokens of documents by OpenAI's encoding, which is close to others."""
+        """Estimate the tokens of documents by OpenAI's encoding, which is close to the others."""
         return count_tokens([self.document_prefix + text for text in texts])

@@ -21,7 +21,7 @@ from typing import Any, NoReturn
 from rag_assets.common.errors import ConfigurationError
 
 _WEIGHTS = ("model_quantized.onnx", "model.onnx", "onnx/model_quantized.onnx", "onnx/model.onnx")
-_LARGEST_WINDOW = 1_000_000  # tokenizers write 1e30 for "no limit"; a larger value is ignored
+_LARGEST_WINDOW = 1_000_000  # tokenizers write 1e30 for "no limit"; values this large are ignored
 _LEARNED_POSITIONS = frozenset({"bert", "distilbert", "electra"})
 """Model types with one learned vector for each position, which cannot read beyond the last
 position."""
