@@ -110,7 +110,7 @@ class Embedder(Protocol):
 
     @property
     def languages(self) -> frozenset[str] | None:
-        """Return the ISO 639-1 codes of the languages in the model's training; None if unknown."""
+        """Return ISO 639-1 codes of the languages in the model's training; None if unknown."""
         ...
 
     def unread_share(self, texts: Sequence[str]) -> float | None:

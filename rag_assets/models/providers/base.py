@@ -228,7 +228,7 @@ class Provider:
         return self.chat.prices.get(model.removeprefix("models/")) if self.chat else None
 
     def charges_list_prices(self, base_url: str | None) -> bool:
-        """Return whether the listed prices apply at a server; None: the provider's own."""
+        """Return whether the listed prices apply at a server; None means the provider's own."""
         if base_url is None:
             return True
         host = urlsplit(base_url).hostname or ""

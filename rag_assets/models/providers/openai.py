@@ -399,7 +399,7 @@ def _files_of(batch: Batch) -> list[str]:
 
 
 def _code(batch: Batch) -> str:
-    """Return the provider's code for a batch's failure; its messages may quote a text."""
+    """Return the provider's code for a batch's failure, since the message may quote a text."""
     errors = batch.errors.data if batch.errors and batch.errors.data else []
     return next((error.code for error in errors if error.code in _CODES), batch.status)
 

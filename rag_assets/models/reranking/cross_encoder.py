@@ -137,7 +137,10 @@ class CrossEncoder:
         scores: list[float | None],
         deadline: float,
     ) -> None:
-        """Score remaining passages into their places while there is time, in several threads."""
+        """Score the remaining passages while there is time, in several threads.
+
+        Each score is stored at the position of its passage.
+        """
         pairs = self._loaded()
         shortened = pairs.cut(question)
         while todo and time.monotonic() < deadline:
@@ -207,7 +210,7 @@ class _Pairs:
         return encodable(question)[: encoded.offsets[self._question_limit - 1][1]]
 
     def score(self, question: str, passage: str) -> float:
-        """Return the score of a passage; for two classes, the log-odds of the second."""
+        """Return the score of a passage; for two classes, the log-odds of the second class."""
         values = self._answer(question, passage).reshape(-1)
         return float(values[-1] - values[0]) if values.size == _TWO_CLASSES else float(values[0])
 

@@ -155,7 +155,7 @@ class SdkConnection(ABC, Generic[Sdk]):
         return failure_of(refusal, self.server.id)
 
     def _fault(self, refusal: HttpRefusal) -> Fault | None:
-        """Return the fault that a refusal names in addition to its status; None without one."""
+        """Return the fault that a refusal states in addition to its status; None if it has none."""
         return None
 
     def _shut(self, sdk: Sdk) -> None:
