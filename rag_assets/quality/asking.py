@@ -24,10 +24,10 @@ _AT_ONCE = 4
 
 
 class WholeTenant:
-    """Reads every document that anybody may read, for measures that only operators see.
+    """Access policy for every document that anybody may read, for measures that operators see.
 
     Args:
-        principals: of all grants of a tenant.
+        principals: principals of all grants of a tenant.
     """
 
     def __init__(self, principals: Iterable[str]) -> None:

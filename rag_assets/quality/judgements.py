@@ -104,10 +104,10 @@ class JudgedQuestion:
         return {str(at): judgement.grade for at, judgement in enumerate(self.relevant)}
 
     def names(self, passages: Sequence[Passage]) -> list[str]:
-        """Return a name for each passage, in their order: of its judgement, or of no judgement.
+        """Return a name for each passage, in order: its judgement's name, or a name of its own.
 
-        Each judgement is matched once, by the first passage that can. Only one of two overlapping
-        passages counts, so that chunking makes no difference.
+        Each judgement is matched only once, by the first passage that fits. So only one of two
+        overlapping passages counts, and chunking makes no difference.
         """
         free = sorted(range(len(self.relevant)), key=lambda at: -self.relevant[at].grade)
         names = []

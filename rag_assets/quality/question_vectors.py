@@ -77,7 +77,7 @@ class KeptVectors:
     async def of(
         self, ref: TenantRef, tenant: Tenant, serving: Generation, question: str
     ) -> Vector:
-        """See VectorsOfQuestions; the question must have been prepared."""
+        """Return the vector of a question that has been prepared; see VectorsOfQuestions."""
         return self._vectors[serving.embedder_id, sha256_hex(question)]
 
     async def reading(
