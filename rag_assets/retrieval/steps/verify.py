@@ -145,8 +145,8 @@ def _current(
     candidates: Sequence[Candidate], versions: Mapping[str, ReadableVersion]
 ) -> list[Candidate]:
     return [
-        # Hits name other documents by the uri in their entries, which are never read and so never
-        # checked.
+        # Take the uri from the catalog: entries of other documents with this text are never read,
+        # so the uri in them is never checked.
         candidate if candidate.uri == version.uri else replace(candidate, uri=version.uri)
         for candidate in candidates
         if (version := versions.get(candidate.document_id)) is not None
