@@ -43,14 +43,14 @@ def build_embedder(
     network: PrivateEndpoints | None = None,
     traffic: Traffic | None = None,
 ) -> Embedder:
-    """Build the configured embedder; models, SDKs and keys are loaded at their first use.
+    """Build the configured embedder; models, SDKs and keys are loaded when they are first used.
 
     Args:
-        config: with any provider but "auto".
+        config: configuration with any provider but "auto".
         credentials: returns the tenant's key; not called for a model on this machine.
         network: private endpoints that a base_url may name.
-        traffic: of the tenant at this provider, if several embedders share it; by default a new
-            Traffic, see traffic_of.
+        traffic: the tenant's limits at this provider, if several embedders share them; by
+            default a new Traffic, see traffic_of.
 
     Raises:
         ConfigurationError: the configured model's folder is missing or not usable.
@@ -79,14 +79,15 @@ def build_reranker(
     credentials: Credentials = _no_key,
     network: PrivateEndpoints | None = None,
 ) -> RerankEndpoint:
-    """Build the reranker of a provider or of an endpoint's url.
+    """Build the reranker of a provider, or of an endpoint at a url.
 
     Args:
-        config: with a provider or a url.
+        config: configuration with a provider or a url.
         credentials, network: see build_embedder.
 
     Raises:
-        ConfigurationError: it has neither, or the provider's SDK is not installed.
+        ConfigurationError: the configuration has neither, or the provider's SDK is not
+            installed.
     """
     allowed = network or PrivateEndpoints()
     if config.url is not None:
@@ -125,15 +126,15 @@ def build_reranker(
 def build_former(config: EmbedderConfig, embedder_id: str) -> Embedder | None:
     """Build the embedder of a model's folder by the rules of earlier versions.
 
-    These put no prompts before texts, for example. Vectors made by them are searched until a sync
-    replaces them.
+    Earlier versions, for example, put no prompts before texts. Vectors that were computed by their
+    rules are searched until a sync replaces them.
 
     Args:
-        config: with which it was built.
-        embedder_id: which it had.
+        config: the configuration with which the embedder was built.
+        embedder_id: the id that the embedder had.
 
     Returns:
-        None if the folder has another id by those rules, too.
+        None if the folder does not have this id by those rules either.
 
     Raises:
         ConfigurationError: the folder is missing or not usable.
@@ -178,7 +179,7 @@ def traffic_of(config: EmbedderConfig) -> Traffic:
     """Return a new Traffic with the configured limits.
 
     Args:
-        config: of a remote provider.
+        config: configuration of a remote provider.
     """
     return Traffic(
         concurrency=remote_model(config).limits.concurrency,
@@ -190,7 +191,7 @@ def traffic_of(config: EmbedderConfig) -> Traffic:
 def embedder_id_of(config: EmbedderConfig) -> str:
     """Return build_embedder(config).embedder_id, usually in well under a millisecond.
 
-    A model of your own is hashed once per process, about 2 ms per 3 MB.
+    An operator's own model is hashed once per process, which takes about 2 ms per 3 MB.
 
     Raises:
         ConfigurationError: the configured model's folder is missing or not usable, or the
@@ -206,11 +207,11 @@ def embedder_id_of(config: EmbedderConfig) -> str:
 def require_local_model(config: EmbedderConfig) -> None:
     """Require that a local embedder is usable on this machine.
 
-    A model of your own, or from an optional package, is loaded and embeds a text.
+    An operator's own model, or one from an optional package, is loaded and embeds a text.
 
     Raises:
-        ConfigurationError: its package is not installed, or its folder does not contain a usable
-            model; the hint explains the remedy.
+        ConfigurationError: the model's package is not installed, or its folder does not contain
+            a usable model; the hint explains the remedy.
     """
     if not isinstance(config.offer, LocalEmbedding):
         return
@@ -230,9 +231,9 @@ def require_local_model(config: EmbedderConfig) -> None:
 
 
 def make_same_vectors(one: EmbedderConfig, other: EmbedderConfig) -> bool:
-    """Return whether two configurations make the same vectors; limits and prices may differ."""
+    """Return whether two configurations give the same vectors; limits and prices may differ."""
     if AUTO in {one.provider, other.provider}:
-        # The chosen model depends on keys, so the configured values have to be the same.
+        # The model that "auto" chooses depends on keys, so the configured values have to be equal.
         values = (config.model_dump(exclude={*TRAFFIC_OPTIONS, "price"}) for config in (one, other))
         return next(values) == next(values)
     try:
@@ -259,7 +260,7 @@ def remote_model(config: EmbedderConfig) -> RemoteModel:
     """Return the configured model of a remote provider.
 
     Raises:
-        ConfigurationError: its provider is not remote.
+        ConfigurationError: the provider is not remote.
     """
     offer = _offer(config)
     if isinstance(offer, LocalEmbedding):

@@ -20,14 +20,14 @@ from rag_assets.storage.catalog.generations import Generation
 from rag_assets.tenants.modes import SearchMode
 
 _AT_ONCE = 4
-"""Concurrent searches; users' searches continue meanwhile."""
+"""Number of concurrent searches, so that users' searches continue meanwhile."""
 
 
 class WholeTenant:
-    """Reads every document that anybody may read, for measures that only operators see.
+    """Access policy for every document that anybody may read, for measures that operators see.
 
     Args:
-        principals: of all grants of a tenant.
+        principals: principals of all grants of a tenant.
     """
 
     def __init__(self, principals: Iterable[str]) -> None:
@@ -64,9 +64,9 @@ class Asked:
     """The hits of questions.
 
     Attributes:
-        hits: by question id, best first; one for each passage, since passages are judged.
-        unranked: questions that were not reranked, because the reranker failed.
-        embedded: questions that were embedded, and paid for, for this search.
+        hits: hits by question id, best first; one for each passage, since passages are judged.
+        unranked: questions whose hits were not reranked, because the reranker failed.
+        embedded: number of questions that were embedded, and charged, for this search.
     """
 
     hits: Mapping[str, Sequence[Hit]] = field(default_factory=dict)
@@ -78,7 +78,7 @@ class Asker:
     """Asks a tenant's builds questions as its searches do, but without recording each search.
 
     Args:
-        ctx: of the tenant, for reading.
+        ctx: the tenant's TenantContext, for reading.
     """
 
     def __init__(self, ctx: TenantContext) -> None:
@@ -168,7 +168,7 @@ class Asker:
 
 
 def _passages(hits: Sequence[Hit]) -> list[Hit]:
-    """Return a hit for each passage of the hits; of a merged hit, its best passage first."""
+    """Return a hit for each passage in the hits; of a merged hit, the best passage comes first."""
     return [
         of_passages(hit, [part])
         for hit in hits

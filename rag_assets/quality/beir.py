@@ -25,16 +25,16 @@ _DEFAULT_SPLIT = "test"
 _COLUMNS = 3
 _HEAD = "query-id\tcorpus-id\tscore"
 RELEVANT_FROM = 1
-"""The lowest grade that counts as found in BEIR sets."""
+"""The lowest grade that counts as relevant in BEIR sets."""
 
 
 def qrels_of(folder: Path, split: str | None) -> Path:
     """Return the file of qrels in a folder.
 
     Args:
-        folder: that has queries.jsonl.
-        split: the part of the set, such as "test", "dev" or "train"; by default the only part, or
-            "test".
+        folder: a folder that has queries.jsonl.
+        split: the part of the set, such as "test", "dev" or "train"; by default the only part,
+            or "test".
 
     Raises:
         ConfigurationError: qrels for the split are missing, or a split must be chosen.
@@ -77,9 +77,9 @@ def read_qrels(path: Path, queries: Mapping[str, Entry], lines: Lines) -> list[E
     """Read the judged questions, with their judgements.
 
     Args:
-        path: of the file.
+        path: the file of qrels.
         queries: all questions, by id.
-        lines: collects the faults.
+        lines: collects the faults of the file.
     """
     judged: dict[str, Entry] = {}
     for number, line in enumerate(lines.text_of(path).split("\n"), start=1):
@@ -91,7 +91,7 @@ def read_qrels(path: Path, queries: Mapping[str, Entry], lines: Lines) -> list[E
             lines.add(number, fault)
             continue
         query, document, grade = cells
-        # As in trec_eval, grades below 0 count as 0.
+        # Grades below 0 count as 0, as in trec_eval.
         judgement = Judgement(document, grade=max(0, int(grade)))
         entry = judged.setdefault(query, queries[query])
         entry.judgements.append(ReadJudgement(judgement, lines.place(number)))
@@ -102,7 +102,7 @@ def write_beir(folder: Path, questions: Sequence[JudgedQuestion]) -> int:
     """Write questions as a BEIR folder, with the best judgement of each document.
 
     Returns:
-        the number of quotes that were left out, since qrels have no quotes.
+        The number of quotes that were left out, since qrels have no quotes.
     """
     (folder / _QRELS).mkdir(parents=True, exist_ok=True)
     queries = "".join(f"{json.dumps(_as_query(one), ensure_ascii=False)}\n" for one in questions)
@@ -119,7 +119,7 @@ def _query(given: Mapping[str, Any], number: int, lines: Lines) -> Entry | None:
         for fault in wrong:
             lines.add(number, fault)
         return None
-    # Metadata that write_beir adds; other sets have other metadata, or none.
+    # write_beir adds this metadata; other sets have different metadata, or none.
     said = given.get("metadata")
     metadata: Mapping[str, Any] = said if isinstance(said, Mapping) else {}
     kind, least = metadata.get("kind"), metadata.get("relevant_from")

@@ -21,7 +21,8 @@ from rag_assets.retrieval.model import MAX_TOP_K, Hit
 from rag_assets.storage.catalog.generations import Generation
 
 _DOCUMENT_DEPTH = 50
-"""Passages that are read when documents are ranked: the first ten may belong to one document."""
+"""Number of passages that are read when documents are ranked, since the first ten may belong to one
+document."""
 
 Found = Mapping[str, Sequence[Hit]]
 """Hits by question id."""
@@ -29,11 +30,11 @@ Found = Mapping[str, Sequence[Hit]]
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Measures of rankings, for the questions of people or for synthetic questions.
+    """Measures of rankings, either for questions that people judged or for synthetic questions.
 
     Attributes:
-        values: by measure, by question id.
-        judged: the share of the first ten passages that was judged; None without hits.
+        values: values by measure, then by question id.
+        judged: the share of judged passages among the first ten; None without hits.
     """
 
     values: Values = field(default_factory=dict)
@@ -45,7 +46,7 @@ class Part:
         return tuple(self.values.get(MEASURES[0], ()))
 
     def estimate(self, measure: str) -> Estimate | None:
-        """Return the mean of a measure with its interval; None without a question."""
+        """Return the mean of a measure with its interval; None if there is no question."""
         return mean_of(self.values[measure]) if self.ids else None
 
 
@@ -54,15 +55,15 @@ class Evaluation:
     """How well one build answers.
 
     Attributes:
-        generation, embedder_id: of the build.
-        manner: how it was asked.
+        generation, embedder_id: the build, and the id of its embedder.
+        manner: how the build was asked.
         people: measures for the questions that people judged.
         synthetic: measures for the questions that were made from headings.
-        gone: paths that match no present document, by question id.
-        unmeasured: questions with answers only in documents that are gone.
+        gone: by question id, paths in judgements that match no present document.
+        unmeasured: questions whose answers are only in documents that are gone.
         unanswerable: questions without an answer in the documents.
-        unranked: questions that were not reranked, because the reranker failed.
-        embedded: questions that were embedded, and paid for, for this evaluation.
+        unranked: questions whose hits were not reranked, because the reranker failed.
+        embedded: number of questions that were embedded, and charged, for this evaluation.
     """
 
     generation: int
@@ -82,9 +83,9 @@ class Comparison:
     """Two builds, asked the same questions about the same documents.
 
     Attributes:
-        new, serving: the two builds; the second is the baseline.
-        apart: questions that were left out, since the builds hold other versions of all documents
-            that answer them.
+        new, serving: the evaluations of the two builds; the serving build is the baseline.
+        apart: questions that were left out, since the builds have different versions of all
+            documents that answer them.
     """
 
     new: Evaluation
@@ -92,7 +93,7 @@ class Comparison:
     apart: tuple[str, ...]
 
     def difference(self, measure: str) -> Difference | None:
-        """Return by how much the new build is better; None without a question."""
+        """Return by how much the new build is better; None if there is no question."""
         ours, theirs = self.new.people, self.serving.people
         if not ours.ids:
             return None
@@ -145,9 +146,9 @@ class _Questions:
     """A tenant's questions.
 
     Attributes:
-        all: as they are stored.
-        documents: the documents that their judgements stand for.
-        present: with judgements on present documents alone.
+        all: all questions, as they are stored.
+        documents: the documents that their judgements refer to.
+        present: the questions with only their judgements of present documents.
     """
 
     all: Sequence[JudgedQuestion]
@@ -176,8 +177,8 @@ class _Questions:
         """Measure the hits of a build.
 
         Args:
-            generation: that was asked.
-            manner: how it was asked.
+            generation: the build that was asked.
+            manner: how the build was asked.
             asked: the hits.
             judged: the questions with the judgements that count.
         """
@@ -228,7 +229,7 @@ def _ask(
 
 
 def _joined(one: Asked, other: Asked) -> Asked:
-    """Combine two results; for a question in both, the second hits count."""
+    """Combine two results; if a question is in both, the second result's hits are used."""
     return Asked(
         {**one.hits, **other.hits},
         one.unranked + other.unranked,
@@ -250,7 +251,7 @@ def _in_both(
 
 
 def _is_short(question: JudgedQuestion, found: Iterable[Asked], same: Container[str]) -> bool:
-    """Return whether some hits of a question do not count, so that deeper hits are needed."""
+    """Return whether some hits of a question do not count, so that more hits are needed."""
     return any(hit.document_id not in same for asked in found for hit in asked.hits[question.id])
 
 

@@ -20,8 +20,8 @@ class ReadQuestions:
     """The questions of some files.
 
     Attributes:
-        questions: as they are to be stored.
-        places: the first line of each path.
+        questions: the questions, in the form in which they are stored.
+        places: the first line that names each document path.
     """
 
     questions: tuple[JudgedQuestion, ...]
@@ -40,12 +40,12 @@ def read_judgements(
     Args:
         paths: YAML or JSON files, folders of these, and BEIR folders.
         present: known questions, to which mappings may add judgements.
-        split: of the qrels of BEIR folders.
-        is_refused: returns whether a text may not be stored, because it holds a credential.
+        split: the part of the set whose qrels are read from BEIR folders.
+        is_refused: returns whether a text may not be stored, because it contains a credential.
 
     Raises:
         ConfigurationError: a path does not hold judgements.
-        WrongJudgements: lines are wrong; names all of them.
+        WrongJudgements: lines are wrong; the error names all of them.
     """
     read = [entries for path in paths for entries in _read(path, split)]
     wrong = [line for _, lines in read for line in lines.described]
@@ -90,7 +90,7 @@ def _read_beir(folder: Path, split: str | None) -> Iterator[tuple[list[Entry], L
 def _combined(
     entries: Sequence[Entry], present: Mapping[str, JudgedQuestion]
 ) -> tuple[list[JudgedQuestion], list[str]]:
-    """Return the questions with all their judgements, and the faults of whole questions."""
+    """Return the questions with all their judgements, and faults that concern a whole question."""
     faults: list[str] = []
     first: dict[str, Entry] = {}
     for entry in entries:
@@ -102,7 +102,7 @@ def _combined(
             first[entry.id] = entry
     found = {id_: entry.question for id_, entry in first.items() if entry.question is not None}
     where = {id_: entry.place for id_, entry in first.items()}
-    # A question's own judgements come first, in whatever order the files are read.
+    # Put a question's own judgements first, in whatever order the files are read.
     for entry in sorted(entries, key=lambda entry: entry.question is None):
         question = found.get(entry.id) or present.get(entry.id)
         if question is None:

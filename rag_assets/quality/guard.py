@@ -13,11 +13,11 @@ from rag_assets.storage.catalog.generations import Generation
 def judge_build(ctx: TenantContext, new: Generation, serving: Generation) -> QualityVerdict:
     """Judge a build against the serving build, with the tenant's search mode.
 
-    The new build need not be published. Hits are not reranked, since a reranker is not part of a
+    The new build need not be published. Hits are not reranked, because a reranker is not part of a
     build.
 
     Args:
-        ctx: of the tenant, for reading.
+        ctx: the tenant's TenantContext, for reading.
         new: the build to be judged.
         serving: the baseline.
 

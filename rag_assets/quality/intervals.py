@@ -13,7 +13,7 @@ _SAMPLES = 10_000
 _SEED = 6
 _DRAWN_AT_ONCE = 2_000_000
 _DIGITS = 4
-# Chance differences that equal the observed one except for rounding count as equal.
+# Chance differences count as equal to the observed one if they differ only by rounding.
 _TOLERANCE = 1e-12
 
 _Numbers = npt.NDArray[np.float64]
@@ -21,7 +21,7 @@ _Numbers = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A mean over questions, with its 95 % interval over samples of such questions."""
+    """A mean over questions, with its 95 % interval for samples of such questions."""
 
     mean: float
     low: float
@@ -33,7 +33,7 @@ class Difference(Estimate):
     """The mean difference of two rankings of the same questions.
 
     Attributes:
-        p: probability of a difference as large by chance alone (two-sided).
+        p: probability that chance alone gives a difference at least as large (two-sided).
     """
 
     p: float
@@ -44,7 +44,7 @@ def mean_of(values: Mapping[str, float], ids: Collection[str] | None = None) -> 
 
     Args:
         values: by question id.
-        ids: of the questions; all by default.
+        ids: ids of the questions; by default all.
     """
     sample = np.array([values[id_] for id_ in (values if ids is None else ids)])
     low, high = np.percentile(_resampled(sample), (2.5, 97.5))
@@ -52,9 +52,9 @@ def mean_of(values: Mapping[str, float], ids: Collection[str] | None = None) -> 
 
 
 def difference_of(one: Mapping[str, float], other: Mapping[str, float]) -> Difference:
-    """Return by how much the first is better, question by question.
+    """Return by how much the first values are better, compared question by question.
 
-    Its p is from a paired randomisation test, which flips signs at random.
+    The p-value is from a paired randomisation test, which flips signs at random.
 
     Args:
         one, other: values of the same questions, by question id; at least one.
@@ -82,7 +82,7 @@ def _flipped(differences: _Numbers) -> _Numbers:
 
 
 def _rows(questions: int) -> Iterator[int]:
-    """Yield sizes of sample blocks that bound the memory, however many questions there are."""
+    """Yield the sizes of sample blocks, which limit memory however many questions there are."""
     at_once = max(1, _DRAWN_AT_ONCE // max(1, questions))
     for start in range(0, _SAMPLES, at_once):
         yield min(at_once, _SAMPLES - start)

@@ -1,8 +1,9 @@
 """Judged questions, and the grades of the passages that a search finds for them.
 
-A judgement names a document and quotes a passage. Any passage of that document with these words has
-the grade, however the document is chunked. Other passages that were read while judging are
-irrelevant. Their hashes are kept, so that unjudged passages can be recognized.
+A judgement names a document and quotes a passage. Any passage of that document that contains the
+quote has the grade, however the document is chunked. Other passages that a person read while
+judging are irrelevant. The hashes of all passages that were read are kept, so that unjudged
+passages can be recognized.
 """
 
 from __future__ import annotations
@@ -22,23 +23,23 @@ _LEAST_WORDS = 3
 
 
 class Passage(Protocol):
-    """The properties of a hit that judgements are compared with."""
+    """The properties of a hit that are compared with judgements."""
 
     @property
     def uri(self) -> str:
-        """Return the uri of its document."""
+        """Return the uri of the passage's document."""
 
     @property
     def document_id(self) -> str:
-        """Return the id of the same document."""
+        """Return the id of the passage's document."""
 
     @property
     def also(self) -> Sequence[str]:
-        """Return the uris of other documents that hold the same passage."""
+        """Return the uris of other documents that contain the same passage."""
 
     @property
     def text(self) -> str:
-        """Return the text as it was found."""
+        """Return the text of the passage, as it was found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +47,12 @@ class Judgement:
     """The grade of a passage, or of a whole document.
 
     Attributes:
-        path: of the document: its uri, its id, or the id of its record.
+        path: the document: its uri, its id, or the id of its record.
         quote: words of the passage; white space does not matter. None if every passage of the
             document has the grade.
         grade: 3 answers the question, 2 answers it in part, 1 is useful background, 0 is
             irrelevant; other sets may have higher grades.
-        names: uris and ids of the documents that `path` stands for; by default only `path`.
+        names: uris and ids of the documents that `path` refers to; by default only `path`.
     """
 
     path: str
@@ -60,7 +61,7 @@ class Judgement:
     names: frozenset[str] = field(default=frozenset(), repr=False)
 
     def is_about(self, passage: Passage) -> bool:
-        """Return whether the passage is the judged passage, or holds at least half of it."""
+        """Return whether a passage is the judged passage, or contains at least half of it."""
         names = self.names or {self.path}
         if names.isdisjoint((passage.document_id, passage.uri, *passage.also)):
             return False
@@ -72,10 +73,11 @@ class JudgedQuestion:
     """A question, and every passage with a grade for it.
 
     Attributes:
-        kind: difficulty, in its author's words; UNANSWERED if the documents have no answer.
-        pool: hashes of all passages that were read for it.
-        relevant_from: the lowest grade that counts as found.
-        synthetic: whether it was made from headings, and not judged by a person.
+        kind: kind of difficulty, in the author's words; UNANSWERED if the documents have no
+            answer.
+        pool: hashes of all passages that were read to judge the question.
+        relevant_from: the lowest grade that counts as relevant.
+        synthetic: whether it was generated from headings, and not judged by a person.
     """
 
     id: str
@@ -88,24 +90,24 @@ class JudgedQuestion:
 
     @property
     def answerable(self) -> bool:
-        """Return whether any judged passage counts as found."""
+        """Return whether any judged passage counts as relevant."""
         return any(judgement.grade >= self.relevant_from for judgement in self.relevant)
 
     @property
     def is_of_documents(self) -> bool:
-        """Return whether all judgements are of documents, not of passages."""
+        """Return whether all judgements are about whole documents, not passages."""
         return all(judgement.quote is None for judgement in self.relevant)
 
     @property
     def grades(self) -> dict[str, int]:
-        """Return the grade of each judgement, by the name that names() gives it."""
+        """Return the grade of each judgement, by the name that names() gives to the judgement."""
         return {str(at): judgement.grade for at, judgement in enumerate(self.relevant)}
 
     def names(self, passages: Sequence[Passage]) -> list[str]:
-        """Return a name for each passage, in their order: of its judgement, or of no judgement.
+        """Return a name for each passage, in order: its judgement's name, or a name of its own.
 
-        Each judgement is matched once, by the first passage that can. Only one of two overlapping
-        passages counts, so that chunking makes no difference.
+        Each judgement is matched only once, by the first passage that fits. So only one of two
+        overlapping passages counts, and chunking makes no difference.
         """
         free = sorted(range(len(self.relevant)), key=lambda at: -self.relevant[at].grade)
         names = []
@@ -117,21 +119,21 @@ class JudgedQuestion:
         return names
 
     def is_answered_by(self, passage: Passage) -> bool:
-        """Return whether the passage holds an answer."""
+        """Return whether a passage contains an answer."""
         return any(j.is_about(passage) for j in self.relevant if j.grade >= ANSWERS)
 
     def knows(self, passage: Passage) -> bool:
-        """Return whether the passage was judged."""
+        """Return whether a passage was judged."""
         return passage_hash(passage.text) in self.pool or any(
             judgement.is_about(passage) for judgement in self.relevant
         )
 
 
 def holds(text: str, quote: str) -> bool:
-    """Return whether a passage holds a quote, or at least half of a quote that was cut off.
+    """Return whether a passage contains a quote, or at least half of a quote that was cut.
 
-    A chunker may cut within the quote. Then the passage must end with at least half of its words,
-    start with them, or consist of them.
+    A chunker may cut a document within the quote. Then the passage must end or start with at least
+    half of the quote's words, or consist of them.
     """
     words, plain = quote.split(), plain_text(text)
     if " ".join(words) in plain:

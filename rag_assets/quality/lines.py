@@ -1,4 +1,4 @@
-"""The lines of judgement files: their contents, and their faults."""
+"""The lines of judgement files: their content, and their faults."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class ReadJudgement:
-    """A judgement, and its line."""
+    """A judgement, and the line where it was read."""
 
     judgement: Judgement
     place: Place
@@ -36,10 +36,11 @@ class Entry:
     """The contents of a file for one question.
 
     Attributes:
-        id: of the question.
-        question: without judgements; None if the file adds judgements to a known question.
+        id: id of the question.
+        question: the question without judgements; None if the file adds judgements to a known
+            question.
         pool: hashes of passages that were read.
-        is_whole: whether all of its judgements are valid.
+        is_whole: whether all judgements of the question are valid.
     """
 
     id: str
@@ -54,7 +55,7 @@ class Lines:
     """The faults of a file, line by line.
 
     Args:
-        file: its name, as it is shown.
+        file: name of the file, as it is shown.
     """
 
     def __init__(self, file: str) -> None:
@@ -62,11 +63,11 @@ class Lines:
         self.wrong: list[tuple[int, str]] = []
 
     def add(self, line: int, reason: str) -> None:
-        """Add a fault of a line; the reason must quote neither a question nor a document."""
+        """Add the fault of a line; the reason must not quote a question or a document."""
         self.wrong.append((line, reason))
 
     def place(self, line: int) -> Place:
-        """Return the place of a line."""
+        """Return the location of a line."""
         return Place(self.file, line)
 
     def text_of(self, path: Path) -> str:
@@ -89,9 +90,9 @@ def text_fault(value: object, what: str, most: int = MAX_NAME) -> str | None:
     """Return why a value cannot be stored as a text; None if it can.
 
     Args:
-        value: as it was read.
-        what: its name.
-        most: characters.
+        value: the value as it was read.
+        what: name of the value.
+        most: maximum number of characters.
     """
     if not isinstance(value, str):
         return f"{what} is missing" if value is None else f"{what} must be a text"
@@ -105,7 +106,7 @@ def text_fault(value: object, what: str, most: int = MAX_NAME) -> str | None:
 
 
 def grade_fault(value: object, most: int = MAX_GRADE) -> str | None:
-    """Return why a value is not a grade; None if it is valid."""
+    """Return why a value is not a valid grade; None if it is one."""
     if isinstance(value, bool) or not isinstance(value, int):
         return "the grade must be a whole number"
     if not 0 <= value <= most:
@@ -114,14 +115,14 @@ def grade_fault(value: object, most: int = MAX_GRADE) -> str | None:
 
 
 def least_fault(value: object) -> str | None:
-    """Return why a value is not a lowest grade that counts as found; None if it is valid."""
+    """Return why a value is not a valid lowest relevant grade; None if it is one."""
     if (fault := grade_fault(value)) is None and value == 0:
         fault = "grade 0 is worth nothing, and cannot count as found"
     return fault
 
 
 def question_fault(value: object) -> str | None:
-    """Return why a value is not a question; None if it is valid."""
+    """Return why a value is not a valid question; None if it is one."""
     return text_fault(value, "the question", MAX_QUERY)
 
 

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from rag_assets.quality.judgements import JudgedQuestion, Passage
 
 DEPTH = 10
-"""Passages of a ranking that count."""
+"""Number of passages of a ranking that count."""
 NDCG, RECALL_5, RECALL_10, MRR = "nDCG@10", "recall@5", "recall@10", "MRR"
 MEASURES = (NDCG, RECALL_5, RECALL_10, MRR)
 
 Values = Mapping[str, Mapping[str, float]]
-"""Values by measure, by question id."""
+"""Values by measure, then by question id."""
 
 
 def values_of(
@@ -20,7 +20,8 @@ def values_of(
 ) -> dict[str, dict[str, float]]:
     """Return the measures of each question's ranking.
 
-    Gains are the grades; a passage counts as found from the question's `relevant_from` on.
+    The gain of a passage is its grade. A passage is relevant if its grade is at least the
+    question's `relevant_from`.
 
     Args:
         questions: answerable questions.
@@ -50,7 +51,7 @@ def values_of(
 def judged_share(
     questions: Iterable[JudgedQuestion], found: Mapping[str, Sequence[Passage]]
 ) -> float | None:
-    """Return the share of the first ten passages that was judged; None without passages.
+    """Return the share of judged passages among the first ten; None without passages.
 
     A passage that was not judged counts as irrelevant.
     """
@@ -59,7 +60,7 @@ def judged_share(
 
 
 def first_of(question: JudgedQuestion, found: Mapping[str, Sequence[Passage]]) -> Sequence[Passage]:
-    """Return the first ten hits of a question; each document once if documents were judged."""
+    """Return a question's first ten hits; if documents were judged, each document only once."""
     passages = found[question.id]
     if question.is_of_documents:
         once: dict[str, Passage] = {}

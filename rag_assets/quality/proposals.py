@@ -1,4 +1,4 @@
-"""Synthetic questions, made from headings of a tenant's documents and the words below them."""
+"""Synthetic questions, generated from headings of a tenant's documents and the text below them."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ class _Passage:
 
 
 def proposed(ctx: TenantContext, count: int) -> list[JudgedQuestion]:
-    """Return at most `count` questions, spread over the tenant's documents; always the same.
+    """Return at most `count` questions, spread over the tenant's documents; the choice is fixed.
 
     Args:
-        ctx: of the tenant, for reading.
-        count: of questions.
+        ctx: the tenant's TenantContext, for reading.
+        count: maximum number of questions.
     """
     documents = sorted(
         (one for one in ctx.catalog.documents.all(ctx.ref.id) if one.status == "READY"),
-        # The id is a hash of the document's origin: a fixed order without a pattern.
+        # The id is a hash of the document's origin, so this order is fixed and has no pattern.
         key=lambda document: document.document_id,
     )
     if not documents or not count:
@@ -84,7 +84,7 @@ def _of_document(
 
 
 def _passages(parsed: ParsedText) -> Iterator[_Passage]:
-    """Yield the headings that prose follows, the deepest headings first."""
+    """Yield the headings that are followed by prose, deepest headings first."""
     found: dict[tuple[str, ...], str] = {}
     for block in parsed.blocks:
         headings = block.heading_path
@@ -97,7 +97,7 @@ def _passages(parsed: ParsedText) -> Iterator[_Passage]:
 
 
 def _quote(parsed: ParsedText, block: Block) -> str | None:
-    """Return the first words of a block; None if they are too few, or a credential was masked."""
+    """Return the first words of a block; None if they are too few or a credential is masked."""
     if any(span.start < block.end and block.start < span.end for span in parsed.masked):
         return None
     words = parsed.text[block.start : block.end].split(maxsplit=_QUOTED_WORDS)[:_QUOTED_WORDS]

@@ -1,4 +1,4 @@
-"""Vectors of judged questions: embedded once within the tenant's caps, kept in the catalog."""
+"""Vectors of judged questions: embedded once, within the tenant's caps, and kept in the catalog."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from rag_assets.storage.index.common_words import sentence_language
 from rag_assets.tenants.model import Tenant
 
 _KEPT_WITHIN = 0.1
-"""Longest time in seconds until a vector, which was paid for, is stored."""
+"""Maximum seconds until a vector that was paid for is stored."""
 
 
 class KeptVectors:
@@ -36,7 +36,7 @@ class KeptVectors:
 
     Args:
         catalog: stores them.
-        embedders: makes the embedder that built a generation.
+        embedders: creates the embedder that built a generation.
     """
 
     def __init__(self, catalog: Catalog, embedders: Embedders) -> None:
@@ -48,15 +48,15 @@ class KeptVectors:
     def prepare(
         self, ref: TenantRef, tenant: Tenant, generation: Generation, texts: Sequence[str]
     ) -> int:
-        """Load the vectors of questions by a generation's embedder, and embed missing questions.
+        """Load the vectors of questions for a generation, and embed questions that have none.
 
         Args:
             ref, tenant: the tenant of the questions.
-            generation: the build that is searched.
+            generation: the build that is searched; its embedder is used.
             texts: the questions, as they may be sent.
 
         Returns:
-            the number of questions that were embedded now.
+            The number of questions that were embedded now.
 
         Raises:
             CapReached: the tenant may not spend so much; earlier vectors are kept.
@@ -77,7 +77,7 @@ class KeptVectors:
     async def of(
         self, ref: TenantRef, tenant: Tenant, serving: Generation, question: str
     ) -> Vector:
-        """See VectorsOfQuestions; the question must have been prepared."""
+        """Return the vector of a question that has been prepared; see VectorsOfQuestions."""
         return self._vectors[serving.embedder_id, sha256_hex(question)]
 
     async def reading(

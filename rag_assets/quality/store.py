@@ -12,11 +12,11 @@ from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.judgements import NamedDocument, Others, StoredQuestion
 
 Documents = Mapping[str, Sequence[NamedDocument]]
-"""The present documents that each path of a judgement stands for."""
+"""By each path of a judgement, the present documents that the path refers to."""
 
 
 def stored_questions(catalog: Catalog, tenant_id: str) -> list[JudgedQuestion]:
-    """Return a tenant's questions, questions of people first."""
+    """Return a tenant's judged questions; questions that people judged come first."""
     return [_question(stored) for stored in catalog.judgements.all(tenant_id)]
 
 
@@ -27,7 +27,7 @@ def store_questions(
     *,
     others: Others = "keep",
 ) -> int:
-    """Store questions by id, all or none, and return how many others were deleted."""
+    """Store questions by id, all or none; return how many other questions were deleted."""
     return catalog.judgements.store(ref, map(_stored, questions), others=others)
 
 
@@ -44,12 +44,12 @@ def limited(
     documents: Documents,
     kept: Container[str] | None = None,
 ) -> list[JudgedQuestion]:
-    """Return the questions, with their judgements limited to some documents.
+    """Return the questions, with only their judgements of some documents.
 
     Args:
-        questions: all.
-        documents: the present documents that judgements stand for.
-        kept: ids of documents; all by default.
+        questions: all questions.
+        documents: the present documents that judgements refer to.
+        kept: ids of the documents whose judgements are kept; all by default.
     """
     names = {
         path: frozenset(

@@ -1,4 +1,4 @@
-"""Thresholds of cosines: measured on judged questions or past tasks, shown, and set."""
+"""Thresholds of cosines: measured with judged questions or past tasks, shown, and set."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ class CurvePoint:
     Attributes:
         threshold: the cosine.
         with_passages: share of all questions that get a passage.
-        passages: of a question, on average.
+        passages: average number of passages of a question.
         answered: share of the answerable questions that keep a relevant passage; None if no
             question is judged.
-        rejected: share of the unanswerable questions that get no passage; None if no question is
-            judged.
+        rejected: share of the unanswerable questions that get no passage; None if no question
+            is judged.
     """
 
     threshold: float
@@ -52,12 +52,12 @@ class Threshold:
     """The threshold in force for one use of a search.
 
     Attributes:
-        use: of a search; empty for any.
+        use: use of a search; empty for any use.
         threshold: the cosine; None for no threshold.
         described: the value in the system's description; None if it has none.
-        origin: who set the value, or the rule that it comes from.
-        reason: why it was set, or the progress of the calibration.
-        at: when it was set, as ISO 8601.
+        origin: who set the threshold, or the rule that it comes from.
+        reason: why the threshold was set, or the progress of the calibration.
+        at: when the threshold was set, as ISO 8601.
     """
 
     use: str
@@ -76,10 +76,11 @@ def past_tasks(ctx: TenantContext) -> list[JudgedQuestion]:
 
 
 def judged_tasks(ctx: TenantContext) -> list[JudgedQuestion]:
-    """Return the tenant's judged questions, without the questions that were made from headings."""
+    """Return the tenant's judged questions, except those that were generated from headings."""
     stored = [one for one in stored_questions(ctx.catalog, ctx.ref.id) if not one.synthetic]
     present = limited(stored, documents_of(ctx.catalog, ctx.ref.id, stored))
-    # If all documents of an answerable question are gone, an empty result is not correct.
+    # If all documents of an answerable question are gone, an empty result is not a correct answer
+    # to it.
     return [
         now
         for before, now in zip(stored, present, strict=True)
@@ -88,7 +89,7 @@ def judged_tasks(ctx: TenantContext) -> list[JudgedQuestion]:
 
 
 def stored_tasks(ctx: TenantContext) -> tuple[list[JudgedQuestion], str]:
-    """Return the judged questions, or else the past tasks, and the name of their origin."""
+    """Return judged questions or, without any, past tasks; and the name of their origin."""
     if judged := judged_tasks(ctx):
         return judged, "judged questions"
     return past_tasks(ctx), "past tasks"
@@ -123,7 +124,7 @@ def measure_curve(
 
 
 def suggested(points: Sequence[CurvePoint], loss: float = 0.02) -> float | None:
-    """Return the highest threshold that loses at most this share of answers; None if unjudged."""
+    """Return the highest threshold that loses at most a share of answers; None if unjudged."""
     known = [(point.threshold, point.answered) for point in points if point.answered is not None]
     if not known:
         return None
@@ -135,7 +136,7 @@ def serving_build(ctx: TenantContext) -> Generation:
     """Return the serving build.
 
     Raises:
-        ConfigurationError: the tenant has none.
+        ConfigurationError: the tenant has no serving build.
     """
     serving = ctx.catalog.generations.serving(ctx.ref.id)
     if serving is None:
@@ -152,7 +153,7 @@ def list_thresholds(tenant: Tenant, serving: Generation) -> list[Threshold]:
 
 
 def is_configured(tenant: Tenant) -> bool:
-    """Return whether the tenant's configuration fixes its thresholds, which then cannot be set."""
+    """Return whether the tenant's configuration fixes the thresholds, so that none can be set."""
     retrieval = tenant.retrieval
     return retrieval.threshold_from != "measured" or "min_score" in retrieval.model_fields_set
 
@@ -164,12 +165,12 @@ def set_threshold(
 
     Args:
         value: the cosine; None to let the next questions measure it.
-        reason: required with a value. Credentials in it are masked.
+        reason: why it is set; required with a value. Credentials in it are masked.
         by: name of the person or caller that sets it.
 
     Raises:
-        ConfigurationError: the use or a serving build does not exist, the value is not a cosine,
-            the reason is missing or too long, or the configuration fixes the threshold.
+        ConfigurationError: the use or a serving build does not exist, the value is not a
+            cosine, the reason is missing or too long, or the configuration fixes the threshold.
     """
     serving = serving_build(ctx)
     uses = _uses(ctx.tenant)
@@ -193,7 +194,7 @@ def set_threshold(
 
 
 def _require_valid(value: float, reason: str) -> None:
-    # The comparison is false for NaN as well.
+    # For NaN, the comparison is false as well.
     if not -1.0 <= value <= 1.0:
         raise ConfigurationError(
             "the threshold is out of range", hint="a cosine lies between -1 and 1"
@@ -227,10 +228,10 @@ def _threshold_of_use(tenant: Tenant, serving: Generation, use: str) -> Threshol
 
 
 def _grid(scores: Sequence[float]) -> list[float]:
-    """Return thresholds between the lowest and the highest cosine, in steps of a hundredth."""
+    """Return thresholds from the lowest to the highest cosine, in steps of a hundredth."""
     low, high = scores[0], scores[-1]
     step = max(0.01, round((high - low) / _POINTS, 2))
-    # Rounded down, so that the first threshold keeps hits with a negative cosine, too.
+    # Round down, so that the first threshold also keeps hits with a negative cosine.
     first = floor(low / step) * step
     count = int((high - first) / step) + 1
     return [round(first + step * number, 2) for number in range(count + 1)]

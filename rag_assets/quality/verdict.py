@@ -14,8 +14,8 @@ from rag_assets.tenants.model import QualityConfig
 Outcome: TypeAlias = Literal["pass", "warn", "fail"]
 
 GUARDED = (NDCG, RECALL_5)
-"""The measures that a new build may not lower."""
-# Differences that equal the limit except for rounding do not exceed it.
+"""The measures that a new build must not lower."""
+# A difference that equals the limit except for rounding does not exceed it.
 _TOLERANCE = 1e-9
 
 
@@ -25,7 +25,8 @@ class Guarded:
 
     Attributes:
         serving: the same measure of the serving build.
-        least: the value of the serving build, less the tenant's tolerance.
+        least: the value that the new build must reach: that of the serving build, minus the
+            tenant's tolerance.
         new: the value of the new build.
     """
 
@@ -42,7 +43,7 @@ class Guarded:
 
 @dataclass(frozen=True, slots=True)
 class Worse:
-    """A question that the new build answers worse, with its nDCG@10 in either build."""
+    """A question that the new build answers worse, with its nDCG@10 in both builds."""
 
     question: str
     serving: float
@@ -58,8 +59,9 @@ class QualityVerdict:
         description: the finding in one line.
         questions: number of judged questions that both builds were asked.
         least: number of questions that the tenant requires.
-        guarded: expected and actual values; empty without a question.
-        worse: questions that are answered worse, the worst first.
+        guarded: the guarded measures with their required and actual values; empty without a
+            question.
+        worse: questions that the new build answers worse, the worst first.
         apart: see Comparison.
     """
 
@@ -73,14 +75,15 @@ class QualityVerdict:
 
 
 def judge(comparison: Comparison, limits: QualityConfig) -> QualityVerdict:
-    """Judge a build by how it answers the questions that people judged.
+    """Judge a build by how well it answers the questions that people judged.
 
-    It fails if nDCG@10 or recall@5 is lower than the serving build's by more than the tolerance. It
-    cannot fail with fewer questions than required. Synthetic questions never count.
+    It fails if its nDCG@10 or recall@5 is lower than that of the serving build by more than the
+    tolerance. It cannot fail if there are fewer questions than required. Synthetic questions never
+    count.
 
     Args:
-        comparison: of both builds.
-        limits: of the tenant.
+        comparison: the comparison of both builds.
+        limits: the tenant's limits.
     """
     count = len(comparison.new.people.ids)
     guarded = tuple(_guarded(comparison, limits.tolerance))

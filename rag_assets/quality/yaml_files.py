@@ -39,8 +39,8 @@ def read_yaml(path: Path, lines: Lines) -> list[Entry]:
     """Read the questions and judgements of a file.
 
     Args:
-        path: of the file.
-        lines: collects the faults.
+        path: the file.
+        lines: collects the faults of the file.
     """
     document = _loaded(path, lines)
     if isinstance(document, list):
@@ -53,7 +53,7 @@ def read_yaml(path: Path, lines: Lines) -> list[Entry]:
 
 
 def as_yaml(questions: Sequence[JudgedQuestion]) -> str:
-    """Format questions as read_yaml reads them."""
+    """Format questions in the form that read_yaml reads."""
     from ruamel.yaml import YAML
 
     yaml = YAML()
@@ -65,7 +65,7 @@ def as_yaml(questions: Sequence[JudgedQuestion]) -> str:
 
 
 def as_mapping(question: JudgedQuestion) -> dict[str, Any]:
-    """Return a question as an entry of the list, without defaults."""
+    """Return a question as an entry of the list, without values that equal defaults."""
     optional = {
         "relevant_from": (question.relevant_from, IN_PART),
         "synthetic": (question.synthetic, False),
@@ -94,7 +94,7 @@ def _loaded(path: Path, lines: Lines) -> Any:
     try:
         return YAML(typ="rt", pure=True).load(lines.text_of(path))
     except DuplicateKeyError as error:
-        # The error's own message quotes the values.
+        # The parser's own message would quote the values.
         lines.add(_line_of(error), "a name stands there twice")
     except MarkedYAMLError as error:
         lines.add(_line_of(error), f"it is not YAML: {error.problem or 'unreadable'}")
@@ -199,5 +199,5 @@ def _unknown(given: Mapping[Any, Any], known: Sequence[str]) -> list[str | None]
 
 
 def _id_of(value: object) -> object:
-    """Return an id as text; it may be written as a number."""
+    """Return an id as text, since a file may have it as a number."""
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value

@@ -14,7 +14,7 @@ __all__ = ["AsyncRetriever", "Retriever"]
 
 
 def __getattr__(name: str) -> object:
-    """Import a retriever when it is first used: code that needs only the models needs no client."""
+    """Import a retriever when it is first used, so that importing the models loads no client."""
     if name == "AsyncRetriever":
         from rag_assets.retrieval.search import AsyncRetriever
 

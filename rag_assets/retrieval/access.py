@@ -10,24 +10,24 @@ from rag_assets.storage.index.model import NONE_MOVED, MovedPages
 
 
 class ScopedDocument(Protocol):
-    """A document or a part of it, with its present scope and uri in the catalog."""
+    """A document or a part of one, with the scope and uri that the catalog has for it now."""
 
     @property
     def access_scope(self) -> str:
-        """Return the scope that its readers need."""
+        """Return the scope that a caller needs to read the document."""
         ...
 
     @property
     def uri(self) -> str:
-        """Return its address."""
+        """Return the document's uri."""
         ...
 
 
 class AccessPolicy(Protocol):
     """Decides which documents a caller may read.
 
-    The catalog's grants limit every policy. A policy can narrow them, and can widen access only by
-    adding principals to look up grants for.
+    The grants in the catalog limit every policy. A policy may narrow them. It can widen access only
+    by adding principals, whose grants are then looked up.
     """
 
     def principals(self, caller: Caller) -> tuple[str, ...]:
@@ -43,7 +43,7 @@ class AccessPolicy(Protocol):
         ...
 
     def permits(self, caller: Caller, document: ScopedDocument) -> bool:
-        """Return whether the caller may read a document that the catalog's grants now allow."""
+        """Return whether the caller may read a document that the current grants allow."""
         ...
 
 
@@ -62,11 +62,11 @@ class FlatScopes:
 
 
 MANY_SCOPES = 1_000
-"""Maximum number of scopes that filter the first search of the index; see Verify."""
+"""Maximum number of scopes by which the first search of the index filters; see Verify."""
 
 
 def moved_pages(scopes: Mapping[str, str], readable: frozenset[str]) -> MovedPages:
-    """Split recently moved pages into readable and unreadable, by the scope each page has now."""
+    """Split recently moved pages into readable and unreadable ones, by their present scopes."""
     if not scopes:
         return NONE_MOVED
     return MovedPages(

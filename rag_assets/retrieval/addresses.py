@@ -38,8 +38,10 @@ class Addresses:
     """Addresses in a text.
 
     Attributes:
-        links: URLs, mail addresses, targets of links and images, and HTML tags; without a scheme.
-        names: of hosts or files, which look the same: `example.org/login`, `main.py`.
+        links: URLs, mail addresses, targets of links and images, and HTML tags; stored without
+            their scheme.
+        names: host names and file names, which cannot be told apart: `example.org/login`,
+            `main.py`.
         numbers: IP addresses, ports, telephone numbers and payment card numbers.
     """
 
@@ -51,7 +53,8 @@ class Addresses:
     def of(cls, text: str) -> Addresses:
         """Return the addresses of a text, in lower case."""
         seen = _INVISIBLE.sub("", unicodedata.normalize("NFKC", text).casefold())
-        # Undo spellings that keep an address from becoming a link, such as `hxxp` or `[at]`.
+        # Restore addresses that are written so that they do not become links, such as `hxxp` or
+        # `[at]`.
         seen = _SPELLED_DOT.sub(".", _SPELLED_AT.sub("@", seen)).replace("hxxp", "http")
         links = (
             next(found for found in link.groups() if found is not None)
@@ -63,7 +66,7 @@ class Addresses:
 
     @property
     def known(self) -> frozenset[str]:
-        """Return all links and names, and their hosts: the addresses that a citing text may use."""
+        """Return links, names, and the hosts of both: the addresses that a citing text may use."""
         hosts = {address.partition("/")[0] for address in self.links | self.names}
         return self.links | self.names | hosts
 

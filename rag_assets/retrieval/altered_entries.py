@@ -13,13 +13,13 @@ _MAX_REMEMBERED = 10_000
 
 
 class AlteredEntries:
-    """Reports each altered entry once; searches omit these entries (see StoredEntry.intact)."""
+    """Reports each altered index entry once; searches omit them (see StoredEntry.intact)."""
 
     def __init__(self) -> None:
         self._reported: LRUCache[str, None] = LRUCache(_MAX_REMEMBERED)
 
     def report(self, tenant_id: str, ids: Collection[str]) -> None:
-        """Log the entries that were not reported before, in one line."""
+        """Log the entries that were not reported before, all in one line."""
         new = [id_ for id_ in ids if id_ not in self._reported]
         if not new:
             return

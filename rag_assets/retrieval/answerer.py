@@ -53,8 +53,8 @@ class Answerer:
         catalog: holds the tenants.
         chat_models: write the answers.
         retriever: finds the passages.
-        model: local embedding model; finds the block that a claim is about if its words do not
-            decide.
+        model: local embedding model. It finds the block that a claim is about if the words of
+            the claim do not decide this.
     """
 
     def __init__(
@@ -76,9 +76,11 @@ class Answerer:
         Raises:
             UnknownTenant: no tenant has this id.
             NoChatModel: the tenant has no usable chat model.
-            NoProviderKey, CapReached: the call could not be paid for; see ChatModel and BilledChat.
+            NoProviderKey, CapReached: the provider key is missing, or a spending cap is
+                reached; see ChatModel and BilledChat.
             ChatError: the model wrote nothing usable.
-            PassagesWithdrawn: a passage was deleted or closed to the caller while the model wrote.
+            PassagesWithdrawn: a passage was deleted or closed to the caller while the model
+                wrote.
             RagAssetsError: as raised by a search.
         """
         record = await asyncio.to_thread(self._catalog.tenants.get, tenant_id)
@@ -93,7 +95,7 @@ class Answerer:
         searched = time.perf_counter()
         latency = {"search": _milliseconds(searched - started)}
         if not found.hits:
-            # The tenant was disabled meanwhile, or no passage is near enough to answer from.
+            # Either the tenant was disabled meanwhile, or no passage is near enough to answer from.
             reason: Reason | None = "over budget" if found.omitted else "nothing found"
             if found.disabled:
                 reason = None
@@ -111,15 +113,14 @@ class Answerer:
             question = await self._retriever.masked(question)
         completion = await self._written(chat, tenant_id, question, found.hits, request.max_tokens)
         latency["write"] = _milliseconds(time.perf_counter() - searched)
-        # Writing takes up to a minute; passages revoked meanwhile must not be shown.
+        # The model takes up to a minute; passages that were revoked meanwhile must not be shown.
         if not await self._retriever.still_readable(record.ref, request.caller, found):
             raise PassagesWithdrawn(
                 "a source of the answer was withdrawn while the answer was written",
                 hint="ask the question again",
             )
         mark = tenant.retrieval.unsupported_claims == "mark"
-        # Run in a thread: it compares every claim with its passages and must not block other
-        # requests.
+        # Run in a thread: comparing every claim with its passages would block other requests.
         result = await run_sync(partial(supported_answer, completion, found.hits, mark=mark))
         if self._model is not None:
             result = replace(result, citations=await _cited_by_meaning(result, self._model))
@@ -150,12 +151,13 @@ class Answerer:
 def supported_answer(
     completion: Completion, hits: Sequence[Hit], *, mark: bool = False
 ) -> AnswerResult:
-    """Build an answer from a model's text, without claims that cite no passage.
+    """Build an answer from a model's text, and leave out claims that cite no passage.
 
     Args:
         completion: the model's output.
         hits: the passages that the model was given.
-        mark: mark claims with figures that no cited passage has, instead of removing them.
+        mark: whether a claim with figures that no cited passage has is marked instead of
+            removed.
     """
     written = completion.text.strip()
     # The agreed sentence for "no answer" does not count as a removed claim.
@@ -187,7 +189,7 @@ def _unsupported(written: str, kept: str, hits: Sequence[Hit]) -> Iterator[Unsup
 
 
 def _unchecked(kept: str, hits: Sequence[Hit]) -> Iterator[str]:
-    """Yield the sentences of an answer in another language than the passages that they cite."""
+    """Yield the sentences of an answer that are in another language than the passages they cite."""
     for sentence in verify_citations(kept, hits).sentences:
         if sentence.verdict == "unchecked":
             yield _bare(sentence.text)

@@ -32,9 +32,9 @@ class AnswerRequest(SearchRequest):
     """One question to be answered in sentences, and its caller.
 
     Attributes:
-        token_budget: tokens of passages that the model is given; 4,000 by default.
-        max_tokens: tokens that the model may write, including hidden reasoning; by default as the
-            tenant's chat model is configured.
+        token_budget: maximum tokens of the passages that the model is given; 4,000 by default.
+        max_tokens: maximum tokens that the model may write, including hidden reasoning; by
+            default the limit in the tenant's chat model configuration.
     """
 
     token_budget: ContextBudget | None = None
@@ -46,13 +46,13 @@ class Citation(Location):
     """A passage that the answer cites.
 
     Attributes:
-        number: by which the answer cites it.
+        number: the number by which the answer cites the passage.
         page, slide, sheet, row_start, row_end, line_start, line_end: see Location.
-        excerpt: the part that the citing sentences are about.
-        source_type, source_id, page_uuid: of its document; see Hit.
-        block_id: block that the excerpt is from, if blocks have ids.
-        url: the uri, with the block as its fragment.
-        breadcrumb: titles of the pages above it; see Hit.
+        excerpt: the part of the passage that the citing sentences are about.
+        source_type, source_id, page_uuid: of the passage's document; see Hit.
+        block_id: id of the block that contains the excerpt; None if blocks have no ids.
+        url: the document's uri, with the block id as its fragment.
+        breadcrumb: titles of the pages above the document; see Hit.
     """
 
     number: int
@@ -74,8 +74,8 @@ class UnsupportedClaim:
 
     Attributes:
         text: the sentence, without citations.
-        missing: its numbers, dates, units and names that the cited passages do not have, and words
-            that these passages contradict.
+        missing: numbers, dates, units and names of the claim that the cited passages do not
+            have, and words of the claim that these passages contradict.
     """
 
     text: str
@@ -84,28 +84,30 @@ class UnsupportedClaim:
 
 @dataclass(frozen=True, slots=True)
 class AnswerResult:
-    """An answer in which every claim cites a passage; for a disabled tenant, only a notice.
+    """An answer in which every claim cites a passage. For a disabled tenant there is only a notice.
 
     Attributes:
         answer: empty if the question was not answered.
-        citations: the cited passages, by number.
+        citations: the cited passages, ordered by number.
         hits: the passages that the model was given.
-        removed: number of the model's sentences that were removed. They cite no passage or an
-            unknown passage, or the cited passage lacks their words or figures, or contradicts them.
+        removed: number of the model's sentences that were removed. A sentence is removed if it
+            cites no passage or an unknown passage, or if the cited passage lacks its words or
+            figures, or contradicts it.
         unsupported: claims that stay in the answer with `[unsupported]` in place of their
             citations, if the tenant's `unsupported_claims` is `mark`.
-        unchecked: sentences of the answer in another language than the passages that they cite. The
-            passages have their figures and names; the rest was not checked.
+        unchecked: sentences of the answer that are in another language than the passages they
+            cite. The passages have the figures and names of these sentences; nothing else was
+            checked.
         needs_clarification: the question was not answered; ask the user rather than guess.
         reason: why the question was not answered.
-        notice: shown to the user instead of an answer: the knowledge base is switched off, and who
-            can switch it on.
-        cut: the model stopped at its token limit.
+        notice: text to show instead of an answer; says that the knowledge base is switched off,
+            and who can switch it on.
+        cut: whether the model stopped at its token limit.
         degraded: steps that the search for passages had to skip; see SearchAnswer.
         warnings: filter values that match no document.
-        model: provider and model; None if none was used.
-        input_tokens, output_tokens: tokens that the model's provider charges.
-        latency_ms: by step.
+        model: provider and model; None if no model was used.
+        input_tokens, output_tokens: tokens that the model's provider charges for.
+        latency_ms: milliseconds by step.
     """
 
     answer: str = ""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Retriever:
-    """Searches like AsyncRetriever, from any thread.
+    """Searches like AsyncRetriever, but can be called from any thread.
 
     Searches from several threads run concurrently in one event loop. The loop runs in its own
     thread from the first search until close.
@@ -53,7 +53,7 @@ class Retriever:
         return self._loop().call(search, tenant_id, request)
 
     def close(self) -> None:
-        """Close connections after all searches and their costs are recorded."""
+        """Close connections, after all searches have ended and their costs are recorded."""
         with self._lock:
             portal, self._portal = self._portal, None
         if portal is not None:

@@ -15,9 +15,9 @@ from rag_assets.retrieval.excerpts import excerpt, excerpt_of_part, question_ter
 from rag_assets.storage.index.identifiers import analysis_of
 
 _SHARE: Final = 0.5
-"""Weight of a block's word share, relative to its cosine."""
+"""Weight of a block's word share, relative to the block's cosine."""
 _CLEAR: Final = 0.25
-"""Lead in word share that the best block needs if words alone are to decide."""
+"""Lead in word share that the best block needs for words alone to decide."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +36,10 @@ class BlockPart:
 
 
 def blocks_of(fields: Mapping[str, Any]) -> tuple[BlockPlace, ...]:
-    """Return the blocks in an entry's text; empty if blocks lack ids.
+    """Return the blocks in an entry's text; empty if the blocks have no ids.
 
     Args:
-        fields: as stored.
+        fields: the fields of the entry, as stored.
     """
     ids, starts = fields.get("block_id") or (), fields.get("block_starts") or ()
     return tuple(BlockPlace(id_, start) for id_, start in zip(ids, starts, strict=True))
@@ -53,16 +53,16 @@ def parts_of(
     offset: int,
     language: str | None = None,
 ) -> tuple[BlockPart, ...]:
-    """Return the blocks of a passage, each with its share of a question's words.
+    """Return the blocks of a passage, each with the share of the question's words that it contains.
 
-    The fewer blocks contain a word, the more it counts: a word in all blocks distinguishes none.
+    A word counts more the fewer blocks contain it: a word in all blocks distinguishes none.
 
     Args:
-        text: of the passage.
-        question: or a claim.
-        blocks: in the text, in order.
-        offset: of the text, on the same scale as the starts of blocks.
-        language: of the text's document, as indexed; None if uncertain.
+        text: text of the passage.
+        question: a question or a claim.
+        blocks: blocks in the text, in order.
+        offset: position of the text, on the same scale as the starts of the blocks.
+        language: language of the text's document, as indexed; None if uncertain.
     """
     if not blocks:
         return ()
@@ -89,15 +89,15 @@ def is_clear(parts: Sequence[BlockPart]) -> bool:
 
 
 def best_of(parts: Sequence[BlockPart], cosines: Sequence[float] | None = None) -> BlockPart:
-    """Return the block that a question is about, by words and, if cosines are given, by meaning.
+    """Return the block that a question is about, by words and, given cosines, by meaning.
 
     Args:
-        parts: at least one.
-        cosines: between the question and each block.
+        parts: the blocks; at least one.
+        cosines: cosines between the question and each block.
     """
     near = cosines or [0.0] * len(parts)
 
-    # On a tie the longer block wins: a heading repeats the text below it.
+    # On a tie the longer block wins, since a heading repeats words of the text below it.
     def rank(at: int) -> tuple[float, int, int]:
         part = parts[at]
         return round(near[at] + _SHARE * part.share, 9), part.end - part.start, -at
@@ -117,7 +117,7 @@ def excerpt_of_block(
 
     Args:
         text, question, language: as in parts_of().
-        parts: if empty, the block id is None.
+        parts: the blocks; without any, the returned block id is None.
         cosines: as in best_of().
     """
     if not parts:
@@ -130,10 +130,10 @@ def excerpt_of_block(
 
 
 def url_of(uri: str, block_id: str | None) -> str:
-    """Return the URL of a block: the document's uri with the block as its fragment.
+    """Return the URL of a block: the document's uri with the block id as its fragment.
 
     Args:
-        uri: of the document. A uri that already has a fragment stays unchanged.
+        uri: the document's uri. A uri that already has a fragment is returned unchanged.
         block_id: None for the document as a whole.
     """
     return uri if block_id is None or "#" in uri else f"{uri}#{quote(block_id, safe='')}"

@@ -12,12 +12,12 @@ from rag_assets.retrieval.model import Hit, PassageRange
 
 
 def within_budget(hits: Sequence[Hit], tokens: int, question: str) -> list[Hit]:
-    """Return the leading hits that fit together, then the sentences that fit of the next hit.
+    """Return the leading hits that fit into a budget, and the sentences that fit of the next hit.
 
     Args:
         hits: best first.
         tokens: maximum total of cl100k_base tokens of all texts.
-        question: topic for the excerpt of a shortened hit.
+        question: question that the excerpt of the shortened hit is about.
     """
     packed: list[Hit] = []
     counts = count_tokens([hit.text_in_context for hit in hits])
@@ -33,12 +33,12 @@ def within_budget(hits: Sequence[Hit], tokens: int, question: str) -> list[Hit]:
 
 
 def whole_chains(hits: Sequence[Hit], tokens: int, paths: Sequence[Sequence[str]]) -> list[Hit]:
-    """Return the hits that fit together, uncut, each with the definitions that lead to it.
+    """Return the uncut hits that fit into the budget, each with the definitions that lead to it.
 
     Args:
         hits: best first.
         tokens: as in within_budget.
-        paths: of definitions, each preceded by the definitions that lead to it.
+        paths: paths of definitions; on a path, each definition leads to the next.
     """
     counts = dict(zip(hits, count_tokens([hit.text_in_context for hit in hits]), strict=True))
     by_symbol: dict[str, Hit] = {}
@@ -58,7 +58,7 @@ def whole_chains(hits: Sequence[Hit], tokens: int, paths: Sequence[Sequence[str]
 
 
 def beginning_of(hit: Hit, text: str) -> Hit:
-    """Return a hit with only the start of its text, and the passages within it."""
+    """Return a hit that keeps only the start of its text, and the passages within that part."""
     end = hit.start + len(text)
     ranges = (replace(one, end=min(one.end, end)) for one in hit.ranges if one.start < end)
     last = None
@@ -68,11 +68,11 @@ def beginning_of(hit: Hit, text: str) -> Hit:
 
 
 def without_passages(hit: Hit, ordinals: Collection[int]) -> Hit | None:
-    """Return the span of a hit from its first to its last passage not shown elsewhere.
+    """Return a hit cut to the span from its first to its last passage that is not shown elsewhere.
 
     Args:
-        hit: of one or several passages.
-        ordinals: of passages of its document that are shown elsewhere.
+        hit: a hit of one or several passages.
+        ordinals: ordinals of the passages of its document that are shown elsewhere.
     """
     left = [one for one in hit.ranges if one.ordinal not in ordinals]
     if len(left) == len(hit.ranges):
@@ -85,11 +85,11 @@ def without_passages(hit: Hit, ordinals: Collection[int]) -> Hit | None:
 
 
 def of_passages(hit: Hit, ranges: Sequence[PassageRange]) -> Hit:
-    """Return a hit with the text of some of its passages.
+    """Return a hit with only the text of some of its passages.
 
     Args:
-        hit: of several passages.
-        ranges: consecutive ranges of this hit.
+        hit: a hit of several passages.
+        ranges: consecutive passage ranges of this hit.
     """
     first, end = ranges[0], max(one.end for one in ranges)
     return replace(
@@ -100,18 +100,19 @@ def of_passages(hit: Hit, ranges: Sequence[PassageRange]) -> Hit:
         ordinal=first.ordinal,
         chunk_id=first.chunk_id,
         page=first.page,
-        # The context belongs to the first passage; later passages have none loaded.
+        # The context belongs to the first passage; the context of later passages is not loaded.
         context=hit.context if first.start == hit.start else "",
         ranges=tuple(ranges),
     )
 
 
 def first_sentences(text: str, fits: Callable[[str], bool]) -> str:
-    """Return as many whole sentences from the start as fit; empty if the first does not fit.
+    """Return as many whole sentences from the start as fit; empty if even the first does not fit.
 
     Args:
-        text: too long as a whole.
-        fits: whether a prefix fits; if it does, every shorter prefix must fit too.
+        text: a text that is too long as a whole.
+        fits: returns whether a prefix fits. If a prefix fits, every shorter prefix must fit
+            too.
     """
     cuts = [at for at, _ in unicode_sentence_cuts(text, 0, len(text))]
     most, too_long = 0, len(cuts)

@@ -23,7 +23,7 @@ class BuildSearches:
 
     Args:
         services: passed to the steps.
-        steps: by profile.
+        steps: the step lists of all profiles.
     """
 
     def __init__(self, services: SearchServices, steps: StepLists) -> None:
@@ -36,7 +36,7 @@ class BuildSearches:
         """Return the catalog's state of a tenant at the start of a search.
 
         Args:
-            principals: of the caller.
+            principals: principals of the caller.
             generation: the build to search; None for the serving build.
 
         Raises:
@@ -54,10 +54,10 @@ class BuildSearches:
     async def pages(
         self, ref: TenantRef, request: SearchRequest, principals: tuple[str, ...]
     ) -> tuple[str, ...] | None:
-        """Return the pages that a request is limited to; None for no limit.
+        """Return the ids of the pages that a request is limited to; None without such a limit.
 
         Raises:
-            InvalidRequest: there are too many pages.
+            InvalidRequest: the request names too many pages.
         """
         named = request.filters.within
         if not named:
@@ -81,11 +81,11 @@ class BuildSearches:
         """Return the initial progress of a search, before its first step.
 
         Args:
-            tenant: the catalog's state of it.
-            serving: the build that is searched.
+            tenant: the catalog's state of the tenant.
+            serving: the build to search.
             search: the resolved search.
-            principals: of the caller.
-            timings: of the search's parts.
+            principals: principals of the caller.
+            timings: collects the durations of the search's parts.
         """
         ref, caller = tenant.ref, search.request.caller
         scopes = None if tenant.are_some else self._services.policy.scopes(caller, tenant.scopes)
@@ -105,14 +105,14 @@ class BuildSearches:
         )
 
     async def run(self, progress: SearchProgress, *, named: bool) -> SearchProgress:
-        """Search a build; if it was discarded meanwhile, search the build that now answers.
+        """Search a build; if the build was discarded meanwhile, search the build that now serves.
 
         Args:
             progress: initial state of the search.
             named: whether the build was requested by its number.
 
         Raises:
-            IndexInconsistent: the index was lost, and no other build answers.
+            IndexInconsistent: the index was lost, and no other build serves.
         """
         lost: IndexInconsistent | None = None
         try:
@@ -134,9 +134,10 @@ class BuildSearches:
         return found
 
     async def _with_vectors_settled(self, found: SearchProgress, *, named: bool) -> SearchProgress:
-        """Report missing vectors only while the build's vectors are searched outside of its index.
+        """Remove the report of missing vectors if the build's vectors are back in its index.
 
-        They may have moved back into the index, which answered, after the search started.
+        They may have moved back into the index after the search started; the index then answered
+        with them.
         """
         if not found.vectors_away:
             return found
@@ -159,7 +160,7 @@ class BuildSearches:
     async def _searched(self, progress: SearchProgress) -> SearchProgress:
         self._services.completeness.begin(progress.serving.index_name, progress.owner)
         plan = self._plan(progress.search.tenant.profile)
-        # An added step may do anything with candidates, so it gets them in full.
+        # An added step may use all candidates in any way, so its search fetches complete rankings.
         return await plan.run(replace(progress, whole=not plan.is_trusted))
 
     def _plan(self, profile: str) -> SearchPlan:

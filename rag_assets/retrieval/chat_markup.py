@@ -1,4 +1,4 @@
-"""Chat markup: text that models take for the end of a turn or the start of another."""
+"""Chat markup: text that chat models read as the end of one turn or the start of another."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _TAGS = (
     r"|beginoftext|endoftext|eot|turn)"
 )
 
-# Patterns for a folded text: lower case, without spaces, underscores as hyphens.
+# Patterns for folded text: lower case, without spaces, and with underscores as hyphens.
 _TOKEN = re.compile(
     rf"""<\|[^<>|\n]{{1,64}}+(?:\|>|>)
     |<[\w-]{{1,40}}+\|>
@@ -30,9 +30,10 @@ _LABEL = re.compile(
 
 
 def chat_marks(folded: str) -> Iterator[int]:
-    """Yield positions in a folded text at which an inserted character breaks a chat mark.
+    """Yield the positions in a folded text where an inserted character breaks up chat markup.
 
-    Each position lies inside a mark. Tokenizers find marks anywhere, even after a backslash.
+    Each position lies inside the markup, because tokenizers recognize markup anywhere, even after a
+    backslash.
     """
     for found in _TOKEN.finditer(folded):
         yield found.start() + 1

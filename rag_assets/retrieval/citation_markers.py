@@ -1,6 +1,7 @@
 """Citation markers: `[1]`, and the other forms that models write.
 
-`[1, 3]`, `[1; 3]`, `[1-3]`, `[^1]`, `【1】` and `[1†source]` are read; all are written as `[1, 3]`.
+Other forms are `[1, 3]`, `[1; 3]`, `[1-3]`, `[^1]`, `【1】` and `[1†source]`. Any form is rewritten
+as `[1, 3]`.
 """
 
 from __future__ import annotations
@@ -9,7 +10,8 @@ import re
 from collections.abc import Container, Iterator
 
 _MAX_CITED = 20
-"""Maximum numbers in one marker; more are not a citation but, for example, a range of values."""
+"""Maximum numbers in one marker. Brackets with more are not a citation but, for example, a range of
+values."""
 
 _GAP = r"[^\S\r\n]{0,2}"
 _SPAN = rf"\^?\d{{1,4}}(?:{_GAP}[-‐‑‒–—]{_GAP}\^?\d{{1,4}})?"
@@ -33,11 +35,11 @@ def blank_markers(text: str) -> str:
 
 
 def only_known_markers(text: str, known: Container[int]) -> str:
-    """Return the text with markers in plain form, citing only known numbers.
+    """Return the text with its markers in plain form, without numbers that are not known.
 
     Args:
-        text: with markers.
-        known: numbers that exist.
+        text: a text with markers.
+        known: the numbers that exist.
     """
     return _MARKER.sub(lambda marker: _plain(marker, known), text)
 
@@ -55,7 +57,7 @@ def _blank(marker: re.Match[str]) -> str:
 
 
 def _numbers(marker: re.Match[str]) -> Iterator[int]:
-    """Yield a marker's numbers with ranges expanded; none if it is not a citation."""
+    """Yield the numbers of a marker, with ranges expanded; none if the marker is not a citation."""
     ranges = [_range(span) for span in _SEPARATOR.split(marker["spans"])]
     if all(ranges) and sum(map(len, ranges)) <= _MAX_CITED:
         for numbers in ranges:

@@ -1,11 +1,16 @@
 """Citations: which sentences of an answer are supported by the passages that they cite.
 
-Only a model could decide whether a passage truly entails a sentence. These checks are free, and
-no text can deceive them. The citation must exist. The cited passage must contain words of the
-sentence; every address, port, telephone number and card number in it; and its numbers, dates, units
-and names, in whatever form they are written. No sentence of the passage may contradict it. A
-sentence in another language than its passage shares no words with it: there only numbers and names
-are compared, and the rest is unchecked.
+Only a model could decide whether a passage truly entails a sentence. The checks here cost nothing,
+and no text can deceive them. They require that:
+
+- the citation exists;
+- the cited passage contains words of the sentence;
+- it contains every address, port, telephone number and card number of the sentence;
+- it contains the sentence's numbers, dates, units and names, in whatever form they are written;
+- no sentence of the passage contradicts the sentence.
+
+A sentence in another language than its passage shares no words with it. For such a sentence only
+numbers and names are compared, and the rest is unchecked.
 """
 
 from __future__ import annotations
@@ -35,13 +40,13 @@ _OPEN_LINK = re.compile(r"[\[\]<]")
 _LEAST_SHARED = 0.2
 """Minimum share of a sentence's words that the cited passages must contain."""
 _LEAST_OF_ONE = 0.5
-"""The same minimum if only a single word is shared."""
+"""The same minimum for a sentence that shares only a single word."""
 _SHARED_IN_ONE_LANGUAGE = 0.5
-"""Share of words above which a sentence counts as being in its passage's language."""
+"""Share of common words above which a sentence counts as written in its passage's language."""
 _UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]{2,}")
 _MAX_PASSES = 8
 UNSUPPORTED_MARK: Final = "[unsupported]"
-"""Replaces the citations of a claim with figures that no cited passage has."""
+"""Text that replaces the citations of a claim with figures that no cited passage has."""
 
 
 class Cited(Protocol):
@@ -49,22 +54,22 @@ class Cited(Protocol):
 
     @property
     def number(self) -> int:
-        """Return the number by which it is cited."""
+        """Return the number by which the passage is cited."""
         ...
 
     @property
     def text(self) -> str:
-        """Return its text."""
+        """Return the passage's text."""
         ...
 
     @property
     def title(self) -> str | None:
-        """Return the title of its document."""
+        """Return the title of the passage's document."""
         ...
 
     @property
     def heading_path(self) -> tuple[str, ...]:
-        """Return the headings above it."""
+        """Return the headings above the passage."""
         ...
 
 
@@ -73,16 +78,17 @@ class Sentence:
     """A sentence of an answer.
 
     Attributes:
-        start, end: characters in the answer, half open, including the markers after it.
+        start, end: character offsets in the answer, half open; the markers after the sentence
+            are included.
         cites: numbers of the passages that it cites.
-        shared: share of its words found in those passages, 0 to 1.
-        verdict: "uncited": cites nothing; "unknown": cites only numbers that do not exist;
-            "unsupported": the cited passages have too few of its words, lack its addresses or
-            figures, or contradict it; "unchecked": it is in another language than those passages,
-            which have its figures and names; "no claim": a heading, a question or the lead of a
-            list, without a link.
-        missing: its numbers, dates, units and names that those passages do not have, and words that
-            they contradict; set only if nothing else is wrong with it.
+        shared: share of its words that those passages contain, 0 to 1.
+        verdict: the result of the checks. "uncited": it cites nothing. "unknown": it cites only
+            numbers that do not exist. "unsupported": the cited passages have too few of its words,
+            lack its addresses or figures, or contradict it. "unchecked": it is in another language
+            than those passages, which have its figures and names. "no claim": it is a heading, a
+            question or the introduction of a list, and contains no link.
+        missing: its numbers, dates, units and names that those passages do not have, and its
+            words that they contradict; empty if the sentence has any other fault.
     """
 
     start: int
@@ -99,7 +105,7 @@ class CitationReport:
     """The verdicts on an answer.
 
     Attributes:
-        sentences: in order.
+        sentences: the sentences, in order.
         unknown: cited numbers that do not exist.
     """
 
@@ -116,8 +122,8 @@ class CitationReport:
 def verify_citations(answer: str, hits: Sequence[Cited]) -> CitationReport:
     """Check each sentence of an answer with [n] markers against the passages.
 
-    A marker counts for the sentence that it stands in or directly after, or for the following
-    sentence if it starts a line.
+    A marker belongs to the sentence that contains it or directly precedes it. A marker at the start
+    of a line belongs to the following sentence.
 
     Args:
         answer: a model's text.
@@ -129,24 +135,24 @@ def verify_citations(answer: str, hits: Sequence[Cited]) -> CitationReport:
 def enforce_citations(answer: str, hits: Sequence[Cited], *, mark: bool = False) -> str:
     """Return the answer without unsupported claims and without markers of unknown passages.
 
-    Text that claims nothing stays if it shares words with a passage and adds no address.
-    Kept text stays as written, except that markers become `[1]` or `[1, 3]`. An answer without any
+    Text that makes no claim stays if it shares words with a passage and adds no address. Text that
+    stays is not changed, except that its markers become `[1]` or `[1, 3]`. An answer without any
     supported claim becomes empty.
 
     Args:
         answer: a model's text.
         hits: the passages.
-        mark: keep a claim if only its figures are missing from its cited passages, with
-            `[unsupported]` in place of its markers.
+        mark: whether a claim stays if its only fault is figures that its cited passages lack.
+            Its markers are then replaced with `[unsupported]`.
     """
     evidence = _evidence_of(hits)
-    # The mark is ours: a model must not keep a claim by writing the mark itself.
+    # Only this project may write the mark: a model must not keep a claim by writing it.
     answer = _MARK.sub("", answer)
     if mark:
         answer = _with_marks(answer, evidence)
     for _ in range(_MAX_PASSES):
         enforced = _without_unsupported(answer, evidence)
-        # The rest may parse differently than before, such as a fence that lost its other end.
+        # What remains may parse differently than before, such as a fence that lost its other end.
         if enforced == answer:
             return enforced
         answer = enforced
@@ -171,7 +177,7 @@ def _without_unsupported(answer: str, evidence: Mapping[int, _Evidence]) -> str:
 
 
 def _with_marks(answer: str, evidence: Mapping[int, _Evidence]) -> str:
-    """Return an answer with a mark at each claim with figures that its cited passages lack."""
+    """Return an answer with a mark at each claim whose figures its cited passages lack."""
     parts = []
     for sentence in _report(answer, evidence).sentences:
         text = answer[sentence.start : sentence.end]
@@ -197,7 +203,7 @@ def _drop_heads_without_rows(pieces: Sequence[Piece], stays: list[bool]) -> None
 def _kept(
     answer: str, pieces: Sequence[Piece], stays: Sequence[bool], known: Container[int]
 ) -> Iterator[str]:
-    """Yield the text of each kept piece, with the list sign or line break of removed pieces."""
+    """Yield the text of each kept piece, and the bullet or line break of removed pieces."""
     sign = ""
     ended = True
     for piece, stay in zip(pieces, stays, strict=True):
@@ -206,7 +212,7 @@ def _kept(
             yield sign + only_known_markers(text, known)
             sign, ended = "", text.endswith("\n")
         elif text.endswith("\n"):
-            # Text from two lines must not become one sentence.
+            # Text from two separate lines must not become one sentence.
             if not ended:
                 yield "\n"
             sign, ended = "", True
@@ -216,10 +222,10 @@ def _kept(
 
 @dataclass(frozen=True, slots=True)
 class _Evidence:
-    """The words, addresses, figures and names that passages support.
+    """The words, addresses, figures and names that passages contain, as evidence for claims.
 
     Attributes:
-        analyses: by which their words were stemmed.
+        analyses: the text analyses by which the words of the passages were stemmed.
     """
 
     words: frozenset[str] = frozenset()
@@ -236,7 +242,7 @@ class _Evidence:
 
     @classmethod
     def merged(cls, parts: Sequence[_Evidence]) -> _Evidence:
-        """Return the combined evidence of all parts."""
+        """Return one object with the evidence of all parts."""
         return cls(
             frozenset[str]().union(*(part.words for part in parts)),
             frozenset[str]().union(*(part.analyses for part in parts)),
@@ -252,18 +258,18 @@ class _Evidence:
         return max(forms, key=self.share_of, default=frozenset())
 
     def share_of(self, words: frozenset[str]) -> float:
-        """Return the share of words that the passages contain."""
+        """Return the share of the given words that the passages contain."""
         return len(words & self.words) / max(1, len(words))
 
     def concerns(self, text: str, piece: Piece) -> bool:
-        """Return whether a text without a claim fits the passages.
+        """Return whether a text that makes no claim fits the passages.
 
-        It must share words with them and add no address. A text without words passes unless it
-        opens a link; the head of a table may have other words.
+        It must share words with the passages and add no address. A text without words passes unless
+        it opens a link. The head of a table may have other words.
         """
         words = self.words_of(text)
         if not words:
-            # For example the first half of an image after its second half was removed.
+            # Rejects, for example, the first half of an image whose second half was removed.
             return _OPEN_LINK.search(text) is None
         return (piece.role == "head" or bool(words & self.words)) and self.knows(Addresses.of(text))
 
@@ -283,7 +289,7 @@ def _evidence_of(hits: Sequence[Cited]) -> dict[int, _Evidence]:
     }
 
 
-# An answer is checked several times: as written, as shown, and for its citations.
+# An answer is checked several times: as the model wrote it, as it is shown, and for its citations.
 @lru_cache(maxsize=64)
 def _evidence(text: str, context: str) -> _Evidence:
     addresses = Addresses.of(text).known
@@ -351,7 +357,8 @@ def _judged(
 def _is_alike(claimed: frozenset[str], found: _Evidence) -> bool:
     """Return whether a claim shares enough words with the passages that it cites."""
     shared = len(claimed & found.words)
-    # A single word may match by chance; true German claims share as few, due to compounds.
+    # A single shared word may be chance in English. A true German claim may share only one, since
+    # its other words are parts of compounds.
     is_chance = shared == 1 and found.language == "en"
     return shared >= (_LEAST_OF_ONE if is_chance else _LEAST_SHARED) * max(1, len(claimed))
 
@@ -365,7 +372,7 @@ def _is_foreign(claim: str, language: str | None, found: _Evidence) -> bool:
 
 
 def _missing(claim: str, piece: Piece, found: _Evidence, everything: _Evidence) -> Iterator[str]:
-    """Yield the figures and names of a claim that its cited passages do not have."""
+    """Yield the figures and names of a claim that the passages it cites do not have."""
     yield from _missing_figures(claim, found)
     if piece.role != "fence":
         yield from missing_names(claim, found.named, everything.named)
@@ -374,7 +381,7 @@ def _missing(claim: str, piece: Piece, found: _Evidence, everything: _Evidence) 
 def _missing_across_languages(
     claim: str, piece: Piece, found: _Evidence, everything: _Evidence
 ) -> Iterator[str]:
-    """Yield the figures and full names of a claim that passages in another language do not have."""
+    """Yield a claim's figures and full names that passages in another language do not have."""
     yield from _missing_figures(claim, found)
     if piece.role != "fence":
         yield from missing_full_names(claim, found.named)

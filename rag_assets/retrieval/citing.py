@@ -1,7 +1,8 @@
 """Citations: the passages that an answer cites, each with the block that its claims are about.
 
-Claims are known once the answer is written. A model may use its own words for a claim; if these do
-not identify the block, a local model compares the meaning of the claim with each block.
+Claims are known only after the answer is written. A model may word a claim differently than the
+passage. If the words of the claim do not identify the block, a local model compares the meaning of
+the claim with each block.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from rag_assets.retrieval.citations import verify_citations
 from rag_assets.retrieval.model import Hit
 
 _MOST_BLOCKS: Final = 64
-"""Maximum blocks of a passage to compare by meaning; a passage has about 1,200 tokens at most."""
+"""Maximum blocks of a passage that are compared by meaning; a passage has about 1,200 tokens at
+most."""
 _MOST_CHARACTERS: Final = 1_000
 
 
@@ -32,7 +34,7 @@ class CitedHit:
     Attributes:
         hit: the passage.
         claim: the sentences that cite it.
-        parts: its blocks.
+        parts: the blocks of the passage.
     """
 
     hit: Hit
@@ -41,11 +43,11 @@ class CitedHit:
 
     @property
     def is_open(self) -> bool:
-        """Return whether words leave open which block the claim is about."""
+        """Return whether words leave undecided which block the claim is about."""
         return 1 < len(self.parts) <= _MOST_BLOCKS and not is_clear(self.parts)
 
     def texts(self) -> list[str]:
-        """Return its claim and its blocks, each cut to the compared length."""
+        """Return the claim and the blocks, each cut to the length that is compared."""
         parts = (self.hit.text[part.start : part.end] for part in self.parts)
         return [text[:_MOST_CHARACTERS].strip() or "-" for text in (self.claim, *parts)]
 
@@ -54,7 +56,7 @@ def cited_hits(answer: str, hits: Sequence[Hit]) -> list[CitedHit]:
     """Return the passages that an answer cites, in the order of the hits.
 
     Args:
-        answer: citing only numbers that exist.
+        answer: an answer that cites only numbers that exist.
         hits: passages that could be cited.
     """
     claims: dict[int, list[str]] = {}
@@ -75,16 +77,16 @@ def cited_hits(answer: str, hits: Sequence[Hit]) -> list[CitedHit]:
 async def nearness(
     cited: Sequence[CitedHit], model: Callable[[], Embedder]
 ) -> Mapping[int, Sequence[float]]:
-    """Return the cosines of claims and blocks, by number, for passages that words do not decide.
+    """Return, by citation number, the cosines of claims and blocks where words do not decide.
 
-    Empty if the model cannot be used: the answer must not fail because of that.
+    The result is empty if the model cannot be used, because that must not make the answer fail.
     """
     asked = [one for one in cited if one.is_open]
     texts = list(dict.fromkeys(text for one in asked for text in one.texts()))
     if not texts:
         return {}
     try:
-        # The model is loaded when it is first needed.
+        # Run in a thread: the first call loads the model.
         embedder = await asyncio.to_thread(model)
         vectors = (await embedder.embed(texts)).vectors
     except RagAssetsError:
@@ -102,7 +104,7 @@ def citation_of(cited: CitedHit, cosines: Sequence[float] | None = None) -> Cita
 
     Args:
         cited: the passage.
-        cosines: between its claim and each of its blocks, if known.
+        cosines: cosines between its claim and each of its blocks, if known.
     """
     hit = cited.hit
     block_id, shown = excerpt_of_block(

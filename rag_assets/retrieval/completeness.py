@@ -1,8 +1,9 @@
 """Completeness of builds: whether the index holds the entries that the catalog expects.
 
-Entries can disappear without the project's involvement: an index is rolled back, or somebody
-deletes from it. Searches then still answer, with fewer results. A build is counted while one of its
-searches runs, at most once in half a minute in each process. Other searches need no extra request.
+Entries can disappear without this project's involvement: an index is rolled back, or somebody
+deletes entries. Searches then still answer, but with fewer results. So the entries of a build are
+counted while one of its searches runs, at most once in half a minute in each process. Other
+searches send no extra request.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ from rag_assets.storage.index.protocols import EntrySearcher
 _COUNT_SECONDS: Final = 30.0
 """Age at which the count of a complete build expires."""
 _RECOUNT_SECONDS: Final = 2.0
-"""The same for a build that lacked entries, or for which a search found only outdated versions."""
+"""The same for a build that lacked entries, or in which a search found only outdated versions."""
 _WAIT_SECONDS: Final = 0.25
-"""Maximum time that a search waits for a count that takes longer than the search itself."""
+"""Maximum time that a search waits for a count that is still running when the search is done."""
 _ATTEMPTS: Final = 3
 _MOST_BUILDS: Final = 10_000
 
@@ -42,7 +43,7 @@ class BuildCompleteness:
 
     Args:
         reader: reads the number of entries that a build should have.
-        searcher: counts the entries that it has.
+        searcher: counts the entries that the build has.
     """
 
     def __init__(self, reader: SearchStateReader, searcher: EntrySearcher) -> None:
@@ -51,7 +52,7 @@ class BuildCompleteness:
         self._counts: dict[_Build, asyncio.Task[None]] = {}
 
     def begin(self, index_name: str, owner: Owner) -> None:
-        """Start counting a build unless it was counted recently."""
+        """Start counting the entries of a build, unless they were counted recently."""
         self._begin((index_name, owner), _COUNT_SECONDS)
 
     async def lacks_entries(self, index_name: str, owner: Owner, *, is_doubtful: bool) -> bool:
@@ -71,7 +72,7 @@ class BuildCompleteness:
         return verdict is not None and verdict.lacks_entries
 
     async def close(self) -> None:
-        """Cancel counts under way."""
+        """Cancel counts that are still running."""
         counts = list(self._counts.values())
         for count in counts:
             count.cancel()
@@ -92,7 +93,7 @@ class BuildCompleteness:
         try:
             lacks = await self._lacks(*build)
         except RagAssetsError:
-            lacks = None  # The search itself reports a server that does not answer.
+            lacks = None  # A server that does not answer is reported by the search itself.
         if lacks is not None:
             self._verdicts[build] = _Verdict(at, lacks)
 
@@ -105,7 +106,7 @@ class BuildCompleteness:
             entries, recent = await self._searcher.count(index_name, owner, expected.recent_keys)
             if entries >= expected.entries and recent >= expected.recent:
                 return False
-            # Entries deleted in between were deleted from the catalog first.
+            # Entries that were deleted between the two reads were deleted from the catalog first.
             before, expected = (
                 expected,
                 await self._reader.expected_entries(owner.tenant, owner.generation),

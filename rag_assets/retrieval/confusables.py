@@ -18,12 +18,12 @@ _RULES = frozenset(
     "\u30fb\u30fc"
 )
 _BOX_DRAWING = range(0x2500, 0x2580)
-# Characters that look blank although they are in categories of visible characters.
+# Characters that look blank although Unicode puts them in categories of visible characters.
 _BLANK = frozenset("\u115f\u1160\u2800")
 _MOST_REMEMBERED = 4_096
 
-# Characters that a model or a hasty reader takes for these signs. Unicode's data lists no ASCII
-# lookalike for them, or a different sign.
+# Characters that a model or a hasty reader takes for these ASCII characters. Unicode's data maps
+# them to no ASCII character, or to a different one.
 _ADDED: Mapping[str, str] = {
     twin: sign
     for sign, twins in {
@@ -49,20 +49,20 @@ _ADDED: Mapping[str, str] = {
 def folded(text: str) -> str:
     """Return a text by its appearance, in linear time.
 
-    The result is in lower case. Compatible forms and letters of other scripts are replaced by their
-    lookalikes. Blanks, accents and invisible characters are removed. Every line end becomes a line
-    feed, every dash a hyphen.
+    The result is in lower case. Compatibility forms and letters of other scripts are replaced by
+    the ASCII characters they look like. Blanks, accents and invisible characters are removed. Every
+    line end becomes a line feed, every dash a hyphen.
     """
     return text.translate({ord(character): _folded(character) for character in set(text)})
 
 
 def escaped(text: str, places: Iterable[int]) -> str:
-    """Return the text with a backslash before each of these positions of its folded copy."""
+    """Return the text with a backslash before each of the given positions of its folded copy."""
     wanted = sorted(set(places))
     if not wanted:
         return text
     ends = list(accumulate(len(_folded(character)) for character in text))
-    # A character that folds to several characters is escaped once.
+    # A character that is folded to several characters is escaped only once.
     cuts = sorted({bisect_right(ends, place) for place in wanted})
     return "\\".join(text[a:b] for a, b in zip([0, *cuts], [*cuts, len(text)], strict=True))
 
@@ -75,18 +75,19 @@ def _folded(character: str) -> str:
         return "-"
     compatible = unicodedata.normalize("NFKD", character)
     whole = None if compatible.isascii() else _prototype(character)
-    # Unicode's data treats the capital I and the small l as one letter.
+    # Unicode's data maps both the capital I and the small l to the same letter.
     if whole is not None and whole != "l":
         return whole
     return _ADDED.get(character) or "".join(map(_resembled, compatible))
 
 
 def _resembled(character: str) -> str:
-    """Return the lookalike of a compatible form, in lower case; empty if it is invisible."""
+    """Return, in lower case, what a compatibility form looks like; empty if it is invisible."""
     if _is_rule(character):
         return "-"
     category = unicodedata.category(character)
-    # Marks, separators and "other": characters that join, direct, vary or tag, and unassigned ones.
+    # Marks, separators and the category "other": characters that join, direct, vary or tag text,
+    # and unassigned ones.
     if character in _BLANK or (category[0] in "MZC" and category != "Mc"):
         return ""
     found = _prototype(character)
@@ -98,7 +99,7 @@ def _resembled(character: str) -> str:
 
 
 def _prototype(character: str) -> str | None:
-    """Return the lower-case ASCII letter, digit or sign that a character looks like, or None."""
+    """Return the lower-case ASCII letter, digit or symbol that a character looks like, or None."""
     if character.isascii():
         return character.casefold()
     if character in _ADDED:
@@ -111,7 +112,7 @@ def _prototype(character: str) -> str | None:
 
 @lru_cache(maxsize=1)
 def _prototypes() -> Mapping[str, str]:
-    """Return Unicode's confusables that look like a single ASCII character, with that character."""
+    """Return Unicode's lookalikes of single ASCII characters, each with its ASCII character."""
     from confusable_homoglyphs.confusables import confusables_data
 
     return {

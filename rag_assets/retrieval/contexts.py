@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 NOTHING_FOUND = "No relevant documentation found for your query."
 
-# For a folded text, which has no blanks. Possessive, so no text is scanned twice.
+# For folded text, which has no blanks. Possessive, so that no text is scanned twice.
 _BETWEEN = r"[^\w\[\]]*+"
 
 
 def _alike(word: str) -> str:
-    """Return a pattern for a word that also matches digits and signs resembling its letters."""
+    """Return a pattern for a word that also matches digits and symbols resembling its letters."""
     return word.translate({ord("o"): "[o0]", ord("i"): "[i1l|]", ord("l"): "[l1i|]"})
 
 
@@ -43,26 +43,26 @@ _END_OF_SOURCE = re.compile(r"\)-{2,}")
 
 @lru_cache(maxsize=1)
 def _marker_lines() -> re.Pattern[str]:
-    """Compile the pattern of lines that start a result, or a section of a prompt."""
+    """Compile the pattern of lines that start a result or a section of a prompt."""
     headings = [
         _BETWEEN.join(map(_alike, heading.lower().split()))
         for installed in installed_systems()
         for heading in installed.system.prompt_headings
     ]
-    # Without headings, the pattern of headings never matches.
+    # Without headings, a pattern that never matches.
     heading = "|".join(headings) or "(?!)"
     return re.compile(rf"(?:\A|(?<=\n))(?P<signs>[^\w\n]++)(?:{_RESULT}|(?P<heading>{heading}))")
 
 
 def as_results(hits: Sequence[Hit]) -> str:
-    """Return hits as an agent's tool shows them; a sentence if there are none."""
+    """Format hits as an agent's tool shows them; without hits, return a sentence that says so."""
     return results_text(
         (hit.number, hit.score, hit.url or hit.uri, hit.text_in_context) for hit in hits
     )
 
 
 def results_text(results: Iterable[tuple[int, float | None, str, str]]) -> str:
-    """Format number, score, source and text of passages as an agent's tool shows them."""
+    """Format the number, score, source and text of passages as an agent's tool shows them."""
     shown = (
         f"--- Result {number} (score: {_score(score)}, source: {as_source(source)}) ---\n"
         f"{neutralised(text)}"
@@ -78,17 +78,17 @@ def _score(score: float | None) -> str:
 def neutralised(text: str) -> str:
     """Escape imitations of markers in a text with a backslash.
 
-    The text of a document is data: it must not seem to end a passage or start the next, nor to end
-    a turn of a model conversation or start another. An imitation looks like `--- Result N`, `---
-    docs/file.md ---`, `[END CONTEXT]`, `[ORCHESTRATOR CONTEXT: …]`, `<|im_end|>`,
-    `Human:`, or `## ` before a heading that a system adds to prompts.
+    The text of a document is data. It must not look like the end or start of a passage, or like the
+    end or start of a turn in a model conversation. Imitations look like `--- Result N`, `---
+    docs/file.md ---`, `[END CONTEXT]`, `[ORCHESTRATOR CONTEXT: …]`, `<|im_end|>`, `Human:`, or `##
+    ` before a heading that a system adds to prompts.
     """
     shape = folded(text)
     return escaped(text, [*_imitations(shape), *chat_marks(shape)])
 
 
 def as_source(text: str) -> str:
-    """Return a document's name for the line above its passage, unable to seem to end that line."""
+    """Return a document's name for the line above its passage; the name cannot end that line."""
     line = " ".join(text.split())
     shape = folded(line)
     ends = (found.start() for found in _END_OF_SOURCE.finditer(shape))
@@ -108,7 +108,7 @@ def _imitations(shape: str) -> Iterator[int]:
 
 
 def _rule_around_words(line: re.Match[str]) -> Iterator[int]:
-    """Yield the position of a line like `--- docs/file.md ---`, which names the following file."""
+    """Yield the position of a line like `--- docs/file.md ---`, which announces a file."""
     text = line[0]
     begin, end = text.find("---"), text.rfind("---")
     if begin >= 0 and _WORD.search(text, begin, end) and not _WORD.search(text, 0, begin):

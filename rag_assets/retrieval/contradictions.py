@@ -1,10 +1,13 @@
 """Contradictions between a claim and the passage sentence that it nearly repeats.
 
-Only claims that share most words with a sentence or clause of the passage are judged: other
-wordings cannot be compared without a model. A claim contradicts its passage in these cases: it
-denies what that sentence states, or the reverse; it has the opposite of one of its words; it bounds
-a number on the other side; it swaps two of its words; or it replaces a word with a word of another
-sentence.
+Only claims that share most words with a sentence or clause of the passage are judged, since other
+wordings cannot be compared without a model. A claim contradicts such a sentence if it:
+
+- denies what the sentence states, or states what the sentence denies;
+- has the opposite of one of its words;
+- bounds a number on the other side;
+- swaps two of its words; or
+- replaces one of its words with a word of another sentence.
 """
 
 from __future__ import annotations
@@ -58,31 +61,32 @@ _UNSPACED_SIGN: Final = re.compile(r"[a-z0-9]+|[^\W_]|[,;:()–—、，；。]"
 _CONTRACTED: Final = re.compile(r"(?:n['’]t|['’]s)$")
 _HAVE_TO: Final = re.compile(r"\b(?:has|have|had) to\b")
 _LEAST_LETTERS: Final = 4
-"""Minimum letters of a meaningful word, in languages without a list of common words."""
+"""Minimum letters of a content word, in languages without a list of stop words."""
 _COMPARABLE: Final = 0.5
-"""Minimum share of a claim's words that a sentence must have to be compared."""
+"""Minimum share of a claim's words that a sentence must contain to be compared with the claim."""
 _DENIED_APART: Final = 0.4
-"""The same minimum for a sentence that states what the claim denies."""
+"""The same minimum for a sentence whose statement the claim denies."""
 _NEAR: Final = 0.15
-"""Sentences with a share within this distance of the best may be meant as well."""
+"""A sentence may also be the one the claim repeats if its share is within this distance of the
+best."""
 _WHOLE: Final = 0.75
-"""Minimum share for comparing a clause alone, without the rest of its sentence."""
+"""Minimum share of a claim's words in a clause that is compared without its sentence."""
 _DENIED: Final = 0.6
-"""Minimum share of contrary words among the common words in denied clauses."""
+"""Minimum share of opposed words among the words that the denied clauses have in common."""
 _SAME_PREDICATE: Final = 0.7
 """Minimum share of the words in a claim's clauses that the sentence also has, denied or not."""
 _OF_CLAUSE: Final = 0.4
-"""Minimum share of contrary words among all words in denied clauses."""
+"""Minimum share of opposed words among all words in denied clauses."""
 _NEVER: Final = frozenset({"not", "never", "nicht", "nie"})
 _ONLY: Final = frozenset({"only", "nur"})
 _SAME_ORDER: Final = 0.75
-"""Minimum likeness of word order for comparing a widened scope."""
+"""Minimum similarity of word order at which a widened scope is looked for."""
 _ALIKE: Final = 0.6
-"""Minimum likeness of word order for comparing a replaced word."""
+"""Minimum similarity of word order at which a replaced word is looked for."""
 _MOST_CACHED: Final = 4_096
-"""Maximum number of cached parsed sentences of passages, at about 200 bytes a word."""
+"""Maximum number of parsed passage sentences in the cache, at about 200 bytes per word."""
 _LONGEST_CACHED: Final = 400
-"""Maximum characters of a cached sentence: a fence may be as long as its passage."""
+"""Maximum characters of a cached sentence, since a fence may be as long as its passage."""
 _BESIDE: Final = 2
 _MOST_WORDS: Final = 80
 _MOST_REPLACED: Final = 3
@@ -93,20 +97,21 @@ _EXCHANGED: Final = frozenset({"en", "fr", "es", "it", "pt"})
 """Languages in which word order determines who does what."""
 _BEFORE_ANAPHOR: Final = 2
 _DENY_BEHIND: Final = frozenset({"de", "nl", "sv", "da", "no"})
-"""Languages in which a negation may follow the word that it negates."""
+"""Languages in which a negation may come after the word that it negates."""
 _BEYOND_WORDS: Final = (
     "larger bigger greater higher longer heavier over above beyond exceeding after"
 )
 _BEYOND: Final = frozenset(_BEYOND_WORDS.split())
-"""Words for values outside of a bound."""
+"""Words for values outside a bound."""
 _WITHIN: Final = frozenset({"within", "under", "below", "up", "most", "maximum"})
 """Words for values within a bound."""
 _ABLE: Final = frozenset({"can", "could", "might"})
-"""Words for an ability, which a necessity may require."""
+"""Words for an ability, which a necessity may imply."""
 _ENABLED: Final = frozenset({"abl", "allow", "permit"})
-"""Stems of conditions that must hold for somebody to be able to do something."""
+"""Stems of verbs that enable somebody to do something."""
 _SUBJECTS: Final = frozenset({"buy", "import", "upload", "send", "lend"})
-"""Converse verbs, one of each group: they differ by their subject, not by their object."""
+"""Converse verbs, one from each group. Which verb of a group fits depends on the subject, not on
+the object."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,9 +119,9 @@ class _Word:
     """A word of a clause.
 
     Attributes:
-        clause: number of its clause within the sentence.
-        part: number of its part between commas and contrasts.
-        has_meaning: whether it is not one of the words that any text has.
+        clause: index of its clause within the sentence.
+        part: index of its segment; commas and words such as "but" separate segments.
+        has_meaning: False for a stop word.
     """
 
     written: str
@@ -134,7 +139,7 @@ class _Statement:
     language: str
 
     def __hash__(self) -> int:
-        """Return the hash of its words; computed once because it is used often."""
+        """Return the hash of the words; it is computed only once because it is used often."""
         return self._hash
 
     @cached_property
@@ -143,32 +148,32 @@ class _Statement:
 
     @cached_property
     def stems(self) -> frozenset[str]:
-        """Return the stems of its meaningful words, and of all other words that have opposites."""
+        """Return the stems of the content words, and of all other words that have opposites."""
         return frozenset(word.stem for word in self.words)
 
     @cached_property
     def content(self) -> frozenset[str]:
-        """Return the stems of its meaningful words."""
+        """Return the stems of the content words."""
         return frozenset(word.stem for word in self.words if word.has_meaning)
 
     @cached_property
     def listed(self) -> Sequence[str]:
-        """Return the stems of its words that have opposites."""
+        """Return the stems of the words that have opposites."""
         return sorted(self.stems & _sides_by_stem(self.language).keys())
 
     @cached_property
     def pairs(self) -> dict[_Statement, Sequence[tuple[str, str]]]:
-        """Return the cache of _pairs_of_opposites, by the other statement."""
+        """Return the cached results of _pairs_of_opposites, by the other statement."""
         return {}
 
     @cached_property
     def alignments(self) -> dict[_Statement, _Alignment]:
-        """Return the cache of _align, by the other statement."""
+        """Return the cached results of _align, by the other statement."""
         return {}
 
     @cached_property
     def denied(self) -> frozenset[int]:
-        """Return the numbers of its negated clauses."""
+        """Return the indexes of the negated clauses."""
         negators = words_of("negators", self.language)
         counts = Counter(word.clause for word in self.words if word.written in negators)
         begins = {word.clause: word.written for word in reversed(self.words)}
@@ -181,34 +186,34 @@ class _Statement:
 
     @cached_property
     def denied_content(self) -> frozenset[str]:
-        """Return the stems of meaningful words in negated clauses."""
+        """Return the stems of the content words in negated clauses."""
         words = (word for word in self.words if word.clause in self.denied)
         return frozenset(word.stem for word in words if word.has_meaning)
 
     @cached_property
     def restrictors(self) -> frozenset[str]:
-        """Return its words next to which a negation may mean the same as its contrary."""
+        """Return the words next to which a negated phrase may mean the same as its opposite."""
         return words_of("restrictors", self.language) & {word.written for word in self.words}
 
     @cached_property
     def is_unclear(self) -> bool:
-        """Return whether a negation stands in a relative clause, which lacks a visible end."""
+        """Return whether a negation stands in a relative clause, whose end cannot be recognized."""
         negators = words_of("negators", self.language)
         begins = {word.clause: word.written for word in reversed(self.words)}
         within = {clause for clause, word in begins.items() if clause and word in RELATIVES}
         return any(word.written in negators and word.clause in within for word in self.words)
 
     def clauses_with(self, stems: Container[str]) -> frozenset[int]:
-        """Return the numbers of the clauses with some of the stems."""
+        """Return the indexes of the clauses that contain at least one of the stems."""
         return frozenset(word.clause for word in self.words if word.stem in stems)
 
     def words_beside(self, stems: Container[str]) -> Sequence[_Word]:
-        """Return its other words, if it has some of the stems."""
+        """Return the words whose stems are not given; empty if no word has a given stem."""
         others = [word for word in self.words if word.stem not in stems]
         return others if len(others) < len(self.words) else ()
 
     def turning_beside(self, stems: frozenset[str]) -> frozenset[str]:
-        """Return the words that may invert a negation, in clauses with some of the stems."""
+        """Return the words that may invert a negation, from clauses with one of the stems."""
         clauses = self.clauses_with(stems)
         words = [word for word in self.words if word.clause in clauses]
         restrictors = words_of("restrictors", self.language) & {word.written for word in words}
@@ -216,18 +221,18 @@ class _Statement:
 
     @cached_property
     def parts(self) -> tuple[_Statement, ...]:
-        """Return its parts between commas and contrasts; only itself if it has a single part."""
+        """Return the segments between commas and contrasts; the statement itself if it is one."""
         parts = [tuple(part) for _, part in groupby(self.words, key=lambda word: word.part)]
         return tuple(_Statement(part, self.language) for part in parts)
 
     @cached_property
     def excepts(self) -> bool:
-        """Return whether it makes an exception, for which the contrary holds."""
+        """Return whether the statement makes an exception, for which the opposite holds."""
         return any(word.written in EXCEPTIVES for word in self.words)
 
     @cached_property
     def focus(self) -> frozenset[str]:
-        """Return the stems that its negations are about: the next or, in some languages, last."""
+        """Return the stems that negations apply to: the next or, in some languages, the last."""
         negators = words_of("negators", self.language)
         found: list[str] = []
         for at, word in enumerate(self.words):
@@ -238,19 +243,19 @@ class _Statement:
         return frozenset(found)
 
     def polarity(self, stem: str) -> frozenset[bool]:
-        """Return whether the clauses with a word are negated."""
+        """Return whether the clauses that contain a word are negated: True, False, or both."""
         return frozenset(word.clause in self.denied for word in self.words if word.stem == stem)
 
 
 @dataclass(frozen=True, eq=False)
 class _Index:
-    """Unique statements by their words: few share enough words with a claim to be compared."""
+    """Unique statements by their words; few of them share enough words with a claim to compare."""
 
     statements: tuple[_Statement, ...]
 
     @cached_property
     def places(self) -> Mapping[str, Sequence[int]]:
-        """Return the numbers of the statements with each stem."""
+        """Return the indexes of the statements that contain each stem."""
         found = defaultdict[str, list[int]](list)
         for at, statement in enumerate(self.statements):
             for stem in statement.stems:
@@ -258,9 +263,10 @@ class _Index:
         return found
 
     def like(self, said: _Statement, least: float) -> Iterator[tuple[_Statement, float]]:
-        """Yield the statements with at least a share of a claim's words, and the share."""
+        """Yield the statements with at least a given share of a claim's words, and that share."""
         counts = Counter(at for stem in said.content for at in self.places.get(stem, ()))
-        # Upper bound: at best, all claim words with opposites that a statement lacks are ignored.
+        # An upper bound: at best, every word of the claim that has opposites and is missing in a
+        # statement is not counted.
         plain = len(said.content.difference(said.listed))
         for at, count in sorted(counts.items()):
             if count / max(count, plain) < least:
@@ -275,11 +281,11 @@ class _Passage:
 
     sentences: tuple[_Statement, ...]
     bounds: Mapping[str, Sequence[tuple[frozenset[str], _Statement]]]
-    """The sides on which sentences bound each number, and these sentences."""
+    """By number, the sides on which sentences bound it, and these sentences."""
 
     @classmethod
     def of(cls, texts: Sequence[str], language: str) -> _Passage:
-        """Return the sentences of one or more passages."""
+        """Parse the sentences of one or more passages."""
         sentences = []
         bounds = defaultdict[str, list[tuple[frozenset[str], _Statement]]](list)
         for text in chain.from_iterable(map(_sentences, texts)):
@@ -293,22 +299,22 @@ class _Passage:
 
     @cached_property
     def whole(self) -> _Index:
-        """Return its sentences, indexed by their words."""
+        """Return the sentences, indexed by their words."""
         return _Index(tuple(dict.fromkeys(self.sentences)))
 
     @cached_property
     def parts(self) -> _Index:
-        """Return the parts of its sentences, indexed by their words."""
+        """Return the segments of the sentences, indexed by their words."""
         return _Index(tuple(dict.fromkeys(part for one in self.sentences for part in one.parts)))
 
     @cached_property
     def content(self) -> frozenset[str]:
-        """Return the stems of all meaningful words."""
+        """Return the stems of all content words."""
         return frozenset[str]().union(*(sentence.content for sentence in self.sentences))
 
     @cached_property
     def by_part(self) -> Mapping[_Statement, int]:
-        """Return the number of the first sentence with each part."""
+        """Return, for each segment, the index of the first sentence that contains it."""
         found: dict[_Statement, int] = {}
         for at, sentence in enumerate(self.sentences):
             for part in sentence.parts:
@@ -317,7 +323,7 @@ class _Passage:
 
     @cached_property
     def by_statement(self) -> Mapping[_Statement, int]:
-        """Return the number of the first sentence that is a statement or has it as a part."""
+        """Return, by statement, the index of the first sentence that is it or contains it."""
         found = dict(self.by_part)
         for at, sentence in enumerate(self.sentences):
             found[sentence] = min(at, found.get(sentence, at))
@@ -325,12 +331,12 @@ class _Passage:
 
 
 def contradictions(claim: str, passages: tuple[str, ...], language: str) -> Iterator[str]:
-    """Yield words of a claim that contradict its passage.
+    """Yield the words of a claim that contradict the passages it cites.
 
     Args:
         claim: a sentence without citation markers.
         passages: the passages that it cites, in its language.
-        language: ISO 639-1; a language without word lists yields no words.
+        language: ISO 639-1 code; in a language without word lists, no word is found.
     """
     if language in CLAUSES or language in UNSPACED:
         yield from _contradictions(claim, passages, language)
@@ -362,7 +368,7 @@ def _contradictions(claim: str, passages: tuple[str, ...], language: str) -> tup
 
 
 def _found_in_all(words: Iterable[str | None]) -> str | None:
-    """Return the first word if every statement has one; otherwise None."""
+    """Return the first of the words, one per statement; None if any statement has no word."""
     first = None
     for word in words:
         if not word:
@@ -381,7 +387,7 @@ def _comparable(said: _Statement, passage: _Passage) -> list[_Statement]:
 
 
 def _is_denied_elsewhere(said: _Statement, passage: _Passage) -> bool:
-    """Return whether a claim and a comparable part of its passage both contain a negation."""
+    """Return whether both a claim and a comparable segment of its passage contain a negation."""
     return bool(said.denied) and any(
         part.denied for part, _ in passage.parts.like(said, _COMPARABLE)
     )
@@ -390,7 +396,7 @@ def _is_denied_elsewhere(said: _Statement, passage: _Passage) -> bool:
 def _with_focus(
     said: _Statement, meant: Sequence[_Statement], passage: _Passage
 ) -> list[_Statement]:
-    """Return the statements about the words that a claim denies; empty if opposites decide."""
+    """Return the statements about the words that a claim denies; empty if opposite words decide."""
     if any(_pairs_of_opposites(said, one) for one in meant):
         return []
     near = [one for one in meant if said.focus & one.content]
@@ -400,7 +406,7 @@ def _with_focus(
 
 
 def _share(said: _Statement, statement: _Statement) -> float:
-    """Return the share of a claim's words that a statement contains, not counting opposites."""
+    """Return the share of a claim's words that a statement contains; opposites are not counted."""
     shared = said.content & statement.stems
     contrary = {first for first, _ in _pairs_of_opposites(said, statement)}
     claimed = said.content - (contrary - shared)
@@ -408,7 +414,7 @@ def _share(said: _Statement, statement: _Statement) -> float:
 
 
 def _denial(said: _Statement, statement: _Statement) -> str | None:
-    """Return the negation of what one of two statements denies and the other states, if any."""
+    """Return the negation if one of two statements denies what the other states; otherwise None."""
     if not (said.denied or statement.denied) or said.is_unclear or statement.is_unclear:
         return None
     if _pairs_of_opposites(said, statement) or _has_prefixed(said, statement):
@@ -439,7 +445,7 @@ def _denial(said: _Statement, statement: _Statement) -> str | None:
 
 
 def _lack(said: _Statement, statement: _Statement) -> str | None:
-    """Return a word that a claim has and that its passage describes as lacking."""
+    """Return a word of a claim for something that its passage says is lacking."""
     lacking = [at for at, word in enumerate(statement.words) if word.written in LACKING]
     denies = said.denied or statement.denied or said.restrictors
     if not lacking or denies or stems_that_deny(said.language) & statement.stems:
@@ -450,7 +456,7 @@ def _lack(said: _Statement, statement: _Statement) -> str | None:
 
 
 def _opposite(said: _Statement, statement: _Statement) -> str | None:
-    """Return a word of a claim that the passage replaces with its opposite."""
+    """Return a word of a claim whose opposite stands in the passage instead."""
     if bool(said.denied) != bool(statement.denied):
         return None
     pairs = frozenset(_pairs_of_opposites(said, statement))
@@ -459,7 +465,7 @@ def _opposite(said: _Statement, statement: _Statement) -> str | None:
     if not pairs:
         return _has_prefixed(said, statement)
     if len(pairs) % 2 == 0:
-        # Two opposites cancel out: accepted with it, refused without it.
+        # Two opposites cancel out, as in "accepted with it" and "refused without it".
         return None
     mine = {stem for stem, _ in pairs}
     if _are_apart(said, statement, frozenset(stem for pair in pairs for stem in pair)):
@@ -468,13 +474,13 @@ def _opposite(said: _Statement, statement: _Statement) -> str | None:
 
 
 def _are_apart(said: _Statement, statement: _Statement, stems: Container[str]) -> bool:
-    """Return whether one of two texts is about values outside a bound, the other within it.
+    """Return whether one text is about values outside a bound and the other about values within it.
 
-    Larger files are rejected, but files up to a size are accepted.
+    For example, larger files are rejected, but files up to a certain size are accepted.
 
     Args:
         said, statement: the texts.
-        stems: of the words that one of them denies, or has the opposite of.
+        stems: stems of the words that one text denies, or that are opposites.
     """
     mine, theirs = (
         {word.written for part in one.parts for word in part.words_beside(stems)}
@@ -487,7 +493,7 @@ def _are_apart(said: _Statement, statement: _Statement, stems: Container[str]) -
 
 
 def _pairs_of_opposites(said: _Statement, statement: _Statement) -> Sequence[tuple[str, str]]:
-    """Return the pairs of stems of a claim and a passage that exclude each other."""
+    """Return the pairs of a claim's stem and a passage's stem that exclude each other."""
     if (pairs := said.pairs.get(statement)) is None:
         pairs = said.pairs[statement] = tuple(_opposite_stems(said, statement))
     return pairs
@@ -511,10 +517,10 @@ def _opposite_stems(said: _Statement, statement: _Statement) -> Iterator[tuple[s
 
 
 def _is_necessary_ability(said: _Statement, statement: _Statement, pair: tuple[str, str]) -> bool:
-    """Return whether one text's "can" and the other's "must" are compatible.
+    """Return whether the "can" of one text and the "must" of the other are compatible.
 
-    Somebody must be able to do it, or must do it and can do so in a way that the claim names: the
-    ticket must be shown, on a phone if you like.
+    They are if "can" names what the necessity requires, or a way to fulfil it: the ticket must be
+    shown, and it can be shown on a phone.
     """
     mine, theirs = pair
     if NECESSITY not in pair or not _ABLE.intersection(pair):
@@ -527,7 +533,7 @@ def _is_necessary_ability(said: _Statement, statement: _Statement, pair: tuple[s
 def _have_common_neighbour(
     said: _Statement, other: _Statement, pair: tuple[str, str], *, are_verbs: bool
 ) -> bool:
-    """Return whether two words precede the same words; verbs must follow the same words, too."""
+    """Return whether two words precede the same words; verbs must also follow the same words."""
     (before, after), (their_before, their_after) = (
         _neighbours(said, pair[0]),
         _neighbours(other, pair[1]),
@@ -547,7 +553,7 @@ def _neighbours(statement: _Statement, stem: str) -> tuple[frozenset[str], froze
 
 
 def _has_prefixed(said: _Statement, statement: _Statement) -> str | None:
-    """Return a word that one of two texts has with a negating prefix and the other without it."""
+    """Return a word that has a negating prefix in only one of two texts."""
     for first, second in ((said, statement), (statement, said)):
         for word in first.words:
             for prefix in _PREFIXES.get(said.language, ()):
@@ -560,7 +566,7 @@ def _has_prefixed(said: _Statement, statement: _Statement) -> str | None:
 
 
 def _exchange(said: _Statement, statement: _Statement) -> str | None:
-    """Return the first of two words that a claim and a sentence have in swapped places."""
+    """Return the first of two words whose positions a claim swaps, compared with a sentence."""
     if said.language not in _EXCHANGED:
         return None
     mine, theirs = (
@@ -601,7 +607,8 @@ _Alignment: TypeAlias = tuple[float, Sequence[tuple[int, int, int, int]]]
 def _align(said: _Statement, statement: _Statement) -> _Alignment:
     """Return the share of a claim's words that a statement has in order, and the replacements.
 
-    A replacement is the start and end of words in the claim, then of the words in their place.
+    A replacement is the start and end of words in the claim, then the start and end of the words in
+    the statement that they replace.
     """
     if (known := said.alignments.get(statement)) is None:
         mine = [word.stem for word in said.words]
@@ -614,7 +621,7 @@ def _align(said: _Statement, statement: _Statement) -> _Alignment:
 
 
 def _replaced(said: _Statement, statement: _Statement, passage: _Passage) -> str | None:
-    """Return a word of a claim that replaces another and comes from elsewhere in the passage."""
+    """Return a word of a claim that replaces another and is from elsewhere in the passage."""
     if said.language in UNSPACED:
         return None
     share, replacements = _align(said, statement)
@@ -641,10 +648,10 @@ def _replaced(said: _Statement, statement: _Statement, passage: _Passage) -> str
 
 
 def _other_in_place(said: _Statement, statement: _Statement) -> str | None:
-    """Return a word of a claim with another scope or role than the word in its place.
+    """Return a word of a claim that differs in scope or role from the word that it replaces.
 
-    Examples: all of something in place of some kind of it; `not` in place of `only`; a role in
-    place of its counterpart, as the landlord in place of the tenant.
+    Examples: "all" of something replaces some kinds of it; `not` replaces `only`; a role replaces
+    its counterpart, such as the landlord the tenant.
     """
     if said.language in UNSPACED:
         return None
@@ -672,10 +679,10 @@ def _other_in_place(said: _Statement, statement: _Statement) -> str | None:
 
 
 def _crossed(said: _Statement, statement: _Statement) -> str | None:
-    """Return a word of a claim that its sentence applies to one thing, its opposite to another.
+    """Return a word of a claim whose opposite its sentence applies to the same thing.
 
-    Attendance is optional in lectures and mandatory in the laboratory: not optional in the
-    laboratory.
+    Example: attendance is optional in lectures and mandatory in the laboratory; the claim says that
+    it is optional in the laboratory.
     """
     listed = _sides_by_stem(said.language)
     for stem in said.listed:
@@ -704,7 +711,7 @@ def _other_number(ours: Sequence[_Word], others: Sequence[_Word]) -> str | None:
 
 
 def _is_listed(new: frozenset[str] | set[str], statement: _Statement, passage: _Passage) -> bool:
-    """Return whether words are further items of a list that a part of a sentence starts."""
+    """Return whether words are further items of a list that a segment of a sentence starts."""
     if (at := passage.by_part.get(statement)) is None:
         return False
     beside = [part for part in passage.sentences[at].parts if part.content & new]
@@ -716,7 +723,7 @@ _Side: TypeAlias = tuple[bool, frozenset[str], frozenset[str]]
 
 @cache
 def _sides_by_stem(language: str) -> Mapping[str, Sequence[_Side]]:
-    """Return, for each word with opposites, its synonyms and the words that these exclude."""
+    """Return, for each word with opposites, its synonyms and the words that exclude it."""
     found: dict[str, list[_Side]] = {}
     for are_converses, sides in opposites_of(language):
         for side in sides:
@@ -736,7 +743,7 @@ def _named_before(statement: _Statement, passage: _Passage) -> frozenset[str]:
 
 @lru_cache(maxsize=32)
 def _passage(texts: tuple[str, ...], language: str) -> _Passage:
-    """Return the parsed sentences of passages; cached, since each claim needs them."""
+    """Return the parsed sentences of passages; cached, since every claim needs them."""
     return _Passage.of(texts, language)
 
 
@@ -746,7 +753,7 @@ def _statement(sentence: str, language: str) -> _Statement:
 
 @lru_cache(maxsize=_MOST_CACHED)
 def _cached_statement(sentence: str, language: str) -> _Statement:
-    """Return a parsed sentence; cached, since claims cite passages in many combinations."""
+    """Return a parsed sentence; cached, since many claims cite the same passages."""
     return _statement(sentence, language)
 
 
@@ -784,7 +791,7 @@ def _spaced_words(text: str, language: str) -> Iterator[_Word]:
 
 
 def _unspaced_words(text: str, language: str) -> Iterator[_Word]:
-    """Yield the listed words of a text, and its other characters one by one."""
+    """Yield the words of a text that are in the word lists, and its other characters one by one."""
     negators = words_of("negators", language)
     clause = 0
     for token in _unspaced_pattern(language).findall(text):
@@ -796,7 +803,7 @@ def _unspaced_words(text: str, language: str) -> Iterator[_Word]:
 
 @cache
 def _unspaced_pattern(language: str) -> re.Pattern[str]:
-    """Return a pattern for the listed words of a language, longest first, and single characters."""
+    """Return a pattern for the words in a language's lists, longest first, or one character."""
     listed = {word for _, sides in opposites_of(language) for side in sides for word in side}
     listed |= words_of("negators", language) | words_of("restrictors", language)
     longest = sorted(listed, key=len, reverse=True)
@@ -821,7 +828,10 @@ _BOUNDED: Final = (
 
 
 def _contrary_bounds(said: _Statement, claim: str, passage: _Passage) -> Iterator[str]:
-    """Yield the numbers that a claim bounds on the opposite side from similar sentences."""
+    """Yield the numbers that a claim bounds on the opposite side from similar sentences.
+
+    For example, the claim says "at least 3" and the sentence "at most 3".
+    """
     for value, sides in _bounds(claim, said.language).items():
         stated = {
             side
@@ -838,7 +848,7 @@ def _contrary_bounds(said: _Statement, claim: str, passage: _Passage) -> Iterato
 
 @lru_cache(maxsize=_MOST_CACHED)
 def _bounds(text: str, language: str) -> Mapping[str, set[str]]:
-    """Return the sides on which a sentence bounds each of its numbers; negation swaps them."""
+    """Return the sides on which a sentence bounds each of its numbers; negation swaps sides."""
     folded, found = plain_text(text), dict[str, set[str]]()
     rest = folded
     for pattern in _BOUNDED:
@@ -863,5 +873,5 @@ def _stems_of_value(statement: _Statement, value: str) -> Iterator[str]:
 
 @lru_cache(maxsize=64)
 def _sentences(passage: str) -> tuple[str, ...]:
-    """Return the sentences of a passage without markers; cached like its statements."""
+    """Return the sentences of a passage without markers; cached like the parsed sentences."""
     return tuple(blank_markers(passage[one.start : one.end]) for one in pieces_of(passage))

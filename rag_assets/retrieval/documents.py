@@ -16,7 +16,7 @@ from rag_assets.storage.index.store import VectorStore
 
 _WITHHELD = "\n[...]\n"
 _BLANKS = 16
-"""Maximum blanks between two adjacent chunks, which start and end with words."""
+"""Maximum blanks between two adjacent chunks. Chunks start and end with words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class DocumentText:
     """A document's indexed text.
 
     Attributes:
-        text: its chunks joined; with a gap for each chunk that was withheld because of a
+        text: the chunks, joined. There is a gap for each chunk that was withheld because of a
             credential, or that was altered in the index.
     """
 
@@ -38,7 +38,7 @@ class DocumentReader:
     """Lists and reads documents of the serving generation.
 
     Args:
-        catalog: has the documents and their readers.
+        catalog: knows the documents and who may read them.
         store: holds their text.
         policy: decides what callers may read.
     """
@@ -52,7 +52,7 @@ class DocumentReader:
 
     @property
     def catalog(self) -> Catalog:
-        """Return the catalog that has the documents."""
+        """Return the catalog that lists the documents."""
         return self._catalog
 
     @property
@@ -63,7 +63,7 @@ class DocumentReader:
     def list(
         self, tenant_id: str, caller: Caller, *, limit: int, after: str | None = None
     ) -> list[ReadableDocument]:
-        """List the first documents that the caller may read, by uri, after a `place` if given.
+        """List the first documents that the caller may read, by uri, starting after a `place`.
 
         Raises:
             UnknownTenant: no tenant has this id.
@@ -103,7 +103,7 @@ class DocumentReader:
     def read_all(
         self, tenant_id: str, caller: Caller, document_ids: Sequence[str]
     ) -> dict[str, DocumentText]:
-        """Return the named documents that the caller may read and that have a text, by id.
+        """Return, by id, the named documents that have a text and that the caller may read.
 
         Raises:
             UnknownTenant, RoleRefused: see read().
@@ -117,7 +117,7 @@ class DocumentReader:
         Raises:
             UnknownTenant, RoleRefused, UnknownDocument: see read().
         """
-        # No id contains a zero byte, which Postgres rejects as an error.
+        # No id contains a zero byte; Postgres would reject one with an error.
         asked = [] if "\0" in document_id else [document_id]
         found = self.entries_of(tenant_id, caller, asked)
         if document_id not in found:
@@ -130,7 +130,7 @@ class DocumentReader:
     def entries_of(
         self, tenant_id: str, caller: Caller, document_ids: Sequence[str]
     ) -> Mapping[str, Sequence[StoredEntry]]:
-        """Return the entries of the named documents that the caller may read, in order.
+        """Return, in order, the entries of those named documents that the caller may read.
 
         Raises:
             UnknownTenant, RoleRefused: see read().
@@ -142,7 +142,8 @@ class DocumentReader:
             return {}
         owner = Owner(record.id, record.incarnation, serving.number, serving.digest_key)
         found = [*self._store.entries.of_documents(serving.index_name, owner, document_ids)]
-        # Read versions after the entries: a version that was replaced meanwhile does not count.
+        # Read the versions after the entries, so that entries of a version replaced meanwhile do
+        # not count.
         versions = self._catalog.readable.versions(
             tenant_id, serving.number, document_ids, self._policy.principals(caller)
         )
@@ -162,7 +163,7 @@ class DocumentReader:
 
 def _text_of(document_id: str, chunks: Sequence[StoredEntry]) -> DocumentText:
     fields = chunks[0].fields
-    # Blocks of a page are also part of its passages.
+    # Leave out blocks of pages, since passages also contain their text.
     text = "".join(_joined(one for one in chunks if not one.fields.get("within")))
     return DocumentText(document_id, fields["uri"], fields.get("title"), text)
 

@@ -1,7 +1,7 @@
-"""Duplicates: equal texts become one hit, as do a passage and a block within it.
+"""Duplicates: passages with equal texts become one hit, as do a passage and a block within it.
 
-Copies and editions of a document differ little in most passages, and need only one hit. For a
-reader, a figure, a negation or a name makes the difference. So passages that differ in one of these
+Copies and editions of a document differ little in most passages, and then need only one hit. But a
+figure, a negation or a name makes a difference to a reader. So passages that differ in one of these
 stay separate, however similar their words are.
 """
 
@@ -26,13 +26,14 @@ _SHINGLE: Final = 3
 _LEAST_SHARED: Final = 0.9
 """Minimum share of shingles that two passages with the same meaning have in common."""
 _ROUNDING: Final = 1e-6
-"""More than the errors of a product of floats, and less than a shingle."""
+"""Tolerance that is larger than the rounding error of a product of floats, and smaller than one
+shingle."""
 _LONGEST_WORDS: Final = 14
-"""Average characters of a word, including the space after it."""
+"""Average number of characters of a word, including the space after it."""
 _LONG: Final = 5
-"""Minimum characters of a word that few texts have in common."""
+"""Minimum characters of a word that only few texts have in common."""
 _SHORT: Final = 2
-"""Maximum letters of a unit that counts as a unit only after a number, as in 5 m."""
+"""Maximum letters of a unit that is recognized only after a number, as in 5 m."""
 
 
 def _folded(text: str) -> str:
@@ -43,11 +44,11 @@ _TURNING: Final = frozenset(map(_folded, turning_words()))
 """Words that invert a sentence or limit its scope: negations, permissions, scopes."""
 _BEGINNINGS = "لا لم لن ليس لست ما غير بدون دون إلا فقط قبل بعد אין לא בלי ללא רק לפני אחרי"
 _TURNING_BEGINNINGS: Final = tuple(_BEGINNINGS.split())
-"""The same in Arabic and Hebrew, where endings are attached to these words."""
+"""The same words in Arabic and Hebrew, without endings, since endings are attached to them."""
 _JOINED: Final = "وفוה"
-"""Letters for `and` and the like, which are attached to the following word."""
+"""Letters for "and" and similar words, which are attached to the following word."""
 _TURNING_SIGNS: Final = "不没沒無无非未勿禁否別别莫只前后後ずんなぬ안않못없아말만"
-"""The same in East Asian scripts, where they are part of a word."""
+"""The same for East Asian scripts: characters that are part of a word."""
 _WITHOUT_SPACES: Final = re.compile(
     r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]"
 )
@@ -61,8 +62,8 @@ class Distinct:
     """A candidate, and the other documents that hold its text.
 
     Attributes:
-        also: uris of other documents, in order of rank.
-        block: the best of its blocks that were found.
+        also: uris of these other documents, in order of rank.
+        block: the best block of the candidate that was found.
     """
 
     candidate: Candidate
@@ -77,7 +78,7 @@ class Distinct:
     def with_fields(
         self, fields: Mapping[str, Any], block_fields: Mapping[str, Any] | None = None
     ) -> Passage:
-        """Return the passage with its stored fields and those stored for its block."""
+        """Return the passage with its own stored fields and the stored fields of its block."""
         return Passage(self.candidate, self.also, fields, block_fields)
 
 
@@ -86,9 +87,9 @@ class Passage:
     """A distinct text with its stored fields.
 
     Attributes:
-        candidate: the candidate that it represents.
+        candidate: the candidate that has this text.
         also: see Distinct.
-        fields: as stored.
+        fields: fields of the entry, as stored.
         block_fields: stored fields of the block that the question is about, if one was found.
         parts: the passages that it was merged from, in document order; empty if it is a single
             entry.
@@ -107,10 +108,10 @@ class Passage:
 
 
 def collapse(candidates: Sequence[Candidate]) -> list[Distinct]:
-    """Keep the first candidate of each text, with the uris of the others.
+    """Keep the first candidate of each text, with the uris of the other documents that have it.
 
-    Among equally good candidates, one adjacent to a kept candidate wins, so that two copies of a
-    document do not alternate.
+    Among equally good candidates, one that is adjacent to a kept candidate wins, so that hits do
+    not alternate between two copies of a document.
 
     If both a passage and blocks in it were found, the entry that ranks first stays: the passage
     without these blocks, or the block without this passage.
@@ -140,7 +141,7 @@ def _beside(same: Sequence[Candidate], kept: Collection[tuple[str, str, int]]) -
 
 
 def _outermost_first(candidates: Sequence[Candidate]) -> Iterator[Candidate]:
-    """Yield the candidates, except those that contain, or lie within, a higher-ranked candidate."""
+    """Yield candidates, except those that contain or lie within a higher-ranked candidate."""
     held: set[tuple[str, str, int]] = set()
     kept: set[tuple[str, str, int]] = set()
     for candidate in candidates:
@@ -177,7 +178,7 @@ class Wording:
 
     @cached_property
     def words(self) -> list[tuple[str, str]]:
-        """Return each word folded and as written; without spaces, each character is a word."""
+        """Return each word, folded and as written; in scripts without blanks, each character."""
         text = unicodedata.normalize("NFKC", self.text)
         parts: Iterable[str] = text.split()
         if _WITHOUT_SPACES.search(text):
@@ -199,17 +200,18 @@ class Wording:
 
     @cached_property
     def first_shingles(self) -> frozenset[tuple[str, ...]]:
-        """Return a sample of shingles that overlaps for passages with the same meaning.
+        """Return a sample of shingles; the samples of two passages with the same meaning overlap.
 
-        At most a tenth of either passage's shingles is missing in the other. So of the first
-        shingles in any fixed order, one more than that tenth, at least one is in both.
+        Of two such passages, each lacks at most a tenth of the other's shingles. Take the first
+        shingles in any fixed order, one more than that tenth: at least one of them is in both
+        passages.
         """
         missing = int((1 - _LEAST_SHARED) * len(self.shingles) + _ROUNDING)
         return frozenset(nsmallest(missing + 1, self.shingles, key=hash))
 
     @cached_property
     def figures(self) -> Counter[str]:
-        """Return the runs with digits, including their signs and the following word."""
+        """Return the character runs that contain digits, with their signs and the next word."""
         runs = [run.strip(_AROUND_FIGURES) for run in _folded(self.text).split()]
         return Counter(
             f"{run} {after}"
@@ -230,10 +232,10 @@ class Wording:
 
 
 def are_alike(one: Wording, other: Wording) -> bool:
-    """Return whether two passages say the same.
+    """Return whether two passages have the same meaning.
 
     White space, line ends, capitals and punctuation make no difference. One passage may have an
-    additional sentence, unless it contains a figure, a unit, a negation or the like.
+    additional sentence, unless that sentence contains a figure, a unit, a negation or the like.
     """
     longest = max(len(one.words), len(other.words))
     if not longest or len(one.distinct ^ other.distinct) > 2 * (1 - _LEAST_SHARED) * longest:
@@ -245,10 +247,10 @@ def are_alike(one: Wording, other: Wording) -> bool:
 
 
 def _are_turned(one: Wording, other: Wording) -> bool:
-    """Return whether words that only one passage has may change its meaning.
+    """Return whether words that only one of the passages has may change its meaning.
 
-    A replaced word may be a name, or its opposite. Additional words alone change no meaning if they
-    form a sentence of their own.
+    A replaced word may be a name, or the opposite of the other word. Additional words do not change
+    the meaning if they form a sentence of their own.
     """
     more, less = one.counted - other.counted, other.counted - one.counted
     if not (more or less):
@@ -263,7 +265,7 @@ def _is_turning(word: str) -> bool:
         return True
     if len(word) > _SHORT and (word in SCALES or word in UNITS):
         return True
-    if any(value != 1 for value in word_values(word)):  # one may be an article
+    if any(value != 1 for value in word_values(word)):  # The word for 1 may be an article.
         return True
     is_unknown = _UNKNOWN_SCRIPTS.search(word) is not None
     begins = word.lstrip(_JOINED).startswith(_TURNING_BEGINNINGS)
@@ -271,7 +273,7 @@ def _is_turning(word: str) -> bool:
 
 
 def _separated(run: str) -> list[str]:
-    """Return the words of a run without blanks; in a script without spaces, each character."""
+    """Return the words of a run without blanks; in a script without blanks, each character."""
     return [part for part in _PARTS.findall(run) if part] if _WITHOUT_SPACES.search(run) else [run]
 
 

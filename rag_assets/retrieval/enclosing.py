@@ -1,8 +1,8 @@
-"""Blocks and the passages that contain them: one hit, with the block's rank and place.
+"""Blocks and the passages that contain them: one hit, with the block's rank and location.
 
 A block matches a question more precisely, but rarely holds the full answer. Many blocks of one long
-page would also leave no room for other documents. So a ranking counts a passage at its own or its
-best block's rank, whichever is first, and the passage is shown.
+page would also leave no room for other documents. So a ranking counts a passage at its own rank or
+the rank of its best block, whichever is higher, and the passage is shown.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ class Enclosed:
     """Candidates grouped into hits.
 
     Attributes:
-        shown: by candidate id, the candidate shown for it; itself for most.
+        shown: by candidate id, the candidate that is shown for it; for most candidates, the
+            candidate itself.
         blocks: by the id of a shown passage, the best block in it.
     """
 
@@ -27,7 +28,7 @@ class Enclosed:
 
 
 def enclosed(candidates: Sequence[Candidate]) -> Enclosed:
-    """Group candidates into hits; a block stands for itself if its passages were not found.
+    """Group candidates into hits; a block is its own hit if no passage that contains it was found.
 
     Args:
         candidates: best first. If several passages contain a block, the best passage is shown.

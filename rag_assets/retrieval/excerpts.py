@@ -14,13 +14,13 @@ EXCERPT = 280
 
 
 def excerpt(text: str, question: str, length: int = EXCERPT, *, language: str | None = None) -> str:
-    """Return the part of a text with most of the words of a question, and its surroundings.
+    """Return the part of a text that has most of the question's words, with its surroundings.
 
     Args:
-        text: its white space is collapsed.
-        question: in words.
+        text: the text; its white space is collapsed.
+        question: the question, in words.
         length: approximate number of characters.
-        language: of the text's document, as indexed; None if uncertain.
+        language: language of the text's document, as indexed; None if uncertain.
     """
     words = text.split()
     analysis = analysis_of(text, language)
@@ -36,11 +36,11 @@ def excerpt_of_part(
     *,
     language: str | None = None,
 ) -> str:
-    """Return an excerpt of a text about one part of it: the whole part, if it fits.
+    """Return an excerpt of a text about one part of it; it contains the whole part if that fits.
 
     Args:
         text, question, length, language: as in excerpt().
-        start, end: of the part.
+        start, end: character offsets of the part.
     """
     before, part, after = text[:start].split(), text[start:end].split(), text[end:].split()
     words = [*before, *part, *after]
@@ -57,7 +57,7 @@ def _shown(words: Sequence[str], start: int, end: int) -> str:
 
 
 def _best_part(words: Sequence[str], question: str, length: int, analysis: str) -> tuple[int, int]:
-    """Return the word range of the part that has most words of the question."""
+    """Return the word range of the part that has most of the question's words."""
     wanted = question_terms(question, analysis)
     terms_of = terms_in(analysis)
     met = {
@@ -71,18 +71,18 @@ def _best_part(words: Sequence[str], question: str, length: int, analysis: str) 
 def _best(
     found: Sequence[tuple[int, frozenset[str]]], places: Sequence[int], length: int
 ) -> tuple[int, int]:
-    """Return the word range of the part with most different words of the question.
+    """Return the word range of the part that has most different words of the question.
 
     Args:
-        found: the words of the question, by position in the text.
-        places: the first character of every word, and the end of the text.
-        length: of the part, in characters.
+        found: the question's words in the text, by word position.
+        places: the offset of the first character of every word, and of the end of the text.
+        length: length of the part, in characters.
     """
     first, most = -1, 0
     times: dict[str, int] = {}
     end = 0
     for number, (start, terms) in enumerate(found):
-        # This part ends no sooner than the previous one, so each word is visited once.
+        # A part never ends before the previous one, so each word is visited once.
         while end < len(found) and (
             end == number or places[found[end][0] + 1] - places[start] <= length
         ):
@@ -104,7 +104,7 @@ def _best(
 
 
 def _widened(words: Sequence[str], start: int, end: int, length: int) -> tuple[int, int]:
-    """Extend a part of a text on both sides, by half the room on each if the text suffices."""
+    """Extend a part of a text on both sides, each by half of the remaining length if possible."""
 
     def room() -> int:
         return length - len(" ".join(words[start:end]))
@@ -120,7 +120,7 @@ def _widened(words: Sequence[str], start: int, end: int, length: int) -> tuple[i
 
 
 def _fitting(words: Sequence[str], room: int) -> int:
-    """Return how many of the words fit into a number of characters, each with a space."""
+    """Return how many of the words, each with a space, fit into a number of characters."""
     sizes = accumulate(len(word) + 1 for word in words)
     return sum(1 for _ in takewhile(lambda size: size <= room, sizes))
 
@@ -133,6 +133,6 @@ def question_terms(question: str, analysis: str) -> frozenset[str]:
 
 @cache
 def terms_in(analysis: str) -> Callable[[str], frozenset[str]]:
-    """Return a function that maps one word of a text to its terms; empty for a common word."""
+    """Return a function that maps one word of a text to its terms, and a stop word to no term."""
     # A cache with one argument takes half the time of a cache with two.
     return lru_cache(maxsize=16_384)(partial(content_words, analysis=analysis))

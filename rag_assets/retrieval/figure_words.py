@@ -1,7 +1,7 @@
 """Words for numbers, months, scales and units, in the most common languages of passages.
 
-A missing word never makes a claim wrong: an unknown unit is not compared, and an unknown number
-word is not a number.
+A word that is missing here never makes a claim wrong: an unknown unit is not compared, and an
+unknown number word is not read as a number.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Final, TypeAlias
 
 Unit: TypeAlias = tuple[str, float]
-"""A dimension, and the factor to its base unit."""
+"""A dimension, and the factor that converts a value to the dimension's base unit."""
 
 _NUMBERS: Final = """
 0 zero null zéro cero nul noll zerowy ноль
@@ -216,9 +216,9 @@ def _units() -> Mapping[str, frozenset[Unit]]:
 NUMBERS: Final = _values(_NUMBERS)
 """Values of number words, in lower case."""
 SCALES: Final = _values(_SCALES)
-"""Factors by which words after a number multiply it; `billion` is ambiguous."""
+"""By word after a number, the factor that multiplies the number; `billion` is ambiguous."""
 UNITS: Final = _units()
-"""Units of each name or sign; `m` is ambiguous."""
+"""By name or symbol, the units it may stand for; `m` is ambiguous."""
 MONTHS: Final[Mapping[str, int]] = MappingProxyType(
     {word: int(number) for number, *words in _rows(_MONTHS) for word in words}
 )

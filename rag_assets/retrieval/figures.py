@@ -2,7 +2,7 @@
 
 A number may be written as 1,234.5, 1.234,5, 1 234,5 or 1'234.5; a date as 2026-03-15, 15.03.2026,
 March 15, 2026 or 15 de marzo de 2026; a quantity as 90 minutes or 1.5 h. An ambiguous figure has
-several readings. A claim is refused only if no reading fits its passage.
+several readings. A claim is rejected only if no reading fits its passage.
 """
 
 from __future__ import annotations
@@ -55,7 +55,8 @@ _DATES: Final = (
 )
 _MONTH_ALONE: Final = re.compile(rf"(?<!\w)(?P<name>{_MONTH})(?!\w)")
 _MONTH_OR_WORD: Final = frozenset({"march", "may", "mars", "august"})
-"""Lower-case months that may be other words: in a claim they need a capital."""
+"""Month names in lower case that may also be other words. In a claim they count as months only with
+a capital."""
 _WRITTEN_MONTH: Final = re.compile(r"(?<=[a-z,] )(?:March|May|August)(?!\w)")
 _ARABIC_SIGNS: Final = {0x066B: ".", 0x066C: ","}
 _TIME: Final = re.compile(
@@ -80,7 +81,7 @@ _MONTHS, _DAYS = 12, 31
 _CENTURY: Final = 2_000
 _LONGEST_NAME: Final = 40
 _MOST_FIGURES: Final = 300
-"""Maximum number of different figures compared in a sentence."""
+"""Maximum number of different figures that are compared in a sentence."""
 _SUFFIX: Final = re.compile(r"[^\W\d_][^\W_]{0,40}")
 _GROUP: Final = 3
 
@@ -99,7 +100,7 @@ class Quantity:
 
     @property
     def in_base_units(self) -> frozenset[tuple[str, str]]:
-        """Return the values in base units, by dimension."""
+        """Return pairs of a dimension and a value in its base unit."""
         return frozenset(
             (dimension, _key(float(value) * factor))
             for dimension, factor in self.units
@@ -112,10 +113,10 @@ class Figure:
     """A figure that a claim states.
 
     Attributes:
-        written: as in the claim, folded.
+        written: the figure as written in the claim, folded.
         quantities: readings of the number; the passage must have all quantities of one reading.
-        dates: the passage must have one of them.
-        minutes: times of the day; the passage must have one of them.
+        dates: readings as a date; the passage must have one of them.
+        minutes: readings as a time, in minutes of the day; the passage must have one of them.
         literal: a name with digits, such as gpt-4, or a version; the passage must have it.
     """
 
@@ -131,11 +132,11 @@ class Figures:
     """All figures of a passage.
 
     Attributes:
-        values: of all numbers, with any unit.
-        bare: of numbers without a known unit.
+        values: values of all numbers, with any unit or none.
+        bare: values of the numbers without a known unit.
         measured: values with a unit, in base units.
         dates, minutes: see Figure.
-        text: the folded text.
+        text: the folded text of the passage.
     """
 
     values: frozenset[str] = frozenset()
@@ -168,7 +169,7 @@ class Figures:
 
     @classmethod
     def merged(cls, parts: Sequence[Figures]) -> Figures:
-        """Return the figures of all parts."""
+        """Return one object with the figures of all parts."""
         return cls(
             frozenset[str]().union(*(part.values for part in parts)),
             frozenset[str]().union(*(part.bare for part in parts)),
@@ -179,7 +180,7 @@ class Figures:
         )
 
     def hold(self, figure: Figure) -> bool:
-        """Return whether one reading of a claim's figure is among these figures."""
+        """Return whether any reading of a claim's figure is among these figures."""
         if figure.literal is not None:
             return _literal_pattern(figure.literal).search(self.text) is not None
         if figure.dates:
@@ -209,7 +210,7 @@ class Figures:
 def claimed_figures(text: str) -> Iterator[Figure]:
     """Yield the figures that a claim states, except in addresses and item numbers.
 
-    Telephone numbers and the like are compared elsewhere, digit by digit (see Numbers).
+    Telephone numbers and similar numbers are compared elsewhere, digit by digit (see Numbers).
     """
     folded = _ITEM.sub(_blank, blank_addresses(blank_hosts(_folded(text))))
     dialled = Numbers.of(text).dialled
@@ -242,8 +243,8 @@ def _with_times(text: str) -> Iterator[Figure]:
     text = _TIME.sub(lambda time: _blank(time) if _minutes(time) else time[0], text)
     yield from _quantities(text)
     for word in _WORD.finditer(text):
-        # A number word needs a unit: a mere count, as in "two ways, both", is often the writer's
-        # own.
+        # A number word counts only with a unit. A mere count, as in "two ways, both", is often the
+        # claim's own.
         values, units = word_values(word[0]), _unit_at(text, word.end())
         if values and units and min(values) > 1:
             found = Quantity(frozenset(map(_key, values)), units)
@@ -251,7 +252,7 @@ def _with_times(text: str) -> Iterator[Figure]:
 
 
 def _taken_dates(text: str) -> tuple[str, list[tuple[str, frozenset[Date]]]]:
-    """Return a text without its dates, and the dates, each with its readings."""
+    """Return a text without its dates, and the removed dates, each with its readings."""
     found: list[tuple[str, frozenset[Date]]] = []
 
     def take(match: re.Match[str]) -> str:
@@ -279,7 +280,7 @@ def _readings_of_date(parts: Mapping[str, str | None]) -> Iterator[Date]:
 def _months_and_days(parts: Mapping[str, str | None]) -> Iterator[tuple[int, int | None]]:
     first, second = parts.get("first"), parts.get("second")
     if first is not None and second is not None:
-        # Day and month in either order.
+        # The first number may be the day or the month.
         yield int(second), int(first)
         yield int(first), int(second)
         return
@@ -293,7 +294,7 @@ def _times(text: str, *, whole_hours: bool = False) -> Iterator[tuple[str, froze
         if readings := _minutes(time):
             yield time[0], readings
     if whole_hours:
-        # 15 h, 15 heures: a time of the day as well as a quantity.
+        # 15 h and 15 heures are a time of the day as well as a quantity.
         for figure in _quantities(text):
             for quantity in (q for reading in figure.quantities for q in reading):
                 if ("time", 3600.0) in quantity.units:
@@ -303,7 +304,7 @@ def _times(text: str, *, whole_hours: bool = False) -> Iterator[tuple[str, froze
 
 
 def _minutes(time: re.Match[str]) -> frozenset[int]:
-    """Return the readings of a time, in minutes of the day; empty if it is not a time."""
+    """Return the readings of a time, in minutes of the day; empty if it is not a valid time."""
     hour, minute = int(time["hour"]), int(time["minute"] or 0)
     is_marked = bool(time["half"] or time["clock"])
     is_time = is_marked or (time["minute"] is not None and time["sign"] != ".")
@@ -381,18 +382,18 @@ def _is_grouped(groups: Sequence[str]) -> bool:
 def _measured(
     text: str, start: int, end: int, reading: Sequence[frozenset[float]]
 ) -> tuple[Quantity, ...]:
-    """Return the quantities of a reading; scale and unit belong to the last number."""
+    """Return the quantities of a reading. Scale and unit apply to its last number."""
     *others, last = reading
     after = _UNIT_AFTER.match(text, end)
     scaled = last
     if after is not None and (scales := SCALES.get(after["unit"])) is not None:
         scaled = frozenset(value * scale for value in last for scale in scales)
-        # "5 m" may also mean metres, and "3 mil" three.
+        # "5 m" may also mean 5 metres, and "3 mil" the plain number 3.
         if after["unit"] in UNITS:
             scaled |= last
         end = after.end()
     units = _unit_at(text, end) or UNITS.get(after["unit"] if after else "", frozenset())
-    # Include the sign's unit, since the m of €4.2m does not mean metres.
+    # Add the unit of a preceding currency sign, since the m of €4.2m does not mean metres.
     units |= _sign_before(text, start)
     *plain, measured = (frozenset(map(_key, values)) for values in (*others, scaled))
     return (*map(Quantity, plain), Quantity(measured, units))
@@ -404,13 +405,13 @@ def _unit_at(text: str, end: int) -> frozenset[Unit]:
         return UNITS[unit]
     if (between := _BETWEEN.match(text, end)) is None:
         return frozenset()
-    # As in 5 working days.
+    # Skip one word, as in 5 working days.
     after = _UNIT_AFTER.match(text, between.end())
     return UNITS.get(after["unit"], frozenset()) if after is not None else frozenset()
 
 
 def _unit_word(word: str) -> str:
-    """Return a word, or its leading unit in a script that puts no blank after the unit."""
+    """Return a word; in a script without blanks after units, only the unit at its start."""
     if word in UNITS or unicodedata.category(word[0]) != "Lo":
         return word
     beginnings = (word[:length] for length in range(_LONGEST_UNSPACED_UNIT, 0, -1))
@@ -429,10 +430,10 @@ def _name_around(text: str, start: int, end: int) -> str | None:
         begin -= 1
     before = text[begin:start].lstrip("-_")
     if before.endswith("-") and end - start == len("2026"):
-        # As in mid-2026.
+        # For example mid-2026.
         before = ""
     name = before + text[start:end]
-    # As in v2 and eur45.
+    # For example v2 and eur45.
     is_number = before == "v" or (before in UNITS and name not in UNITS)
     is_name = any(map(str.isalpha, before)) and not is_number
     suffix = _SUFFIX.match(text, end)
@@ -443,7 +444,10 @@ def _name_around(text: str, start: int, end: int) -> str | None:
 
 
 def _is_of_name(sign: str) -> bool:
-    """Return whether a sign continues a name; in scripts without blanks, names have no digits."""
+    """Return whether a character next to digits may continue a name.
+
+    Letters of scripts without blanks do not: names in these scripts have no digits.
+    """
     return sign in "-_" or (sign.isalnum() and unicodedata.category(sign) != "Lo")
 
 
@@ -458,7 +462,7 @@ def _words(text: str) -> Iterator[Quantity]:
 
 
 def _literal_pattern(name: str) -> re.Pattern[str]:
-    """Return a pattern for a name, with any signs or blanks between its parts."""
+    """Return a pattern for a name that allows any punctuation or blanks between its parts."""
     parts = re.findall(r"\d+|[^\W\d_]+", name)[:20]
     return re.compile(r"(?<![^\W_])v?" + r"[\W_]{0,2}".join(map(re.escape, parts)) + r"(?!\d)")
 

@@ -16,17 +16,19 @@ from dataclasses import dataclass
 from typing import Final
 
 _REFERENCE: Final = 30
-"""Rank whose score maps to 0. Every search fetches at least this many, so no limit changes it."""
+"""Rank whose score maps to 0. Every search fetches at least this many candidates, so that the limit
+of a search does not change scores."""
 _LEAST: Final = -0.1
-"""Lower bound of a normalized score, and the score of a candidate that a ranking lacks."""
+"""Lower bound of a normalized score; also the score of a candidate that is not in a ranking."""
 _K: Final = 10
 """Constant of reciprocal rank fusion (Cormack, Clarke and Büttcher, SIGIR 2009)."""
 _EQUAL: Final = 1e-12
-"""Variance of scores that differ only by rounding."""
+"""Scores whose variance is at most this differ only by rounding."""
 _MAX_RELATIVE_PEAK: Final = 3.0
-"""Upper limit of the weight of words (its inverse is the lower): no ranking silences the other."""
+"""Upper limit of the weight of words relative to vectors, and the inverse of the lower limit. It
+keeps both kinds of rankings effective."""
 FOREIGN_WORDS: Final = 2.0
-"""Factor for word scores if the vectors were not trained for the question's language."""
+"""Factor for the weight of words if the vectors were not trained for the question's language."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +36,9 @@ class Votes:
     """The normalized scores of a ranking, which can be added up.
 
     Attributes:
-        of: scores by id, best first; the best score is 1.
-        absent: score of candidates that the ranking lacks.
-        weight: of this ranking relative to others.
+        of: normalized scores by id, best first; the best score is 1.
+        absent: score of candidates that are not in the ranking.
+        weight: weight of this ranking relative to others.
     """
 
     of: Mapping[str, float]
@@ -45,31 +47,31 @@ class Votes:
 
 
 def by_cosine(found: Mapping[str, float], *, weight: float = 1.0) -> Votes:
-    """Return normalized cosines; with fewer than thirty, the last cosine maps to 0.
+    """Return normalized cosines. With fewer than thirty cosines, the last one maps to 0.
 
     Args:
         found: cosines by id, best first.
-        weight: of this ranking relative to others.
+        weight: weight of this ranking relative to others.
     """
     return _normalised(found, min(found.values(), default=0.0), weight)
 
 
 def by_words(found: Mapping[str, float], *, weight: float = 1.0) -> Votes:
-    """Return normalized word scores; with fewer than thirty, a raw score of 0 maps to 0.
+    """Return normalized word scores. With fewer than thirty scores, a raw score of 0 maps to 0.
 
     Args:
         found: scores by id, best first.
-        weight: of this ranking relative to others.
+        weight: weight of this ranking relative to others.
     """
     return _normalised(found, 0.0, weight)
 
 
 def by_rank(ids: Sequence[str], *, weight: float = 1.0) -> Votes:
-    """Return reciprocal ranks for an order without scores.
+    """Return reciprocal ranks, for a ranking that has an order but no scores.
 
     Args:
         ids: best first, without repeats.
-        weight: of this ranking relative to others.
+        weight: weight of this ranking relative to others.
     """
     return Votes({id_: (_K + 1) / (_K + at) for at, id_ in enumerate(ids, 1)}, 0.0, weight)
 
@@ -77,20 +79,20 @@ def by_rank(ids: Sequence[str], *, weight: float = 1.0) -> Votes:
 def relative_peak(words: Mapping[str, float], cosines: Mapping[str, float]) -> float:
     """Return how much further the best word match stands out than the best vector match.
 
-    A ranking is confident if its best candidate lies far above the others. It is not if all
-    candidates score alike: vectors in a language that the model barely covers, or words that occur
-    in any passage. A candidate stands out by its standard deviations above the mean of the first
-    30.
+    A ranking is reliable if its best candidate scores far above the others. It is not reliable if
+    all candidates score alike. That happens with vectors in a language that the model barely
+    covers, or with words that occur in any passage. A candidate stands out by the number of
+    standard deviations that its score lies above the mean of the first 30.
 
     Args:
         words: word scores, best first.
-        cosines: best first.
+        cosines: cosines, best first.
 
     Returns:
-        the weight of words if vectors have weight 1; 1 if either ranking cannot be measured.
+        The weight of words if vectors have weight 1; 1 if either ranking cannot be measured.
     """
     count = min(_REFERENCE, max(len(words), len(cosines)))
-    # Passages without any of the words score 0.
+    # Passages that are not among the word matches score 0.
     lacking = [0.0] * (count - len(words))
     by_words = _peak([*words.values(), *lacking][:count])
     by_vectors = _peak([*cosines.values()][:count])
@@ -103,8 +105,8 @@ def fuse(rankings: Sequence[Votes]) -> dict[str, float]:
     """Fuse rankings: each id scores the weighted sum of its scores in all rankings.
 
     Returns:
-        the score of every id, best first. Ties are broken by the best rank in any ranking, then by
-            id.
+        The score of every id, best first. Ties are broken by the best rank in any ranking, then
+            by id.
     """
     ranks: dict[str, int] = {}
     for ranking in rankings:
@@ -117,7 +119,7 @@ def fuse(rankings: Sequence[Votes]) -> dict[str, float]:
 
 
 def _peak(scores: Sequence[float]) -> float:
-    """Return the standard deviations of the first score above the mean; 0 if all are equal."""
+    """Return how many standard deviations the first score is above the mean; 0 if all are equal."""
     if not scores:
         return 0.0
     mean = sum(scores) / len(scores)
@@ -126,12 +128,12 @@ def _peak(scores: Sequence[float]) -> float:
 
 
 def _normalised(found: Mapping[str, float], least: float, weight: float) -> Votes:
-    """Map scores to 1 for the best and 0 for the thirtieth; lower scores approach _LEAST.
+    """Map the best score to 1 and the thirtieth to 0; lower scores approach _LEAST.
 
     Args:
         found: scores by id, best first.
-        least: the score that maps to 0 with fewer than thirty scores.
-        weight: of this ranking relative to others.
+        least: the score that maps to 0 if there are fewer than thirty scores.
+        weight: weight of this ranking relative to others.
     """
     values = [*found.values()]
     zero = values[_REFERENCE - 1] if len(values) >= _REFERENCE else least
@@ -140,5 +142,5 @@ def _normalised(found: Mapping[str, float], least: float, weight: float) -> Vote
 
 
 def _bent(share: float) -> float:
-    """Bend shares below 0 towards _LEAST, so that the order stays and outliers do not dominate."""
+    """Compress scores below 0 towards _LEAST; this keeps their order and limits outliers."""
     return share if share >= 0 else _LEAST * share / (share - 1)

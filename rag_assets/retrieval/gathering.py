@@ -1,8 +1,8 @@
 """Gathering: turn the passages that a search read into hits.
 
 Passages of one document that overlap or adjoin become one hit with their joint text. Nearly
-identical passages of several documents share one place. One document gets at most two of the first
-five places if another document is near.
+identical passages of several documents become one hit that names all of these documents. One
+document gets at most two of the first five positions if another document is near.
 """
 
 from __future__ import annotations
@@ -23,23 +23,24 @@ MOST_PARTS: Final = 3
 """Maximum passages of a hit, so its text has at most three times the tokens of a passage."""
 _FIRST_PLACES: Final = 5
 _MOST_OF_A_DOCUMENT: Final = 2
-"""Maximum hits of one document among the first places."""
+"""Maximum hits of one document among the first positions."""
 _MOST_BLANKS: Final = 16
-"""Maximum blanks between two adjacent chunks, which start and end with words."""
+"""Maximum blanks between two adjacent chunks. Chunks start and end with words."""
 _MOST_IN_PAIRS: Final = 200
-"""Maximum passages to compare in pairs; for more, an index of shingles is faster."""
+"""Maximum number of passages that are compared in pairs; for more, an index of shingles is
+faster."""
 _YEAR: Final = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)")
 
 _T = TypeVar("_T")
 
 
 def is_gathered(tenant: Tenant) -> bool:
-    """Return whether the passages of a tenant's searches are gathered at all."""
+    """Return whether the passages of a tenant's searches are gathered."""
     return not profile_of(tenant.profile).keeps_passages
 
 
 def is_spread(tenant: Tenant) -> bool:
-    """Return whether near copies of documents share places; source code has its own order."""
+    """Return whether near copies share one hit; hits in source code have their own order."""
     return is_gathered(tenant) and not tenant.reads_facts
 
 
@@ -54,8 +55,9 @@ def joined(
 
     Args:
         items: best first.
-        document_of: returns the document id of an item; only items of one document are grouped.
-        are_joined: whether two items of one document belong together.
+        document_of: returns the document id of an item. Only items of the same document are
+            grouped.
+        are_joined: returns whether two items of one document belong together.
         most: number of groups after which each further item becomes its own group.
     """
     groups: dict[int, list[_T]] = {}
@@ -83,15 +85,15 @@ def joined(
 def spread(
     items: Sequence[_T], document_of: Callable[[_T], str], scores: Sequence[float]
 ) -> list[_T]:
-    """Return items with at most two of one document in the first five places.
+    """Return the items in an order with at most two of one document in the first five positions.
 
-    An item of another document takes a place if it is near: no farther behind the fifth item than
-    the fifth is behind the first.
+    An item of another document moves up only if it is near: its score may lie no farther below the
+    fifth item's than the fifth's lies below the first's.
 
     Args:
         items: best first.
         document_of: returns the document id of an item.
-        scores: of the items, in any scale.
+        scores: scores of the items, on any scale.
     """
     places = min(_FIRST_PLACES, len(items))
     if not places:
@@ -114,16 +116,16 @@ def spread(
 
 
 def least_near_score(scores: Sequence[float]) -> float:
-    """Return the lowest near score: as far behind the fifth as the fifth is behind the first.
+    """Return the lowest score that is near: as far below the fifth as the fifth is below the first.
 
     Args:
-        scores: of at least one item, best first.
+        scores: scores of at least one item, best first.
     """
     return 2 * scores[min(_FIRST_PLACES, len(scores)) - 1] - scores[0]
 
 
 def is_crowded(items: Sequence[Passage]) -> bool:
-    """Return whether one document has more of the first places than allowed."""
+    """Return whether one document has more of the first positions than allowed."""
     counts = Counter(map(document_id, items[:_FIRST_PLACES]))
     return max(counts.values(), default=0) > _MOST_OF_A_DOCUMENT
 
@@ -173,7 +175,7 @@ def merge(parts: Sequence[Passage]) -> Passage:
             text += part.fields["text"][max(at - start, 0) :]
             at, before = end, part
     fields = {**best.fields, **_places(ordered), "text": text, "start": first["start"], "end": at}
-    fields["context"] = first.get("context", "")  # Belongs to the place where the text starts.
+    fields["context"] = first.get("context", "")  # The context belongs to the start of the text.
     fields["heading_path"] = _common([part.fields["heading_path"] for part in ordered])
     blocks: dict[str, int] = {}
     for part in ordered:
@@ -190,13 +192,13 @@ def merge(parts: Sequence[Passage]) -> Passage:
 
 
 def share_places(passages: Sequence[Passage], scores: Mapping[str, object]) -> list[Passage]:
-    """Return passages without near copies from other documents, which the shown passage names.
+    """Merge near copies from other documents into one passage, which then names these documents.
 
-    Of two equally good passages, the newer is shown.
+    Of two equally good passages, the newer one is shown.
 
     Args:
         passages: best first.
-        scores: by id; a passage without a score equals no other.
+        scores: scores by id; a passage without a score does not equal any other.
     """
     if len({document_id(passage) for passage in passages}) < 2:  # noqa: PLR2004 - a pair
         return list(passages)
@@ -205,7 +207,7 @@ def share_places(passages: Sequence[Passage], scores: Mapping[str, object]) -> l
     places: defaultdict[tuple[object, ...], list[int]] = defaultdict(list)
     for passage in passages:
         wording = Wording(passage.fields["text"])
-        # Passages that share a place have one of these keys in common.
+        # Near copies have at least one of these keys in common.
         keys: list[tuple[object, ...]] = [(_years(passage), passage.fields.get("context"))]
         if len(passages) > _MOST_IN_PAIRS:
             figures = frozenset(wording.figures.items())
@@ -247,14 +249,14 @@ def _place(passage: Passage) -> tuple[int, int]:
 def _are_of_one_kind(one: Passage, other: Passage) -> bool:
     """Return whether two passages have the same version, part of the document and copies.
 
-    Otherwise, a copy of only one of them would be named for the text of both, or not at all.
+    If they differ, a copy of only one of them would be named for the text of both, or not at all.
     """
     fields, others = one.fields, other.fields
     return (
         _version(one.candidate) == _version(other.candidate)
         and {*one.also} == {*other.also}
         and all(fields.get(name) == others.get(name) for name in ("source_type", "sheet", "slide"))
-        # A definition in source code remains a separate hit.
+        # A definition in source code always remains a separate hit.
         and not any(of.get("metadata", {}).get(SYMBOL) for of in (fields, others))
     )
 
@@ -262,8 +264,8 @@ def _are_of_one_kind(one: Passage, other: Passage) -> bool:
 def _overlap(one: Passage, other: Passage) -> int | None:
     """Return the number of overlapping characters; None if the passages are apart.
 
-    Passages with more than blanks between them are apart. So is a passage if its text does not
-    match its position.
+    Passages with anything but blanks between them are apart. A passage whose text does not match
+    its position also counts as apart.
     """
     first, second = one.fields, other.fields
     if _place(other) < _place(one):
@@ -282,14 +284,14 @@ def _overlap(one: Passage, other: Passage) -> int | None:
 
 
 def _blanks(before: Passage, after: Passage, count: int) -> str:
-    """Return white space between two passages, with the number of line ends in the document."""
+    """Return white space to put between two passages, with as many line ends as in the document."""
     last, first = before.fields.get("line_end"), after.fields.get("line_start")
     lines = count if last is None or first is None else max(first - last, 0)
     return ("\n" * min(lines, count)).ljust(count)
 
 
 def _places(ordered: Sequence[Passage]) -> dict[str, Any]:
-    """Return the joint location of passages in document order."""
+    """Return the location that covers all passages; they are in document order."""
     found: dict[str, Any] = {}
     for name in LOCATION_FIELDS:
         values = [v for part in ordered if (v := part.fields.get(name)) is not None]
@@ -303,7 +305,7 @@ def _first_of(values: Sequence[Any]) -> Any:
 
 
 def _common(paths: Sequence[Sequence[str]]) -> list[str]:
-    """Return the headings that all paths start with."""
+    """Return the headings with which all paths start."""
     count = 0
     for headings in zip(*paths, strict=False):
         if len({*headings}) > 1:
@@ -320,7 +322,7 @@ def _years(passage: Passage) -> frozenset[str]:
 
 
 def _sharing(shown: Passage, other: Passage, scores: Mapping[str, object]) -> Passage:
-    """Return the passage to show of two, with the other's document added."""
+    """Return the one of two passages that is shown, with the other's document added to it."""
     times = (other.fields.get("modified_at") or "", shown.fields.get("modified_at") or "")
     is_equal = shown.id in scores and scores.get(other.id) == scores[shown.id]
     first, second = (other, shown) if is_equal and times[0] > times[1] else (shown, other)

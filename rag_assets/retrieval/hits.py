@@ -26,21 +26,22 @@ def hit_of(
     score: float | None = None,
     score_kind: ScoreKind = "cosine",
 ) -> Hit:
-    """Return a hit.
+    """Build a hit from a passage.
 
     Args:
-        number: to cite it by.
+        number: the number by which the hit is cited.
         passage: the passage to show.
-        cosine: between question and passage; None if the question was not embedded.
-        version: of its document.
-        question: topic of the excerpt.
-        score, score_kind: by which hits are ordered; its cosine by default.
+        cosine: cosine between question and passage; None if the question was not embedded.
+        version: the version of the passage's document.
+        question: the question that the excerpt is about.
+        score, score_kind: the score that orders hits, and its kind; by default the cosine.
     """
     fields = passage.fields
     near = None if cosine is None else round(cosine, 6)
     modified: str | None = fields.get("modified_at")
     blocks = blocks_of(fields)
-    # A block found by the search itself holds the answer more surely than a block with equal words.
+    # A block that the search found is more likely to hold the answer than a block that only has the
+    # same words.
     about = passage.block_fields or fields
     text, language = about["text"], about.get("language")
     parts = parts_of(text, question, blocks_of(about), offset=about["start"], language=language)
@@ -107,10 +108,11 @@ def hits_of(progress: SearchProgress) -> list[Hit]:
 def order_scores(
     progress: SearchProgress, passages: Sequence[Passage]
 ) -> tuple[ScoreKind, list[float]]:
-    """Return the kind of the scores that order passages, and the scores, which never rise.
+    """Return the kind of the scores that order passages, and the scores, which never increase.
 
-    A passage has at most the score of the previous passage. Its own score is higher only if another
-    document's passage was moved before it, or if it follows a preferred path or reranked passages.
+    A score that is higher than that of the previous passage is lowered to it. This happens only if
+    a passage of another document was moved ahead of it, or if it follows a preferred path or
+    reranked passages.
     """
     cosines = [_cosine(progress, passage) for passage in passages]
     known = [cosine for cosine in cosines if cosine is not None]
@@ -123,7 +125,7 @@ def order_scores(
     if kinds == {"vector"} and len(known) == len(passages) and falling_scores(known) == known:
         return "cosine", known
     if kinds == {"words"}:
-        # Unlike fused scores, these do not depend on how many candidates were fetched.
+        # Unlike fused scores, word scores do not depend on how many candidates were fetched.
         best = max(progress.word_scores.values(), default=0.0) or 1.0
         shares = {id_: score / best for id_, score in progress.word_scores.items()}
         return "words", falling_scores([shares.get(passage.id) for passage in passages])
@@ -131,7 +133,7 @@ def order_scores(
 
 
 def falling_scores(scores: Sequence[float | None]) -> list[float]:
-    """Return scores that never rise; an unknown score takes the previous score."""
+    """Return scores that never increase; an unknown score becomes the previous score."""
     least = next((score for score in scores if score is not None), 0.0)
     return list(accumulate((least if s is None else s for s in (least, *scores)), min))[1:]
 
@@ -154,13 +156,13 @@ def scores_of(progress: SearchProgress) -> tuple[Scores, ...]:
 
 
 def _cosine(progress: SearchProgress, passage: Passage) -> float | None:
-    """Return the cosine of a passage; of merged passages, the highest."""
+    """Return the cosine of a passage; for merged passages, the highest."""
     ids = [part.id for part in passage.parts] or [passage.id]
     return max((progress.cosines[id_] for id_ in ids if id_ in progress.cosines), default=None)
 
 
 def _ranks(progress: SearchProgress, kind: RankingKind) -> dict[str, int]:
-    """Return the ranks in the first ranking of a kind, which covers all that the filters admit."""
+    """Return the ranks in the first ranking of a kind, which includes all filtered candidates."""
     for ranking in progress.confirmed.rankings:
         if ranking.kind == kind:
             return {c.id: rank for rank, c in enumerate(ranking.candidates, start=1)}

@@ -1,4 +1,4 @@
-"""The journal of searches: written in the background, so that it cannot fail a search."""
+"""The journal of searches: written in the background, so that it cannot make a search fail."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ class _JournalEntry:
 class SearchJournal:
     """Writes rag_search_started, rag_search_completed and paused_for_input.
 
-    Questions are recorded with credentials masked, and cut if too long; of passages, only ids and
-    scores are recorded. If there are more searches than can be written, the events of some are
-    dropped and counted.
+    Questions are recorded with their credentials masked, and are cut if they are too long. Of
+    passages, only ids and scores are recorded. If there are more searches than can be written, the
+    events of some are dropped and counted.
 
     Args:
         catalog: stores the events.
-        recorded: whether to write anything.
+        recorded: whether events are written at all.
     """
 
     def __init__(self, catalog: Catalog, *, recorded: bool = True) -> None:
@@ -59,11 +59,11 @@ class SearchJournal:
     def started(
         self, ref: TenantRef, request: SearchRequest, mode: SearchMode, top_k: int
     ) -> JournaledSearch:
-        """Record the start of a search; its end is recorded through the returned value.
+        """Record the start of a search. The returned object records its end.
 
         Args:
-            request: with credentials masked in its question.
-            mode, top_k: with the tenant's defaults applied.
+            request: the request, with the credentials in its question masked.
+            mode, top_k: the values with the tenant's defaults applied.
         """
         search = JournaledSearch(
             self, ref, secrets.token_hex(8), request.caller.name, request.query
@@ -137,7 +137,7 @@ class JournaledSearch:
     query: str
 
     def completed(self, answer: SearchAnswer, progress: SearchProgress) -> None:
-        """Record the result: the passages found, and those that fit into the budget."""
+        """Record the result: the passages found, and those of them that fit into the budget."""
         debug = answer.debug
         passages = [part for one in progress.answered for part in one.parts or (one,)]
         cosines = [progress.cosines.get(passage.id) for passage in passages]
@@ -146,7 +146,7 @@ class JournaledSearch:
             {
                 "ids": [passage.fields["chunk_id"] for passage in passages],
                 "scores": [None if c is None else round(c, 6) for c in cosines],
-                # Of all candidates: shows whether a threshold excluded everything.
+                # The nearest of all candidates: shows whether a threshold excluded everything.
                 "nearest": round(max(progress.cosines.values()), 6) if progress.cosines else None,
                 "chosen": [one.chunk_id for hit in answer.hits for one in hit.ranges],
                 "latency_ms": dict(debug.latency_ms) if debug else {},

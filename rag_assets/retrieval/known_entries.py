@@ -1,10 +1,10 @@
 """Entries at named places, cached as the index returned them.
 
-A step that looks up places asks for the same few documents again and again. While the state that
-it names stays the same, so do the entries of its documents, except for entries that are written
-again. The catalog confirms every candidate, wherever it comes from. A search that finds outdated
-entries here is repeated with entries from the index. A repair of the index is noticed within a
-minute.
+A step that looks up places asks for the same few documents again and again. The cache keeps the
+entries of these documents while the build is in the state that the step names, except entries that
+are written again. The catalog confirms every candidate, wherever it comes from. If a search finds
+outdated entries here, it is repeated with entries from the index. A repaired index is noticed
+within a minute.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from rag_assets.storage.index.model import (
 from rag_assets.storage.index.protocols import EntrySearcher
 
 _MOST_ENTRIES: Final = 50_000
-"""Maximum entries of all tenants; about 30 MB."""
+"""Maximum number of cached entries of all tenants; about 30 MB."""
 _MOST_AT_ONCE: Final = 2_000
-"""Maximum entries to read for one search; documents with more are not kept."""
+"""Maximum entries that are read for one search. A document with more entries is not cached."""
 
 _SECONDS: Final = 60.0
-"""Lifetime of the cache: entries may have been lost, and repaired."""
+"""Lifetime of cached entries, since entries of the index may have been lost, or repaired."""
 
 _Build: TypeAlias = tuple[str, Owner]
 
@@ -48,13 +48,13 @@ class _Known:
     count: int = 0
 
     def add(self, document_id: str, entries: Sequence[Candidate]) -> None:
-        """Keep the entries of a document."""
+        """Cache the entries of a document."""
         self.drop([document_id])
         self.documents[document_id] = tuple(entries)
         self.count += len(entries) + 1
 
     def drop(self, documents: Iterable[str]) -> None:
-        """Forget documents."""
+        """Remove documents from the cache."""
         for one in documents:
             entries = self.documents.pop(one, None)
             self.count -= 0 if entries is None else len(entries) + 1
@@ -64,7 +64,7 @@ class KnownEntries:
     """A cache of document entries by build, for one event loop.
 
     Args:
-        searcher: of the index.
+        searcher: reads the index.
         most: maximum number of entries; the least recently used builds are dropped first.
     """
 
@@ -81,14 +81,15 @@ class KnownEntries:
         places: Sequence[Place],
         beside: Iterable[str] = (),
     ) -> list[Candidate] | None:
-        """Return the entries at places, in the order of places; None if there are too many.
+        """Return the entries at the given places, in the same order; None if there are too many.
 
         Args:
             index_name, owner: the build.
-            state: equal as long as no document has changed.
+            state: a value that stays equal as long as no document changes.
             places: at most MOST_PLACES.
-            beside: documents that later questions may ask for. They are read together with missing
-                documents: a request costs more than the entries that it returns.
+            beside: documents that later questions may ask for. They are read in the same
+                request as documents that are not cached, since a request costs more than the
+                entries it returns.
         """
         known = self._known((index_name, owner), state)
         wanted = dict.fromkeys(place.document_id for place in places)
@@ -101,7 +102,8 @@ class KnownEntries:
             )
             [found] = await self._searcher.rankings(index_name, owner, [request])
             if len(found) >= _MOST_AT_ONCE:
-                # The last document returned may be cut, and later documents may be missing.
+                # The entries of the last document may be incomplete, and later documents may be
+                # missing.
                 met = dict.fromkeys(one.document_id for one in found)
                 met.popitem()
                 self._keep(known, [*met], [one for one in found if one.document_id in met])
@@ -114,11 +116,11 @@ class KnownEntries:
     def forget_former(
         self, index_name: str, owner: Owner, versions: Mapping[str, ReadableVersion]
     ) -> frozenset[str]:
-        """Forget entries of outdated versions, so they are read again; return their documents.
+        """Remove entries of outdated versions from the cache, and return their documents' ids.
 
         Args:
             index_name, owner: the build.
-            versions: of documents, as the catalog has them now.
+            versions: the documents' current versions in the catalog.
         """
         known = self._builds.get((index_name, owner))
         if known is None:

@@ -37,9 +37,9 @@ Role: TypeAlias = Literal["admin", "member", "guest", "orchestrator", "writer"]
 
 SkippableStep: TypeAlias = Literal["rerank", "pgvector", "vectors", "index-incomplete"]
 IndexFault: TypeAlias = Literal["entries missing", "entries altered"]
-"""Why an index is incomplete: entries of the catalog are missing or were altered."""
+"""Why an index is incomplete: entries that the catalog has are missing, or were altered."""
 DegradedReason: TypeAlias = RerankFault | IndexFault | Literal["script not read"]
-"""Why a search did without a SkippableStep."""
+"""Why a search had to skip a SkippableStep."""
 
 SearchStrategy: TypeAlias = Literal[
     "knn", "text", "hybrid", "walk", "walk+knn", "walk+text", "walk+hybrid"
@@ -53,13 +53,14 @@ MAX_QUERY = 20_000
 MAX_TOKEN_BUDGET = 200_000
 MAX_PRINCIPALS = 1_000
 MAX_PAGES = 10_000
-"""Maximum pages that a search may be limited to, including pages below the named ones."""
+"""Maximum number of pages that a search may be limited to, including the pages below those
+named."""
 MAX_NUMBER: Final = 2**53
-"""Largest number on which all JSON parsers agree."""
+"""Largest number that all JSON parsers read exactly."""
 MAX_PATH = 999
-"""Longest prefix of a value that Elasticsearch accepts, in UTF-16 units, minus a slash."""
+"""Maximum length of a path prefix, in UTF-16 units: the limit of Elasticsearch minus a slash."""
 
-# Postgres accepts no zero byte in a text.
+# Postgres does not accept a zero byte in a text.
 _Name = Annotated[str, StringConstraints(min_length=1, max_length=8_000, pattern=r"^[^\x00]+$")]
 _Names = Annotated[tuple[_Name, ...], Field(max_length=100)]
 
@@ -112,7 +113,7 @@ def _number(value: Any) -> Any:
     return value
 
 
-# Numbers as in JSON: 5.0 is a whole number, true and "5" are not numbers.
+# Accept numbers as in JSON: 5.0 is a whole number; true and "5" are not numbers.
 NUMBER = BeforeValidator(_number)
 _TopK = Annotated[
     int,
@@ -135,11 +136,12 @@ class Caller(_Model):
     """Who makes a request.
 
     Attributes:
-        principals: names to which access may have been granted: a subject, its groups, and the name
-            that its role adds: `members` or `guests`.
+        principals: names to which access may have been granted: a subject, its groups, and the
+            name that its role adds: `members` or `guests`.
         name: recorded in the events of the search; grants no access.
-        role: of its token; None for the operator, or a program in the same process.
-        organization: of its token.
+        role: role of the caller's token; None for the operator, or for a program in the same
+            process.
+        organization: organization of the caller's token.
     """
 
     principals: _Principals = ()
@@ -152,9 +154,9 @@ class Caller(_Model):
         """Return the caller that a token with these principals would represent.
 
         Args:
-            principals: a subject and its groups. Without principals and role, it is the operator,
-                who reads public documents.
-            role: of the token; by default a member's, or a guest's if `guests` is among the
+            principals: a subject and its groups. Without principals and role, the caller is the
+                operator, who reads public documents.
+            role: role of the token; by default `member`, or `guest` if `guests` is among the
                 principals.
         """
         named = tuple(principals)
@@ -173,22 +175,25 @@ class Caller(_Model):
 class Filters(_Model):
     """Conditions for hits, applied within the search.
 
-    None applies no condition. An empty list matches no document: an application that computed an
-    empty list of allowed documents gets no hits.
+    A condition that is None is not applied. An empty list matches no document, so that an
+    application that computed an empty list of allowed documents gets no hits.
 
     Attributes:
-        documents: one of these document ids.
-        paths: in one of these: a source, a folder of it, or a file, as in a hit's uri.
-        languages: in one of these: an ISO 639-1 code, or for source code the language's name; of a
-            tag such as de-AT only the language counts.
-        modified_after: content made at this time or later; a date means its midnight in UTC.
-        modified_before: content made earlier than this time.
-        tags: with all of these.
-        metadata: with these values: for each key a single value, or a list of alternatives; null in
-            a list stands for a key without a value. Numbers are compared as numbers: 2024 finds
-            2024.0.
-        without_metadata: without any of these values.
-        within: in a workspace: on one of these pages, or on a page below; up to 10,000 pages.
+        documents: the document has one of these ids.
+        paths: the document lies in one of these: a source, a folder of a source, or a file, as
+            in a hit's uri.
+        languages: the text is in one of these: an ISO 639-1 code or, for source code, the
+            language's name. In a tag such as de-AT, only the language counts.
+        modified_after: the content was made at this time or later; a date means its midnight in
+            UTC.
+        modified_before: the content was made before this time.
+        tags: the document has all of these tags.
+        metadata: the document has these values: for each key a single value, or a list of
+            alternatives; null in a list stands for a key without a value. Numbers are compared as
+            numbers: 2024 finds 2024.0.
+        without_metadata: the document has none of these values.
+        within: in a workspace, the document is on one of these pages, or on a page below one of
+            them; up to 10,000 pages.
     """
 
     documents: _Names | None = None
@@ -203,7 +208,7 @@ class Filters(_Model):
 
     @property
     def wanted_metadata(self) -> dict[str, tuple[str | None, ...]]:
-        """Return, by key, the stored spellings; a hit must have at least one for each key."""
+        """Return stored forms of the values by key; a hit must have at least one for each key."""
         return {
             key: _spellings(value if isinstance(value, tuple) else (value,))
             for key, value in self.metadata.items()
@@ -211,7 +216,7 @@ class Filters(_Model):
 
     @property
     def unwanted_metadata(self) -> dict[str, tuple[str, ...]]:
-        """Return, by key, the stored spellings that a hit must not have."""
+        """Return, by key, the stored forms of the values that a hit must not have."""
         return {
             key: tuple(filter(None, _spellings(values)))
             for key, values in self.without_metadata.items()
@@ -226,7 +231,7 @@ class Filters(_Model):
 
 
 def _spellings(values: Iterable[_Value | None]) -> tuple[str | None, ...]:
-    """Return the words that the index may hold for values; a number has several."""
+    """Return the stored forms that the index may hold for values; a number has several."""
     return tuple(dict.fromkeys(word for value in values for word in _words_of(value)))
 
 
@@ -239,13 +244,13 @@ def _words_of(value: _Value | None) -> tuple[str | None, ...]:
     if isinstance(value, bool):
         return ("true" if value else "false",)
     whole = (str(int(value)), f"{int(value)}.0") if value == int(value) else ()
-    # The stores write exponents differently: 1e-07, 1e-7.
+    # The stores write exponents in different forms: 1e-07 or 1e-7.
     short = str(value).replace("e-0", "e-").replace("e+", "e")
     return tuple(dict.fromkeys((*whole, str(value), short)))
 
 
 def _written_number(text: str) -> float | None:
-    """Return the number with this usual spelling, if any; 1.10 is a version instead."""
+    """Return the number that is usually written in this form, if any; 1.10 is a version instead."""
     if not _NUMBER.fullmatch(text):
         return None
     number = float(text) if "." in text else int(text)
@@ -256,22 +261,23 @@ class Question(_Model):
     """A question without its caller; None means the tenant's default.
 
     Attributes:
-        query: in words.
+        query: the question, in words.
         top_k: maximum number of hits, up to 100; a workspace returns at most 20.
         source_types: source types that a hit may have; any by default. A type that the tenant's
             sources cannot have is refused.
         filters: further conditions for hits.
-        must_include_paths: as Filters.paths; documents in these paths rank higher.
-        min_score: cosine below which a hit is left out, in every mode.
-        mode: by vectors, by words, or by both fused.
-        rerank: Rerank the top hits with a cross-encoder.
+        must_include_paths: paths as in Filters.paths; documents in these paths rank higher.
+        min_score: cosine below which a passage is left out, in every mode.
+        mode: whether to search by vectors, by words, or by both, fused.
+        rerank: whether to rerank the top hits with a cross-encoder.
         token_budget: maximum number of tokens of all hits together.
-        model: the chat model that will read the hits: they take at most a share of its context
-            window, if the tenant's profile sets a share; by default the tenant's own model.
-        route_name: in source code: a route by its name, its path, or method and path; related code
-            is found first, as with names in the question.
-        controller_class: the same for a controller.
-        table_name: the same for a table.
+        model: the chat model that will read the hits; by default the tenant's own model. If the
+            tenant's profile sets a share, the hits take at most this share of the model's context
+            window.
+        route_name: in source code, a route by its name, its path, or method and path. Code
+            related to it is found first, as for names in the question.
+        controller_class: in source code, a controller, used like route_name.
+        table_name: in source code, a table, used like route_name.
         include_run_summaries: whether changes and summaries of runs may be hits.
     """
 
@@ -304,10 +310,10 @@ class SearchRequest(Question):
 
     @classmethod
     def of(cls, **values: Any) -> Self:
-        """Return a request made of the given values; None leaves a value out.
+        """Return a request with the given values; a value of None is left out.
 
         Raises:
-            InvalidRequest: a value is not usable; names the field.
+            InvalidRequest: a value is not usable; the message names the field.
         """
         given = {name: value for name, value in values.items() if value is not None}
         try:
@@ -326,9 +332,10 @@ class Origin:
     """The repository of a hit.
 
     Attributes:
-        repository: its name.
+        repository: name of the repository.
         commit: id of the commit that its source now reads; None before the first commit.
-        differs: whether the file in the worktree differs from the commit; None without a worktree.
+        differs: whether the file in the worktree differs from the commit; None without a
+            worktree.
     """
 
     repository: str
@@ -358,48 +365,49 @@ class PassageRange:
 
 @dataclass(frozen=True, slots=True)
 class Hit(Location):
-    """A passage that answers, or several passages of one document that overlap or adjoin.
+    """A passage that answers, or several passages of one document that overlap or adjoin, merged.
 
     Attributes:
-        number: to cite it by, from 1.
-        ordinal: its position among the passages of its document, from 0; of merged passages, the
-            best passage's.
-        score: by which hits are ordered, never higher than the score of the hit before; None for a
-            passage that was not searched for.
+        number: the number to cite the hit by, counted from 1.
+        ordinal: position of the passage in its document, counted from 0; for merged passages,
+            that of the best.
+        score: the score by which hits are ordered, never higher than that of the previous hit;
+            None for a passage that was not searched for.
         excerpt: the part of the text that has most of the question's words.
         start, end: character offsets in the document's parsed text, half open.
-        media_type: of the document's content; None in a build of the first schema, which answers
-            until the present one is complete.
-        language: of the text, as in Filters.languages; None if uncertain.
-        modified_at: when its content was made, to the millisecond. It and the language are None in
-            builds of earlier schemas.
+        media_type: media type of the document's content; None in a build of the first schema,
+            which answers until a build of the present schema is complete.
+        language: language of the text, as in Filters.languages; None if uncertain.
+        modified_at: when the document's content was made, to the millisecond. In builds of
+            earlier schemas, this and the language are None.
         page, slide, sheet, row_start, row_end, line_start, line_end: see Location.
-        chunk_id: `{tenant}:{source path}:{byte offset}`, for people; of merged passages, the best
-            passage's.
-        source_sha256: of the document's content when it was last listed.
-        stale: whether the document has changed since, according to the last listing of its source.
-        trimmed: whether the end of its text was cut to keep within the budget.
+        chunk_id: `{tenant}:{source path}:{byte offset}`, for people; for merged passages, that
+            of the best.
+        source_sha256: hash of the document's content when it was last listed.
+        stale: whether the document has changed since it was indexed, according to the last
+            listing of its source.
+        trimmed: whether the end of the text was cut to fit into the token budget.
         also: uris of other documents that the caller may read with the same or nearly the same
             text; uris of more than 8,191 characters are left out.
-        source_type: of its document; see Question.source_types.
+        source_type: source type of the document; see Question.source_types.
         symbol: the qualified name of the definition in source code; otherwise None.
-        origin: its repository; None for other sources, and if the answering process cannot read the
-            repository.
-        source_id: of a pushed record, its id in its application; otherwise None.
-        page_uuid: of a pushed record, the page or database that it belongs to.
-        block_id: the block that the excerpt is from, if blocks have ids.
-        url: the uri, with the block as its fragment.
+        origin: the repository of the document; None for other sources, and if the answering
+            process cannot read the repository.
+        source_id: for a pushed record, its id in its application; otherwise None.
+        page_uuid: for a pushed record, the page or database that it belongs to.
+        block_id: id of the block that contains the excerpt, if blocks have ids.
+        url: the uri, with the block id as its fragment.
         blocks: the blocks in its text, if blocks have ids, each with the offset of its first
             character, on the same scale as `start`.
-        context: preceding lines that a reader needs if the passage starts within a table, a list or
-            code: the column names, the sentence that introduces the list, the enclosing lines; ""
-            for most passages, and in builds of earlier schemas.
-        breadcrumb: of a pushed record on a page, the titles of the pages above it, from the root
-            on. The record's own page is included unless the record is that page. Only pages that
-            the caller may read.
+        context: lines from above the passage that a reader needs if it starts within a table, a
+            list or code: the column names, the sentence that introduces the list, the enclosing
+            lines. "" for most passages, and in builds of earlier schemas.
+        breadcrumb: for a pushed record on a page, the titles of the pages above it, starting
+            with the root. The record's own page is included unless the record is that page. Only
+            pages that the caller may read are included.
         score_kind: kind of the score, the same for all hits of a search.
-        cosine: between question and passage, which is compared with thresholds; None if the
-            question was not embedded.
+        cosine: cosine between question and passage, which thresholds are compared with; None if
+            the question was not embedded.
         ranges: the passages in its text, in document order.
     """
 
@@ -438,7 +446,7 @@ class Hit(Location):
 
     @property
     def text_in_context(self) -> str:
-        """Return the text below its context, as a model reads it."""
+        """Return the text preceded by its context, as a model reads it."""
         return f"{self.context}\n{self.text}" if self.context else self.text
 
 
@@ -447,12 +455,12 @@ class Scores:
     """The scores that ranked a hit.
 
     Attributes:
-        number: of the hit.
-        cosine: between question and passage; None if the question was not embedded.
-        fused: the sum of its normalised scores (see fusion.py).
-        by_vector, by_words: its rank in either ranking, from 1; None if it is not a candidate
-            there.
-        rerank: its score by the reranker, in the model's scale; None if it was not reranked.
+        number: number of the hit.
+        cosine: cosine between question and passage; None if the question was not embedded.
+        fused: the weighted sum of its normalised scores (see fusion.py).
+        by_vector, by_words: its rank by vectors and by words, counted from 1; None if it is not
+            in that ranking.
+        rerank: its score from the reranker, on the model's scale; None if it was not reranked.
     """
 
     number: int
@@ -468,17 +476,17 @@ class Debug:
     """How a result came about.
 
     Attributes:
-        latency_ms: by step.
-        total_candidates: considered passages that the caller may read.
-        scores: of each hit.
+        latency_ms: milliseconds by step.
+        total_candidates: number of considered passages that the caller may read.
+        scores: the scores of each hit.
         threshold: cosine below which passages were left out; None without a threshold.
-        nearest: highest cosine of a passage that the caller may read, left out or not; None if the
-            question was not embedded, or the search had no results.
-        degraded: why each step in SearchAnswer.degraded was left out.
-        strategy: "walk" if relations alone answered, "walk+hybrid" if they were also searched;
-            otherwise the mode.
-        paths: names along which relations were followed, from a name in the question or a search
-            result to each reached name.
+        nearest: highest cosine of a passage that the caller may read, even if it was left out;
+            None if the question was not embedded, or the search had no results.
+        degraded: for each step in SearchAnswer.degraded, why it was skipped.
+        strategy: "walk" if relations alone answered; "walk+hybrid", for example, if the index
+            was searched too; otherwise the mode.
+        paths: the names along which relations were followed; each path leads from a name in the
+            question or in a search result to a reached name.
     """
 
     strategy: SearchStrategy
@@ -496,7 +504,7 @@ class Clarification:
     """A question to the user when no passage was near enough.
 
     Attributes:
-        question: to ask.
+        question: the question to ask.
         names: similar names in a repository that the caller may read, nearest first.
     """
 
@@ -510,7 +518,7 @@ class UnmatchedFilter:
 
     Attributes:
         field: position of the value in the request, such as filters.paths.0 or mode.
-        problem: in words.
+        problem: what is wrong, in words.
     """
 
     field: str
@@ -522,18 +530,19 @@ class SearchAnswer:
     """Hits, best first; empty for a disabled tenant.
 
     Attributes:
-        needs_clarification: no passage was near enough: ask the user rather than guess.
-        clarification: what to ask, for source code; otherwise None.
+        needs_clarification: whether no passage was near enough, so that the user should be
+            asked.
+        clarification: in source code, what to ask; otherwise None.
         omitted: number of hits left out because they did not fit into the token budget.
-        generation: that answered; None before the first is complete.
-        embedder: of that generation's vectors: provider, model and more.
-        degraded: requested steps that were left out because they failed or took too long. "rerank":
-            the hits are in the order in which they were found. "pgvector": the index answered
-            instead. "vectors": words alone ranked, since the embedder does not read the question's
-            script. "index-incomplete": the index lacks entries that the catalog has, or holds
-            altered entries, which are left out.
-        warnings: filter values that match no document, and `mode` if it was "knn" and the embedder
-            does not read the question's script.
+        generation: the generation that answered; None before the first generation is complete.
+        embedder: the embedder of that generation's vectors: provider, model and more.
+        degraded: requested steps that were skipped because they failed or took too long.
+            "rerank": the hits are in the order in which they were found. "pgvector": the index
+            answered instead. "vectors": words alone ranked, since the embedder does not read the
+            question's script. "index-incomplete": the index lacks entries that the catalog has, or
+            holds altered entries, which are left out.
+        warnings: filter values that match no document, and `mode` if it was "knn" and the
+            embedder does not read the question's script.
     """
 
     hits: tuple[Hit, ...] = ()

@@ -1,8 +1,8 @@
 """Names in a claim that its passage does not have, recognized by their capital letters.
 
-In most languages, a capital within a sentence marks a name. German capitalizes every noun, and
-every sentence starts with a capital. In these cases a name is only found if it takes the exact
-place of another name in the passage. Names in scripts without capitals cannot be found.
+In most languages, a capital letter within a sentence marks a name. But German capitalizes every
+noun, and every sentence starts with a capital. There a name is recognized only if it stands in the
+exact place of another name in the passage. Names in scripts without capitals cannot be recognized.
 """
 
 from __future__ import annotations
@@ -41,16 +41,17 @@ _TITLE_WORDS: Final = (
 )
 _TITLES: Final = frozenset(_TITLE_WORDS.split())
 _GERMAN_SHARE: Final = 0.12
-"""Minimum share of such words in a German text; Dutch and Danish texts have few of them."""
+"""Minimum share of German words in a German text; Dutch and Danish texts have fewer of them."""
 _TITLE_SHARE: Final = 0.5
-"""Share of capitals above which a text is a title, or all in capitals, and marks no names."""
+"""Share of capitalized words above which a text is a title, or all in capitals. In such a text,
+capitals do not mark names."""
 _MOST_INFLECTED: Final = 3
 _LEAST_STEM: Final = 3
 _LEAST_JOINED: Final = 4
 _LEAST_WORDS: Final = 3
 _BESIDE: Final = 2
 _SPELT_ALIKE: Final = 0.55
-"""Minimum likeness of a name's spellings in two languages, as Nueva York and New York."""
+"""Minimum similarity of a name's forms in two languages, such as Nueva York and New York."""
 _Neighbours: TypeAlias = tuple[tuple[str, ...], tuple[str, ...]]
 _NOWHERE: Final[_Neighbours] = ((), ())
 
@@ -61,7 +62,7 @@ class _Word:
 
     Attributes:
         begins: whether it is the first word of a sentence, an item or a cell.
-        is_first: whether it may have a capital only because of its position.
+        is_first: whether its position alone may be the reason for its capital.
     """
 
     written: str
@@ -90,9 +91,10 @@ class NamedWords:
     """The words of passages, in which the names of claims are looked up.
 
     Attributes:
-        text: of the passages.
+        text: text of the passages.
         context: further words that the passages were shown with, such as their addresses.
-        parts: the merged passages, so that each is parsed only once; empty for a single passage.
+        parts: the merged passages, so that each is parsed only once; empty for a single
+            passage.
     """
 
     text: str
@@ -101,7 +103,7 @@ class NamedWords:
 
     @classmethod
     def merged(cls, parts: Sequence[NamedWords]) -> NamedWords:
-        """Return the words of all parts."""
+        """Return one object with the words of all parts."""
         return cls("\n".join(part.text for part in parts), parts=tuple(parts))
 
     @cached_property
@@ -113,7 +115,7 @@ class NamedWords:
 
     @cached_property
     def vocabulary(self) -> frozenset[str]:
-        """Return its words and their parts, and the words of the context, folded."""
+        """Return the words and their parts, and the words of the context, all folded."""
         if self.parts:
             return frozenset[str]().union(*(part.vocabulary for part in self.parts))
         context = (_folded(word) for word in re.findall(r"[^\W_]+", self.context))
@@ -122,31 +124,31 @@ class NamedWords:
 
     @cached_property
     def sorted_words(self) -> Sequence[str]:
-        """Return its words in alphabetical order, for lookups by prefix."""
+        """Return the words of the passages in alphabetical order, for lookups by prefix."""
         return sorted(self.vocabulary)
 
     @cached_property
     def lower_case(self) -> frozenset[str]:
-        """Return its words without a capital."""
+        """Return the words that occur without a capital."""
         if self.parts:
             return frozenset[str]().union(*(part.lower_case for part in self.parts))
         return frozenset(word.folded for word in self.words if not word.is_capitalized)
 
     @cached_property
     def joined_letters(self) -> str:
-        """Return only its letters and digits."""
+        """Return the letters and digits of the passages, joined without anything between them."""
         if self.parts:
             return "".join(part.joined_letters for part in self.parts)
         return "".join(c for c in _folded(self.text) if c.isalnum())
 
     @cached_property
     def initials(self) -> str:
-        """Return the first letters of its words."""
+        """Return the first letters of the words, joined."""
         return "".join(word.folded[0] for word in self.words)
 
     @cached_property
     def names(self) -> frozenset[str]:
-        """Return its capitalized words that are not common."""
+        """Return the capitalized words that are not common words."""
         if self.parts:
             return frozenset[str]().union(*(part.names for part in self.parts))
         named = (word.folded for word in self.words if word.is_capitalized)
@@ -154,7 +156,7 @@ class NamedWords:
 
     @cached_property
     def names_by_beginning(self) -> Mapping[str, Sequence[str]]:
-        """Return its names by their first letters, which inflected forms share."""
+        """Return the names by their first letters, which inflected forms of a name share."""
         found = defaultdict[str, list[str]](list)
         for name in self.names:
             found[name[:_LEAST_STEM]].append(name)
@@ -162,7 +164,7 @@ class NamedWords:
 
     @cached_property
     def named_by_place(self) -> Mapping[_Neighbours, Sequence[tuple[str, ...]]]:
-        """Return runs of capitalized words by their neighbouring words, without duplicates."""
+        """Return runs of capitalized words by the words around them, without duplicates."""
         found = defaultdict[_Neighbours, dict[tuple[str, ...], None]](dict)
         if self.parts:
             for part in self.parts:
@@ -176,7 +178,7 @@ class NamedWords:
 
     @cached_property
     def marks_names(self) -> bool:
-        """Return whether capitals within sentences mark names."""
+        """Return whether capitals within sentences mark names in these passages."""
         words, capitals, german = self.counts
         is_german = german >= _GERMAN_SHARE * max(1, words)
         return not is_german and capitals / max(1, words) <= _TITLE_SHARE
@@ -192,7 +194,7 @@ class NamedWords:
 
     @cached_property
     def scripts(self) -> frozenset[str]:
-        """Return the scripts of its words."""
+        """Return the scripts of the words."""
         if self.parts:
             return frozenset[str]().union(*(part.scripts for part in self.parts))
         return frozenset(_script(word.folded) for word in self.words)
@@ -207,7 +209,7 @@ class NamedWords:
         return folded in self.lower_case
 
     def resembles(self, folded: str) -> bool:
-        """Return whether a name occurs in a spelling that may be another language's."""
+        """Return whether a name occurs in a similar form, which may be another language's."""
         return bool(difflib.get_close_matches(folded, self.names, n=1, cutoff=_SPELT_ALIKE))
 
     def has(self, word: _Word) -> bool:
@@ -233,7 +235,7 @@ def missing_names(claim: str, cited: NamedWords, everything: NamedWords) -> Iter
     Args:
         claim: a sentence without citation markers.
         cited: the passages that it cites.
-        everything: all passages, which show which words are ordinary.
+        everything: all passages; a word that they have without a capital is an ordinary word.
     """
     words = tuple(_words(claim))
     is_title = len(words) > _LEAST_WORDS and _share_of_capitals(words) > _TITLE_SHARE
@@ -254,10 +256,10 @@ def missing_names(claim: str, cited: NamedWords, everything: NamedWords) -> Iter
 
 
 def missing_full_names(claim: str, cited: NamedWords) -> Iterator[str]:
-    """Yield the names that cited passages in another language lack, even in a similar spelling.
+    """Yield the names that cited passages in another language lack, even in a similar form.
 
-    These are names of two or more words, and code names such as KeyError. Other single names are
-    often translated, such as places and the initials of organizations.
+    Only names of two or more words and code names such as KeyError are looked up. Other single
+    names, such as places and the initials of organizations, are often translated.
 
     Args:
         claim: a sentence without citation markers.
@@ -275,21 +277,21 @@ def missing_full_names(claim: str, cited: NamedWords) -> Iterator[str]:
 
 
 def _is_missing(word: _Word, cited: NamedWords) -> bool:
-    """Return whether passages lack a name like a word, although they use its script."""
+    """Return whether passages have no name like a word, although they use the word's script."""
     is_comparable = _script(word.folded) in cited.scripts
     is_like = not word.is_code and cited.resembles(word.folded)
     return is_comparable and not cited.has(word) and not is_like
 
 
 class _Places:
-    """The places of names in a claim, each looked up once in the cited passages."""
+    """The positions of names in a claim; each is looked up once in the cited passages."""
 
     def __init__(self, words: Sequence[_Word], cited: NamedWords, everything: NamedWords) -> None:
         self._words, self._cited, self._everything = words, cited, everything
         self._verdicts: dict[_Neighbours, bool] = {}
 
     def have_another_name(self, at: int) -> bool:
-        """Return whether the passages have another name between the same words."""
+        """Return whether the passages have a different name between the same neighbouring words."""
         begin, end = self._run_around(at)
         place = _beside(self._words, begin, end)
         if place not in self._verdicts:
@@ -305,11 +307,11 @@ class _Places:
 
     @cached_property
     def _ends(self) -> Mapping[int, tuple[int, int]]:
-        """Return the run of each capitalized word."""
+        """Return, for each capitalized word, the run of capitalized words that contains it."""
         return {at: run for run in _runs(self._words) for at in range(*run)}
 
     def _run_around(self, at: int) -> tuple[int, int]:
-        """Return the start and end of the capitalized words around a word."""
+        """Return the start and end of the run of capitalized words around a word."""
         words = self._words
         if words[at].is_capitalized:
             return self._ends[at]
@@ -325,7 +327,7 @@ class _Places:
 
 
 def _beside(words: Sequence[_Word], begin: int, end: int) -> _Neighbours:
-    """Return the two words before a run of words and the two after it, within the sentence."""
+    """Return up to two words before a run of words and two after it, within its sentence."""
     before: list[str] = []
     at = begin
     while len(before) < _BESIDE and at and not words[at].begins:
@@ -371,7 +373,7 @@ def _folded(text: str) -> str:
 
 
 def _parts(folded: str) -> list[str]:
-    """Return the parts of a compound, without the s of a genitive."""
+    """Return the parts of a compound, without a genitive's s."""
     return [part for part in re.split(r"['\-]", folded) if len(part) > 1]
 
 

@@ -1,4 +1,4 @@
-"""Numbers in a text that could be followed: hosts, ports, telephone and payment card numbers."""
+"""Numbers in a text that could be dialled, connected to or paid with, such as telephone numbers."""
 
 from __future__ import annotations
 
@@ -35,17 +35,18 @@ _RUN = re.compile(r"\d+")
 _PHONE = range(7, 16)
 _CARD = range(13, 20)
 _UNMARKED_DIGITS = 9
-"""Minimum digits in groups to count as a telephone number without a word or sign for it."""
+"""Minimum digits of a grouped number that is a telephone number without a word or sign saying
+so."""
 _LOOK_BACK = 48
 
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """The numbers in a text that could be followed.
+    """The numbers in a text that a reader could dial, connect to or pay with.
 
     Attributes:
         hosts: IP addresses, in their shortest form.
-        ports: as digits.
+        ports: port numbers, as digits.
         dialled: digits of telephone numbers and of payment cards.
     """
 
@@ -70,7 +71,7 @@ class Digits:
 
     Attributes:
         runs: numbers, as digits only.
-        joined: the passages without separators between the digits of a number.
+        joined: text of the passages without separators between the digits of a number.
         hosts: see Numbers.
     """
 
@@ -80,14 +81,14 @@ class Digits:
 
     @classmethod
     def of(cls, text: str) -> Digits:
-        """Return the numbers of a text."""
+        """Return the numbers in a text."""
         folded = plain_text(text)
         joined = re.sub(r"(?<=\d)[ ()./\u2010-\u2015-]{1,3}(?=\d)", "", folded)
         return cls(frozenset(_RUN.findall(folded)), joined, frozenset(_hosts(folded)))
 
     @classmethod
     def merged(cls, parts: Sequence[Digits]) -> Digits:
-        """Return the numbers of all parts."""
+        """Return one object with the numbers of all parts."""
         return cls(
             frozenset[str]().union(*(part.runs for part in parts)),
             "\n".join(part.joined for part in parts),
@@ -104,7 +105,7 @@ class Digits:
 
 
 def plain_text(text: str) -> str:
-    """Return a text with compatible forms and the digits of any script as plain characters."""
+    """Return a text with compatibility forms and the digits of any script as plain characters."""
     compatible = _INVISIBLE.sub("", unicodedata.normalize("NFKC", text).casefold())
     if compatible.isascii():
         return compatible
@@ -136,7 +137,7 @@ def _hosts(plain_text: str) -> Iterator[str]:
             try:
                 yield ip_address(found[0]).compressed
             except ValueError:
-                # 999.1.1.1 is not an address; 12:30:45 is a time.
+                # 999.1.1.1 is not an IP address, and 12:30:45 is a time.
                 continue
 
 
@@ -156,14 +157,14 @@ def _is_phone(plain: str, start: int, written: str, digits: str) -> bool:
         return True
     if _CALLED.search(plain, max(0, start - _LOOK_BACK), start):
         return True
-    # Amounts are round, or in groups of three.
+    # Amounts of money are round, or written in groups of three digits.
     if digits.endswith("000") or re.fullmatch(r"\d{1,3}(?:[ .]\d{3})+", written):
         return False
     return len(digits) >= _UNMARKED_DIGITS
 
 
 def _is_card(digits: str) -> bool:
-    """Return whether digits may be a card number, by their length and check digit (Luhn)."""
+    """Return whether digits may be a card number, judging by length and check digit (Luhn)."""
     if len(digits) not in _CARD or len(set(digits)) == 1:
         return False
     doubled = (int(d) * (1 + at % 2) for at, d in enumerate(reversed(digits)))

@@ -1,7 +1,8 @@
 """Words that negate, restrict or exclude one another, in the most common languages of passages.
 
-Only certain cases are listed. A missing word makes no true claim wrong: unlisted words are not
-compared. Words are stemmed before they are compared, so only irregular forms are listed separately.
+Only certain cases are listed. A word that is missing here never makes a true claim wrong, since
+unlisted words are not compared. Words are stemmed before they are compared, so only irregular forms
+are listed separately.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ STEMMERS: Final[Mapping[str, str]] = MappingProxyType(
 )
 """Stemmer names by language code."""
 UNSPACED: Final = frozenset({"zh", "ja"})
-"""Languages without blanks between words."""
+"""Languages written without blanks between words."""
 
 NEGATORS: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -79,7 +80,8 @@ RESTRICTORS: Final[Mapping[str, str]] = MappingProxyType(
         "ja": "禁止 だけ のみ しか まで 以外",
     }
 )
-"""Words next to which a negation may mean the same as its contrary: not before, no more than."""
+"""Words next to which a negated phrase may mean the same as its opposite: not before, no more
+than."""
 
 CLAUSES: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -300,8 +302,9 @@ _OPPOSITES: Final[Mapping[str, str]] = MappingProxyType(
             最大 : 最小""",
     }
 )
-"""Groups of words, one per line, with sides separated by a colon. Each side excludes the others if
-both texts are about the same thing. With ~, the sides are converses: A before B is B after A.
+"""Groups of words, one group per line, with sides separated by a colon. The sides of a group
+exclude each other if both texts are about the same thing. With ~, the sides are converses: A
+before B means B after A.
 """
 
 _ROLES: Final[Mapping[str, str]] = MappingProxyType(
@@ -321,7 +324,7 @@ _ROLES: Final[Mapping[str, str]] = MappingProxyType(
         " vater, eingang : ausgang, soll : haben",
     }
 )
-"""Pairs of roles that nobody has at once in one place; separated by commas."""
+"""Pairs of roles that nobody has in the same position at the same time; separated by commas."""
 
 _DENYING: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -341,7 +344,8 @@ _DENYING: Final[Mapping[str, str]] = MappingProxyType(
         "ru": "отклонён отклонить отказано отказать удалён заблокирован истекает",
     }
 )
-"""Words with a negative meaning: negating something else may mean the same."""
+"""Words with a negative meaning. Such a word may mean the same as the negation of something
+else."""
 
 _IRREGULAR: Final = """
 write wrote written
@@ -390,7 +394,7 @@ withdraw withdrew withdrawn
 IRREGULAR: Final[Mapping[str, str]] = MappingProxyType(
     {word: base for base, *words in map(str.split, _IRREGULAR.split("\n")[1:-1]) for word in words}
 )
-"""Base forms of English verbs by their irregular forms, which a stemmer does not unify."""
+"""Base forms of English verbs by irregular form, which a stemmer does not map to the base form."""
 
 NECESSITY: Final = "must"
 _NECESSARY: Final[Mapping[str, str]] = MappingProxyType(
@@ -402,7 +406,7 @@ _NECESSARY: Final[Mapping[str, str]] = MappingProxyType(
         "ru": "должен должна должны нужно надо необходимо",
     }
 )
-"""Words for a necessity, which are compared as a single word."""
+"""Words for a necessity. All of them are compared as one and the same word."""
 
 LOW: Final = (
     "at least|no less than|not less than|no fewer than|more than|over|above|exceeding|minimum of"
@@ -416,10 +420,10 @@ HIGH: Final = (
     "|jusqu'à|como máximo|hasta|menos de|menores de|al massimo|fino a|meno di|no máximo|até"
     "|hoogstens|minder dan|не более|не больше|менее|меньше|до|最多|不超过|至多|على الأكثر|أقل من"
 )
-"""Alternatives that bound the following number."""
+"""Alternatives of a pattern: words before a number that make it an upper bound."""
 LOW_AFTER: Final = "or more|or above|or longer|oder mehr|ou plus|o más|o più|ou mais|of meer|以上"
 HIGH_AFTER: Final = "or less|or fewer|or below|oder weniger|ou moins|o menos|o meno|of minder|以下"
-"""Alternatives that bound the preceding number."""
+"""Alternatives of a pattern: words after a number that make it an upper bound."""
 
 
 _JOINS_WORDS: Final = "and or with between et ou avec entre y e o con tra fra com"
@@ -458,25 +462,25 @@ _DETERMINERS_WORDS: Final = (
 )
 _CONJUNCTIONS_WORDS: Final = "and und et y e en и och og"
 JOINS: Final = frozenset(_JOINS_WORDS.split())
-"""Words between two words that may swap places."""
+"""Words between two words whose order does not matter."""
 EXCEPTIVES: Final = frozenset(_EXCEPTIVES_WORDS.split())
-"""Words that make an exception, for which the contrary holds."""
+"""Words that make an exception, for which the opposite holds."""
 LACKING: Final = frozenset(_LACKING_WORDS.split())
-"""Words for something missing."""
+"""Words that say that something is missing."""
 UNIVERSALS: Final = frozenset(_UNIVERSALS_WORDS.split())
-"""Words for all of something."""
+"""Words that mean all of something."""
 QUANTIFIERS: Final = frozenset(_QUANTIFIERS_WORDS.split())
-"""Words that any text has, and that have opposites."""
+"""Stop words that have opposites."""
 RELATIVES: Final = frozenset(_RELATIVES_WORDS.split())
-"""Words that start a relative clause, which lacks a visible end."""
+"""Words that start a relative clause, whose end cannot be recognized."""
 CONTRASTS: Final = frozenset(_CONTRASTS_WORDS.split())
 """Words that start a contrast to the preceding words."""
 ARTICLES: Final = frozenset(_ARTICLES_WORDS.split())
-"""Articles, which may vary without a change of meaning."""
+"""Articles, which may be replaced without a change of meaning."""
 DETERMINERS: Final = frozenset(_DETERMINERS_WORDS.split())
-"""Words that may introduce another name of the same thing."""
+"""Words that may introduce a different name of the same thing."""
 CONJUNCTIONS: Final = frozenset(_CONJUNCTIONS_WORDS.split())
-"""Words between kinds of something, which together may be all of it."""
+"""Words between kinds of something; together, these kinds may be all of it."""
 
 
 _SCOPES: Final = """
@@ -508,14 +512,14 @@ není nikdy žádný jen musí může před více méně
 değil yok hiç asla olmadan sadece önce sonra
 không chẳng chưa đừng tidak bukan jangan belum tanpa hanya harus boleh
 """
-"""Words that limit the scope of a sentence, and negations in languages without their own tables."""
+"""Words that limit the scope of a sentence, and negations of languages that have no tables here."""
 
 
 @cache
 def turning_words() -> frozenset[str]:
-    """Return the words of all spaced languages that invert a sentence or limit its scope.
+    """Return words that invert a sentence or limit its scope, in all languages with blanks.
 
-    Arabic is left out: its words are attached to other words.
+    Arabic is left out, because its words are attached to other words.
     """
     tables = (NEGATORS, _NECESSARY)
     of_tables = (table[code].split() for table in tables for code in {*table} - UNSPACED - {"ar"})
@@ -540,7 +544,7 @@ def stems_that_deny(language: str) -> frozenset[str]:
 
 @cache
 def necessity_of(language: str) -> frozenset[str]:
-    """Return a language's words for a necessity; they are compared as NECESSITY."""
+    """Return a language's words for a necessity; all of them are compared as NECESSITY."""
     return frozenset(_NECESSARY.get(language, "").split())
 
 
@@ -565,10 +569,10 @@ def counterparts_of(language: str) -> Mapping[str, frozenset[str]]:
 
 @cache
 def opposites_of(language: str) -> tuple[tuple[bool, tuple[frozenset[str], ...]], ...]:
-    """Return a language's opposites: whether the sides are converses, and the stemmed sides."""
+    """Return a language's groups of opposites: whether the sides are converses, and their stems."""
     groups: list[str] = []
     for line in _OPPOSITES.get(language, "").strip().splitlines():
-        # A line with deeper indentation continues the previous line.
+        # A line that is indented more deeply continues the previous line.
         text = line.removeprefix(" " * 12)
         if groups and text.startswith(" "):
             groups[-1] += text

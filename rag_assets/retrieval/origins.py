@@ -1,4 +1,4 @@
-"""Origins of hits: the repository or other place that a source reads, and whether files differ."""
+"""Origins of hits: the repository that a source reads, its commit, and whether files differ."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ class Origins:
     """The opened sources of a tenant that describe origins; they can be opened before hits exist.
 
     Attributes:
-        sources: functions that describe the locally readable sources, by source.
+        sources: by source that can be read locally, the function that describes its files'
+            origins.
     """
 
     sources: dict[str, DescribeOrigin]
@@ -28,14 +29,14 @@ class Origins:
         """Open the sources of a tenant.
 
         Args:
-            settings: define which folders may be read.
+            settings: settings that define which folders may be read.
         """
         context = SourceContext(base=settings.home, allowed_roots=tuple(settings.allowed_roots))
         found = {one.name: _opened(one, tenant, context) for one in tenant.sources}
         return cls({name: described for name, described in found.items() if described})
 
     def told(self, hits: Sequence[Hit]) -> tuple[Hit, ...]:
-        """Return the hits, with the origin of those in locally readable sources."""
+        """Return the hits, with an origin added to those whose source can be read locally."""
         origins: dict[str, Origin] = {}
         for name, described in self.sources.items():
             of_source = [hit.uri for hit in hits if hit.uri.partition("/")[0] == name]
@@ -47,7 +48,7 @@ class Origins:
 
 
 def describes_origins(tenant: Tenant) -> bool:
-    """Return whether a source of a tenant that reads facts describes the origin of its files."""
+    """Return whether a tenant has a source that reads facts and describes its files' origins."""
     return tenant.reads_facts and any(
         tenant.source_kind(one).describe is not None for one in tenant.sources
     )
@@ -58,7 +59,7 @@ def _opened(config: SourceConfig, tenant: Tenant, context: SourceContext) -> Des
     try:
         return None if describe is None else describe(config, context)
     except (RagAssetsError, OSError):
-        # The source may exist only on the indexing machine: hits are found without it.
+        # The source may exist only on the indexing machine. Hits are found without it.
         return None
 
 

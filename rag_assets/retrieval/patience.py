@@ -1,4 +1,4 @@
-"""Time limits for a search whose caller continues without it."""
+"""Time limits for a search whose caller continues without it when they have passed."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from rag_assets.common.errors import RagAssetsError
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """Maximum seconds for parts of a search; None leaves only the limits of connections.
+    """Maximum seconds for parts of a search. With None, only the limits of connections apply.
 
     Attributes:
-        embedding: for the vector of the question.
-        whole: for the whole search.
+        embedding: limit for the vector of the question.
+        whole: limit for the whole search.
     """
 
     embedding: float | None = None
@@ -29,11 +29,11 @@ NO_LIMITS = Patience()
 
 @contextmanager
 def limited(seconds: float | None, late: Callable[[float], RagAssetsError]) -> Iterator[None]:
-    """Cancel a block of a coroutine that takes too long.
+    """Cancel the code in this block of a coroutine if it takes too long.
 
     Args:
-        seconds: None for no limit.
-        late: returns the error to raise in that case.
+        seconds: the limit; None for no limit.
+        late: returns the error to raise when the limit has passed.
     """
     if seconds is None:
         yield

@@ -1,7 +1,7 @@
 """Prompts: instructions, and passages between markers that no document can imitate.
 
-The instructions are the same in every request, and the same passages give the same text. So a
-server that caches the prefix of a prompt only reads the question again.
+The instructions are the same in every request, and the same passages always give the same text. So
+a server that caches prompt prefixes only has to read the question anew.
 """
 
 from __future__ import annotations
@@ -35,25 +35,26 @@ Write plain sentences or short lists, no headings."""
 
 
 def instructions() -> str:
-    """Return the model's instructions, which are the same for all questions."""
+    """Return the instructions for the model, which are the same for all questions."""
     return _INSTRUCTIONS.format(not_answered=NOT_ANSWERED)
 
 
 def seal_of(hits: Sequence[Hit], key: bytes, tenant: str) -> str:
-    """Return the seal in the markers around passages, the same for the same passages.
+    """Return the seal for the markers around passages; the same passages have the same seal.
 
-    Nobody without the key can compute it. An author who has seen a seal cannot use it: a passage
-    that contains the seal is a different passage, and so has a different seal.
+    Nobody without the key can compute the seal. An author who has seen a seal cannot put it into a
+    document to imitate a marker: the seal depends on the text of the passages, so adding the seal
+    to a passage changes the seal.
 
     Args:
         hits: the passages.
-        key: random, and known only to this process.
-        tenant: owner of the passages.
+        key: a random key that only this process knows.
+        tenant: the tenant that owns the passages.
     """
     digest = hmac.new(key, digestmod=hashlib.sha256)
     for part in (tenant, *(_passage(hit, "") for hit in hits)):
         encoded = part.encode("utf-8", "surrogatepass")
-        # Lengths are included, so that no two lists of passages give the same bytes.
+        # Include the lengths, so that no two lists of passages give the same bytes.
         digest.update(len(encoded).to_bytes(8, "big") + encoded)
     return digest.hexdigest()[:_SEAL_CHARACTERS]
 
@@ -62,7 +63,7 @@ def prompt(question: str, hits: Sequence[Hit], seal: str) -> str:
     """Return the passages, each with its number and source, followed by the question.
 
     Args:
-        question: in words.
+        question: the question, in words.
         hits: passages that may be cited, by their numbers.
         seal: see seal_of.
     """

@@ -1,4 +1,4 @@
-"""The interface of searches, for code that only searches."""
+"""The interface of searches, for code that only needs to search."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class PassageSearch(Protocol):
         """Search one tenant's knowledge."""
 
     async def still_readable(self, ref: TenantRef, caller: Caller, answer: SearchAnswer) -> bool:
-        """Return whether the caller may still read every document of a result's hits."""
+        """Return whether the caller may still read the document of every hit in an answer."""
 
     async def masked(self, question: str) -> str:
         """Return the question without the credentials in it."""

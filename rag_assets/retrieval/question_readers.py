@@ -1,4 +1,4 @@
-"""Question readers: how systems understand questions about texts that their chunkers read."""
+"""Question readers: how a system interprets questions about texts that its chunker has read."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ from rag_assets.tenants.model import Tenant
 
 
 class QuestionReader(Protocol):
-    """Reads questions to tenants with a chunker that reads facts.
+    """Interprets questions to tenants whose chunker reads facts.
 
-    A system names it in `System.question_readers`, by the name of that chunker.
+    A system names its question readers in `System.question_readers`, by the name of the chunker.
     """
 
     def topic(self, query: str) -> str:
-        """Return the words of a question to search for: without words that only say what for."""
+        """Return the words of a question to search for, without those that only state a purpose."""
         ...
 
     def consists_of_names(self, query: str) -> bool:
-        """Return whether a question consists of names that some text must contain."""
+        """Return whether a question consists only of names that some text must contain."""
         ...
 
     async def complete(
         self, services: SearchServices, progress: SearchProgress, answer: SearchAnswer
     ) -> SearchAnswer:
-        """Return the answer with what the facts add to it, such as a warning or a question."""
+        """Return the answer, completed with what the facts add, such as a warning or a question."""
         ...
 
 
 def question_reader_of(tenant: Tenant) -> QuestionReader | None:
-    """Return the reader of questions to a tenant; None if its questions are only searched for."""
+    """Return the reader of questions to a tenant; None if no reader interprets its questions."""
     readers = _readers(installed_systems()) if tenant.reads_facts else {}
     return next((readers[name] for name in tenant.fact_readers if name in readers), None)
 

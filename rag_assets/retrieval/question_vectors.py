@@ -1,4 +1,4 @@
-"""Vectors of questions, by the embedder that built the generation; each is paid for once."""
+"""Vectors of questions, from the embedder that built the generation; each is paid for only once."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from rag_assets.tenants.model import Tenant
 
 _CACHED_BYTES = 64 * 1024 * 1024
 _OVERHEAD_BYTES = 1_024
-"""Memory of a key and its cache slot besides the vector: measured, and rounded up."""
+"""Memory of a cache entry and its key, without the vector: measured, and rounded up."""
 _MAX_EMBEDDERS = 1_024
 _KEY_SECONDS = 60.0
 
@@ -38,7 +38,7 @@ _Question: TypeAlias = tuple[TenantRef, str, bytes]
 
 @dataclass(slots=True)
 class _CachedEmbedder:
-    """An embedder, its price, and when its key was last looked up."""
+    """An embedder, its price, and the time when its provider key was last looked up."""
 
     embedder: Embedder
     price: Price | None
@@ -46,22 +46,22 @@ class _CachedEmbedder:
 
 
 class VectorsOfQuestions(Protocol):
-    """Makes or finds the vectors of questions."""
+    """Computes or looks up the vectors of questions."""
 
     async def of(
         self, ref: TenantRef, tenant: Tenant, serving: Generation, question: str
     ) -> Vector:
-        """Return the question's vector, by exactly the embedder that built the generation."""
+        """Return the question's vector, from exactly the embedder that built the generation."""
         ...
 
     async def reading(
         self, ref: TenantRef, tenant: Tenant, serving: Generation, question: str
     ) -> Reading:
-        """Return how well that embedder reads the question (see coverage)."""
+        """Return how well the generation's embedder reads the question (see coverage)."""
         ...
 
     async def close(self) -> None:
-        """Close connections, in the event loop that used them."""
+        """Close connections; must be called in the event loop that used them."""
         ...
 
 
@@ -69,7 +69,7 @@ class QuestionVectors:
     """Embeds questions in one event loop, and caches their vectors by tenant.
 
     Args:
-        embedders: makes the embedder that built a generation.
+        embedders: creates the embedder that built a generation.
         meter: counts the cost of questions.
     """
 
@@ -84,11 +84,11 @@ class QuestionVectors:
     async def of(
         self, ref: TenantRef, tenant: Tenant, serving: Generation, question: str
     ) -> Vector:
-        """Return the question's vector, by exactly the embedder that built the generation.
+        """Return the question's vector, from exactly the embedder that built the generation.
 
         Raises:
-            ProviderError: it could not be embedded.
-            IndexInconsistent: the generation's embedder cannot be made any more.
+            ProviderError: the question could not be embedded.
+            IndexInconsistent: the generation's embedder can no longer be created.
         """
         key = (ref, serving.embedder_id, _digest(question))
         vector = self._vectors.get(key)
@@ -101,7 +101,7 @@ class QuestionVectors:
     async def reading(
         self, ref: TenantRef, tenant: Tenant, serving: Generation, question: str
     ) -> Reading:
-        """Return how well that embedder reads the question (see coverage).
+        """Return how well the generation's embedder reads the question (see coverage).
 
         Raises:
             ProviderError, IndexInconsistent: see `of`.
@@ -114,7 +114,7 @@ class QuestionVectors:
         return await run_sync(reading_of, cached.embedder, question, language)
 
     async def close(self) -> None:
-        """Close the embedders' connections, in the event loop that used them."""
+        """Close the embedders' connections; must be called in the event loop that used them."""
         cached = list(self._cached.values())
         self._cached.clear()
         for entry in cached:
@@ -147,7 +147,7 @@ class QuestionVectors:
         now = time.monotonic()
         if now - cached.renewed_at > _KEY_SECONDS:
             cached.renewed_at = now
-            # It reopens its connections with the tenant's current key.
+            # The embedder reopens its connections with the tenant's current key.
             await cached.embedder.close()
         return cached
 
@@ -159,13 +159,14 @@ class QuestionVectors:
                 f" which is now {embedder.embedder_id}",
                 hint="sync the tenant: a new generation is built with the present model",
             )
-        # The price that the tenant now states, or else the price at the time of the build.
+        # Use the price that the tenant states now, or else the price at the time of the build.
         built = EmbedderConfig.model_validate(serving.embedder)
         return _CachedEmbedder(embedder, tenant.embedder.price or price_of(built))
 
 
 def _digest(question: str) -> bytes:
-    # A question can be longer than its vector. Half of a surrogate pair is also a valid question.
+    # Hash the question, since it can be longer than its vector. Half of a surrogate pair must be
+    # hashable too.
     return blake2b(question.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 

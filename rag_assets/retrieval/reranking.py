@@ -33,8 +33,9 @@ class Reranking:
 
     Attributes:
         scores: by id of the scored passages; empty if reranking failed.
-        fault: why it failed, if it did; also "late" if only the first passages were scored.
-        blend: share of these scores in the order; the rest is the fused scores' share.
+        fault: why reranking failed, if it did; also "late" if there was time to score only the
+            first passages.
+        blend: share of these scores in the order; the fused scores have the remaining share.
     """
 
     scores: Mapping[str, float]
@@ -47,13 +48,13 @@ class Reranking:
         prefers: Callable[[Candidate], bool],
         fused: Mapping[str, float] = MappingProxyType({}),
     ) -> list[Passage]:
-        """Return scored passages, best first, ties in their former order; then the others.
+        """Return scored passages, best first, with ties in their former order; then the others.
 
         Args:
-            order: before reranking.
-            prefers: whether a candidate ranks higher; as in the search itself, preferred candidates
-                form a separate ranking, and both rankings are fused.
-            fused: scores of the search, by id; needed if they are blended.
+            order: the passages in the order before reranking.
+            prefers: returns whether a candidate ranks higher. As in the search itself,
+                preferred candidates form a separate ranking, and both rankings are fused.
+            fused: scores of the search, by id; needed if scores are blended.
         """
         scored = [passage for passage in order if passage.id in self.scores]
         others = [passage for passage in order if passage.id not in self.scores]
@@ -75,24 +76,24 @@ class Reranking:
 
 
 def _normalize(scores: Mapping[str, float]) -> dict[str, float]:
-    """Map scores to 1 for the best and 0 for the last; all to 0 if they are equal."""
+    """Map the best score to 1 and the last to 0; if all are equal, map all to 0."""
     least, most = min(scores.values()), max(scores.values())
     return {id_: (score - least) / ((most - least) or 1.0) for id_, score in scores.items()}
 
 
 @dataclass(slots=True)
 class _CachedReranker:
-    """A reranker, and when its key was last looked up."""
+    """A reranker, and the time when its provider key was last looked up."""
 
     reranker: Reranker
     renewed_at: float
 
 
 class RerankerPool:
-    """Scores passages with the tenants' rerankers, in one event loop; never fails a search.
+    """Scores passages with the tenants' rerankers, in one event loop; a fault never fails a search.
 
     Args:
-        rerankers: makes the tenants' rerankers.
+        rerankers: creates the tenants' rerankers.
     """
 
     def __init__(self, rerankers: Rerankers) -> None:
@@ -113,12 +114,12 @@ class RerankerPool:
         """Score the first passages of an order.
 
         Args:
-            config: of the reranker.
-            question: in words.
-            order: best first; only passages that the caller may read, since their text may be sent
-                to a server.
-            known: scores for this question from an earlier attempt. Their passages are not scored
-                again; after a fault, no passage is.
+            config: configuration of the reranker.
+            question: the question, in words.
+            order: best first; only passages that the caller may read, since their text may be
+                sent to a server.
+            known: scores for this question from an earlier attempt. Passages with such a score
+                are not scored again. If the attempt had a fault, no passage is scored.
         """
         first = order[: config.first]
         if not first:
@@ -149,7 +150,7 @@ class RerankerPool:
         return Reranking(scored, "late" if len(scored) < len(first) else None, config.blend)
 
     async def close(self) -> None:
-        """Close the rerankers' connections, in the event loop that used them."""
+        """Close the rerankers' connections; must be called in the event loop that used them."""
         cached = list(self._cached.values())
         self._cached.clear()
         for entry in cached:
@@ -164,7 +165,7 @@ class RerankerPool:
             cached = self._cached.setdefault(key, _CachedReranker(reranker, now))
         if now - cached.renewed_at > _KEY_SECONDS:
             cached.renewed_at = now
-            # It reopens its connections with the tenant's current key.
+            # The reranker reopens its connections with the tenant's current key.
             await cached.reranker.close()
         return cached.reranker
 

@@ -23,13 +23,13 @@ class ResolvedSearch:
     """A request resolved with the tenant's defaults.
 
     Attributes:
-        question: as sent to embedder and reranker.
+        question: the question as it is sent to embedder and reranker.
         limit: maximum number of hits.
-        min_cosine: below which a passage is left out; None without a threshold.
+        min_cosine: cosine below which a passage is left out; None without a threshold.
         rerank: configuration of the reranker; None without reranking.
-        floors: of the questions that have calibrated the threshold so far; min_cosine is then its
-            upper bound. None if the threshold is set.
-        token_budget: maximum number of tokens of all hits together; None for any number.
+        floors: floors of the questions that have calibrated the threshold so far. While they
+            are set, min_cosine is an upper bound of the threshold. None if the threshold is fixed.
+        token_budget: maximum number of tokens of all hits together; None for no limit.
     """
 
     tenant: Tenant
@@ -49,13 +49,13 @@ class ResolvedSearch:
         """Return the request, with the tenant's defaults for missing parameters.
 
         Args:
-            tenant: that is searched.
-            request: as made.
-            masked: its question with credentials masked.
-            serving: the generation that answers.
+            tenant: the tenant to search.
+            request: the request as the caller made it.
+            masked: the question of the request, with credentials masked.
+            serving: the generation to search.
 
         Raises:
-            InvalidRequest: it wants more hits than allowed.
+            InvalidRequest: the request wants more hits than allowed.
             NoReranker: the request wants reranking, and the tenant has no reranker.
         """
         default = tenant.retrieval
@@ -81,7 +81,7 @@ class ResolvedSearch:
 
     @property
     def depth(self) -> int:
-        """Return the number of candidates to rank before the first of them become hits."""
+        """Return the number of candidates to rank, of which the first become hits."""
         return self.limit if self.rerank is None else max(self.limit, self.rerank.first)
 
     @property
@@ -90,13 +90,13 @@ class ResolvedSearch:
         return self.mode != "text" or self.min_cosine is not None
 
     def prefers(self, uri: str) -> bool:
-        """Return whether a document lies in a path that ranks higher."""
+        """Return whether a document lies in a path that the request prefers."""
         paths = self.request.must_include_paths
         return bool(paths) and within(uri, paths)
 
 
 def within(path: str, paths: Sequence[str] | None) -> bool:
-    """Return whether a path lies in one of the others; always true if these are None."""
+    """Return whether a path lies in one of the given paths; True if these are None."""
     return paths is None or any(is_within(path, other) for other in paths)
 
 
@@ -119,7 +119,7 @@ def _threshold(tenant: Tenant, request: SearchRequest, serving: Generation | Non
 def _floors(
     tenant: Tenant, request: SearchRequest, serving: Generation | None
 ) -> tuple[float, ...] | None:
-    """Return the floors so far if the first questions calibrate a threshold; else None."""
+    """Return the floors measured so far if questions calibrate the threshold; otherwise None."""
     if request.min_score is not None or serving is None:
         return None
     if not tenant.calibrates(serving.embedder_id):
@@ -132,7 +132,7 @@ def _floors(
 
 
 def _token_budget(tenant: Tenant, request: SearchRequest) -> int | None:
-    """Return the request's budget, or else a share of the context window of the reading model."""
+    """Return the request's budget; without one, a share of the reading model's context window."""
     share = profile_of(tenant.profile).share_of_window
     window = _window(tenant, request)
     if request.token_budget is not None or share is None or window is None:

@@ -17,7 +17,7 @@ def require_asker(profile: str, caller: Caller) -> None:
     """Require that a caller may query tenants of a profile.
 
     Raises:
-        RoleRefused: the caller's role may not.
+        RoleRefused: the caller's role may not query them.
     """
     if not may_ask(profile, caller):
         roles = " or ".join(sorted(profile_of(profile).asked_by))

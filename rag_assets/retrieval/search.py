@@ -1,4 +1,4 @@
-"""Searches of a tenant's serving generation: the single core behind every interface."""
+"""Searches of a tenant's serving generation: the single implementation behind every interface."""
 
 from __future__ import annotations
 
@@ -48,19 +48,22 @@ from rag_assets.tenants.model import Tenant
 
 _MAX_TENANTS = 1_024
 _SCANNED_AT_ONCE = 2_000
-"""Maximum characters of a question scanned in the event loop; longer ones go to a thread."""
+"""Maximum characters of a question that is scanned in the event loop; longer questions go to a
+thread."""
 
 
 class AsyncRetriever:
     """Searches tenants' indexes, in one event loop and over persistent connections.
 
     Args:
-        catalog: has the serving generation, the current versions of documents, and their readers.
+        catalog: knows the serving generation, the current versions of documents, and who may
+            read them.
         store: searches entries.
-        embedders: makes the embedder that built a generation.
+        embedders: creates the embedder that built a generation.
         policy: decides what callers may read.
         steps: the steps of searches, by profile; by default the steps of the installed systems.
-        vectors: of questions; by default each is embedded when it is asked.
+        vectors: provides the vectors of questions; by default each question is embedded when it
+            is asked.
         journaled: whether searches are recorded as events.
     """
 
@@ -88,9 +91,9 @@ class AsyncRetriever:
             policy=policy or FlatScopes(),
         )
         self._builds = BuildSearches(self._services, steps or installed_steps())
-        # The event loop itself keeps no reference to tasks.
+        # Keep references: the event loop itself keeps none to its tasks.
         self._openings: set[asyncio.Task[Origins]] = set()
-        # Equal text means equal configuration, which is validated only once.
+        # Equal text means equal configuration, so each is validated only once.
         self._tenant_of = lru_cache(_MAX_TENANTS)(_tenant_of)
 
     async def search(
@@ -111,9 +114,9 @@ class AsyncRetriever:
         Raises:
             UnknownTenant: no tenant has this id.
             RoleRefused: the caller's role may not query this tenant.
-            NotOptedIn: its organization has not opted in.
+            NotOptedIn: the caller's organization has not opted in.
             UnknownGeneration: the tenant has no such build.
-            InvalidRequest: it is limited to too many pages, or to an unknown source type.
+            InvalidRequest: the request names too many pages, or an unknown source type.
             NoReranker: the request wants reranking, and the tenant has no reranker.
             ProviderError: the question could not be embedded.
             IndexInconsistent: the tenant's index was lost.
@@ -166,7 +169,7 @@ class AsyncRetriever:
         return answer
 
     async def masked(self, question: str) -> str:
-        """Return a question with masked credentials, which may be stored, logged and sent."""
+        """Return a question with credentials masked, so that it may be stored, logged and sent."""
         if self._masker.loaded and len(question) <= _SCANNED_AT_ONCE:
             return self._masker.text(question)
         return await run_sync(self._masker.text, question)
@@ -191,15 +194,15 @@ class AsyncRetriever:
         await run_sync(self._masker.load)
 
     async def still_readable(self, ref: TenantRef, caller: Caller, answer: SearchAnswer) -> bool:
-        """Return whether the caller may still read every document of an answer's hits.
+        """Return whether the caller may still read the document of every hit in an answer.
 
-        A document that was replaced since then still counts as read, as it was valid during the
-        search.
+        A document that was replaced since the search still counts as readable, as it was valid
+        during the search.
 
         Args:
             ref: the tenant that answered; another tenant may have the same id by now.
             caller: who made the search.
-            answer: its result.
+            answer: the result of the search.
 
         Raises:
             ServiceUnavailable: Postgres does not answer.
@@ -220,7 +223,7 @@ class AsyncRetriever:
         )
 
     async def close(self) -> None:
-        """Close connections after all searches and their costs are recorded."""
+        """Close connections, after all searches have ended and their costs are recorded."""
         await self._services.completeness.close()
         await self._services.vectors.close()
         await self._services.rerankers.close()
@@ -232,9 +235,9 @@ class AsyncRetriever:
     def _with_breadcrumbs(
         self, tenant_id: str, principals: Sequence[str], hits: Sequence[Hit]
     ) -> tuple[Hit, ...]:
-        """Return hits with the titles of their pages, as far as the caller may read these.
+        """Return hits with the titles of the pages above them, if the caller may read these pages.
 
-        A comment gets the title of its page, since it lacks a title.
+        A comment has no title, so it gets the title of its page.
         """
         uuids = {hit.page_uuid for hit in hits if hit.page_uuid is not None}
         paths = self._services.catalog.pages.titles_above(tenant_id, uuids, principals)
@@ -244,7 +247,7 @@ class AsyncRetriever:
         )
 
     def _opening(self, tenant: Tenant) -> asyncio.Task[Origins] | None:
-        """Open the sources that describe where hits come from, while they are searched."""
+        """Open the sources that describe the origins of hits; this runs while the search does."""
         if not describes_origins(tenant):
             return None
         opening = asyncio.create_task(
@@ -259,7 +262,7 @@ def _placed(hit: Hit, path: Sequence[tuple[str, str]]) -> Hit:
     is_page = hit.source_type in {"page", "block"}
     above = tuple(title for uuid, title in path if not (is_page and uuid == hit.page_uuid))
     own = next((title for uuid, title in path if uuid == hit.page_uuid), None)
-    # A hit without a title may have its id as title.
+    # A hit without a title may have its source id as title.
     is_untitled = hit.title is None or (not is_page and hit.title == hit.source_id)
     return replace(hit, breadcrumb=above, title=own or hit.title if is_untitled else hit.title)
 

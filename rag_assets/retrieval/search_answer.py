@@ -51,8 +51,8 @@ def answer_of(progress: SearchProgress) -> SearchAnswer:
         debug=Debug(
             _strategy(progress),
             progress.timings.milliseconds,
-            # Not the recalled candidates: their number would disclose passages that may not be
-            # read.
+            # Do not count the recalled candidates: their number would disclose passages that the
+            # caller may not read.
             len(progress.confirmed.by_id),
             scores_of(progress),
             threshold=progress.search.min_cosine,
@@ -77,7 +77,7 @@ def _unread_warnings(progress: SearchProgress) -> tuple[UnmatchedFilter, ...]:
 
 
 def _word_warnings(progress: SearchProgress) -> tuple[UnmatchedFilter, ...]:
-    """Return a warning if hits in source code contain no word of the question."""
+    """Return a warning if no hit in source code contains a word of the question."""
     if not progress.hits or not has_no_word(progress):
         return ()
     problem = (

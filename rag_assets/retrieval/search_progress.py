@@ -29,11 +29,11 @@ class Ranking:
     """Candidates, best first.
 
     Attributes:
-        kind: what ordered them; the scores of "vector" are cosines.
-        is_cut: whether the index may have more.
-        weight: relative to other rankings.
+        kind: what ordered the candidates; the scores of a "vector" ranking are cosines.
+        is_cut: whether the index may have more candidates.
+        weight: weight relative to other rankings.
         terms: for a word ranking, the number of search terms; 0 if unknown.
-        preferred: whether it contains only candidates that the request wants to rank higher.
+        preferred: whether it contains only candidates in paths that the request prefers.
         is_foreign: for a word ranking, whether vectors were not trained for the question's
             language.
     """
@@ -52,9 +52,9 @@ class Verified:
     """Candidates that the catalog confirmed: current versions that the caller may read.
 
     Attributes:
-        rankings: with confirmed candidates only.
-        versions: of their documents, by document id.
-        recalled: number of candidates before verification; not for the caller.
+        rankings: the rankings, with confirmed candidates only.
+        versions: versions of the candidates' documents, by document id.
+        recalled: number of candidates before verification; it must not be shown to the caller.
         at: time of confirmation, in seconds of the monotonic clock.
     """
 
@@ -64,7 +64,7 @@ class Verified:
     at: float
 
     def without(self, ids: Collection[str]) -> Verified:
-        """Return the same without some candidates."""
+        """Return the verified candidates except some."""
         if not ids:
             return self
         rankings = [
@@ -84,12 +84,13 @@ class Walked:
     """The result of a walk from names in a question or from the first candidates.
 
     Attributes:
-        ids: of candidates that belong to the names in the question; exempt from the threshold.
+        ids: ids of candidates that belong to the names in the question; the threshold does not
+            apply to them.
         paths: names from a start node to each reached node, most relevant first.
-        complete: whether no limit cut the result.
-        alone: whether it answers the question, so that the index is not searched.
-        leading: ids of candidates with exactly the name that the question consists of; they come
-            before all others.
+        complete: whether the result is complete; False if a limit cut it.
+        alone: whether the walk alone answers the question, so that the index is not searched.
+        leading: ids of candidates whose name is exactly the question; they come before all
+            others.
     """
 
     ids: frozenset[str]
@@ -103,45 +104,49 @@ class Walked:
 class SearchProgress:
     """A search between two of its steps.
 
-    Steps of a system may change `rankings`, `fused`, `order`, `cosines` and `passages`; their other
-    changes are discarded (see SearchPlan).
+    Steps of a system that are not trusted may change `rankings`, `fused`, `order`, `cosines` and
+    `passages`; their other changes are discarded (see SearchPlan).
 
     Attributes:
         search: the request with the tenant's defaults.
         serving: the generation that answers.
-        owner: of the index entries that are searched.
+        owner: owner of the index entries that are searched.
         caller: who makes the request.
-        principals: with grants that count for the caller.
-        scopes: filter for searches of the index; None for no filter, since the caller reads too
-            many scopes and verification alone decides.
-        moved: pages for which the scopes in entries are out of date.
-        pages: readable pages that the request is limited to; None for any.
+        principals: principals whose grants apply to the caller.
+        scopes: access scopes by which searches of the index filter. None for no filter: the
+            caller reads too many scopes, so that verification alone decides.
+        moved: pages for which the scopes in index entries are out of date.
+        pages: readable pages that the request is limited to; None without such a limit.
         timings: durations of the parts of this search.
-        patience: time limits of its parts.
-        whole: whether rankings are fetched in full; otherwise their first candidates may be enough.
-        fetch_factor: number of fetched candidates, as a multiple of the first attempt's.
-        vector: of the question; None if only words count.
+        patience: time limits of the parts of this search.
+        whole: whether rankings are fetched in full; otherwise their first candidates may be
+            enough.
+        fetch_factor: number of candidates to fetch, as a multiple of the number in the first
+            attempt.
+        vector: vector of the question; None if only words count.
         rankings: candidates as recalled, not verified.
         verified: candidates that the catalog confirmed; None before verification.
-        fused: scores by id, of all verified candidates, best first.
+        fused: fused scores of all verified candidates, by id, best first.
         order: distinct texts, best first.
-        cosines, word_scores: by id, as far as known.
+        cosines, word_scores: known scores of candidates, by id.
         passages: distinct texts with their stored fields, best first.
-        equal: entries with the same texts, not verified; used if hits name all their places.
-        joined: whether passages name the other places of their texts.
+        equal: entries with the same texts as the passages, not verified; used if hits name all
+            documents that contain their text.
+        joined: whether passages already name the other documents that contain their texts.
         altered: ids of entries that were altered in the index, and are left out.
-        unread: ids that could not be read, or were altered, in this attempt.
+        unread: ids of entries that could not be read, or were altered, in this attempt.
         excluded: ids of entries that could not be read in earlier attempts.
         reranking: scores of the reranker; None without reranking.
-        hits: that answer; None before they are made.
-        floor: of the question, if it calibrates the threshold.
+        hits: the hits of the search; None before they are built.
+        floor: floor of the question, if the question calibrates the threshold.
         walked: the walk that found candidates; None without a walk.
-        beside: a walk to make while the index is searched; None without such a walk.
+        beside: a function that walks while the index is searched; None without such a walk.
         replaced: documents for which the last attempt found only outdated versions.
-        recalls: attempts to recall current versions, since entries were last read.
-        reads: attempts to read the found entries.
-        repeat: whether the search starts again with its first step.
-        vectors_away: whether the index answered for vectors that are kept outside of it.
+        recalls: number of attempts to recall current versions since entries were last read.
+        reads: number of attempts to read the found entries.
+        repeat: whether the search starts again from its first step.
+        vectors_away: whether the index answered instead of the separate vector store that keeps
+            the build's vectors.
         reading: how well the embedder reads the question; if "unread", words alone rank, unless
             vectors were requested.
         index_fault: why the index is incomplete; None if no fault is known.
@@ -195,5 +200,5 @@ class SearchProgress:
 
     @property
     def answered(self) -> Sequence[Passage]:
-        """Return the passages that become hits, unless a budget leaves some out."""
+        """Return the passages that become hits, unless a token budget leaves some out."""
         return self.passages[: self.search.limit]

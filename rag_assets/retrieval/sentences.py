@@ -14,7 +14,7 @@ from rag_assets.retrieval.citation_markers import blank_markers
 from rag_assets.retrieval.figure_words import MONTHS
 
 _ITEM = r"(?:[\s>]|[-*+•][ \t]|\d{1,9}[.)][ \t])*+"
-# Possessive throughout, so that no line is scanned twice.
+# All quantifiers are possessive, so that no line is scanned twice.
 _FENCE = re.compile(rf"{_ITEM}(`{{3,}}+(?=[^`]*+$)|~{{3,}}+)")
 _FENCE_END = re.compile(r"[\s>]*+(`{3,}+|~{3,}+)\s*+$")
 _RULE = re.compile(r"[\s>]*+\|?(?:[ \t]*+:?-++:?[ \t]*+\|)++(?:[ \t]*+:?-++:?)?\s*+$")
@@ -38,12 +38,12 @@ Role = Literal["prose", "fence", "head", "row"]
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A part of an answer with a single verdict.
+    """A part of an answer that is kept or removed as a whole.
 
     Attributes:
-        start, end: characters in the answer, half open.
-        role: a sentence of prose, a whole fence, the head of a table with the rule below it, or a
-            table row.
+        start, end: character offsets in the answer, half open.
+        role: a sentence of prose, a whole fence, the head of a table with the rule below it, or
+            a table row.
     """
 
     start: int
@@ -54,10 +54,10 @@ class Piece:
 def pieces_of(answer: str) -> Iterator[Piece]:
     """Yield an answer's sentences, fences, table heads and rows; together they cover the answer.
 
-    A marker belongs to the sentence that it stands in or directly after. At the start of a line it
-    belongs to the following sentence; on a separate line, to the line before.
+    A marker belongs to the sentence that contains it or directly precedes it. At the start of a
+    line it belongs to the following sentence. On a line of its own it belongs to the line before.
     """
-    # Markers become spaces: sentence ends must not depend on them.
+    # Markers become spaces, since sentence ends must not depend on markers.
     prose = blank_markers(answer)
     for block in _with_markers_below(answer, prose):
         if block.role != "prose":
@@ -69,7 +69,7 @@ def pieces_of(answer: str) -> Iterator[Piece]:
 
 
 def list_sign(text: str) -> str:
-    """Return the bullet or number at the start of a text, with its blanks; "" without either."""
+    """Return the bullet or number at the start of a text, with its blanks; "" if there is none."""
     sign = _LIST_SIGN.match(text)
     return sign[0] if sign else ""
 
@@ -81,11 +81,12 @@ def _sentence_ends(answer: str, prose: str, line: Piece) -> Iterator[int]:
     has_address = False
     for cut in _cuts(prose, line.start, line.end):
         if cut > end:
-            # The word around the cut; each word is checked once, however many cuts it has.
+            # Find the word around the cut. Each word is checked once, however many cuts it
+            # contains.
             start, end = _word_around(answer, cut, (end, line.end))
             has_address = start < cut < end and _has_address(answer[start:end])
         in_address = has_address and cut < end and _may_continue(answer, cut)
-        # An image starts with an exclamation mark.
+        # An exclamation mark may be the start of an image.
         in_image = answer.startswith("![", cut - 1) or answer.startswith("![", cut - 2)
         if cut > begun and not (in_address or in_image or _is_abbreviated(answer, line.start, cut)):
             yield cut
@@ -109,13 +110,13 @@ def _has_address(word: str) -> bool:
 def _may_continue(answer: str, cut: int) -> bool:
     """Return whether an address may continue after a cut in its word, as after the ? of a query.
 
-    A Chinese or Japanese full stop ends it, if words of that language follow.
+    A Chinese or Japanese full stop ends the address if words of that language follow.
     """
     return answer[cut - 1].isascii() or answer[cut].isascii()
 
 
 def _cuts(prose: str, start: int, end: int) -> Iterator[int]:
-    """Yield Unicode's cuts, window by window, since it scans without limit after a full stop."""
+    """Yield Unicode's cuts, in windows: after a full stop it would scan without limit."""
     while start < end:
         stop = min(start + _LONGEST_SENTENCE, end)
         cuts = [cut for cut, _ in unicode_sentence_cuts(prose, start, stop)]
@@ -128,11 +129,11 @@ def _cuts(prose: str, start: int, end: int) -> Iterator[int]:
 
 
 def _is_abbreviated(answer: str, start: int, cut: int) -> bool:
-    """Return whether the full stop before a cut only belongs to an abbreviation."""
+    """Return whether the full stop before a cut belongs to an abbreviation only."""
     before = answer[max(start, cut - _LONGEST_ABBREVIATION) : cut]
     if answer[cut].isdigit() and _BEFORE_NUMBER.search(before):
         return True
-    # As in 15. März: in German the full stop makes an ordinal.
+    # In German, a full stop makes an ordinal, as in 15. März.
     word = _NEXT_WORD.match(answer, cut)
     if word and word[0].casefold() in MONTHS and _DAY.search(before):
         return True
@@ -140,7 +141,7 @@ def _is_abbreviated(answer: str, start: int, cut: int) -> bool:
 
 
 def _with_markers_below(answer: str, prose: str) -> Iterator[Piece]:
-    """Yield blocks, each with following lines that contain only markers."""
+    """Yield blocks; lines after a block that contain only markers are part of it."""
     held: Piece | None = None
     open_ended = False
     for block in _blocks(prose):
@@ -157,7 +158,7 @@ def _with_markers_below(answer: str, prose: str) -> Iterator[Piece]:
 
 
 def _blocks(prose: str) -> Iterator[Piece]:
-    """Yield lines, since headings and list items end with their line; a fence is one block."""
+    """Yield lines, since headings and list items end with their line. A fence is one block."""
     lines = prose.splitlines(keepends=True)
     at = number = 0
     tabular = False

@@ -1,4 +1,4 @@
-"""Terms: the significant words of a text."""
+"""Terms: the words of a text that searches compare."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from rag_assets.storage.index.identifiers import lexical_terms
 
 
 def content_words(text: str, analysis: str = "en") -> frozenset[str]:
-    """Return the terms of a text, whole and in parts, without common words.
+    """Return the terms of a text without stop words; a compound yields itself and its parts.
 
     Args:
-        text: or a single word.
-        analysis: of the text that it is compared with; see `analysis_of`.
+        text: a text, or a single word.
+        analysis: the analysis of the text that the terms are compared with; see `analysis_of`.
     """
     return frozenset(lexical_terms(text, analysis).split()) - _common(analysis)
 

@@ -8,14 +8,14 @@ from contextlib import contextmanager
 
 
 class Timings:
-    """Milliseconds by part; repeated measurements of a part add up."""
+    """Durations in milliseconds, by part; repeated measurements of a part add up."""
 
     def __init__(self) -> None:
         self.milliseconds: dict[str, float] = {}
 
     @contextmanager
     def part(self, name: str) -> Iterator[None]:
-        """Measure the duration of a block."""
+        """Measure the duration of a `with` block."""
         started = time.perf_counter()
         yield
         took = 1_000 * (time.perf_counter() - started)

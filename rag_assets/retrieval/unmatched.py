@@ -1,8 +1,9 @@
 """Filters without matches: unknown values of closed sets are refused, others are reported.
 
-A filter value that no readable document matches looks like an empty knowledge base. The index is
-queried for each value that no hit shows, with only the caller's scopes, and the catalog confirms
-the results. So a report discloses no document that the caller may not read.
+A filter value that no readable document matches makes a search look as if the knowledge base were
+empty. So each value that no hit has is looked up in the index, with the caller's scopes as the only
+other filter. The catalog confirms the results. So a report never discloses a document that the
+caller may not read.
 """
 
 from __future__ import annotations
@@ -22,15 +23,16 @@ from rag_assets.tenants.model import Tenant
 from rag_assets.tenants.profiles import profile_of
 
 _MOST_PROBES: Final = 40
-"""Maximum values to look up for one request; further values are not reported."""
+"""Maximum number of values that are looked up for one request; further values are not reported."""
 _LOOKED_AT: Final = 10
-"""Entries per value: the first may belong to a document that was just revoked or replaced."""
+"""Entries that are checked per value: the first may belong to a document that was just revoked or
+replaced."""
 _LISTS: Final = ("documents", "paths", "languages", "tags", "within")
 
 
 @dataclass(frozen=True, slots=True)
 class _Probe:
-    """A value to look up; without criteria it is known to be unmatched."""
+    """A value to look up. Without criteria, it is already known to be unmatched."""
 
     place: str
     problem: str
@@ -38,10 +40,10 @@ class _Probe:
 
 
 def require_known_source_types(tenant: Tenant, request: SearchRequest) -> None:
-    """Refuse a source type that no document of a tenant can have.
+    """Refuse a source type that no document of the tenant can have.
 
     Raises:
-        InvalidRequest: the tenant's sources have other types; the hint lists them.
+        InvalidRequest: the tenant's sources have other types; the hint lists these.
     """
     allowed = source_types_of(tenant) if request.source_types else None
     if allowed is None:
@@ -57,7 +59,8 @@ def require_known_source_types(tenant: Tenant, request: SearchRequest) -> None:
 def source_types_of(tenant: Tenant) -> frozenset[str] | None:
     """Return the source types that a tenant's documents can have; None if any is possible.
 
-    An application that pushes records names their types itself, unless these have typed bodies.
+    An application that pushes records chooses their types itself, unless the records have typed
+    bodies.
     """
     types: set[str] = {*tenant.chunk_types}
     for source in tenant.sources:
@@ -75,8 +78,8 @@ async def unmatched_filters(
 ) -> tuple[UnmatchedFilter, ...]:
     """Return the filter values of a request that no readable document matches.
 
-    Empty if the index cannot be queried, since the search itself was answered. Also empty for a
-    search with a `use`, which sets its own filters.
+    The result is empty if the index cannot be queried, so that this does not fail a search that was
+    answered. It is also empty for a search with a `use`, which sets its own filters.
     """
     if progress.search.request.use is not None:
         return ()
@@ -122,7 +125,7 @@ async def _matched(
 
 
 def _probes(progress: SearchProgress) -> Iterator[_Probe]:
-    """Yield the values of a request that hits do not already prove to match."""
+    """Yield the values of a request that no hit proves to match."""
     request, hits = progress.search.request, progress.hits or ()
     filters = request.filters
     if request.source_types == ():

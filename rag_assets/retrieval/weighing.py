@@ -1,4 +1,4 @@
-"""Weighing: score the candidates of a search by all of its rankings."""
+"""Weighing: score the candidates of a search by all rankings of the search."""
 
 from __future__ import annotations
 
@@ -23,8 +23,9 @@ def fused(
     """Return the score of every candidate, best first.
 
     Args:
-        rankings: verified or not; only their candidates take part.
-        shown: maps candidates to the ids that they are shown as; the best of each group counts.
+        rankings: rankings, verified or not; only their candidates are scored.
+        shown: maps a candidate's id to the id under which it is shown. The best candidate of
+            those shown under one id counts.
     """
     scores = [_scores(ranking, shown) for ranking in rankings]
     weights = hybrid_weights(rankings, scores)
@@ -41,8 +42,8 @@ def hybrid_weights(
 ) -> dict[RankingKind, float]:
     """Return the weights of vectors and words, based on the first ranking of each.
 
-    Their sum stays 1 for vectors plus the share of terms for words, however it is divided. So other
-    rankings, such as a walk, keep their influence.
+    The sum of both weights is always 1 (for vectors) plus the share of matched terms (for words),
+    however it is divided between them. So other rankings, such as a walk, keep their influence.
     """
     first: dict[RankingKind, tuple[Ranking, Mapping[str, float]]] = {}
     for ranking, found in zip(rankings, scores, strict=True):
@@ -66,7 +67,7 @@ def _scores(ranking: Ranking, shown: Mapping[str, str]) -> dict[str, float]:
 
 
 def _votes(ranking: Ranking, scores: Mapping[str, float], weight: float) -> Votes:
-    if ranking.preferred:  # The last of them gains as well.
+    if ranking.preferred:  # By rank, even the last preferred candidate gains.
         return by_rank([*scores], weight=ranking.weight)
     match ranking.kind:
         case "vector":
@@ -80,9 +81,9 @@ def _votes(ranking: Ranking, scores: Mapping[str, float], weight: float) -> Vote
 def term_coverage(ranking: Ranking) -> float:
     """Return the share of query terms that the best word match contains; 1.0 if unknown.
 
-    A question in other words than the texts may share a few incidental words with a passage. Even
-    the best match of such words is poor. The share is unknown in scripts without spaces and in
-    languages other than English, since their terms are not stemmed and include common words.
+    A question may be worded differently than the texts, and share only a few incidental words with
+    a passage. Then even the best word match is poor. The share is unknown in scripts without spaces
+    and in languages other than English, since their terms are not stemmed and include common words.
     """
     best = next((candidate.matched for candidate in ranking.candidates), 0)
     return best / ranking.terms if best and ranking.terms else 1.0

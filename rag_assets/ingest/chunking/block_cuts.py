@@ -1,7 +1,7 @@
 """Cuts in tables, lists and code: between rows, between items, between statements.
 
-The ranks order the places of one block. A place between two rows or two items ranks high enough
-that rows and items that fit a passage are not cut.
+Ranks order the possible cut positions of one block. A position between two rows or two items has so
+high a rank that a row or item is not cut if it fits into a passage.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from rag_assets.ingest.chunking.boundaries import Rank
 
 _CELLS: Final = re.compile(r"[|\t][ ]?|(?<=[^\d\s])[;,](?=\S)")
 _STROKES: Final = "-=─━"
-"""Characters of a rule: a line below the column names, or between rows drawn as boxes."""
+"""Characters of a rule: a line below the column names, or between the rows of a table drawn with
+boxes."""
 _ITEM: Final = re.compile(
     r"""[ \t]*(?: [-*+•‣◦·–—▪] | \(?(?:\d{1,4}(?:\.\d{1,4})*|[^\W\d_]|[ivxIVX]{1,6})[.)] | \#\. )
     (?=[ \t\u3000]|$) | [ \t]*[①-⑳]""",
@@ -33,11 +34,11 @@ _BELONGS_BELOW: Final = re.compile(r"[ \t]*(?:#|//|/\*|\*|--|@|\[\w|;;|\"\"\")")
 """The start of a comment or an annotation, which belongs to the line below it."""
 _TAB: Final = 4
 _HEADER_LINES: Final = 6
-"""Number of lines in which to look for the rule below a table's header."""
+"""Number of lines at the top of a table in which the rule below its header is looked for."""
 
 
 class Row(NamedTuple):
-    """A line of a block: its offsets in the text, and its indent in columns; -1 if blank."""
+    """A line of a block: its offsets in the text, and its indentation in columns; -1 if blank."""
 
     start: int
     end: int
@@ -58,10 +59,10 @@ def rows_of(text: str, start: int, end: int) -> Iterator[Row]:
 
 
 def header_end(text: str, start: int, end: int) -> int:
-    """Return the start of the first row below the header of a table, else end.
+    """Return the start of the first row below the header of a table; without such a row, `end`.
 
-    The header is the text above a rule of dashes near the top. In a table written as a list, it is
-    the first item, otherwise the first row.
+    The header is the text above a rule of dashes near the top or, without such a rule, the first
+    row. In a reStructuredText table that is written as a list, the header is the first item.
     """
     lines = [*islice(rows_of(text, start, end), _HEADER_LINES)]
     rules = [row for row in lines[1:] if is_rule(text[row.start : row.end])]
@@ -81,10 +82,10 @@ def is_rule(line: str) -> bool:
 
 
 def table_cuts(text: str, start: int, end: int) -> Iterator[tuple[int, Rank]]:
-    """Yield places between rows; the header stays with the first row below it.
+    """Yield cut positions between rows; the header stays with the first row below it.
 
-    A line that is indented further than the rows continues the row above it. If rules of dashes are
-    drawn between the rows, each rule ends a row.
+    A line that is indented further than the rows continues the row above it. If there are rules of
+    dashes between the rows, each rule ends a row.
     """
     rows = [*rows_of(text, start, end)]
     first_row = header_end(text, start, end)
@@ -102,21 +103,21 @@ def table_cuts(text: str, start: int, end: int) -> Iterator[tuple[int, Rank]]:
 
 
 def cell_cuts(text: str, start: int, end: int) -> Iterator[tuple[int, Rank]]:
-    """Yield places between the cells of a row."""
+    """Yield cut positions between the cells of a row."""
     for match in _CELLS.finditer(text, start + 1, end):
         if match.end() < end:
             yield match.end(), Rank.LINE
 
 
 def list_cuts(text: str, start: int, end: int) -> Iterator[tuple[int, Rank]]:
-    """Yield places between items, then between nested items, paragraphs, and lines.
+    """Yield cut positions between items, then between nested items, paragraphs, and lines.
 
-    Lines of code within an item are the last choice.
+    Positions between lines of code within an item are the last choice.
     """
     rows = [*rows_of(text, start, end)]
     marked = [_ITEM.match(text, row.start, row.end) is not None for row in rows]
     least = min((row.indent for row, item in zip(rows, marked, strict=True) if item), default=-1)
-    # Searching with the pattern would take quadratic time in a long run of blanks.
+    # In a long run of blanks, searching with the pattern would take quadratic time.
     fence, has_fences = "", any(text.find(sign, start, end) >= 0 for sign in ("```", "~~~"))
     for at, row in enumerate(rows):
         opening = _FENCE.match(text, row.start, row.end) if has_fences else None
@@ -136,10 +137,11 @@ def list_cuts(text: str, start: int, end: int) -> Iterator[tuple[int, Rank]]:
 
 
 def code_cuts(text: str, start: int, end: int) -> Iterator[tuple[int, float]]:
-    """Yield places between statements, by blank lines and indents, as in nearly all languages.
+    """Yield cut positions between statements, found by blank lines and indentation.
 
-    The smaller the indent of a line, the better the place before it. A comment or an annotation
-    stays with the line below it. Closing brackets and continuation lines stay with the lines above.
+    This works in nearly all languages. The less a line is indented, the better the position before
+    it. A comment or an annotation stays with the line below it. Closing brackets and continuation
+    lines stay with the lines above.
     """
     rows = [*rows_of(text, start, end)]
     fenced = bool(rows) and _FENCE.match(text, rows[0].start, rows[0].end) is not None

@@ -1,4 +1,4 @@
-"""Places of a page's blocks in a chunk."""
+"""Positions of a page's blocks in a chunk."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ class BlockPlace:
     """A block, or part of a block, in a chunk.
 
     Attributes:
-        block_id: its id in the application that pushed it.
+        block_id: the block's id in the application that pushed it.
         start: start of the part that is in the chunk; a character offset into ParsedText.text.
     """
 

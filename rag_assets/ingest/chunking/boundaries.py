@@ -1,4 +1,4 @@
-"""Ranked boundaries at which a text may be cut."""
+"""Ranked positions at which a text may be cut."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from rag_assets.ingest.chunking.graphemes import boundary_before, is_boundary
 
 
 class Rank(IntEnum):
-    """The quality of a place for a cut."""
+    """How good a position is for a cut."""
 
-    HEADING = -1  # between a heading and the text after it: only if there is no other place
+    HEADING = -1  # between a heading and the text after it: used only if there is no other position
     GRAPHEME = 0
     WORD = 1
     SENTENCE = 2  # also a line of a list
@@ -23,12 +23,13 @@ class Rank(IntEnum):
     BLOCK = 6
 
 
-# (text, start, end) → places to cut strictly between, in order, each with its quality: a rank, or
-# a number between two ranks.
+# (text, start, end) → positions strictly between start and end, in order. Each has a quality: a
+# rank, or a number between two ranks.
 Cuts: TypeAlias = Callable[[str, int, int], Iterator[tuple[int, float]]]
 
-# Repetitions are bounded: a run of a million dots or spaces must not be scanned from each of them.
-# Starts with a set of characters, so that the search skips other characters quickly.
+# Repetitions are bounded, so that a run of a million dots or spaces is not scanned again from each
+# of them. The pattern starts with a set of characters, so that the search skips other characters
+# quickly.
 _SENTENCES = re.compile(
     r"""[\n.!?…。！？｡] (?:
       (?<=\n) ([ \t\r]*\n)\s*
@@ -38,7 +39,7 @@ _SENTENCES = re.compile(
     re.VERBOSE,
 )
 _LINES = re.compile(r"\n([ \t\r]*\n)*")
-# Scripts without spaces: a few characters at a time.
+# Scripts without spaces; in these, a unit is a few characters.
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\U00020000-\U0003fffd"
 # One word, or a part of a run of over 24 characters without white space.
 _WORD = re.compile(
@@ -47,7 +48,7 @@ _WORD = re.compile(
     | \s{{1,64}}""",
     re.VERBOSE,
 )
-# A few words, about five tokens, to keep the number of units small.
+# A few words, about five tokens, so that the number of units stays small.
 _WORDS = re.compile(
     rf"""\s{{0,64}}\S(?:.{{0,22}}\S)?(?!\S)
     | \s{{0,64}} (?: [{_UNSPACED}]{{1,8}} | \S{{1,12}}\w{{0,12}}[^\w\s]{{0,4}} )
@@ -57,7 +58,7 @@ _WORDS = re.compile(
 
 
 def sentence_cuts(text: str, start: int, end: int) -> Iterator[tuple[int, Rank]]:
-    """Yield places between sentences and at blank lines."""
+    """Yield cut positions between sentences and at blank lines."""
     for match in _SENTENCES.finditer(text, start, end):
         at = match.end()
         if at < end and is_boundary(text, at):
@@ -65,24 +66,27 @@ def sentence_cuts(text: str, start: int, end: int) -> Iterator[tuple[int, Rank]]
 
 
 def line_cuts(text: str, start: int, end: int) -> Iterator[tuple[int, Rank]]:
-    """Yield places after line ends; blank lines rank higher."""
+    """Yield cut positions after line ends; blank lines have a higher rank."""
     for match in _LINES.finditer(text, start, end):
         if match.end() < end:
             yield match.end(), Rank.PARAGRAPH if match[1] is not None else Rank.SENTENCE
 
 
 def word_cuts(text: str, start: int, end: int) -> Iterator[tuple[int, Rank]]:
-    """Yield places between words, and a few in runs of over 24 characters without white space."""
+    """Yield cut positions between words, and some within runs of over 24 visible characters."""
     return _cuts_by(_WORD, text, start, end)
 
 
 def words_cuts(text: str, start: int, end: int) -> Iterator[tuple[int, Rank]]:
-    """Yield places between runs of a few words, about five tokens each."""
+    """Yield cut positions between groups of a few words, about five tokens each."""
     return _cuts_by(_WORDS, text, start, end)
 
 
 def grapheme_cuts(longest: int) -> Cuts:
-    """Return cuts between visible characters, and within those over `longest` code points."""
+    """Return a function that cuts between visible characters, and within those over `longest`.
+
+    `longest` is a number of code points.
+    """
 
     def cuts(text: str, start: int, end: int) -> Iterator[tuple[int, Rank]]:
         floor = start

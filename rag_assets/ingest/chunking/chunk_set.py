@@ -20,17 +20,19 @@ from rag_assets.privacy.described import is_described
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _LABEL = re.compile(r"(?:BEGIN|END)[A-Z ]*")
 _WITH_SECRET_BESIDE = frozenset(("described-akia", "described-rsa"))
-"""Patterns that match an id or a first line; the secret next to it may be unmasked."""
+"""Patterns that match only an id or a first line. The secret next to the match may be unmasked."""
 _LEFT_SHARE = 2
 _SHOWN = 200
-"""Largest number of characters to keep of a fact's evidence."""
+"""Maximum number of characters of a fact's evidence that are kept."""
 
 CHUNKER_VERSION = 2
-"""Increased whenever the same text and parameters would give other chunks."""
+"""Must be increased whenever the same text and parameters would give different chunks."""
 DROPPING_VERSION = 2
-"""Increased whenever other chunks are dropped for the credentials that were masked in them.
+"""Must be increased whenever different chunks are dropped because of the credentials masked in
+them.
 
-It does not start a new generation: documents are cut again, and only the changed ones are written.
+An increase does not start a new generation: documents are cut again, and only documents with
+changes are written.
 """
 
 
@@ -39,7 +41,7 @@ class DroppedChunk:
     """A chunk that is neither embedded nor indexed, because it contains a credential.
 
     Attributes:
-        ordinal: its position among all chunks, kept and dropped.
+        ordinal: position among all chunks of the document, kept and dropped.
         start, end: character offsets into ParsedText.text, half open.
         rules: names of the rules that found the credentials, sorted.
     """
@@ -56,8 +58,8 @@ class ChunkSet:
 
     Attributes:
         key: identifies the inputs of the chunks (chunk_set_key).
-        digest: identifies the indexed content of the chunks. Documents need no indexing if only the
-            key changes, not the digest or the language.
+        digest: identifies the indexed content of the chunks. A document is not indexed again if
+            its key changes but neither the digest nor the language.
         chunks: the kept chunks, numbered from 0 without gaps.
         language: language of the document; see language_of.
         dropped: the dropped chunks, in order.
@@ -73,11 +75,11 @@ class ChunkSet:
 
 
 def chunk_set_key(parsed_digest: str, media_type: str, parameters: ChunkParameters) -> str:
-    """Return the key of a chunk set: a hash of its inputs, known before any chunk is made.
+    """Return the key of a chunk set: a hash of its inputs, known before any chunk is cut.
 
     Args:
         parsed_digest: hash of the parsed text, its blocks, title and masked spans.
-        media_type: the detected type, since chunkers and languages may depend on it.
+        media_type: the detected type; chunkers and languages may depend on it.
         parameters: the chunker and its limits.
     """
     return key_of(
@@ -94,18 +96,18 @@ def chunk_set_key(parsed_digest: str, media_type: str, parameters: ChunkParamete
 def chunk_document(
     parsed: ParsedText, parameters: ChunkParameters, *, parsed_digest: str, confined: bool = True
 ) -> ChunkSet:
-    """Cut one document, and drop the chunks that no caller may see even masked.
+    """Cut one document, and drop the chunks that no caller may see even if they are masked.
 
-    A chunk is dropped if one of the six described patterns matches in it, or if it holds almost no
-    text besides masked characters. Every other chunk keeps its text with the credentials masked. In
-    a program, a described pattern drops a chunk only if it finds an AWS access key id or an RSA
-    key.
+    A chunk is dropped if one of the six described patterns matches in it, or if it contains almost
+    no text besides masked characters. Every other chunk keeps its text, with the credentials
+    masked. In source code, a described pattern drops a chunk only if it finds an AWS access key id
+    or an RSA key.
 
     Args:
         parsed: the document.
         parameters: the chunker and its limits.
         parsed_digest: hash of the parsed text.
-        confined: whether this process has limits of time and memory for it.
+        confined: whether this process runs with limits of time and memory for the document.
     """
     language = language_of(parsed)
     cut = parameters.kind.cut(parameters.request(parsed, language), confined=confined)
@@ -136,10 +138,10 @@ def is_dropped(chunk: Chunk, masks: Sequence[MaskedSpan], *, in_program: bool = 
 
     Args:
         chunk: a chunk with masked text.
-        masks: the masked spans that touch it.
-        in_program: whether it is a program. There a pattern is often the name or a test of a
-            pattern, and the definition around it is useful. So only the span is withheld, unless
-            the secret may lie next to the span rather than in it.
+        masks: the masked spans that touch the chunk.
+        in_program: whether the chunk is source code. There, a match is often the name of a
+            pattern or a test for it, and the definition around it is useful. So only the matched
+            span is withheld, unless the secret may lie next to the span rather than in it.
     """
     for mask in masks:
         if is_described(mask.rule) and not (in_program and mask.rule not in _WITH_SECRET_BESIDE):
@@ -151,7 +153,7 @@ def is_dropped(chunk: Chunk, masks: Sequence[MaskedSpan], *, in_program: bool = 
 
 
 def located(facts: Sequence[Fact], text: str) -> Iterator[Fact]:
-    """Yield the facts in order, with their lines and the text of their evidence."""
+    """Yield the facts in order, each with its lines and the text of its evidence added."""
     line_ends = [found.start() for found in re.finditer("\n", text)]
     for fact in sorted(facts, key=lambda fact: (fact.start, fact.end)):
         shown = " ".join(text[fact.start : min(fact.end, fact.start + _SHOWN)].split())
@@ -164,7 +166,7 @@ def located(facts: Sequence[Fact], text: str) -> Iterator[Fact]:
 
 
 def _digest(chunks: Iterable[Chunk]) -> str:
-    """Return a digest of every field; text and title are covered by their hash."""
+    """Return a digest of all fields of the chunks; a hash among them covers text and title."""
     rows = [chunk_record(chunk) for chunk in chunks]
     for row in rows:
         del row["text"]

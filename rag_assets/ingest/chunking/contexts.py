@@ -1,8 +1,8 @@
-"""Contexts of passages: text from above that a reader of the passage needs.
+"""Contexts of passages: lines from above a passage that its reader needs.
 
-A passage that starts within a table lacks the column names. Within a list, it lacks the
-introductory sentence and the items above; within code, the enclosing lines. A context repeats
-these. Headings are not part of it: passages have a heading path.
+A passage that starts within a table lacks the column names. A passage that starts within a list
+lacks the introductory sentence and the items above; within code, it lacks the enclosing lines. The
+context repeats these lines. Headings are not part of it, since every passage has a heading path.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _LONGEST_LEAD: Final = 300
 _LONGEST_LINE: Final = 120
 _MOST_LINES: Final = 4
 _ROOM_SHARE: Final = 4
-"""A context takes at most one part in this many of a passage's limit."""
+"""A context takes at most the limit of a passage divided by this number."""
 _WITH_CONTEXT: Final = frozenset({"table", "row", "list", "code"})
 _CELL_ENDS: Final = re.compile(r"[|\t;,]")
 
 
 class Contexts:
-    """Builder of the contexts of a document's passages, which must be requested in order."""
+    """Builds the contexts of a document's passages; they must be requested in document order."""
 
     def __init__(
         self, text: str, regions: Sequence[Region], masked: Sequence[MaskedSpan], measure: Measure
@@ -41,19 +41,20 @@ class Contexts:
         self._masked = sorted(masked, key=lambda span: span.end)
         self._ends = [span.end for span in self._masked]
         starts = [span.start for span in self._masked]
-        # The smallest start among each span and the spans after it.
+        # For each span, the smallest start among it and the spans after it.
         self._starts = [*accumulate(reversed(starts), min)][::-1]
         self._nesting = _Nesting(text)
         self._of_region: dict[int, tuple[list[str], list[str]]] = {}
 
     def context_at(self, region: int, start: int, limit: int, room: int) -> tuple[str, int]:
-        """Return the context of a passage, and its size including a line end.
+        """Return the context of a passage, and the size of the context including a line end.
 
         Args:
             region: index of the region in which the passage starts.
-            start: its first character.
-            limit: largest size of the passage.
-            room: size still available in the passage; text that does not fit is left out.
+            start: offset of the first character of the passage.
+            limit: maximum size of the passage.
+            room: size that is still available in the passage; text that does not fit is left
+                out.
         """
         if self._regions[region].kind not in _WITH_CONTEXT:
             return "", 0
@@ -68,14 +69,14 @@ class Contexts:
         return context, self._measure.of(f"{context}\n") if context else 0
 
     def _fixed_parts(self, region: int) -> tuple[list[str], list[str]]:
-        """Return the introductory sentence of a region and its header, each if present."""
+        """Return a region's introductory sentence and its header; either list may be empty."""
         if region not in self._of_region:
             lead, header = self._lead_of(region), self._header_of(self._regions[region])
             self._of_region[region] = ([lead] if lead else [], [header] if header else [])
         return self._of_region[region]
 
     def _lead_of(self, region: int) -> str:
-        """Return the sentence above a block that ends with a colon, or the caption of a table."""
+        """Return the sentence above a block if it ends with a colon, or the caption of a table."""
         block, above = self._regions[region], self._regions[region - 1] if region else None
         if above is None or above.kind != "paragraph" or above.heading_path != block.heading_path:
             return ""
@@ -120,12 +121,12 @@ class Contexts:
         return names_columns(cells, len(cells))
 
     def _enclosing(self, region: int, start: int, *, has_header: bool) -> Iterator[str]:
-        """Yield the lines that enclose a position, outermost first; within a row its first cell.
+        """Yield the lines that enclose a position, outermost first; within a row, its first cell.
 
         Args:
-            region: index of the region of the position.
+            region: index of the region that contains the position.
             start: the position.
-            has_header: whether the first line of a block of code is shown already.
+            has_header: whether the first line of a code block is already shown.
         """
         block = self._regions[region]
         if block.kind in {"table", "row"}:
@@ -147,7 +148,7 @@ class Contexts:
             yield self._shown(first, first + len(_CELL_ENDS.split(content, maxsplit=1)[0]))
 
     def _shown(self, start: int, end: int, longest: int | None = None) -> str:
-        """Return text on one line; "" if it is too long or has a masked credential."""
+        """Return text on one line; "" if it is too long or contains a masked credential."""
         first = bisect_left(self._ends, start + 1)
         if first < len(self._starts) and self._starts[first] < end:
             return ""
@@ -172,7 +173,7 @@ class Contexts:
 
 
 class _Nesting:
-    """Tracker of the lines that enclose a position, by indents; positions only move forward."""
+    """Tracks the lines that enclose a position, by indentation; positions only move forward."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -182,7 +183,7 @@ class _Nesting:
         self._stack: list[Row] = []
 
     def above(self, block: Region, at: int) -> list[Row]:
-        """Return the lines above a position in a block that enclose it, the outermost first."""
+        """Return the lines above a position in a block that enclose it, outermost first."""
         line = max(block.start, self._text.rfind("\n", block.start, at) + 1)
         if line == block.start or not self._text[line : line + 1].isspace():
             return []
@@ -199,7 +200,8 @@ class _Nesting:
         if row.indent < 0:
             return
         is_named = any(map(str.isalnum, self._text[row.start : row.end]))
-        # A line with only a bracket closes deeper lines; the line that opened it may continue.
+        # A line with only a bracket closes deeper lines, but the line that opened the bracket may
+        # continue.
         while self._stack and self._stack[-1].indent >= row.indent + (not is_named):
             self._stack.pop()
         if is_named:

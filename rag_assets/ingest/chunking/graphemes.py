@@ -1,23 +1,23 @@
-"""Grapheme boundaries: places where a cut splits no visible character.
+"""Grapheme boundaries: positions where a cut does not split a visible character.
 
-The rules are the subset of UAX 29 that matters in practice (marks, joiners, modifiers, flags,
-Hangul syllables, Indic conjuncts, CR LF), from the standard library's own Unicode tables.
+The rules are the part of UAX 29 that matters in practice (marks, joiners, modifiers, flags, Hangul
+syllables, Indic conjuncts, CR LF). The data is the standard library's own Unicode tables.
 """
 
 from __future__ import annotations
 
 import unicodedata
 
-# A longer cluster is an ornament (or an attack), and may be split.
+# A longer cluster is decoration (or an attack), and may be split.
 LONGEST_CLUSTER = 64
 
 _ZWJ = "\u200d"
 _VIRAMA = 9  # canonical combining class of the sign that joins two consonants
-_FIRST_MARK = "\u0300"  # below it only CR LF belongs together
+_FIRST_MARK = "\u0300"  # of the characters below it, only CR LF belong together
 
 
 def is_boundary(text: str, pos: int) -> bool:
-    """Return whether a cut at pos splits no visible character."""
+    """Return whether a cut at pos does not split a visible character."""
     if pos <= 0 or pos >= len(text):
         return True
     before, after = text[pos - 1], text[pos]
@@ -33,7 +33,7 @@ def is_boundary(text: str, pos: int) -> bool:
 
 
 def boundary_before(text: str, pos: int, floor: int) -> int | None:
-    """Return the last boundary at or before pos and after floor; None if none is near."""
+    """Return the last boundary at or before pos and after floor; None if there is none nearby."""
     lowest = max(floor + 1, pos - LONGEST_CLUSTER)
     return next((at for at in range(pos, lowest - 1, -1) if is_boundary(text, at)), None)
 
@@ -56,7 +56,10 @@ def _flag_halves_before(text: str, pos: int) -> int:
 
 
 def _joins_hangul(before: str, after: str) -> bool:
-    """Return whether both belong to one syllable: leading consonant, vowel, final consonant."""
+    """Return whether both characters belong to one Hangul syllable.
+
+    A syllable is a leading consonant, a vowel, and possibly a final consonant.
+    """
     if not "\u1100" <= after <= "\u11ff" and not "\uac00" <= after <= "\ud7a3":
         return False
     if "\u1100" <= before <= "\u115f":

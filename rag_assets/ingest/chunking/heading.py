@@ -16,12 +16,13 @@ from rag_assets.ingest.chunking.units import Grammar
 def split(request: ChunkRequest) -> list[Passage]:
     """Cut a document at its headings.
 
-    - The best cut is at a block's end, then at a blank line, at the end of a sentence or of a line
-      of code, of a table or of a list, between words, between visible characters (see pack).
+    - The best position for a cut is the end of a block. The next best are, in this order: a blank
+      line, the end of a sentence or of a line of code, a table or a list, between words, between
+      visible characters (see pack).
     - A passage that continues a section repeats words of the previous passage; the overlap never
       crosses into another section.
-    - A new passage starts at headings of the wanted levels, by default of all; deeper headings stay
-      with the section above them.
+    - A new passage starts at headings of the configured levels, by default of all levels; deeper
+      headings stay with the section above them.
     - Small neighbouring sections share a passage (see sections); its heading path is then the
       common part of their paths.
     """

@@ -17,10 +17,10 @@ UNREAD = "unread"
 _STOPPED = "reading it needs more time or memory than one document may use"
 
 MAX_TOKENS = 8191  # the longest input of embedding models, less one
-_TOKENS_A_CHARACTER = 4  # at most: a token has a byte or more, a character four or fewer
+_TOKENS_A_CHARACTER = 4  # an upper limit: a token has at least one byte, a character at most four
 
 MOST_LEVELS = 9
-"""Largest number of heading levels that a document may have."""
+"""Maximum number of heading levels that a document may have."""
 
 Unit: TypeAlias = Literal["tokens", "characters"]
 
@@ -30,14 +30,17 @@ class ChunkRequest:
     """A document to be cut. The keys of chunk sets hash all fields.
 
     Attributes:
-        parsed: its text and blocks.
-        limit: the size that no passage exceeds, in the unit of the chunker.
-        overlap: the most that a passage repeats of the previous passage, in the same unit.
-        minimum: the size below which a passage is joined with a neighbour, if the chunker can.
+        parsed: the text and blocks of the document.
+        limit: maximum size of a passage, in the unit of the chunker.
+        overlap: maximum size of the text that a passage repeats of the previous passage, in the
+            same unit.
+        minimum: the size below which a passage is joined with a neighbour, if the chunker
+            supports this.
         kind: the media type of the content.
-        language: its language; None if uncertain.
-        place: the hint from the document's path, if the chunker uses one; see ChunkerKind.place.
-        levels: heading levels at which a new passage starts; 0 for all.
+        language: language of the document; None if uncertain.
+        place: the hint from the document's path, if the chunker uses one; see
+            ChunkerKind.place.
+        levels: number of heading levels at which a new passage starts; 0 for all.
         frameworks: the tenant's own frameworks, for chunkers that read source code.
     """
 
@@ -72,32 +75,35 @@ class ChunkerKind:
     """A chunker and its defaults.
 
     Attributes:
-        name: its name in configurations.
-        purpose: how it cuts, for the configuration reference.
-        split: returns the passages of a document, in order: their starts, new starts and ends never
-            decrease. The same request always gives the same passages.
-        unit: the unit of its limits: cl100k_base tokens, or Unicode code points.
-        limit, overlap: its defaults.
-        overlaps: whether its passages may overlap.
+        name: name of the chunker in configurations.
+        purpose: how the chunker cuts, as text for the configuration reference.
+        split: returns the passages of a document, in order; their starts, new starts and ends
+            never decrease. The same request always gives the same passages.
+        unit: the unit of the limits: cl100k_base tokens, or Unicode code points.
+        limit, overlap: default limit and overlap.
+        overlaps: whether passages may overlap.
         minimum: see ChunkRequest.
-        read: cuts in place of `split` and also returns the facts stated in the text. It runs a
-            parser that a hostile text may stop, and so runs in worker processes only; `split` is
-            the fallback for texts that stopped it.
+        read: cuts instead of `split`, and also returns the facts stated in the text. It runs a
+            parser that a hostile text may crash, so it is called in worker processes only; `split`
+            is the fallback for texts that crashed it.
         prepare: imports what `read` needs, before workers are forked.
-        reading_version: increased whenever `read` would return other facts or passages for the same
-            request.
-        programs: media types of programs. There, a match of a pattern for credentials is often part
-            of a name or a test, so it is masked, and the rest of its passage is kept.
-        chunk_types: source types that its chunks may have instead of their document's.
-        most: the largest allowed limit, if it differs from the input limit of remote models.
-        blocks: returns, in order, the blocks of a text (or parts of a block) that are also separate
-            passages.
-        place: returns a hint from a path within its source, given the media type, if the same text
-            is cut differently there; "" for no hint. By default, paths are ignored.
-        levels: heading levels at which a new passage starts, by default; 0 for all, None if the
-            chunker ignores headings.
-        version: increased whenever the same request would give other passages; built-in chunkers
-            share CHUNKER_VERSION and stay at 1.
+        reading_version: increased whenever `read` would return other facts or passages for the
+            same request.
+        programs: media types of source code. There, a match of a pattern for credentials is
+            often part of a name or a test, so only the match is masked, and the rest of its passage
+            is kept.
+        chunk_types: source types that chunks may have instead of their document's source type.
+        most: the largest limit that may be configured, if it differs from the input limit of
+            remote models.
+        blocks: returns, in order, the blocks of a text (or parts of a block) that become
+            separate passages in addition.
+        place: returns a hint derived from a document's path within its source and its media
+            type, if such a path changes how the text is cut; "" for no hint. By default, paths are
+            ignored.
+        levels: default number of heading levels at which a new passage starts; 0 for all, None
+            if the chunker ignores headings.
+        version: increased whenever the same request would give other passages; built-in
+            chunkers share CHUNKER_VERSION and stay at 1.
     """
 
     name: str
@@ -124,7 +130,7 @@ class ChunkerKind:
 
         Args:
             request: the document.
-            confined: whether this process has limits of time and memory for it.
+            confined: whether this process runs with limits of time and memory for the document.
         """
         if self.read is not None and confined:
             return self.read(request)
@@ -146,7 +152,7 @@ class ChunkerKind:
 
     @property
     def settings(self) -> tuple[str, ...]:
-        """Return the names of its settings."""
+        """Return the names of the chunker's settings."""
         overlap = ("overlap",) if self.overlaps else ()
         levels = ("levels",) if self.levels is not None else ()
         return (f"max_{self.unit}", *overlap, *levels)
@@ -158,15 +164,17 @@ class ChunkParameters:
 
     Attributes:
         kind: the chunker.
-        limit: the size that no chunk exceeds, in the chunker's unit: cl100k_base tokens, or
-            characters (Unicode code points).
-        overlap: in the same unit, the most that a chunk repeats of the previous chunk.
+        limit: maximum size of a chunk, in the chunker's unit: cl100k_base tokens, or characters
+            (Unicode code points).
+        overlap: maximum size of the text that a chunk repeats of the previous chunk, in the
+            same unit.
         place: see ChunkRequest.
-        levels: heading levels at which a new passage starts; None for the chunker's default.
+        levels: number of heading levels at which a new passage starts; None for the chunker's
+            default.
         frameworks: see ChunkRequest.
 
     Raises:
-        ConfigurationError: a limit is out of range, or the overlap is over half of it.
+        ConfigurationError: a limit is out of range, or the overlap is over half of the limit.
     """
 
     kind: ChunkerKind
@@ -197,7 +205,7 @@ class ChunkParameters:
 
     @property
     def max_tokens(self) -> int:
-        """Return the number of tokens that no chunk exceeds, whatever the unit."""
+        """Return the maximum number of tokens of a chunk, whatever the unit of the limit."""
         return self.limit if self.kind.unit == "tokens" else self.limit * _TOKENS_A_CHARACTER
 
     def at(self, path: str, media_type: str) -> ChunkParameters:
@@ -205,17 +213,17 @@ class ChunkParameters:
 
         Args:
             path: POSIX path within its source.
-            media_type: the type of its content.
+            media_type: the media type of its content.
         """
         place = self.kind.place(path, media_type) if self.kind.place is not None else ""
         return replace(self, place=place) if place != self.place else self
 
     def request(self, parsed: ParsedText, language: str | None = None) -> ChunkRequest:
-        """Return the request that has the chunker cut a document.
+        """Return the request to cut a document with these parameters.
 
         Args:
             parsed: the document.
-            language: its language, if known.
+            language: language of the document, if known.
         """
         sizes = self.limit, self.overlap, self.kind.minimum
         levels = self.kind.levels if self.levels is None else self.levels
@@ -230,7 +238,7 @@ class ChunkParameters:
         )
 
     def identity(self) -> dict[str, str | int]:
-        """Return every value that determines the chunks; keys hash it."""
+        """Return all values that determine the chunks; keys hash these values."""
         identity: dict[str, str | int] = {
             "chunker": self.kind.name,
             f"max_{self.kind.unit}": self.limit,

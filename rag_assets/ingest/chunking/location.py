@@ -9,14 +9,14 @@ from typing import Any, Self
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Location:
-    """A place in a document. All numbers count from 1; None if the format lacks such a number.
+    """A location in a document. All numbers count from 1; None if the format has no such number.
 
     Hits and citations inherit from it, so interfaces return these fields with them.
 
     Attributes:
-        page, slide, sheet: of the first block that is not overlap.
-        row_start, row_end: first and last row touched by text that is not overlap.
-        line_start, line_end: first and last line touched, including overlap.
+        page, slide, sheet: where the first block lies that is not overlap.
+        row_start, row_end: first and last row that text other than overlap touches.
+        line_start, line_end: first and last line that the text touches, including overlap.
     """
 
     page: int | None
@@ -29,20 +29,20 @@ class Location:
 
     @classmethod
     def of(cls, record: Mapping[str, Any]) -> Self:
-        """Return the location in a stored record; its other fields are ignored."""
+        """Return the location in a stored record; other fields of the record are ignored."""
         return cls(**{name: record.get(name) for name in LOCATION_FIELDS})
 
 
 LOCATION_FIELDS = tuple(field.name for field in fields(Location))
-"""Names of the columns and index fields that hold a location."""
+"""Names of the database columns and index fields that hold a location."""
 
 
 UNKNOWN_LOCATION = Location.of({})
-"""Location of a chunk of a format without pages, slides, sheets, rows or lines."""
+"""Location of a chunk whose format has no pages, slides, sheets, rows or lines."""
 
 
 def location_fields(location: Location) -> dict[str, Any]:
-    """Return a location by the names of its columns and index fields."""
+    """Return the values of a location by the names of their columns and index fields."""
     return {name: getattr(location, name) for name in LOCATION_FIELDS}
 
 

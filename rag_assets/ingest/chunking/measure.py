@@ -14,7 +14,7 @@ class Measure:
 
     Attributes:
         count: returns the sizes of texts, in order.
-        reach: a run of prose of this many characters nearly always has a size of at least 1.
+        reach: number of characters of prose that nearly always have a size of at least 1.
         in_tokens: whether sizes are cl100k_base tokens.
     """
 

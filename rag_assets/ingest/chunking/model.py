@@ -1,4 +1,4 @@
-"""A chunk, its flat record, the text that is embedded for it, and facts that a text states."""
+"""A chunk, its flat record, the text that is embedded for it, and the facts that a text states."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NO_FACTS: Mapping[str, Any] = MappingProxyType({})
 EVIDENCE: Final = "\n\nStated by these lines:\n"
 """Separates the embedded part of a text from lines of other files that state it.
 
-Lines move within their files, so they are not embedded.
+These lines are not embedded, because they move within their files.
 """
 
 
@@ -25,9 +25,10 @@ class Fact:
     """A statement that one file makes without reference to other files.
 
     Attributes:
-        kind: each kind is described where it is created.
+        kind: kind of the statement; each kind is described in the module that creates it.
         start, end: character offsets of the evidence, half open.
-        symbol: the qualified name of the innermost definition around it; "" at top level.
+        symbol: the qualified name of the innermost definition that contains the statement; ""
+            at top level.
         values: content of the statement, as JSON values by name.
         line_start, line_end: lines of the evidence, counted from 1; 0 until they are computed.
         evidence: the start of the evidence, with credentials masked, in one line.
@@ -48,7 +49,7 @@ class Definition:
     """The definition that a chunk of source code contains.
 
     Attributes:
-        role: of the definition, as its chunker names it.
+        role: role of the definition, as its chunker names it.
         symbol: its qualified name; "" if unnamed.
         signature: its declaration in one line; "" without a declaration.
     """
@@ -65,19 +66,21 @@ class Chunk:
     Attributes:
         ordinal: position among the document's chunks, from 0, without gaps.
         text: exactly ParsedText.text[start:end].
-        start, end: character offsets into ParsedText.text, half open; includes the overlap.
-        byte_start: the UTF-8 byte offset of start. If the text is the source itself, it is the
-            offset in the file, including a byte order mark.
+        start, end: character offsets into ParsedText.text, half open; they include the overlap.
+        byte_start: the byte offset of `start` in UTF-8. If the text is the source itself, this
+            is the offset in the file, and counts a byte order mark.
         heading_path: headings above the passage, outermost first.
         token_count: cl100k_base tokens in text and context.
         text_sha256: hash of the text that is embedded (see embedding_text).
-        location: its place in the document.
-        facts: further values from its chunker; JSON values by name.
-        definition: its definition, if the chunker of source code made it; else None.
-        blocks: the blocks in it that have ids, in order.
-        of_block: whether it is a block, or part of a block, of a text that was also cut as a whole.
-        context: lines from above the passage that its reader needs if it starts within a table, a
-            list or code: the column names, the sentence that introduces the list, the enclosing
+        location: location of the chunk in the document.
+        facts: further values from the chunker; JSON values by name.
+        definition: the definition that the chunk contains, if a chunker of source code made it;
+            else None.
+        blocks: the blocks with ids in the chunk, in order.
+        of_block: whether the chunk is a block, or part of a block, of a text that was also cut
+            as a whole.
+        context: lines from above the passage that its reader needs if it starts within a table,
+            a list or code: the column names, the sentence that introduces the list, the enclosing
             lines. The context is embedded, searched and shown with the text, but is not part of it;
             "" for most passages.
     """
@@ -152,9 +155,9 @@ def embedding_text(
 ) -> str:
     """Return the text to embed for a chunk: title in the content, headings, context, passage.
 
-    File names and paths are left out on purpose, so that a rename needs no new embedding. For
-    source code, the same holds for changes of indentation, line ends and trailing blanks. Changes
-    of the evidence lines of a derived document need no new embedding either.
+    File names and paths are left out on purpose, so that a renamed file needs no new embedding. A
+    change of indentation, line ends or trailing blanks in source code needs no new embedding
+    either, nor does a change of the evidence lines of a derived document.
     """
     if is_code:
         text = normalised(text.partition(EVIDENCE)[0])
@@ -174,7 +177,7 @@ def text_hash(
     context: str = "",
     is_code: bool = False,
 ) -> str:
-    """Return the key of the embedding of embedding_text(...)."""
+    """Return the key of an embedding: the hash of what embedding_text() returns."""
     embedded = embedding_text(title, heading_path, text, context=context, is_code=is_code)
     return sha256_hex(embedded)
 
@@ -183,5 +186,5 @@ def normalised(text: str) -> str:
     """Return code with line feeds only, no trailing blanks and no common indentation."""
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     first, *others = (line.rstrip() for line in lines)
-    # A passage starts at its first word: it lacks the indent of its first line.
+    # A passage starts at its first word, so its first line has no indentation.
     return "\n".join([first.lstrip(), textwrap.dedent("\n".join(others))]).strip()

@@ -10,7 +10,7 @@ from rag_assets.ingest.chunking.boundaries import Rank, word_cuts
 from rag_assets.ingest.chunking.graphemes import is_boundary
 from rag_assets.ingest.chunking.measure import Measure
 
-_NEIGHBOURS = 3  # the largest error of a sum of words, in words
+_NEIGHBOURS = 3  # maximum error of a sum of word sizes, in words
 
 
 def overlap_start(text: str, low: int, high: int, limit: int, measure: Measure) -> int:
@@ -18,14 +18,15 @@ def overlap_start(text: str, low: int, high: int, limit: int, measure: Measure) 
 
     Args:
         text: the document.
-        low, high: offsets of the previous passage, which ends with a visible character.
-        limit: largest size of the run; at least 1.
+        low, high: start and end of the previous passage, which ends with a visible character.
+        limit: maximum size of the run; at least 1.
         measure: the unit of sizes.
 
     Returns:
-        An offset after low, or low itself if the passage is a single word. The offset is inside a
-        word if whole words would fill less than half of the limit, as in scripts without spaces. It
-        is high if even the last visible character is larger than the limit.
+        An offset after `low`, or `low` itself if the passage is a single word. The offset lies
+            inside a word if whole words would fill less than half of the limit, as in scripts
+            without spaces. It is `high` if even the last visible character is larger than the
+            limit.
     """
     window = measure.reach * limit
     while True:
@@ -46,9 +47,9 @@ def overlap_start(text: str, low: int, high: int, limit: int, measure: Measure) 
 
 
 def _starts(text: str, floor: int, high: int) -> tuple[list[int], list[int]]:
-    """Return the word starts in text[floor:high], and these plus places inside long words.
+    """Return the word starts in text[floor:high], and a list that adds positions in long words.
 
-    floor itself is left out: it may be inside a word, or at the start of the whole passage.
+    `floor` itself is left out: it may lie inside a word, or at the start of the whole passage.
     """
     words, pieces = [], []
     for at, rank in word_cuts(text, floor, high):
@@ -66,15 +67,16 @@ def _starts(text: str, floor: int, high: int) -> tuple[list[int], list[int]]:
 def _longest(
     text: str, starts: Sequence[int], high: int, limit: int, measure: Measure
 ) -> tuple[int, int]:
-    """Return the first start from which text up to high fits the limit, and its size.
+    """Return the first start for which text[start:high] fits the limit, and the size of that text.
 
-    Returns (high, 0) if no start fits. Sums of word sizes give a close guess. Only the first word
-    of a run differs in size from the same word in a sentence: it loses the space before it.
+    The result is (high, 0) if no start fits. Sums of word sizes give a close first guess. Only the
+    first word of a run has a different size than in its sentence, since the space before it is
+    lost.
     """
-    # The space before a word is counted with it, as in the tokeniser's own words.
+    # Count the space before a word with it, as the tokeniser does.
     words = [text[max(0, a - 1) : b - 1] for a, b in pairwise(starts)]
     counts = measure.count([*words, *(text[max(0, start - 1) : high] for start in starts[-1:])])
-    # Negated, so that the sums from each start to the end rise with the start.
+    # Negated, so that the sums from each start to the end increase with the start.
     sums = [-total for total in accumulate(reversed(counts))][::-1]
     guess = max(0, bisect_left(sums, -limit) - _NEIGHBOURS)
     for at in range(guess, len(starts), 2 * _NEIGHBOURS):

@@ -1,4 +1,4 @@
-"""Passages with unique starts, so that the start identifies the passage."""
+"""Passages with unique starts, so that a start identifies its passage."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from rag_assets.ingest.chunking.passages import Passage
 
 
 def with_own_places(passages: Sequence[Passage]) -> Iterator[Passage]:
-    """Yield passages with strictly increasing starts, so that starts identify them.
+    """Yield passages with strictly increasing starts, so that a start identifies its passage.
 
-    A passage that would start no later than the previous passage starts with its new text instead,
-    or is left out if it lacks new text.
+    A passage that would start no later than the previous one starts with its new text instead. It
+    is left out if it has no new text.
 
     Args:
-        passages: of a document, in order.
+        passages: the passages of a document, in order.
     """
     last = -1
     for passage in passages:

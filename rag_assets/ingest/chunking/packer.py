@@ -1,4 +1,4 @@
-"""The packer, shared by all chunkers: fill passages with units."""
+"""The packer, which all chunkers share: it fills passages with units."""
 
 from __future__ import annotations
 
@@ -20,10 +20,12 @@ from rag_assets.ingest.chunking.units import Grammar, Units, find_units
 from rag_assets.ingest.parsing.model import ParsedText
 
 _KEPT_WHOLE: Final = (Rank.BLOCK, Rank.ITEM)
-"""Ranks that bound blocks and items: text between them is not cut if it fits a passage."""
+"""Ranks of the boundaries of blocks and items. Text between such boundaries is not cut if it fits
+into a passage."""
 _LONGEST_INDENT: Final = 200
 
-# (regions, their units) → ranges of units, low to high (exclusive), that passages never cross.
+# (regions, their units) → ranges of units, from low to high (exclusive), whose borders no passage
+# crosses.
 Grouping: TypeAlias = Callable[[Sequence[Region], Units], Iterable[tuple[int, int]]]
 
 
@@ -32,8 +34,8 @@ class Limits:
     """Limits of passages, in the unit of their chunker.
 
     Attributes:
-        size: the largest size of a passage.
-        overlap: the most that a passage repeats of the previous passage.
+        size: maximum size of a passage.
+        overlap: maximum size of the text that a passage repeats of the previous passage.
         by_sentence: whether the overlap starts at a sentence, if a whole sentence fits.
         with_context: whether a passage that starts within a block has a context.
     """
@@ -45,7 +47,7 @@ class Limits:
 
     @property
     def whole(self) -> int:
-        """Return the size up to which a sentence stays whole, leaving 1/4 of the overlap."""
+        """Return the size up to which a sentence stays whole; it leaves 1/4 of the overlap free."""
         return self.size - -(-self.overlap // 4)
 
 
@@ -53,16 +55,16 @@ def pack(parsed: ParsedText, grammar: Grammar, limits: Limits, grouping: Groupin
     """Return the passages of a document, in order.
 
     - Every non-blank character is in at least one passage.
-    - A block, a table row or a list item that fits a passage is not cut. Larger ones end at the
-      best place in the last three quarters of what fits, by the ranks of the units.
+    - A block, a table row or a list item that fits a passage is not cut. Larger ones are cut at the
+      best position in the last three quarters of what fits, judging by the ranks of the units.
     - A passage that continues a group repeats the last words, or sentences, of the previous
-      passage; in tables and code, the last whole rows or lines. The overlap never crosses the start
-      of a group or a masked span.
+      passage; in tables and code, it repeats the last whole rows or lines. The overlap never
+      crosses the start of a group or a masked span.
     - A passage that starts within a table, a list or code has a context: see contexts. The context
       counts towards the size of the passage, which never exceeds the limit.
     - Text around a span masked by a described pattern is a separate passage, as small as a sentence
       or line, so that dropping it loses little other text.
-    - Front matter is left out, because it is metadata. So is white space at both ends.
+    - Front matter is left out, because it is metadata. White space at both ends is left out too.
     - The heading path is the common part of the paths of all text that is not overlap.
 
     Time and memory grow in proportion to the text, whatever its content.
@@ -79,12 +81,12 @@ def pack(parsed: ParsedText, grammar: Grammar, limits: Limits, grouping: Groupin
 
 
 def one_group(_: Sequence[Region], units: Units) -> Iterator[tuple[int, int]]:
-    """Yield the whole document as one range, regardless of headings."""
+    """Yield the whole document as one range, whatever headings it has."""
     yield 0, len(units.starts)
 
 
 def _runs(units: Units, low: int, high: int, longest_gap: int) -> Iterator[tuple[int, int]]:
-    """Cut a range of units at the edges of masked units and at long gaps in the text."""
+    """Split a range of units at the edges of masked units and at long gaps in the text."""
     start = low
     for index in range(low + 1, high):
         gap = units.starts[index] - units.ends[index - 1]
@@ -96,7 +98,7 @@ def _runs(units: Units, low: int, high: int, longest_gap: int) -> Iterator[tuple
 
 
 class _Packer:
-    """A packer of units into passages; it never looks back further than one passage."""
+    """Packs units into passages; it never looks back further than one passage."""
 
     def __init__(
         self,
@@ -111,7 +113,7 @@ class _Packer:
         self._contexts = Contexts(parsed.text, regions, parsed.masked, measure)
 
     def pack(self, low: int, high: int) -> Iterator[Passage]:
-        """Yield passages for units low to high (exclusive); the first is without overlap."""
+        """Yield passages for units low to high (exclusive); the first passage has no overlap."""
         previous: Passage | None = None
         while low < high:
             new_start = self._content_start(low)
@@ -140,12 +142,13 @@ class _Packer:
                 )
                 path = common_path(self._touched(low, stop))
                 return stop, Passage(start, new_start, end, path, tokens, context=context)
-            # The first unit or block is so large that it needs some room of the context or overlap.
+            # If the first unit or block is very large, it needs room that the context or overlap
+            # would take.
             with_context = with_context and start < new_start
             overlap //= 2
 
     def _whole_until(self, low: int, high: int) -> int:
-        """Return the unit after the block, row or item that starts at low if it fits, else 0."""
+        """Return the unit after the block, row or item that starts at low if that fits, else 0."""
         for level in _KEPT_WHOLE:
             if self._units.ranks[low] >= level:
                 after = self._units.next_edge(low, level, high)
@@ -169,10 +172,10 @@ class _Packer:
     def _fill(
         self, low: int, high: int, start: int, new_start: int, taken: int
     ) -> tuple[int, int, int]:
-        """Return where a passage stops: the unit after it, its last character, its size.
+        """Return where a passage stops: the unit after it, its last character, and its size.
 
-        It always holds unit low. So it may exceed the limit, but only if the overlap, or the
-        context, has taken part of the limit.
+        A passage always contains unit low. So it may exceed the limit, but only if the overlap or
+        the context has taken part of the limit.
         """
         limit = self._limits.size - taken
         budget = limit
@@ -184,14 +187,15 @@ class _Packer:
             size = self._measure.of(self._text[start:end])
             if size <= limit or stop == low + 1:
                 return stop, end, size
-            # Joined units can have a few tokens more than their sum: leave out that many.
+            # Joined units can have a few tokens more than the sum of their sizes: leave out as many
+            # tokens.
             budget = min(budget, self._units.size(low, stop)) - (size - limit)
 
     def _best_stop(self, low: int, high: int, budget: int) -> int:
         """Return the best unit to end before, for a passage that starts with low; at least low + 1.
 
-        A block, a table row or a list item that fits a passage is not cut: the passage ends before
-        it, however small the passage is.
+        A block, a table row or a list item that fits into a passage is not cut: the passage ends
+        before it, however small the passage then is.
         """
         totals, ranks = self._units.totals, self._units.ranks
         fits = max(bisect_right(totals, totals[low] + budget, low, high + 1) - 1, low + 1)
@@ -216,8 +220,8 @@ class _Packer:
     def _repeat(self, previous: Passage, overlap: int, new_start: int) -> int:
         """Return the start of a passage that repeats the end of the previous passage.
 
-        There is no overlap across more blank characters than the limit has tokens or characters:
-        they could use up the room.
+        If the previous passage is followed by more blank characters than the limit has tokens or
+        characters, there is no overlap: the blanks could use up the room.
         """
         if overlap == 0 or new_start - previous.end > self._limits.size:
             return new_start
@@ -231,7 +235,7 @@ class _Packer:
     def _row_start(self, start: int, end: int, new_start: int) -> int:
         """Return the start of the first row or code line at or after start, else end.
 
-        Outside tables and code, and if a row or line is cut, return start itself. Rows are not
+        Return start itself outside tables and code, and if a row or line is cut. Rows are not
         repeated before text outside their table.
         """
         units = self._units
@@ -274,11 +278,11 @@ class _Packer:
         if not content:
             return None
         at = end - len(content)
-        # A space may carry a combining mark: the two are one character.
+        # A space may carry a combining mark; both are one character.
         return at if at == start or is_boundary(self._text, at) else at - 1
 
     def _content_end(self, low: int, stop: int) -> int:
-        """Return the end of the last word in units low to stop (exclusive); not all are blank."""
+        """Return the end of the last word in units low to stop (exclusive); some are not blank."""
         while stop > low:
             start = self._units.starts[stop - 1]
             content = self._text[start : self._units.ends[stop - 1]].rstrip()

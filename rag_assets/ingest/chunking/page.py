@@ -14,8 +14,9 @@ from rag_assets.ingest.parsing.model import Block, ParsedText
 def blocks(request: ChunkRequest) -> list[Passage]:
     """Return the blocks of a page over the limit as passages; empty for a shorter page.
 
-    A block that fits is one passage, whatever it contains; a longer block is cut like a separate
-    text. Headings are left out: the passage that has a heading also has the text below it.
+    A block that fits into a passage becomes one passage, whatever it contains. A longer block is
+    cut like a separate text. Headings are left out, because the passage that contains a heading
+    also contains the text below it.
     """
     parsed = request.parsed
     named = [one for one in parsed.blocks if one.block_id and one.kind != "heading"]

@@ -18,12 +18,13 @@ class Passage:
     """The span of a chunk.
 
     Attributes:
-        start, end: character offsets into ParsedText.text, half open; includes the overlap.
-        new_start: the start of the text that the previous passage lacks.
+        start, end: character offsets into ParsedText.text, half open; they include the overlap.
+        new_start: the start of the text that is not in the previous passage.
         heading_path: headings above the new text, outermost first.
         token_count: cl100k_base tokens of text[start:end], and of the context.
         facts: further values from the chunker; JSON values by name.
-        definition: its definition, in source code that was cut at definitions; else None.
+        definition: the definition that the passage contains, in source code that was cut at
+            definitions; else None.
         context: see Chunk.context.
     """
 
@@ -40,7 +41,7 @@ class Passage:
 def locate(
     parsed: ParsedText, passages: Iterable[Passage], *, first: int = 0, of_blocks: bool = False
 ) -> Iterator[Chunk]:
-    """Make chunks of passages, in order, in one pass over the text.
+    """Convert passages to chunks, in order, in one pass over the text.
 
     Args:
         parsed: the text.
@@ -83,7 +84,7 @@ def locate(
 
 
 class _Cursor:
-    """Byte and line of a position that only moves forward.
+    """Tracks byte offset and line of a position that only moves forward.
 
     Lines end with a line feed, as editors and git count them.
     """
@@ -107,7 +108,7 @@ class _Cursor:
 
 
 class _Locations:
-    """A lookup of locations by the blocks that a span touches; spans only move forward."""
+    """Finds locations by the blocks that a span touches; spans only move forward."""
 
     def __init__(self, blocks: Sequence[Block]) -> None:
         self._blocks = blocks
@@ -135,7 +136,7 @@ class _Locations:
 
 
 class _NamedBlocks:
-    """A lookup of the blocks with ids that a span touches; span starts only move forward."""
+    """Finds the blocks with ids that a span touches; the starts of spans only move forward."""
 
     def __init__(self, blocks: Sequence[Block]) -> None:
         self._blocks = [block for block in blocks if block.block_id is not None]

@@ -16,13 +16,13 @@ from rag_assets.ingest.chunking.units import Grammar, Units
 
 
 def split(request: ChunkRequest) -> list[Passage]:
-    """Make one whole passage of each entry.
+    """Return each entry as one whole passage.
 
-    - An entry is a row, with the headings between it and the previous row. Text between rows is one
-      entry, as is a document without rows.
-    - An entry over the limit is cut: a row between its lines, sentences, words; other text first at
-      its sections (see heading).
-    - Passages do not overlap: entries do not continue each other.
+    - An entry is a row, with the headings between it and the previous row. Text between two rows is
+      one entry. A document without rows is one entry.
+    - An entry over the limit is cut: a row is cut between its lines, sentences or words; other text
+      is cut first at its sections (see heading).
+    - Passages do not overlap, since an entry does not continue the previous one.
     """
     longest = 3 * request.limit // 4
     grammar = Grammar(TOKENS, longest, longest // 2, sentence_cuts)

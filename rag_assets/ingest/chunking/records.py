@@ -1,4 +1,4 @@
-"""Chunk sets as JSON-able records without texts, for readers that have the parsed text."""
+"""Chunk sets as JSON-compatible records without texts, for readers that have the parsed text."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def from_record(record: Mapping[str, Any], text: str) -> ChunkSet:
 
     Args:
         record: the chunk set.
-        text: the parsed text that it was made of.
+        text: the parsed text that was cut into these chunks.
     """
     return ChunkSet(
         key=record["key"],

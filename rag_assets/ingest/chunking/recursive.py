@@ -15,8 +15,9 @@ from rag_assets.ingest.chunking.units import Grammar
 def split(request: ChunkRequest) -> list[Passage]:
     """Cut a document at the largest separator near the limit.
 
-    - The best cut is between paragraphs, then between lines, sentences, words, visible characters
-      (see pack). A heading is a paragraph like any other, but stays with the text below it.
+    - The best cut is between paragraphs; the next best are, in this order, between lines,
+      sentences, words, visible characters (see pack). A heading is a paragraph like any other, but
+      stays with the text below it.
     - Every passage but the first repeats words of the previous passage, across headings too.
     """
     longest = 3 * (request.limit - request.overlap) // 4
@@ -30,7 +31,7 @@ def _line_cuts(text: str, start: int, end: int) -> Iterator[tuple[int, Rank]]:
 
 
 def _prose_cuts(text: str, start: int, end: int) -> Iterator[tuple[int, Rank]]:
-    """Yield places after lines, and between the sentences within each line."""
+    """Yield cut positions after lines, and between the sentences within each line."""
     for at, rank in _line_cuts(text, start, end):
         yield from sentence_cuts(text, start, at)
         yield at, rank

@@ -1,4 +1,4 @@
-"""The regions of a document: its blocks, and the text between them."""
+"""The regions of a document: its blocks, and the text between blocks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Region:
 
 
 def find_regions(parsed: ParsedText) -> list[Region]:
-    """Find the regions to chunk: blocks except front matter, and text between blocks."""
+    """Return the regions to chunk: all blocks except front matter, and the text between blocks."""
     found: list[Region] = []
     pos = 0
     path: tuple[str, ...] = ()

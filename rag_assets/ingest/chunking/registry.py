@@ -18,15 +18,15 @@ from rag_assets.plugins.registry import installed_systems
 ChunkerKinds: TypeAlias = Mapping[str, ChunkerKind]
 
 CHUNKERS: ChunkerKinds = by_name((HEADING, RECURSIVE, SENTENCE, RECORD, PAGE))
-"""To add a chunker, define one value in its own module and name it here."""
+"""To add a chunker, define one ChunkerKind in its own module and list it here."""
 
 DEFAULT_CHUNKER = HEADING.name
 
 
 def chunker_of_workers(name: str) -> ChunkerKind | None:
-    """Return the chunker that workers use for a name; None if they know none of that name.
+    """Return the chunker that workers use for a name; None if they know no such chunker.
 
-    They know the built-in chunkers, and those of systems that read facts with a parser.
+    Workers know the built-in chunkers, and the chunkers of systems that read facts with a parser.
     """
     if name in CHUNKERS:
         return CHUNKERS[name]
@@ -36,7 +36,7 @@ def chunker_of_workers(name: str) -> ChunkerKind | None:
 
 
 def prepare_readers() -> None:
-    """Import what the chunkers of systems need to read facts."""
+    """Import the modules that the chunkers of systems need to read facts."""
     for name in installed_systems().parts("chunkers"):
         kind = chunker_of_workers(name)
         if kind is not None and kind.prepare is not None:
@@ -52,18 +52,20 @@ def chunk_parameters(
     levels: int | None = None,
     chunkers: ChunkerKinds = CHUNKERS,
 ) -> ChunkParameters:
-    """Make parameters from a configuration's fields; omitted ones take the chunker's defaults.
+    """Build parameters from a configuration's fields; omitted fields take the chunker's defaults.
 
     Args:
-        chunker: its name.
+        chunker: name of the chunker.
         max_tokens: the limit of a chunker that counts tokens.
         max_characters: the limit of a chunker that counts characters.
-        overlap: in the same unit; by default in proportion to the limit.
-        levels: heading levels at which a new passage starts; by default the chunker's.
+        overlap: the overlap, in the unit of the limit; by default in proportion to the limit.
+        levels: number of heading levels at which a new passage starts; by default the
+            chunker's.
         chunkers: the known chunkers.
 
     Raises:
-        ConfigurationError: the chunker or its setting does not exist, or a value is out of range.
+        ConfigurationError: the chunker or its setting does not exist, or a value is out of
+            range.
     """
     kind = find_kind(chunker, chunkers, "chunker")
     given = {
@@ -81,6 +83,6 @@ def chunk_parameters(
     chosen = given[f"max_{kind.unit}"]
     limit = kind.limit if chosen is None else chosen
     usual = kind.overlap * limit // kind.limit
-    # The default equals an omitted value: keys contain only values that differ from the default.
+    # The default is the same as an omitted value: keys contain only values that differ from it.
     chosen_levels = None if levels == kind.levels and levels else levels
     return ChunkParameters(kind, limit, usual if overlap is None else overlap, levels=chosen_levels)

@@ -3,9 +3,10 @@
 A section is a run of headings with the text below the last of them. A heading without its own text
 stays with the next text, so that no heading is separated from the first text below it.
 
-A section that leaves over half of a chunk empty takes in the sections after it, as long as all fit
-and none is above the first: siblings and children are joined, the next chapter is not. So a change
-log gives passages of a useful size and no chunk covers two chapters.
+A section that leaves over half of a chunk empty is joined with the sections after it, as long as
+all of them fit and none has a higher level than the first. So siblings and children are joined, but
+the next chapter is not. A change log thus gives passages of a useful size, and no chunk covers two
+chapters.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _NO_HEADING = 0
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """Regions low to high (exclusive), and the highest level among its headings (0: no heading)."""
+    """Regions low to high (exclusive), and the highest level of their headings (0: no heading)."""
 
     low: int
     high: int
@@ -71,14 +72,14 @@ def at_levels(sections: Iterable[Section], levels: int) -> Iterator[Section]:
 def group_sections(
     regions: Sequence[Region], units: Units, limit: int, levels: int = 0
 ) -> Iterator[tuple[int, int]]:
-    """Yield ranges of units (low, high exclusive) that no chunk crosses."""
+    """Yield ranges of units (low, high exclusive); no chunk crosses the border of a range."""
     return join_sections(at_levels(find_sections(regions), levels), units, limit)
 
 
 def join_sections(
     sections: Iterable[Section], units: Units, limit: int
 ) -> Iterator[tuple[int, int]]:
-    """Yield ranges of units for sections, with small neighbours joined."""
+    """Yield the ranges of units of sections, with small neighbouring sections joined."""
     group: Section | None = None
     for section in sections:
         if group is not None and _joins(group, section, units, limit):
@@ -101,7 +102,7 @@ def _joins(group: Section, section: Section, units: Units, limit: int) -> bool:
 
 
 def common_path(regions: Sequence[Region]) -> tuple[str, ...]:
-    """Return the common headings of all text in these regions, or of headings without text."""
+    """Return the headings common to all text in regions; without text, those common to headings."""
     paths = [region.heading_path for region in regions if region.kind != "heading"]
     return _shared(paths or [region.heading_path for region in regions])
 

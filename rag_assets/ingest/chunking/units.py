@@ -1,8 +1,8 @@
 """The smallest pieces that a document is cut into, each with its size and rank.
 
-A chunker never measures candidates separately. It adds the sizes of units, all counted in one call,
-and counts only the chosen text. Cuts lie where the tokeniser's own words start (before a space,
-after a line end), so the sums are nearly exact.
+A chunker does not measure each candidate passage. It adds the sizes of units, which are all counted
+in one call, and then counts only the chosen text. Units start where the tokeniser's own words start
+(before a space, after a line end), so the sums are nearly exact.
 """
 
 from __future__ import annotations
@@ -28,10 +28,12 @@ class Grammar:
 
     Attributes:
         measure: measures the size of a unit.
-        longest: the size that no unit exceeds; at least 4, since one character may be four tokens.
-        after_heading: the same for a unit right after a heading, which shares its passage with it.
-        prose: yields where to cut a paragraph, or a line over `longest`, into sentences.
-        code: yields where to cut source code.
+        longest: maximum size of a unit; at least 4, since one character may be four tokens.
+        after_heading: maximum size of a unit right after a heading, which is in the same
+            passage as the heading.
+        prose: yields the positions at which a paragraph, or a line over `longest`, is cut into
+            sentences.
+        code: yields the positions at which source code is cut.
     """
 
     measure: Measure
@@ -63,12 +65,13 @@ class Units:
     """Units in order; unit k is text[starts[k]:ends[k]].
 
     Attributes:
-        ranks: the quality of a cut before the unit.
-        region: index of the region that the unit belongs to.
+        ranks: how good a cut before the unit is.
+        region: index of the region that contains the unit.
         totals: size of all units before the k-th; one entry longer than the other lists.
         first: index of each region's first unit, and a final entry for the end.
-        masked: whether the unit touches a span masked by a described pattern.
-        edges: for each of the highest ranks, the units before which a cut is at least that good.
+        masked: whether the unit touches a span that a described pattern masked.
+        edges: for each of the highest ranks, the units before which a cut has at least this
+            rank.
     """
 
     starts: list[int]
@@ -81,12 +84,12 @@ class Units:
     edges: Mapping[Rank, list[int]]
 
     def edge_before(self, unit: int, level: Rank) -> int:
-        """Return the last unit up to this one before which a cut is that good; else -1."""
+        """Return the last unit up to this one before which a cut has at least a rank; else -1."""
         at = bisect_right(self.edges[level], unit)
         return self.edges[level][at - 1] if at else -1
 
     def next_edge(self, unit: int, level: Rank, high: int) -> int:
-        """Return the first unit after this one before which a cut is that good; at most high."""
+        """Return the first unit after this one before which a cut has at least a rank, or high."""
         at = bisect_right(self.edges[level], unit)
         return min(high, self.edges[level][at]) if at < len(self.edges[level]) else high
 
@@ -100,8 +103,8 @@ def find_units(
 ) -> Units:
     """Cut regions into units.
 
-    Paragraphs are cut into sentences; code, tables, lists and rows into lines. Pieces that are too
-    long for a unit are cut further, into cells, sentences, words, and visible characters.
+    Paragraphs are cut into sentences; code, tables, lists and rows are cut into lines. Pieces that
+    are too long for a unit are cut further: into cells, sentences, words, and visible characters.
     """
     pieces = [
         piece
@@ -165,7 +168,7 @@ def _sizes(
     is_cut: Sequence[bool],
     measure: Measure,
 ) -> list[int]:
-    """Return the sizes of all parts; only the parts of cut pieces are measured."""
+    """Return the sizes of all parts; only the parts of pieces that were cut are measured."""
     cut = [each for each, anew in zip(parts, is_cut, strict=True) if anew]
     counts = iter(measure.count([text[part.start : part.end] for each in cut for part in each]))
     found: list[int] = []

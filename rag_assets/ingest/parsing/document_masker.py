@@ -16,7 +16,7 @@ def masked(parsed: ParsedText, scanner: Scans) -> ParsedText:
     """Mask every credential in a parsed document.
 
     The whole text is scanned at once, since the name of a credential may be on the line above.
-    Headings and title are taken from the masked text, and are also scanned separately.
+    Headings and title are then taken from the masked text; they are also scanned separately.
 
     Raises:
         TimeoutError: the scan took too long.
@@ -36,8 +36,8 @@ def masked_again(parsed: ParsedText, scanner: Scans) -> tuple[ParsedText, list[s
     """Mask credentials that other rules find in an already masked document.
 
     Returns:
-        The text, with earlier masks kept, and the rule of each new credential; None if there are no
-        new credentials.
+        The text, in which earlier masks are kept, and the rule that found each new credential;
+            None if there are no new credentials.
 
     Raises:
         TimeoutError: the scan took too long.
@@ -56,7 +56,7 @@ def masked_again(parsed: ParsedText, scanner: Scans) -> tuple[ParsedText, list[s
 
 
 def credentials(parsed: ParsedText, scanner: Scans) -> tuple[MaskedSpan, ...]:
-    """Find the credentials in the text of a document, by their form and in its tables.
+    """Find the credentials in the text of a document, by their form and by names in tables.
 
     Raises:
         TimeoutError: the scan took too long.
@@ -66,7 +66,7 @@ def credentials(parsed: ParsedText, scanner: Scans) -> tuple[MaskedSpan, ...]:
 
 
 def _title(parsed: ParsedText, text: str, blocks: tuple[Block, ...]) -> str:
-    """Return the title as it is in the masked heading or text in which it was found."""
+    """Return the title as it is in the masked text or heading from which it was taken."""
     title = parsed.title or ""
     for before, after in zip(parsed.blocks, blocks, strict=True):
         if before.kind == "heading" and before.heading_path[-1] == title:
@@ -93,7 +93,7 @@ def _with_paths(
 
 
 def _with_sheets(blocks: Iterable[Block], scanner: Scans) -> Iterator[Block]:
-    """Mask the names of blocks' sheets: the text may not contain them."""
+    """Mask the sheet names of blocks, since the text may not contain these names."""
     shown: dict[str, str] = {}
     for block in blocks:
         if block.sheet is None:
@@ -107,7 +107,8 @@ def _with_sheets(blocks: Iterable[Block], scanner: Scans) -> Iterator[Block]:
 def _masked_name(name: str, before: str, after: str, block: Block) -> str:
     """Return the masked name of a heading in which a credential was found.
 
-    The whole name is masked if the text does not contain it: it was cut, or joined from two lines.
+    If the text does not contain the name, because it was cut or joined from two lines, the whole
+    name is masked.
     """
     at = before.find(name, block.start, block.end)
     return after[at : at + len(name)] if at >= 0 else mask(name, [MaskedSpan(0, len(name), "")])

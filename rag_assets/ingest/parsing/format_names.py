@@ -1,4 +1,4 @@
-"""Names of formats for people."""
+"""Names of formats, as shown to people."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LONGEST_ACRONYM = 4
 
 
 def format_name(media_type: str | None) -> str:
-    """Return the name of a media type for people: "PDF", "Markdown", "python".
+    """Return the name of a media type as shown to people: "PDF", "Markdown", "python".
 
     Args:
         media_type: None if unknown.

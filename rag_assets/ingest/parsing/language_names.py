@@ -1,6 +1,7 @@
 """The names of the languages that documents can have.
 
-Separate from the detector, so that programs that only validate a name need not load it.
+This module is separate from the detector, so that programs that only validate a name need not load
+the detector.
 """
 
 from __future__ import annotations
@@ -31,14 +32,14 @@ LANGUAGE_NAMES = {
     "te": "Telugu", "th": "Thai", "tr": "Turkish", "uk": "Ukrainian", "ur": "Urdu",
     "vi": "Vietnamese", "zh": "Chinese",
 }  # fmt: skip
-"""English names for people, by code; rarer languages are shown by their code."""
+"""English names as shown to people, by code; a rarer language is shown by its code."""
 PROGRAMMING = frozenset(media_type.removeprefix("text/x-") for media_type in SOURCE_CODE)
 
 PATTERN = (
     rf"^(({'|'.join(sorted(PROSE))})(-[a-zA-Z0-9]+)*|"
     rf"{'|'.join(map(re.escape, sorted(PROGRAMMING)))})$"
 )
-"""Pattern of names in lower case, for descriptions; other cases are accepted as well."""
+"""Pattern of names in lower case, for descriptions. Names in upper case are accepted as well."""
 
 _EXPECTED = (
     "it must be an ISO 639-1 code that documents can be in, or the name of a programming language:"
@@ -47,10 +48,10 @@ _EXPECTED = (
 
 
 def language_named(given: str) -> str:
-    """Return the name of a language as stored with documents; for a tag (`en-GB`) its first part.
+    """Return the name of a language as stored with documents; for a tag (`en-GB`), its first part.
 
     Raises:
-        ValueError: no document can have it; the message does not quote the name.
+        ValueError: no document can have this language; the message does not quote the name.
     """
     name = given.lower()
     if name in PROGRAMMING:

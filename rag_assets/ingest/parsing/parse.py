@@ -15,7 +15,7 @@ from rag_assets.ingest.parsing.text.decoding import UTF8_MARK
 
 
 def prepare_for(data: bytes, media_type: str | None, options: ParseOptions) -> None:
-    """Load the libraries that parse these bytes; parse() reports a failure."""
+    """Load the libraries that parse these bytes; if this fails, parse() reports it."""
     with suppress(Exception):
         parser_for(detect(data, media_type), options).warm_up()
 
@@ -26,7 +26,7 @@ def more_seconds(
     """Return the seconds that parsing these bytes may take beyond `limits.seconds`.
 
     Raises:
-        DocumentRejected: it cannot be parsed; parse() raises the same.
+        DocumentRejected: the document cannot be parsed; parse() raises the same error.
     """
     kind = detect(data, media_type)
     return parser_for(kind, options).more_seconds(data, options, limits)
@@ -40,16 +40,16 @@ def parse(
 ) -> ParsedText:
     """Parse a document by its detected type; the result is not masked.
 
-    For the worker process: other callers use the pool, which bounds time and memory.
+    Only the worker process may call this. Other callers use the pool, which limits time and memory.
 
     Args:
         data: the document.
         media_type: the type that its source declares.
         options: the tenant's options.
-        limits: for its text, blocks and pages.
+        limits: limits for its text, blocks and pages.
 
     Raises:
-        DocumentRejected: it is empty, of an unknown format, or its parser rejects it.
+        DocumentRejected: the document is empty, of an unknown format, or its parser rejects it.
     """
     options = options or ParseOptions()
     kind = detect(data, media_type)

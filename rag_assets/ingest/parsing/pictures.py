@@ -1,7 +1,7 @@
 """Pictures: their text by OCR, page by page for a TIFF with several pages.
 
-A picture declares its size before its pixels are decoded, so a picture that is too large is refused
-without decoding.
+A picture declares its size before its pixels are decoded. So a picture that is too large is refused
+without being decoded.
 """
 
 from __future__ import annotations
@@ -32,9 +32,10 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 _MOST_DECODED = 64_000_000
-"""Pixels of a page: 8,000 by 8,000, or A1 at 200 dots per inch."""
+"""Maximum number of pixels of a page: 8,000 by 8,000, or A1 at 200 dots per inch."""
 _SMALL = 4_000_000
-"""Pixels up to which a page is enlarged: letters on screens are smaller than in print."""
+"""Number of pixels up to which a page is enlarged, since letters on screens are smaller than in
+print."""
 _MOST_ENLARGED = 3.0
 _DAMAGED = "it is damaged: its pixels cannot be read"
 
@@ -52,10 +53,10 @@ def warm_up() -> None:
 
 
 def more_seconds(data: bytes, options: ParseOptions, limits: ParseLimits) -> float:
-    """Return the seconds that OCR of its pages adds to a picture's limit.
+    """Return the seconds that OCR of a picture's pages adds to the picture's time limit.
 
     Raises:
-        DocumentRejected: it cannot be opened.
+        DocumentRejected: the picture cannot be opened.
     """
     if not options.ocr:
         return 0.0
@@ -67,7 +68,7 @@ def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimi
     """Read the text of a picture; see registry.ParseFunction.
 
     Raises:
-        DocumentRejected: OCR is off, it is damaged, too large, or without text.
+        DocumentRejected: OCR is off, or the picture is damaged, too large, or has no text.
     """
     if not options.ocr:
         raise DocumentScanned(
@@ -93,7 +94,7 @@ class _Pages:
     """A reader of a picture's pages that also counts them.
 
     Attributes:
-        count: number of its pages.
+        count: number of pages.
         time: time that OCR takes.
     """
 
@@ -132,7 +133,7 @@ def _opened(data: bytes) -> Iterator[Image]:
 
 
 def _frames(image: Image, limits: ParseLimits) -> Iterator[int]:
-    """Seek each page of a TIFF, or the first page of other formats; yield its number from 1."""
+    """Go to each page of a TIFF, or the first page of other formats; yield its number from 1."""
     number = 0
     while True:
         if number >= limits.ocr_pages:
@@ -164,7 +165,8 @@ def _require_size(image: Image) -> None:
 def _told_as_damage() -> Iterator[None]:
     """Report any error of the library as damage of the picture.
 
-    Its decoders raise errors of many kinds on hostile bytes, and some quote them.
+    The library's decoders raise errors of many kinds on hostile bytes, and some errors quote these
+    bytes.
     """
     import PIL.Image
 
@@ -189,7 +191,7 @@ def _pixels(image: Image) -> Pixels:
     from PIL import ImageOps
 
     if image.format == "JPEG" and image.width * image.height > MOST_PIXELS:
-        # First decoded at a coarser scale; the exact size follows below.
+        # Decode at a coarser scale first; the exact size is set below.
         image.draft("L", (image.width // 2, image.height // 2))
     image.load()
     grey = _grey(ImageOps.exif_transpose(image))
@@ -201,7 +203,7 @@ def _pixels(image: Image) -> Pixels:
 
 
 def _scale(pixels: int) -> float:
-    """Return the factor by which a page of this many pixels is enlarged or scaled down."""
+    """Return the factor that enlarges or reduces a page of this many pixels."""
     fits = math.sqrt(MOST_PIXELS / pixels)
     if pixels > MOST_PIXELS:
         return fits

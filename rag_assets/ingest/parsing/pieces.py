@@ -12,7 +12,7 @@ from rag_assets.ingest.parsing.outline import Outline, heading_name
 
 DEEPEST_LEVEL = 6
 _BLANK_LINE = "\n\n"
-# pdfium's characters for hyphens at line ends, control characters, and invisible marks.
+# Control characters, invisible marks, and the characters that pdfium puts for hyphens at line ends.
 _UNWANTED = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\xad\u200b\u2060\ufeff\ufffe\uffff]")
 
 
@@ -31,7 +31,7 @@ class Piece:
 
 
 def clean(text: str) -> str:
-    """Remove invisible characters: control characters, soft hyphens, blank edges."""
+    """Remove control characters, soft hyphens and other invisible characters, and outer blanks."""
     return _UNWANTED.sub("", text).strip()
 
 
@@ -39,7 +39,7 @@ def bounded(pieces: Iterable[Piece], limits: ParseLimits) -> Iterator[Piece]:
     """Yield the pieces that contain text, within the limits.
 
     Raises:
-        DocumentRejected: they exceed the limits.
+        DocumentRejected: the pieces exceed the limits.
     """
     characters = 0
     for piece in pieces:
@@ -50,7 +50,7 @@ def bounded(pieces: Iterable[Piece], limits: ParseLimits) -> Iterator[Piece]:
 
 
 def assembled(pieces: Iterable[Piece]) -> tuple[str, tuple[Block, ...]]:
-    """Join pieces by blank lines, rows by line ends; return the text and its blocks."""
+    """Join pieces by blank lines, and rows by line ends; return the text and its blocks."""
     texts: list[str] = []
     blocks: list[Block] = []
     outline = Outline()

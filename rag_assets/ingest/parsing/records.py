@@ -1,4 +1,4 @@
-"""ParsedText as plain JSON-able records, and its digest."""
+"""ParsedText as plain JSON-compatible records, and its digest."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from rag_assets.ingest.parsing.model import Block, MaskedSpan, ParsedText
 
 
 def parsed_digest(parsed: ParsedText) -> str:
-    """Return the hash of a parser's result; the keys of the next stage derive from it."""
+    """Return the hash of a parser's result, from which the keys of the next stage derive."""
     return key_of("parsed", to_record(parsed))
 
 
 def to_record(parsed: ParsedText) -> dict[str, Any]:
-    """Return the parsed text as a JSON-able record; equal texts give equal records.
+    """Return the parsed text as a JSON-compatible record; equal texts give equal records.
 
-    Heading paths are listed once and blocks refer to them by number: a path is shared by every
-    block below its heading.
+    Heading paths are listed once, and blocks refer to them by number, because all blocks below a
+    heading share its path.
     """
     paths: dict[tuple[str, ...], int] = {}
     blocks = [
@@ -38,7 +38,7 @@ def to_record(parsed: ParsedText) -> dict[str, Any]:
         "media_type": parsed.media_type,
         "notes": list(parsed.notes),
     }
-    # Only if present: the digests of other texts must not change.
+    # Include it only if present, so that the digests of other texts do not change.
     return record | ({"mark_bytes": parsed.mark_bytes} if parsed.mark_bytes else {})
 
 
@@ -63,6 +63,6 @@ def from_record(record: Mapping[str, Any]) -> ParsedText:
 
 
 def _facts(block: Block) -> tuple[int | str | None, ...]:
-    # Only if present: the digests of other texts must not change.
+    # Include it only if present, so that the digests of other texts do not change.
     named = () if block.block_id is None else (block.block_id,)
     return block.level, block.page, block.slide, block.sheet, block.row, *named

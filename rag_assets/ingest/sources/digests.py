@@ -14,7 +14,7 @@ from rag_assets.ingest.sources.model import DocumentSource, ListedDocument, Read
 
 Digest: TypeAlias = tuple[ListedDocument, str | DocumentRejected]
 
-# A task has the overhead of a small file, and one large file is enough for a task.
+# A task costs about as much as reading a small file, and one large file is enough for a task.
 _BATCH_DOCUMENTS = 16
 _BATCH_BYTES = 4 << 20
 
@@ -22,10 +22,10 @@ _BATCH_BYTES = 4 << 20
 def hash_documents(
     source: DocumentSource, documents: Iterable[ListedDocument], workers: int = 4
 ) -> Iterator[Digest]:
-    """Read documents in threads and yield each with its SHA-256, in the given order.
+    """Read documents in threads, and yield each with its SHA-256 in the given order.
 
-    At most a few batches and a piece of content per worker are held at a time, and documents are
-    taken only as they are processed.
+    Only a few batches, and one piece of content per worker, are in memory at a time. Documents are
+    taken from the iterable only as they are processed.
 
     Args:
         source: the source that listed the documents.
@@ -36,7 +36,8 @@ def hash_documents(
         ListingFailed: the disk does not answer.
 
     Yields:
-        The document with its SHA-256 as 64 hexadecimal digits, or with the reason for its rejection
+        The document with its SHA-256 as 64 hexadecimal digits, or with the reason for its
+            rejection
         (DocumentVanished: leave it to the next listing).
     """
     from concurrent.futures import Future, ThreadPoolExecutor

@@ -1,7 +1,8 @@
 """Time limits for reads from a disk or a share.
 
-A share with an unreachable server blocks its reader in the kernel, where neither an exception nor a
-signal reaches it. So a source reads its folder in threads that the process can leave behind.
+If the server of a share is unreachable, a reader is blocked in the kernel, where neither an
+exception nor a signal reaches it. So a source reads its folder in threads that the process can
+abandon.
 """
 
 from __future__ import annotations
@@ -18,21 +19,21 @@ from rag_assets.common.errors import DocumentUnreachable, ListingFailed
 from rag_assets.ingest.sources.roots import Roots
 
 LOCATE_SECONDS: Final = 20.0
-"""How long the folder itself may take to answer; it shows whether the share is available."""
+"""Time limit for the folder itself to respond, which shows whether the share is available."""
 READ_SECONDS: Final = 180.0
-"""How long a few hundred files of a listing, or a few pieces of a file, may take."""
+"""Time limit for a few hundred files of a listing, or for a few pieces of a file."""
 DOCUMENTS_AT_ONCE = 256
-"""Number of files of a listing to take at once."""
+"""Number of files of a listing that are read together under one time limit."""
 
 _Result = TypeVar("_Result")
 
 
 class DiskReader:
-    """A reader of one source's folder that gives up when the folder does not answer.
+    """Reads one source's folder, and gives up when the folder does not respond.
 
     Args:
         source: the source's given name.
-        folder: the folder, for errors.
+        folder: the folder, for error messages.
     """
 
     def __init__(self, source: str, folder: Path) -> None:
@@ -44,7 +45,7 @@ class DiskReader:
     def locate(self, roots: Roots, *, follow_link: bool) -> Path:
         """Return the folder that the source's root stands for, as Roots.locate does.
 
-        If it does not answer, the configured root is returned; every later read then fails.
+        If the folder does not respond, return the configured root; every later read then fails.
 
         Raises:
             ConfigurationError: the root may not be used.
@@ -56,14 +57,14 @@ class DiskReader:
             return self._folder
 
     def call(self, read: Callable[[], _Result], seconds: float | None = None) -> _Result:
-        """Call a function that reads the folder; calls within it count towards its time.
+        """Call a function that reads the folder; nested calls count towards its time limit.
 
         Args:
             read: the function.
-            seconds: how long it may take; READ_SECONDS by default.
+            seconds: time limit; READ_SECONDS by default.
 
         Raises:
-            ListingFailed: the folder does not answer, or did not answer an earlier call.
+            ListingFailed: the folder does not respond, or did not respond to an earlier call.
         """
         seconds = seconds or READ_SECONDS
         if self._hung_seconds:
@@ -100,7 +101,7 @@ class DiskReader:
         """Yield the pieces of a file.
 
         Raises:
-            DocumentUnreachable: the folder does not answer.
+            DocumentUnreachable: the folder does not respond.
         """
         try:
             yield from self.items(pieces, at_once=1)
@@ -127,7 +128,7 @@ class _DiskThread(threading.Thread):
 
 
 class _Worker:
-    """A thread that calls functions; it ends with the process, or with its reader."""
+    """A thread that calls functions; it ends with the process, or with the reader that owns it."""
 
     def __init__(self) -> None:
         self._calls: SimpleQueue[Callable[[], object] | None] = SimpleQueue()
@@ -143,7 +144,7 @@ class _Worker:
         """Call a function, and wait for its result.
 
         Raises:
-            Empty: it does not return.
+            Empty: the function does not return in time.
         """
         self._calls.put(read)
         return self._results.get(timeout=seconds)  # type: ignore[return-value]
@@ -153,6 +154,6 @@ def _work(calls: SimpleQueue[Callable[[], object] | None], results: SimpleQueue[
     while (read := calls.get()) is not None:
         try:
             results.put(read())
-        except BaseException as error:  # raised by the caller
+        except BaseException as error:  # the caller raises it
             results.put(_Raised(error))
         del read

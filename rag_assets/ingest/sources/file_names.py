@@ -1,4 +1,4 @@
-"""Names of uploaded files, made safe to store and display."""
+"""Names of uploaded files, made safe to store and to display."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 import unicodedata
 
 LONGEST = 200
-"""Largest number of characters to keep of a name."""
+"""Maximum number of characters of a name that are kept."""
 
 _SEPARATORS = re.compile(r"[/\\]")
 _BLANKS = re.compile(r"\s+")
@@ -19,14 +19,14 @@ _UNSHOWN = "C"
 def shown_name(given: str) -> str:
     """Return a file name without its folders and without characters that cannot be shown.
 
-    A long name is cut before its suffix, which shows the file type. The result is "" if no
-    character is left.
+    A name that is too long is cut before its suffix, so that the suffix still shows the file type.
+    The result is "" if no character is left.
 
     Args:
-        given: as sent by a browser or a command; it may contain anything.
+        given: the name as a browser or a command sent it; it may contain anything.
     """
     last = _SEPARATORS.split(given)[-1]
-    # Blanks first: line ends and tabs are control characters, too.
+    # Replace blanks first, since line ends and tabs are control characters too.
     shown = "".join(
         character
         for character in _BLANKS.sub(" ", last)

@@ -27,19 +27,20 @@ _LATEST_NS = 1 << 62  # the year 2116
 class FilesConfig(SourceConfig):
     """The configuration of a folder of files.
 
-    Globs work as in .gitignore, except that they ignore the case of ASCII letters. A file is taken
-    if an include glob matches it or a folder above it, and no exclude glob does. `.git` is never
-    entered.
+    Globs work as in .gitignore, except that they ignore the case of ASCII letters. A file is
+    selected if an include glob matches it or a folder above it, and no exclude glob does. `.git` is
+    never entered.
 
     Attributes:
         name: the source's given name; part of every document's identity.
-        root: the folder; set by operators only. Neither it nor a folder above it may be a link,
-            except between folders of RAG_ASSETS_ALLOWED_ROOTS, or in `/` as /home.
-        follow_root_link: follow such a link, even if it later leads to another folder; for releases
-            that are switched by a link.
-        include: globs below the root; later globs override, `!` negates. By default all document
-            formats, but not source code: a folder may also hold the output of a build.
-        exclude: globs below the root that are left out.
+        root: the folder; only operators can set it. Neither it nor a folder above it may be a
+            link, except between folders of RAG_ASSETS_ALLOWED_ROOTS, or directly in `/`, such as
+            /home.
+        follow_root_link: whether to follow such a link, even if it later leads to another
+            folder; for releases that are switched by changing a link.
+        include: globs below the root; later globs override, `!` negates. By default all
+            document formats, but not source code: a folder may also hold the output of a build.
+        exclude: globs below the root; matching files and folders are left out.
         gitignore: whether to apply .gitignore files at and below the root.
         max_bytes: a larger file is listed, but reading it is refused.
         follow_links: links below the root are never followed.
@@ -67,8 +68,9 @@ class FilesSource:
 
     Args:
         config: selects the folder and its files.
-        allowed_roots: folders that may contain or be the root; empty: any folder.
-        forbidden_roots: the project's own state; the root may not lie in, be or contain any of it.
+        allowed_roots: folders that must contain or be the root; empty: any folder.
+        forbidden_roots: folders with the project's own state; the root may not lie in, be or
+            contain any of them.
 
     Raises:
         ConfigurationError: the root may not be used.
@@ -94,7 +96,7 @@ class FilesSource:
 
     @property
     def disk(self) -> DiskReader:
-        """Return the reader that bounds the time of its reads; see ReadsDisk."""
+        """Return the reader that limits the time of reads; see ReadsDisk."""
         return self._disk
 
     @property
@@ -166,5 +168,5 @@ FILES = SourceKind(
 
 
 def storable_time(nanoseconds: int) -> int:
-    """Clamp a file's time to the range of a database; users can set any time of a file."""
+    """Limit a file's time to the range of a database, since users can set any time for a file."""
     return max(-_LATEST_NS, min(nanoseconds, _LATEST_NS))

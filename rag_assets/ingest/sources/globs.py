@@ -1,9 +1,9 @@
-"""Glob patterns with git's meaning, matched in linear time.
+"""Glob patterns with the meaning that git gives them, matched in linear time.
 
 The patterns of a .gitignore come with the documents, from untrusted authors, so a pattern must not
-be able to stall a listing: `*a*a*a*b` as a plain regular expression takes seconds per file name.
-Here every star but the last commits to its first match (an atomic group), which for globs finds the
-same matches. Names are matched as bytes, as git does, so any name can be matched.
+be able to stall a listing. As a plain regular expression, `*a*a*a*b` takes seconds per file name.
+Here every star but the last keeps its first match (an atomic group); for globs, this finds the same
+matches. Names are matched as bytes, as in git, so that any name can be matched.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from rag_assets.ingest.sources.bracket_expressions import read_bracket
 MAX_GITIGNORE_BYTES = 256 * 1024
 MAX_WILDCARDS = 2_000
 
-# Markers among the tokens of a pattern; no token for a byte equals a marker.
-_STAR: Final = b"*"  # anything within one component
-_FOLDERS: Final = b"/*"  # any number of components, also zero
-_SOME_FOLDERS: Final = b"/+"  # at least one component
+# Markers among the tokens of a pattern; no token for a byte is equal to a marker.
+_STAR: Final = b"*"  # anything within one path component
+_FOLDERS: Final = b"/*"  # any number of path components, including none
+_SOME_FOLDERS: Final = b"/+"  # at least one path component
 _EVERYTHING: Final = b"//"  # the rest of the path
 
 _SPECIAL = re.compile(rb"[*?\[\\]")
@@ -33,12 +33,13 @@ class Rule:
     """A parsed pattern.
 
     Attributes:
-        regex: must match the whole name, or the whole path below the rule's folder.
-        literal: the exact name or path, if the pattern is without wildcards.
-        suffix: the required end of the name, if the pattern is a star and a literal.
-        by_name: the pattern lacks a slash, so it matches the name alone, at any depth.
-        folders_only: the pattern ended in a slash.
-        negated: the pattern started with an exclamation mark.
+        regex: regular expression for the whole name, or the whole path below the rule's folder.
+        literal: the exact name or path, if the pattern has no wildcards.
+        suffix: the required end of the name, if the pattern is a star followed by a literal.
+        by_name: whether the pattern matches the name alone, at any depth, since it contains no
+            slash.
+        folders_only: whether the pattern matches only folders, since it ended in a slash.
+        negated: whether the pattern started with an exclamation mark.
     """
 
     regex: bytes
@@ -50,13 +51,13 @@ class Rule:
 
 
 def parse_rule(pattern: bytes) -> Rule | None:
-    """Parse one pattern; None if it is malformed and so, as in git, never matches."""
+    """Parse one pattern; return None if it is malformed. As in git, it then never matches."""
     negated = pattern.startswith(b"!")
     body = pattern[1:] if negated else pattern
     folders_only = body.endswith(b"/")
     body = body[:-1] if folders_only else body
     while body.startswith(b"**/") and b"/" not in body[3:]:
-        body = body[3:]  # `**/name` means `name`, which is quicker to match
+        body = body[3:]  # `**/name` has the same meaning as `name`, which is faster to match
     by_name = b"/" not in body
     if not body:
         return None
@@ -72,7 +73,7 @@ def parse_rule(pattern: bytes) -> Rule | None:
 
 
 class Rules:
-    """An ordered list of rules; the last match decides."""
+    """An ordered list of rules; the last rule that matches decides."""
 
     __slots__ = ("_files_by_name", "_files_by_path", "_folders_by_name", "_folders_by_path")
 
@@ -85,10 +86,11 @@ class Rules:
         self._folders_by_path = _Alternatives(for_folders, by_name=False, ignore_case=ignore_case)
 
     def decide(self, folder: bytes, name: bytes, *, is_folder: bool) -> bool | None:
-        """Return whether an entry itself is matched, regardless of the folders above it.
+        """Return whether the rules match an entry itself, regardless of the folders above it.
 
         Args:
-            folder: path of the entry's folder below the rules' own, empty or ending in a slash.
+            folder: path of the entry's folder below the rules' own folder, empty or ending in a
+                slash.
             name: the entry's name.
             is_folder: whether the entry is a folder.
 
@@ -113,7 +115,7 @@ class Rules:
 
 
 class _Alternatives:
-    """Rules that match the same text. Most are literals or suffixes, which are looked up."""
+    """Rules that are matched against the same text; most are literals or suffixes to look up."""
 
     __slots__ = ("_any", "_exact", "_flags", "_lengths", "_rest", "_suffixes", "empty")
 
@@ -126,7 +128,7 @@ class _Alternatives:
         self._rest: list[tuple[int, bytes]] = []
         chosen = [(n, rule) for n, rule in rules if rule.by_name is by_name]
         for n, rule in chosen:
-            # Position and negation in one number, so that comparing verdicts compares positions.
+            # Position and negation are one number, so that comparing verdicts compares positions.
             verdict = n * 2 + rule.negated
             if rule.literal is not None:
                 self._exact[self._folded(rule.literal)] = verdict
@@ -141,7 +143,7 @@ class _Alternatives:
         self._any = _compiled(joined, self._flags) if self._rest else None
 
     def last(self, text: bytes) -> int:
-        """Return the verdict of the last rule that matches; -1 if no rule matches."""
+        """Return the verdict of the last rule that matches a text; -1 if no rule matches."""
         folded = self._folded(text)
         best = self._exact.get(folded, -1)
         for length in self._lengths:
@@ -167,7 +169,8 @@ def compile_globs(patterns: Iterable[str], *, ignore_case: bool) -> Rules:
     """Return the rules of configured globs.
 
     Raises:
-        ValueError: a pattern is empty or malformed and would silently never match.
+        ValueError: a pattern is empty or malformed, and so would never match without anybody
+            noticing.
     """
     rules = []
     for pattern in patterns:
@@ -178,13 +181,13 @@ def compile_globs(patterns: Iterable[str], *, ignore_case: bool) -> Rules:
     return Rules(rules, ignore_case=ignore_case)
 
 
-@lru_cache(maxsize=256)  # many folders have the same short file
+@lru_cache(maxsize=256)  # many folders have the same short .gitignore
 def compile_gitignore(content: bytes) -> Rules:
     """Return the rules of a .gitignore.
 
     Raises:
-        ValueError: the content is longer than MAX_GITIGNORE_BYTES, or more than MAX_WILDCARDS
-            patterns would have to be tried one by one.
+        ValueError: the content is longer than MAX_GITIGNORE_BYTES, or has more than
+            MAX_WILDCARDS patterns that would have to be tried one by one.
     """
     if len(content) > MAX_GITIGNORE_BYTES:
         raise ValueError(f"more than {MAX_GITIGNORE_BYTES} bytes")
@@ -201,21 +204,21 @@ def compile_gitignore(content: bytes) -> Rules:
 
 
 def _without_trailing_spaces(line: bytes) -> bytes:
-    """Cut spaces off the end, except a space escaped by a backslash."""
+    """Remove trailing spaces, except a space that is escaped by a backslash."""
     bare = line.rstrip(b" ")
     backslashes = len(bare) - len(bare.rstrip(b"\\"))
     return line[: len(bare) + 1] if backslashes % 2 and len(bare) < len(line) else bare
 
 
 def _translate(pattern: bytes) -> bytes:
-    """Return a regular expression for a full match of a pattern without its outer slashes.
+    """Return a regular expression for a whole match of a pattern without its outer slashes.
 
     Raises:
         ValueError: the pattern is malformed.
     """
     special = _SPECIAL.search(pattern)
     start = special.start() if special else len(pattern)
-    # Like git, compare the literal start first, and match the rest as a separate pattern.
+    # As in git, the literal start is compared first, and the rest is matched as a separate pattern.
     out = [re.escape(pattern[:start])]
     gap = b""
     block: list[bytes] = []
@@ -223,7 +226,7 @@ def _translate(pattern: bytes) -> bytes:
         if token not in (_FOLDERS, _SOME_FOLDERS, _EVERYTHING):
             block.append(token)
             continue
-        # The part between two gaps may settle for its earliest match.
+        # The part between two gaps may keep its earliest match.
         out.append(b"(?>" + gap + b"?" + _block(block) + b")" if gap else _block(block))
         gap = b".*" if token == _EVERYTHING else b"(?:[^/]*+/)" + token[-1:]
         block = []
@@ -231,7 +234,7 @@ def _translate(pattern: bytes) -> bytes:
 
 
 def _block(tokens: Sequence[bytes]) -> bytes:
-    """Return a regular expression for tokens between two gaps; stars stay in a component."""
+    """Return a regular expression for the tokens between two gaps; a star stays in a component."""
     out = []
     for component in _split(tokens, b"/"):
         first, *starred = _split(component, _STAR)
@@ -280,7 +283,7 @@ def _stars(pattern: bytes, at: int) -> tuple[bytes, int]:
     end = at
     while pattern[end : end + 1] == b"*":
         end += 1
-    # Two or more stars cross folders only if they are a whole component.
+    # Two or more stars cross folders only if they make up a whole path component.
     if end - at > 1 and pattern[:at][-1:] in (b"", b"/"):
         if end == len(pattern):
             return _EVERYTHING, end

@@ -18,11 +18,12 @@ class SourceConfig(BaseModel):
     """The base of every source's configuration; each kind adds its own fields.
 
     Attributes:
-        type: the name of its kind.
+        type: the name of the source's kind.
         name: the source's given name; part of every document's identity.
-        scope: the access scope of its documents, if it differs from the tenant's.
-        deletion_window_hours: hours over which documents that leave the source are counted together
-            before a person has to allow more deletions; 0: judge each listing alone.
+        scope: the access scope of the source's documents, if it differs from the tenant's.
+        deletion_window_hours: number of hours in which documents that leave the source are
+            counted together; if too many leave, a person has to allow more deletions. 0: each
+            listing is judged alone.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -38,12 +39,14 @@ class SourceContext:
     """The context of a tenant's sources in an installation.
 
     Attributes:
-        base: the folder that relative paths are relative to (Settings.home).
+        base: the folder to which relative paths refer (Settings.home).
         records: the tenant's pushed records; None without a catalog.
         uploads: the tenant's uploaded files; None without a catalog.
         typed: whether the tenant's records have types, including the type "file".
-        allowed_roots: folders that may contain roots (Settings.allowed_roots); empty: any folder.
-        forbidden_roots: the project's own state (Settings.local, a local lake elsewhere).
+        allowed_roots: folders in which roots must lie (Settings.allowed_roots); empty: any
+            folder.
+        forbidden_roots: folders with the project's own state (Settings.local, and a local lake
+            elsewhere).
     """
 
     base: Path
@@ -59,10 +62,10 @@ class OriginDescription:
     """The repository, commit and changed paths of a source, to show with hits.
 
     Attributes:
-        repository: its name.
+        repository: name of the repository.
         commit: id of the commit that the ref resolves to; None before the first commit.
-        differing: the requested paths with a file in the worktree that differs from the commit:
-            changed, removed, or in no commit. None in a bare repository.
+        differing: those of the requested paths whose file in the worktree differs from the
+            commit: it is changed, removed, or in no commit. None in a bare repository.
     """
 
     repository: str
@@ -71,7 +74,7 @@ class OriginDescription:
 
 
 DescribeOrigin: TypeAlias = Callable[[Collection[str]], OriginDescription]
-"""Describes the origin of a source's files, given the paths that are shown."""
+"""A function that describes the origin of a source's files, given the paths that are shown."""
 
 _Config = TypeVar("_Config", bound=SourceConfig)
 
@@ -83,27 +86,31 @@ class SourceKind(Generic[_Config]):
     Attributes:
         name: the value of `type` in a source's configuration.
         config: the model that validates the other fields of the configuration.
-        build: creates the source; raises ConfigurationError if it cannot be used.
-        pushed: whether an application pushes its documents as records over HTTP, with a revision
-            for every change; otherwise a listing finds them.
-        kept: whether its documents are records that a part of this project puts into the catalog.
-        pulled: whether it pulls its documents from an application's database.
-        uploaded: whether its documents are uploaded files in the catalog.
-        implicit: whether tenants have it because of their profile; it is never configured.
+        build: creates the source; raises ConfigurationError if the source cannot be used.
+        pushed: whether an application pushes the documents as records over HTTP, with a
+            revision for every change; otherwise a listing finds the documents.
+        kept: whether the documents are records that a part of this project puts into the
+            catalog.
+        pulled: whether the source pulls its documents from an application's database.
+        uploaded: whether the documents are uploaded files in the catalog.
+        implicit: whether tenants have the source because of their profile; such a source is
+            never configured.
         path_fields: fields of the configuration that are paths. Relative paths are relative to
-            tenants.yaml, and moving their targets changes no document.
-        folder: the field with the folder that must exist and is watched; None without one.
-        in_folder: whether every change to the source happens in its folder, outside `.git`; by
-            default it does.
-        folders: the watched folders that a source reads, if no single field names its folder; empty
-            if some changes happen outside any folder that can be watched.
-        source_types: the types that its documents can have besides those of chunkers; None: any.
-        has_files: whether its documents are files of a folder or a repository, from which a system
-            may derive other documents (see Profile.sources_beside).
-        describe: opens a source and returns the function that describes the origin of its files;
-            raises ListingFailed or OSError if the source cannot be read here.
-        passage_source: the start of the ids of a document's passages, given its path; by default
-            the tenant and the printable path.
+            tenants.yaml, and moving their targets does not change any document.
+        folder: the field that names the source's folder, which must exist and is watched; None
+            without such a field.
+        in_folder: whether every change to the source happens in its folder, outside `.git`;
+            True by default.
+        folders: the watched folders that a source reads, if no single field names its folder;
+            empty if some changes happen outside any folder that can be watched.
+        source_types: the types that documents can have in addition to those of chunkers; None:
+            any type.
+        has_files: whether the documents are files of a folder or a repository, from which a
+            system may derive other documents (see Profile.sources_beside).
+        describe: opens a source and returns the function that describes the origin of its
+            files; raises ListingFailed or OSError if the source cannot be read here.
+        passage_source: returns the start of the ids of a document's passages, given the
+            document's path; by default the tenant and the printable path.
     """
 
     name: str
@@ -125,12 +132,12 @@ class SourceKind(Generic[_Config]):
 
     @property
     def of_records(self) -> bool:
-        """Return whether its documents are records in the catalog, whoever puts them there."""
+        """Return whether the documents are records in the catalog, whoever puts them there."""
         return self.pushed or self.kept or self.pulled
 
     @property
     def reads_folders(self) -> bool:
-        """Return whether its documents are files in folders, which may be unmounted."""
+        """Return whether the documents are files in folders, which may be unmounted."""
         return self.folder is not None or self.folders is not None
 
     def folder_of(self, config: _Config) -> Path | None:
@@ -138,14 +145,14 @@ class SourceKind(Generic[_Config]):
         return Path(getattr(config, self.folder)) if self.folder else None
 
     def watched(self, config: _Config) -> tuple[Path, ...]:
-        """Return the folders to watch for changes of a source."""
+        """Return the folders that are watched for changes of a source."""
         if self.folders is not None:
             return tuple(self.folders(config))
         folder = self.folder_of(config)
         return () if folder is None else (folder,)
 
     def tells(self, config: _Config) -> bool:
-        """Return whether every change of a source is reported, by its folders or the catalog."""
+        """Return whether every change of a source is reported, by folders or by the catalog."""
         if self.of_records or self.uploaded:
             return True
         if self.folders is not None:

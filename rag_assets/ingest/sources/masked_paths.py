@@ -1,4 +1,4 @@
-"""True paths of documents with masked stored names."""
+"""The true paths of documents whose stored names are masked."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from rag_assets.ingest.sources.model import DocumentSource, document_id
 
 
 class ListedPaths:
-    """True paths of a source's documents by their ids, which derive from these paths.
+    """The true paths of a source's documents, by the ids that derive from these paths.
 
-    A path that contains a credential is stored masked, and only the source has the true path. So
-    the source is listed, once, when the first of these documents is to be read.
+    A path that contains a credential is stored masked, and only the source knows the true path. So
+    the source is listed once, when the first of these documents is to be read.
 
     Args:
         source: the source of the documents.
@@ -27,11 +27,11 @@ class ListedPaths:
         """Return the true path of a document.
 
         Args:
-            wanted: its document_id.
-            kept: its path in the catalog.
+            wanted: the document_id.
+            kept: the document's path in the catalog.
 
         Raises:
-            DocumentVanished: its source does not list it, or cannot be listed.
+            DocumentVanished: the source does not list the document, or cannot be listed.
         """
         path = kept.decode("utf-8", "surrogateescape")
         if document_id(self._source.name, path) == wanted:

@@ -16,16 +16,17 @@ from rag_assets.ingest.sources.disk_reader import DiskReader
 from rag_assets.ingest.sources.roots import FolderIdentity
 
 RACY_NS = 2_000_000_000
-"""A file modified this shortly before its listing may change again without a new mtime."""
+"""A file that was modified this shortly before its listing may change again without a new mtime."""
 
 FUTURE_NS = 3_600_000_000_000
-"""A file dated this far in the future was dated by hand: its next write changes the mtime."""
+"""If a file's mtime lies this far in the future, somebody set it. The next write then changes
+it."""
 
 _PATHS = 4_096
-"""Number of paths to cache: a walk asks for the paths of a few files often."""
+"""Number of paths that are cached, since a walk often asks for the paths of the same few files."""
 
 READ_AGAIN_NS = 0
-"""Time of listing of a document that must be read again, regardless of its facts."""
+"""A listing time that means that the document must be read again, whatever its facts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +34,14 @@ class ListingFacts:
     """The facts of a file from a listing, without reading it.
 
     Attributes:
-        size: bytes.
+        size: size in bytes.
         mtime_ns, ctime_ns: nanoseconds since the epoch, by the file system's clock.
-        inode: number of the file within its file system; 0 if the document is not a file.
-        revision: of a pushed record: changes with every change to it. None for other documents.
-        version: the source's own identity of the content, without a clock, such as the full blob id
-            in a repository: equal if and only if the content is equal. None if only the facts of
-            the file are known.
+        inode: number of the file in its file system; 0 if the document is not a file.
+        revision: for a pushed record, a value that changes with every change to the record;
+            None for other documents.
+        version: a value from the source that identifies the content and does not depend on a
+            clock, such as the full blob id in a repository. Two versions are equal if and only if
+            the contents are equal. None if only the facts of the file are known.
     """
 
     size: int
@@ -51,18 +53,19 @@ class ListingFacts:
 
     @property
     def identity(self) -> int | str:
-        """Return a value that distinguishes states with the same size and times."""
+        """Return a value that distinguishes states that have the same size and times."""
         if self.version is not None:
-            return f"={self.version}"  # No file or record number starts with "=".
-        # Records used to have their revision as the inode: hashes of records must not change.
+            return f"={self.version}"  # No number of a file or record starts with "=".
+        # Earlier versions stored a record's revision as its inode, and hashes of records must not
+        # change.
         return self.inode if self.revision is None else self.revision
 
     def unchanged_since(self, other: ListingFacts, listed_at_ns: int) -> bool:
         """Return whether the content is certainly unchanged since the other facts were listed.
 
-        A version alone decides. Without a version, equal facts do not suffice: a file written again
-        within the clock's granularity keeps its mtime. So the mtime must also have been 2 s old
-        when the other listing started.
+        If there is a version, it alone decides. Without a version, equal facts do not suffice,
+        because a file that is written again within the clock's granularity keeps its mtime. So the
+        mtime must also have been 2 s old when the other listing started.
 
         Args:
             other: the facts of the previous listing.
@@ -79,12 +82,13 @@ class ListingFacts:
 
 @dataclass(frozen=True, slots=True)
 class SourceMetadata:
-    """Metadata that a source supplies for a document; files come without metadata.
+    """Metadata that a source supplies for a document; files have no such metadata.
 
     Attributes:
-        title: None: use the title found in the content.
-        uri: its address for readers. None: derive it from source and path.
-        access_scope: None: use the scope of the source, else the tenant's.
+        title: title of the document. None: use the title found in the content.
+        uri: address of the document for readers. None: derive it from source and path.
+        access_scope: access scope of the document. None: use the scope of the source, else the
+            tenant's.
         modified_at: when the present content was written.
     """
 
@@ -105,22 +109,22 @@ class ListedDocument:
 
     Attributes:
         source: the source's given name.
-        path: POSIX path or id within the source, exactly as the source has it; bytes of a file name
-            that are not UTF-8 are kept as lone surrogates (surrogateescape).
+        path: POSIX path or id within the source, exactly as the source has it. Bytes of a file
+            name that are not UTF-8 are kept as lone surrogates (surrogateescape).
         document_id: see document_id().
         uri: printable ASCII form of source and path, for people, tables and logs.
-        media_type: guessed from the suffix; None if the suffix is unknown.
+        media_type: media type guessed from the suffix; None if the suffix is unknown.
         size, mtime_ns, ctime_ns, inode: see ListingFacts.
         source_type: the type of the document, such as "file".
-        content_sha256: hash of its content, if the source has it without reading.
+        content_sha256: hash of the content, if the source knows it without reading the content.
         revision: see ListingFacts.
-        source_metadata: its metadata from the source.
+        source_metadata: metadata that the source supplies.
         version: see ListingFacts.
-        source_id: of a pushed record: its id in its application. None for other documents.
-        page_uuid: of a pushed record: the page or database that it belongs to; for a page, its own
-            id. None if it belongs to no page.
-        lane: of a pushed record: 0 if a person waits for it, 1 if it is part of a bulk push. None:
-            the rest of the listing decides.
+        source_id: for a pushed record, its id in its application; None for other documents.
+        page_uuid: for a pushed record, the page or database that it belongs to; for a page, its
+            own id. None if it does not belong to a page.
+        lane: for a pushed record, 0 if a person waits for it, and 1 if it is part of a bulk
+            push. None: the rest of the listing decides.
     """
 
     source: str
@@ -143,10 +147,10 @@ class ListedDocument:
 
     @property
     def modified_at(self) -> datetime:
-        """Return the source's time for the content, else the mtime: UTC, in milliseconds."""
+        """Return the source's time for the content, else the mtime, in UTC and milliseconds."""
         if self.source_metadata.modified_at is not None:
             return whole_milliseconds(self.source_metadata.modified_at)
-        # A record changes when it is pushed (ctime); a file's ctime also changes with its owner.
+        # A record's ctime is when it was pushed. A file's ctime also changes with its owner.
         return from_nanoseconds(self.mtime_ns if self.revision is None else self.ctime_ns)
 
     @property
@@ -162,12 +166,13 @@ class StoredRecord:
     """A record as listed, without its text.
 
     Attributes:
-        source_type: its kind in the application: page, comment.
-        source_id: its id among records of that kind.
-        revision: a number that the record never had before; changes with every change to it.
-        size: bytes of its text in UTF-8.
-        changed_ns: when it was pushed, in nanoseconds since the epoch.
-        page_uuid: the page or database that it belongs to, if any.
+        source_type: kind of the record in the application, such as page or comment.
+        source_id: id of the record among records of that kind.
+        revision: a number that changes with every change to the record, and never returns to an
+            earlier value.
+        size: size of the record's text in UTF-8 bytes.
+        changed_ns: when the record was pushed, in nanoseconds since the epoch.
+        page_uuid: the page or database that the record belongs to, if any.
         lane: see ListedDocument.
     """
 
@@ -200,11 +205,11 @@ class RecordStore(Protocol):
         ...
 
     def former_text(self, document_id: str, content_sha256: str) -> str | None:
-        """Return an earlier text of a record, if it is kept for runs that have listed it."""
+        """Return an earlier text of a record, if it is kept for runs that listed this text."""
         ...
 
     def state(self, source: str) -> str:
-        """Return a value that is equal for equal records, without reading every record."""
+        """Return a value that is equal while the records are equal, without reading them all."""
         ...
 
 
@@ -213,12 +218,13 @@ class StoredUpload:
     """An uploaded file as listed, without its content.
 
     Attributes:
-        path: created once at random; the document's id derives from it.
-        revision: a number that the upload never had before; changes with every change to it.
-        file_name: safe to display.
-        media_type: detected from its content.
-        size: bytes.
-        changed_ns: when it was uploaded, in nanoseconds since the epoch.
+        path: a random path that never changes; the document's id derives from it.
+        revision: a number that changes with every change to the upload, and never returns to an
+            earlier value.
+        file_name: file name that is safe to display.
+        media_type: media type detected from the content.
+        size: size in bytes.
+        changed_ns: when the file was uploaded, in nanoseconds since the epoch.
     """
 
     path: str
@@ -239,16 +245,16 @@ class UploadStore(Protocol):
         ...
 
     def stream(self, source: str, path: str) -> Iterator[bytes]:
-        """Yield the content of one upload in pieces; it is verified after the last piece.
+        """Yield the content of one upload in pieces; the content is verified after the last piece.
 
         Raises:
-            DocumentVanished: it was deleted.
-            BlobMissing, BlobAltered: its content is lost.
+            DocumentVanished: the upload was deleted.
+            BlobMissing, BlobAltered: the content of the upload is lost.
         """
         ...
 
     def former(self, source: str, path: str, content_sha256: str) -> Iterator[bytes] | None:
-        """Yield an earlier content of an upload, like stream(); None if not kept for runs."""
+        """Yield an earlier content of an upload, like stream(); return None if it is not kept."""
         ...
 
 
@@ -257,7 +263,7 @@ class DocumentSource(Protocol):
 
     @property
     def name(self) -> str:
-        """Return the name from the tenant's configuration; part of every document_id."""
+        """Return the source's name from the tenant's configuration, a part of every document_id."""
         ...
 
     @property
@@ -266,7 +272,7 @@ class DocumentSource(Protocol):
         ...
 
     def list(self) -> Iterator[ListedDocument]:
-        """Yield every document of the source; the listing proceeds as it is consumed.
+        """Yield every document of the source; the source is listed as the iterator is consumed.
 
         Raises:
             ListingFailed: part of the source cannot be listed. The documents yielded so far are
@@ -278,20 +284,21 @@ class DocumentSource(Protocol):
         """Return the whole content of one document.
 
         Raises:
-            DocumentTooLarge: it holds more than max_bytes; at most one byte more was read.
-            DocumentVanished: it was removed; the next listing lacks it.
-            DocumentRejected: reading it is not, or no longer, allowed.
+            DocumentTooLarge: the document has more than max_bytes bytes; at most one byte more
+                was read.
+            DocumentVanished: the document was removed; the next listing will not contain it.
+            DocumentRejected: reading the document is not allowed, or no longer allowed.
         """
         ...
 
     def stream(self, document_path: str, *, max_bytes: int) -> Iterator[bytes]:
-        """Yield the content of one document in pieces of at most 1 MiB; errors as in read()."""
+        """Yield the content of a document in pieces of at most 1 MiB; raises the same as read()."""
         ...
 
 
 @runtime_checkable
 class KnowsState(Protocol):
-    """A source that detects whether anything changed without listing its documents."""
+    """A source that can detect whether anything changed without listing its documents."""
 
     def state(self) -> str:
         """Return a value that is equal if and only if the listing is equal."""
@@ -300,19 +307,19 @@ class KnowsState(Protocol):
 
 @runtime_checkable
 class KeepsFormerContents(Protocol):
-    """A source that can still return a listed content after the document has changed."""
+    """A source that can still return a content that was listed before the document changed."""
 
     def former(self, document_path: str, content_sha256: str) -> bytes | None:
-        """Return the content with this hash that a document had; None if it is not kept."""
+        """Return a document's earlier content that has this hash; None if it is not kept."""
         ...
 
 
 @runtime_checkable
 class Withholds(Protocol):
-    """A source that by its own rules does not list some of its documents."""
+    """A source whose own rules exclude some of its documents from listings."""
 
     def withheld(self) -> frozenset[str]:
-        """Return their ids; their absence from a listing is not a loss."""
+        """Return the ids of these documents; being unlisted does not mean that they are deleted."""
         ...
 
 
@@ -322,20 +329,20 @@ class ReadsDisk(Protocol):
 
     @property
     def disk(self) -> DiskReader:
-        """Return the reader that bounds reads, of one document or of many together."""
+        """Return the reader that limits the time of reads, of one or of several documents."""
         ...
 
 
 @runtime_checkable
 class ReadsFolders(Protocol):
-    """A source that reads folders; any folder may be unmounted or replaced."""
+    """A source that reads folders, any of which may be unmounted or replaced."""
 
     @property
     def folders(self) -> Mapping[str, FolderIdentity]:
         """Return the roots and the mount points below them, as of the last complete listing.
 
-        The keys are paths; paths of the documents in a folder start with its key. A single root has
-        the key "".
+        The keys are paths; the paths of all documents in a folder start with its key. If there is
+        only one root, its key is "".
         """
         ...
 
@@ -346,16 +353,16 @@ class ReadsFolders(Protocol):
 
 @runtime_checkable
 class LeavesOut(Protocol):
-    """A source that leaves out some documents, and reports how many and why."""
+    """A source that leaves out some documents, and reports how many documents and why."""
 
     @property
     def left_out(self) -> Mapping[str, int]:
-        """Return how many documents each rule left out of the last listing."""
+        """Return, for each rule, how many documents it left out of the last listing."""
         ...
 
 
 def document_id(source: str, path: str) -> str:
-    """Return the document's identity; it survives moving the whole source to another machine.
+    """Return the document's id; it stays the same if the source moves to another machine.
 
     Args:
         source: the source's given name.

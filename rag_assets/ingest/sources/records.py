@@ -17,13 +17,13 @@ from rag_assets.ingest.sources.model import (
 from rag_assets.ingest.sources.safe_files import PIECE_BYTES, readable_size
 
 MAX_RECORD_BYTES = 1 << 20
-"""Largest size of a record's text, in bytes of UTF-8."""
+"""Maximum size of a record's text, in UTF-8 bytes."""
 MAX_PAGE_BYTES = 16 << 20
-"""Largest size of a record that is a page, which may come in several requests, in bytes."""
+"""Maximum size in bytes of a record that is a page; a page may come in several requests."""
 MAX_FILE_BYTES = 50 * 1024 * 1024
-"""Largest size in bytes of the content of a record that is a file."""
+"""Maximum size in bytes of the content of a record that is a file."""
 FILE = "file"
-"""The type of records with content uploaded separately, if records have types."""
+"""The type of records whose content is uploaded separately, if records have types."""
 
 
 class RecordsConfig(SourceConfig):
@@ -31,7 +31,8 @@ class RecordsConfig(SourceConfig):
 
     Attributes:
         name: the source's given name; part of every document's identity.
-        scope: the access scope of records that name no scope, if it differs from the tenant's.
+        scope: the access scope of records that do not name a scope, if it differs from the
+            tenant's.
     """
 
     type: Literal["records"] = "records"
@@ -43,7 +44,7 @@ class RecordsSource:
     Args:
         config: the source's configuration.
         records: the tenant's records.
-        files: contents of the records that are files; None: every record is a text.
+        files: contents of those records that are files; None: every record is a text.
     """
 
     def __init__(
@@ -60,13 +61,14 @@ class RecordsSource:
 
     @property
     def max_bytes(self) -> int:
-        """Return the size in bytes that no record exceeds."""
+        """Return the maximum size of a record in bytes."""
         return MAX_RECORD_BYTES if self._files is None else MAX_FILE_BYTES
 
     def list(self) -> Iterator[ListedDocument]:
         """Stream the records.
 
-        A revision changes with every change, so no clock decides whether a record must be read.
+        Every change gives a record a new revision, so the decision to read a record never depends
+        on a clock.
         """
         name = self._config.name
         for record in self._records.listed(name):
@@ -91,7 +93,7 @@ class RecordsSource:
             )
 
     def state(self) -> str:
-        """Return a value made of the newest revision and the number of records."""
+        """Return a value made from the newest revision and the number of records."""
         return self._records.state(self._config.name)
 
     def withheld(self) -> frozenset[str]:
@@ -108,7 +110,7 @@ class RecordsSource:
         return None if text is None else text.encode()
 
     def read(self, document_path: str, *, max_bytes: int) -> bytes:
-        """Return the text of one record in UTF-8, or a file's content; see DocumentSource.read."""
+        """Return the text of a record in UTF-8, or the content of a file; see DocumentSource."""
         return b"".join(self.stream(document_path, max_bytes=max_bytes))
 
     def _content(self, document_path: str, max_bytes: int) -> Iterator[bytes]:
@@ -154,7 +156,7 @@ RECORDS = SourceKind("records", RecordsConfig, _build, pushed=True)
 
 
 def record_path(source_type: str, source_id: str) -> str:
-    """Return the unique path of a record within its source: types contain no slash."""
+    """Return the path of a record in its source; it is unique because types contain no slash."""
     return f"{source_type}/{source_id}"
 
 

@@ -15,7 +15,7 @@ from rag_assets.ingest.sources.uploads import UPLOADS
 SourceKinds: TypeAlias = Mapping[str, SourceKind[Any]]
 
 SOURCE_KINDS: SourceKinds = by_name((FILES, RECORDS, UPLOADS))
-"""To add a kind, define one value in its own module and name it here."""
+"""To add a kind, define one SourceKind in its own module and list it here."""
 
 DEFAULT_KIND = FILES.name
 """The kind of a configuration without a `type`."""
@@ -25,7 +25,7 @@ def kind_of(config: SourceConfig | Mapping[str, Any], kinds: SourceKinds) -> Sou
     """Return the kind of a source's configuration.
 
     Args:
-        config: validated, or as written in tenants.yaml.
+        config: the configuration, validated or as written in tenants.yaml.
         kinds: the available kinds.
 
     Raises:
@@ -36,10 +36,10 @@ def kind_of(config: SourceConfig | Mapping[str, Any], kinds: SourceKinds) -> Sou
 
 
 def paths_of(source: Mapping[str, Any], kinds: SourceKinds) -> dict[str, str]:
-    """Return the fields of a written configuration that are paths; empty for an unknown kind.
+    """Return the fields of a source's configuration that are paths; empty for an unknown kind.
 
     Args:
-        source: as written in tenants.yaml.
+        source: the configuration, as written in tenants.yaml.
         kinds: the available kinds.
     """
     try:

@@ -14,18 +14,19 @@ from rag_assets.common.errors import ConfigurationError, ListingFailed
 from rag_assets.ingest.sources.safe_files import open_root
 
 MOST_MOUNTS: Final = 1_000
-"""Largest number of mount points to remember below a root; snapshots may exceed it."""
+"""Maximum number of mount points below a root that are remembered; snapshots may exceed it."""
 
 
 @dataclass(frozen=True, slots=True)
 class FolderIdentity:
-    """A folder, as opposed to any other folder at the same path.
+    """Identifies a folder, to distinguish it from any other folder at the same path.
 
-    The device number is not part of it: it may change whenever the machine starts.
+    The device number is not part of the identity, since it may change whenever the machine starts.
 
     Attributes:
-        inode: its number within its file system; 0 to match any folder of the file system.
-        file_system: the id of its file system (f_fsid of statvfs); 0 if unknown.
+        inode: number of the folder in its file system; 0 to match any folder of the file
+            system.
+        file_system: the id of the file system (f_fsid of statvfs); 0 if unknown.
     """
 
     inode: int
@@ -49,18 +50,18 @@ class FolderIdentity:
             os.close(descriptor)
 
     def is_same(self, other: FolderIdentity) -> bool:
-        """Return whether both may be the same folder; unknown (0) parts are not compared."""
+        """Return whether both may be the same folder; unknown parts (0) are not compared."""
         inodes = {self.inode, other.inode} - {0}
         file_systems = {self.file_system, other.file_system} - {0}
         return len(inodes) <= 1 and len(file_systems) <= 1
 
     def as_file_system(self) -> FolderIdentity:
-        """Return the identity of the file system alone, or of the folder if its id is unknown."""
+        """Return the identity of the file system alone or, if its id is unknown, of the folder."""
         return replace(self, inode=0) if self.file_system else self
 
 
 def folders_as_json(folders: Mapping[str, FolderIdentity]) -> list[list[Any]]:
-    """Convert identities by path to JSON; a path may hold bytes that are not UTF-8."""
+    """Convert identities by path to JSON; a path may contain bytes that are not UTF-8."""
     return [
         [quote_from_bytes(os.fsencode(path)), folder.inode, folder.file_system]
         for path, folder in sorted(folders.items())
@@ -78,21 +79,22 @@ class Roots:
 
     Attributes:
         allowed: folders that must contain or be a root; empty: any folder.
-        forbidden: the project's own state; no root may lie in, be or contain any of it.
+        forbidden: folders with the project's own state; no root may lie in, be or contain any
+            of them.
     """
 
     allowed: tuple[Path, ...] = ()
     forbidden: tuple[Path, ...] = ()
 
     def locate(self, source: str, root: Path, *, follow_link: bool) -> Path:
-        """Return the folder that a root stands for; links remain in it unless they are followed.
+        """Return the folder that a root stands for; its path keeps the links that are not followed.
 
         Links are followed for sources that request it, and between allowed roots. The code that
-        opens the folder follows no links, so a link created later is refused as well.
+        opens the folder does not follow links, so a link that is created later is refused as well.
 
         Args:
             source: the source's given name.
-            root: absolute.
+            root: absolute path of the root.
             follow_link: whether the source requests it.
 
         Raises:
@@ -107,7 +109,7 @@ class Roots:
 
         Args:
             source: the source's given name.
-            root: absolute and resolved.
+            root: absolute and resolved path of the root.
 
         Raises:
             ConfigurationError: the root may not be used.
@@ -138,7 +140,7 @@ def without_system_link(root: Path) -> Path:
 
 
 def is_reached_by_link(root: Path) -> bool:
-    """Return whether a root from Roots.locate, or a folder above it, is a link."""
+    """Return whether a root from Roots.locate, or a folder above that root, is a link."""
     return os.path.realpath(root) != str(root)
 
 
@@ -158,12 +160,12 @@ def require_no_link(root: Path) -> None:
 
 
 def home_of_owner() -> Path:
-    """Return the home folder of the owner of this process, from the user database.
+    """Return the home folder of the owner of this process, as the user database states it.
 
-    The variable HOME may differ between a shell and a service.
+    The variable HOME is not used, since it may differ between a shell and a service.
 
     Raises:
-        ConfigurationError: the user database lacks the user.
+        ConfigurationError: the user is not in the user database.
     """
     try:
         return Path(os.path.realpath(pwd.getpwuid(os.getuid()).pw_dir))

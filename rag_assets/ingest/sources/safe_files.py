@@ -1,7 +1,7 @@
 """Open folders and files below a root without following links.
 
-Every component is opened relative to its parent (openat with O_NOFOLLOW), so a component that is
-swapped for a link in the meantime cannot lead elsewhere.
+Every path component is opened relative to its parent (openat with O_NOFOLLOW). So a component that
+is replaced by a link in the meantime cannot lead elsewhere.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from rag_assets.common.errors import (
 PIECE_BYTES = 1 << 20
 
 _FOLDER = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-# Passing through a folder needs no permission to list it, if the system supports that.
+# If the system supports it, passing through a folder needs no permission to list the folder.
 _PASS = _FOLDER | getattr(os, "O_PATH", os.O_RDONLY)
 _LIST = _FOLDER | os.O_RDONLY
 _OF_THE_PATH = frozenset(
@@ -32,8 +32,9 @@ _OF_THE_PATH = frozenset(
         *(errno.ENXIO, errno.ENODEV, errno.EINVAL),
     }
 )
-"""Errors caused by the path itself; other errors come from a device or a share, and may pass."""
-# Never wait for the other end of a FIFO, nor become a terminal's owner.
+"""Errors that the path itself causes. Other errors come from a device or a share, and may be
+temporary."""
+# Never wait for the other end of a FIFO, and never let a terminal become the controlling terminal.
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
@@ -49,7 +50,7 @@ def open_below(folder: int | None, names: Sequence[str]) -> int:
 
 
 def open_regular(name: str, folder: int | None) -> int | None:
-    """Open a regular file directly in a folder; return None if it is something else."""
+    """Open a regular file directly in a folder; return None if it is not a regular file."""
     descriptor = os.open(name, _FILE, dir_fd=folder)
     if stat.S_ISREG(os.fstat(descriptor).st_mode):
         return descriptor
@@ -62,8 +63,9 @@ def stream_file(root: Path, path: str, *, max_bytes: int) -> Iterator[bytes]:
 
     Args:
         root: absolute, resolved folder.
-        path: POSIX path below it.
-        max_bytes: refuse a file that is larger than this, or grows beyond it while it is read.
+        path: POSIX path below the root.
+        max_bytes: maximum size; a file that is larger, or grows beyond it while it is read, is
+            refused.
 
     Raises:
         DocumentTooLarge, DocumentVanished, DocumentRejected: see DocumentSource.read.
@@ -81,7 +83,8 @@ def stream_file(root: Path, path: str, *, max_bytes: int) -> Iterator[bytes]:
             if size > max_bytes:
                 raise _too_large(path, max_bytes)
             left = max_bytes
-            # Read one byte more than the expected size: a small file then takes one allocation.
+            # Read one byte more than the expected size, so that a small file needs only one
+            # allocation.
             while piece := file.read(min(PIECE_BYTES, left + 1, size + 1)):
                 left -= len(piece)
                 if left < 0:
@@ -91,7 +94,7 @@ def stream_file(root: Path, path: str, *, max_bytes: int) -> Iterator[bytes]:
 
 @contextmanager
 def _innermost_folder(start: int | None, names: Sequence[str]) -> Iterator[int | None]:
-    """Yield the last of the nested folders given by names; it is closed afterwards."""
+    """Open nested folders by their names and yield the last one; it is closed afterwards."""
     reached: int | None = None
     try:
         for name in names:
@@ -107,7 +110,7 @@ def _innermost_folder(start: int | None, names: Sequence[str]) -> Iterator[int |
 
 @contextmanager
 def _document_error(path: str) -> Iterator[None]:
-    """Convert an error of the operating system to an error about one document."""
+    """Convert errors of the operating system in this block to errors about one document."""
     try:
         yield
     except FileNotFoundError as error:
@@ -138,7 +141,7 @@ def _too_large(path: str, max_bytes: int) -> DocumentTooLarge:
 
 
 def readable_size(size: int) -> str:
-    """Format a number of bytes in the largest unit without a fraction."""
+    """Format a number of bytes in the largest unit that gives a whole number."""
     for power, unit in ((3, "GiB"), (2, "MiB"), (1, "KiB")):
         if size and size % 1024**power == 0:
             return f"{size // 1024**power} {unit}"

@@ -29,9 +29,10 @@ class UploadsConfig(SourceConfig):
     Attributes:
         name: the source's given name; part of every document's identity.
         max_bytes: larger files are refused.
-        media_types: accepted types, detected from the content; by default all readable types.
-        max_documents, max_total_bytes: limits for all of its files together, including disabled
-            files; by default unlimited.
+        media_types: accepted types, as detected from the content; by default all readable
+            types.
+        max_documents, max_total_bytes: limits for all files of the source together, including
+            disabled files; by default unlimited.
         scope: the access scope of its documents, if it differs from the tenant's.
     """
 
@@ -79,7 +80,8 @@ class UploadsSource:
     def list(self) -> Iterator[ListedDocument]:
         """Stream the enabled uploads.
 
-        A revision changes with every change, so no clock decides whether an upload must be read.
+        Every change gives an upload a new revision, so the decision to read an upload never depends
+        on a clock.
         """
         name = self._config.name
         for upload in self._uploads.listed(name):
@@ -98,7 +100,8 @@ class UploadsSource:
                 revision=upload.revision,
                 source_metadata=SourceMetadata(
                     uri=upload_uri(name, upload),
-                    # Set, so that the same bytes are tried again when they are uploaded again.
+                    # Set the time, so that the same bytes are tried again if they are uploaded
+                    # again.
                     modified_at=from_nanoseconds(upload.changed_ns),
                 ),
             )

@@ -1,8 +1,8 @@
 """Walk a folder to which other processes may write at the same time.
 
-The walk follows no link, never recurses, and keeps a bounded number of descriptors open and the
-names of one folder in memory. If anything cannot be listed, it ends with ListingFailed. It never
-writes, so a folder may be read-only.
+The walk does not follow links and never recurses. It keeps a bounded number of descriptors open,
+and the names of one folder in memory. If anything cannot be listed, the walk ends with
+ListingFailed. It never writes, so a folder may be read-only.
 """
 
 from __future__ import annotations
@@ -26,19 +26,21 @@ from rag_assets.ingest.sources.safe_files import open_below, open_regular, open_
 
 GITIGNORE = ".gitignore"
 _ALWAYS_SKIPPED = frozenset({".git"})
-_KEPT_OPEN = 64  # descriptors; deeper folders are opened again on the way back
+_KEPT_OPEN = 64  # number of open descriptors; deeper folders are opened again on the way back
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Rules that select files of a folder.
+    """Rules that select the files of a folder.
 
     Attributes:
-        include: a file is wanted if it, or a folder above it, is matched.
-        exclude: matched entries are skipped, folders with all their content.
-        gitignore: whether to apply each folder's .gitignore too.
+        include: rules for wanted files; a file is wanted if they match it, or a folder above
+            it.
+        exclude: rules for entries to skip; a matching folder is skipped with all of its
+            content.
+        gitignore: whether the .gitignore of each folder applies too.
         ignored: rules with a lower priority than every .gitignore.
-        repositories: whether to enter sub-folders that are separate repositories.
+        repositories: whether sub-folders that are separate repositories are entered.
     """
 
     include: Rules
@@ -49,7 +51,7 @@ class Selection:
 
     @classmethod
     def of(cls, include: Sequence[str], exclude: Sequence[str], *, gitignore: bool) -> Selection:
-        """Compile globs; they ignore the case of ASCII letters, so that SCAN.PDF is a *.pdf.
+        """Compile globs; they ignore the case of ASCII letters, so that *.pdf matches SCAN.PDF.
 
         Raises:
             ValueError: a glob is malformed.
@@ -63,7 +65,7 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class _Ignores:
-    """The rules of one .gitignore, the length of its folder's path, and the rules further up."""
+    """The rules of one .gitignore, the length of its folder's path, and the rules from above."""
 
     rules: Rules
     base: int
@@ -107,8 +109,8 @@ def walk_root(
     Args:
         root: absolute, resolved folder.
         selection: selects the wanted files.
-        folders: filled with the identities of the root, as "", and of mount points below it, by
-            path.
+        folders: receives, by path, the identities of the root (path "") and of the mount points
+            below it.
 
     Raises:
         ListingFailed: something could not be listed, or was replaced during the walk.
@@ -129,7 +131,7 @@ def walk_root(
 
 
 class _Walk:
-    """One walk: the stack of folders from the root to the current one."""
+    """One walk: the stack of folders from the root to the current folder."""
 
     def __init__(self, root: int, selection: Selection, folders: dict[str, FolderIdentity]) -> None:
         self._selection = selection
@@ -156,7 +158,7 @@ class _Walk:
         return "".join(f"{folder.name}/" for folder in self._stack[1:])
 
     def _descend(self, name: str) -> bool:
-        """Make a sub-folder the current one; return False if it is gone."""
+        """Make a sub-folder the current folder; return False if it no longer exists."""
         parent = self._stack[-1]
         path = self._path()
         try:
@@ -190,7 +192,7 @@ class _Walk:
             if self._selection.gitignore:
                 folder.ignores = _read_ignores(folder, path)
             names = self._scan(folder, _bytes(path))
-        except FileNotFoundError:  # an open folder that has been deleted
+        except FileNotFoundError:  # an open folder was deleted
             return
         except OSError as error:
             raise _failure(f"the folder {path or '.'!r}", error) from error
@@ -208,7 +210,7 @@ class _Walk:
                 yield path + name, facts
 
     def _scan(self, folder: _Folder, path: bytes) -> list[str]:
-        """Return the names of a folder's wanted files; wanted sub-folders become pending."""
+        """Return the names of a folder's wanted files; its wanted sub-folders become pending."""
         names = []
         with os.scandir(folder.descriptor) as entries:
             for entry in entries:
@@ -247,13 +249,13 @@ def _is_repository(folder: int) -> bool:
 
 
 def _read_ignores(folder: _Folder, path: str) -> _Ignores | None:
-    """Return the rules for a folder: its own .gitignore first, then the rules from above."""
+    """Return the rules for a folder: first its own .gitignore, then the rules from above."""
     try:
         descriptor = open_regular(GITIGNORE, folder.descriptor)
     except FileNotFoundError:
         return folder.ignores
     except OSError as error:
-        if error.errno in (errno.ELOOP, errno.ENXIO):  # a link or a socket: git reads neither
+        if error.errno in (errno.ELOOP, errno.ENXIO):  # a link or a socket, which git does not read
             return folder.ignores
         raise
     if descriptor is None:

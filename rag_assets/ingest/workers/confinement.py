@@ -1,8 +1,8 @@
 """Confinement of a worker process while it parses a document.
 
 Parsers are trusted code that reads hostile bytes. Limits bound the cost of a document. The audit
-hook prevents Python code of a library from fetching or starting anything because a document
-requests it. It is not a sandbox against compromised native code.
+hook prevents a library's Python code from connecting to a server or starting a process because a
+document requests it. It is not a sandbox against compromised native code.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Confinement:
 
 
 def limit_process() -> None:
-    """Bound resources that the process needs little of for any document."""
+    """Limit the resources of which the process needs only little, whatever the document."""
     import resource
 
     _soft_limit(resource.RLIMIT_CORE, 0)
@@ -62,7 +62,7 @@ def limit_process() -> None:
 
 
 def limit_document(limits: ParseLimits, more_seconds: float = 0.0) -> None:
-    """Bound the next document's resources, beyond those already in use."""
+    """Limit the resources that the next document may use in addition to those already in use."""
     import resource
 
     used = resource.getrusage(resource.RUSAGE_SELF)

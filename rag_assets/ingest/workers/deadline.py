@@ -1,6 +1,6 @@
-"""Deadlines of a worker process, watched by one thread for all its documents.
+"""Deadlines of a worker process; one thread watches them for all documents.
 
-One thread per document, as with threading.Timer, costs more than parsing a small document.
+One thread per document, as with threading.Timer, would cost more than parsing a small document.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ class Watchdog:
         self._closed = False
 
     def deadline(self, seconds: float) -> Deadline:
-        """Return a deadline that runs while its block runs."""
+        """Return a deadline whose time runs while its `with` block runs."""
         return Deadline(self, seconds)
 
     def watch(self, deadline: Deadline) -> None:
-        """Watch this deadline instead of the previous one."""
+        """Watch a deadline in place of the previous one."""
         with self._changed:
             self._current = deadline
-            # The thread checks again whenever it wakes: a later deadline need not wake it.
+            # The thread checks again whenever it wakes, so a later deadline need not wake it.
             if deadline.at < self._wakes_at:
                 self._wakes_at = deadline.at
                 self._wake()
@@ -76,9 +76,9 @@ class Deadline:
     """A number of seconds from the start of its block, which can be extended within it.
 
     Attributes:
-        seconds: total number of seconds.
-        at: when it passes, by the monotonic clock.
-        passed: whether it has passed.
+        seconds: number of seconds in total.
+        at: time of the monotonic clock at which the deadline passes.
+        passed: whether the deadline has passed.
     """
 
     def __init__(self, watchdog: Watchdog, seconds: float) -> None:
@@ -96,7 +96,7 @@ class Deadline:
         self._watchdog.release()
 
     def extend(self, seconds: float) -> None:
-        """Add seconds, and count the new total from now."""
+        """Add seconds to the deadline, and count the new total from now."""
         self.seconds += seconds
         self.at = time.monotonic() + self.seconds
         self._watchdog.watch(self)

@@ -1,7 +1,7 @@
 """The fork server of parser processes: `python -m rag_assets.ingest.workers.fork_server`.
 
-It is separate from the process that commands are forked from: a document that takes over a parser
-must find no key in its memory. It has the scrubbed environment of parsers, and exits when its
+It is separate from the process from which commands are forked, so that a document that takes over a
+parser finds no key in memory. It has the reduced environment of parsers, and exits when its
 standard input closes.
 """
 
@@ -20,7 +20,7 @@ from rag_assets.privacy.secrets.scanner import SecretScanner
 
 
 def main() -> None:
-    """Load what all documents need, and fork; the arguments are a socket and a cache folder."""
+    """Load what all documents need, then fork; the arguments are a socket and a cache folder."""
     socket, cache = (Path(argument) for argument in sys.argv[1:])
     scanner = SecretScanner(cache)
     prepare(scanner)

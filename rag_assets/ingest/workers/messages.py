@@ -16,22 +16,24 @@ def packed(header: Mapping[str, Any]) -> bytes:
     """Encode a header for sending.
 
     Raises:
-        UnicodeEncodeError: a text in it contains a lone surrogate, which no store accepts.
+        UnicodeEncodeError: a text in the header contains a lone surrogate, which no store
+            accepts.
     """
     try:
         return orjson.dumps(header)
     except TypeError:
-        # Names the value it cannot encode, and encodes deeper values and larger numbers.
+        # The json module names the value that it cannot encode, and accepts deeper values and
+        # larger numbers.
         return json.dumps(header, ensure_ascii=False).encode()
 
 
 def write_message(stream: IO[bytes], header: Mapping[str, Any], data: bytes = b"") -> None:
-    """Write one message and flush it."""
+    """Write one message to a stream and flush the stream."""
     write_packed(stream, packed(header), data)
 
 
 def write_packed(stream: IO[bytes], header: bytes, data: bytes) -> None:
-    """Write one message with an already packed header, and flush it."""
+    """Write one message whose header is already packed, and flush the stream."""
     stream.write(_LENGTHS.pack(len(header), len(data)))
     stream.write(header)
     stream.write(data)
@@ -39,7 +41,7 @@ def write_packed(stream: IO[bytes], header: bytes, data: bytes) -> None:
 
 
 def read_message(stream: IO[bytes]) -> tuple[dict[str, Any], bytes] | None:
-    """Read one message; None if the other side ended, even within a message."""
+    """Read one message; return None if the other side has ended, even in mid-message."""
     lengths = stream.read(_LENGTHS.size)
     if len(lengths) < _LENGTHS.size:
         return None

@@ -18,7 +18,7 @@ _Outcome = TypeVar("_Outcome")
 
 
 def usable_cores() -> int:
-    """Return the number of cores this process may use: the useful number of workers."""
+    """Return the number of cores that this process may use, which is a useful number of workers."""
     return len(os.sched_getaffinity(0))
 
 
@@ -31,10 +31,10 @@ class WorkerTask(Protocol[_Outcome_co]):
 
 
 class WorkerPool:
-    """A few worker processes, started when first needed and replaced when they fail.
+    """A few worker processes; they are started when first needed and replaced when they fail.
 
     Args:
-        workers: how many documents are processed at once.
+        workers: number of documents that are processed at once.
         limits: limits for each document.
         cache_dir: a private folder where scanners keep their compiled rules.
     """
@@ -70,14 +70,14 @@ class WorkerPool:
     def map(
         self, tasks: Iterable[WorkerTask[_Outcome]], *, workers: int | None = None
     ) -> Iterator[_Outcome]:
-        """Execute tasks in parallel; outcomes are yielded as they are ready.
+        """Execute tasks in parallel, and yield each outcome as soon as it is ready.
 
-        At most one document per worker is read and held at a time. Workers stay for the next call.
-        An error of a task, or of the iterable `tasks` itself, is raised here.
+        At most one document per worker is in memory at a time. Workers keep running for the next
+        call. An error of a task, or of the iterable `tasks` itself, is raised here.
 
         Args:
-            tasks: the work.
-            workers: largest number of the pool's workers to use; all by default.
+            tasks: the tasks to execute.
+            workers: maximum number of the pool's workers to use; all by default.
 
         Raises:
             WorkerUnavailable: worker processes do not start.
@@ -118,7 +118,7 @@ class WorkerPool:
 
 
 class KeptPool:
-    """A pool that stays open between the stages of a run: workers take a while to start.
+    """A pool that stays open between the stages of a run, because workers take a while to start.
 
     Args:
         workers: see WorkerPool.
@@ -145,7 +145,7 @@ class KeptPool:
             raise
 
     def close(self) -> None:
-        """Stop its workers."""
+        """Stop the pool's workers."""
         pool, self._pool = self._pool, None
         if pool is not None:
             pool.close()
@@ -161,7 +161,7 @@ class _Run(Generic[_Outcome]):
         self._stopped = threading.Event()
         self._outcomes: queue.SimpleQueue[tuple[_Outcome] | BaseException | None]
         self._outcomes = queue.SimpleQueue()
-        # An unread outcome takes up room: a slow reader slows the workers.
+        # An outcome that was not read yet takes up room, so a slow reader slows down the workers.
         self._room = threading.Semaphore(2 * pool.workers)
         self._current: set[WorkerProcess] = set()
 
@@ -170,7 +170,7 @@ class _Run(Generic[_Outcome]):
         try:
             while (task := self._next()) is not None:
                 self._outcomes.put((self._outcome(task),))
-        except BaseException as error:  # raised again by outcomes()
+        except BaseException as error:  # outcomes() raises it again
             self._outcomes.put(error)
         finally:
             self._outcomes.put(None)
@@ -188,7 +188,7 @@ class _Run(Generic[_Outcome]):
                 yield outcome[0]
 
     def stop(self) -> None:
-        """Stop the threads: they start no further task and wait no longer."""
+        """Stop the threads: they start no further task and no longer wait."""
         self._stopped.set()
         self._room.release(2 * self._pool.workers)
         for worker in list(self._current):
@@ -200,7 +200,7 @@ class _Run(Generic[_Outcome]):
             return None if self._stopped.is_set() else next(self._tasks, None)
 
     def _outcome(self, task: WorkerTask[_Outcome]) -> _Outcome:
-        # Taken before the document is read, so that the worker starts up meanwhile.
+        # Take a worker before the document is read, so that the worker starts meanwhile.
         worker = self._pool.take()
         self._current.add(worker)
         try:

@@ -47,7 +47,8 @@ _REJECTIONS: Mapping[str, type[DocumentRejected]] = {
 _WORKER = "rag_assets.ingest.workers.worker"
 _STARTUP_SECONDS = 120.0
 _KEPT = ("PATH", "LANG", "TMPDIR", "LD_LIBRARY_PATH", "SYSTEMROOT")
-# A failed allocation in native code aborts; the kernel kills processes that exhaust the machine.
+# If native code fails to allocate memory, it aborts. If a process exhausts the machine's memory,
+# the kernel kills it.
 _OUT_OF_MEMORY = (-signal.SIGABRT, -signal.SIGKILL)
 
 
@@ -60,8 +61,8 @@ class WorkerProcess:
 
     Args:
         limits: limits for each document.
-        cache_dir: the folder where its scanner keeps compiled rules, if any. If a fork server of
-            parsers runs next to it, that is used.
+        cache_dir: the folder where the process's scanner keeps compiled rules, if any. If a
+            fork server of parsers runs next to this folder, the process is forked from it.
     """
 
     def __init__(self, limits: ParseLimits, cache_dir: Path | None) -> None:
@@ -76,21 +77,21 @@ class WorkerProcess:
 
     @property
     def pid(self) -> int:
-        """Return its process id."""
+        """Return the process id."""
         return self._process.pid
 
     @property
     def alive(self) -> bool:
-        """Return whether it can take another document."""
+        """Return whether the process can take another document."""
         return self._process.poll() is None and not self._killed.is_set()
 
     def parse(
         self, data: bytes, media_type: str | None, options: ParseOptions
     ) -> ParsedText | DocumentRejected:
-        """Parse one document; afterwards the process may have ended.
+        """Parse one document; the process may have ended afterwards.
 
         Raises:
-            WorkerUnavailable: it did not start.
+            WorkerUnavailable: the process did not start.
         """
         self._await_ready()
         with self._watchdog.deadline(self._limits.seconds) as deadline:
@@ -102,10 +103,10 @@ class WorkerProcess:
         return self._result(*answer)
 
     def chunk(self, texts: Sequence[UnchunkedText]) -> list[ChunkSet] | None:
-        """Chunk parsed texts with built-in chunkers; None if the process could not.
+        """Chunk parsed texts with built-in chunkers; return None if the process failed to.
 
         Raises:
-            WorkerUnavailable: it did not start.
+            WorkerUnavailable: the process did not start.
         """
         self._await_ready()
         wanted, encoded = [], []
@@ -125,13 +126,13 @@ class WorkerProcess:
         ]
 
     def kill(self) -> None:
-        """Stop it now; safe from any thread, and more than once."""
+        """Stop the process at once; may be called from any thread, and more than once."""
         self._killed.set()
         with suppress(OSError):
             self._process.kill()
 
     def close(self) -> None:
-        """Stop it and release its resources."""
+        """Stop the process and release its resources."""
         self.kill()
         self._watchdog.close()
         self._process.wait()
@@ -143,7 +144,7 @@ class WorkerProcess:
                     pipe.close()
 
     def _await_ready(self) -> None:
-        """Wait until it has loaded its libraries, outside of a document's limits."""
+        """Wait until the process has loaded its libraries, outside of any document's time limit."""
         if self._ready:
             return
         with self._watchdog.deadline(_STARTUP_SECONDS):
@@ -161,7 +162,7 @@ class WorkerProcess:
         if "parsed" in answer:
             return from_record({**answer["parsed"], "text": text.decode()})
         if "too_costly" in answer:
-            # The state of an exhausted process is unknown: start a new one.
+            # The state of a process that ran out of memory is unknown, so a new one is started.
             self.kill()
             return _too_costly()
         if "late" in answer:
@@ -238,13 +239,13 @@ def _too_costly() -> DocumentTooCostly:
 
 
 def scrubbed_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment variables that a worker needs, without any possible key."""
+    """Return the environment variables that a worker needs, without any that could be a key."""
     root = str(Path(__file__).resolve().parents[3])
     return {
         **{name: environ[name] for name in _KEPT if name in environ},
         "PYTHONPATH": root,
         "PYTHONUTF8": "1",
-        # Threads of native libraries would multiply address space without benefit.
+        # Threads of native libraries would use much more address space without any benefit.
         "OMP_NUM_THREADS": "1",
         "RAYON_NUM_THREADS": "1",
         "MALLOC_ARENA_MAX": "2",

@@ -19,8 +19,8 @@ class ParseOutcome:
     """The outcome of a ParseTask.
 
     Attributes:
-        result: the masked text, or the reason of its quarantine.
-        seconds: time that it took one worker, including reading.
+        result: the masked text, or the error because of which the document is quarantined.
+        seconds: time that the task took on its worker, including reading.
     """
 
     key: str
@@ -33,11 +33,12 @@ class ParseTask:
     """One document to parse.
 
     Attributes:
-        key: returned with the outcome.
-        name: its name for people; not used for parsing.
-        media_type: the type that its source declares.
-        read: returns its bytes. A RagAssetsError raised by it becomes the outcome.
-        options: its tenant's options.
+        key: identifies the task in its outcome.
+        name: name of the document, as shown to people; not used for parsing.
+        media_type: the type that the document's source declares.
+        read: returns the document's bytes. If it raises a RagAssetsError, that becomes the
+            outcome.
+        options: the tenant's options.
     """
 
     key: str
@@ -47,7 +48,7 @@ class ParseTask:
     options: ParseOptions = field(default_factory=ParseOptions)
 
     def execute(self, worker: WorkerProcess) -> ParseOutcome:
-        """Read and parse it.
+        """Read and parse the document.
 
         Raises:
             WorkerUnavailable: the worker did not start.
@@ -68,8 +69,8 @@ class ChunkOutcome:
     """The outcome of a ChunkTask.
 
     Attributes:
-        made: chunk sets.
-        left: texts to chunk separately, since one of them stopped the worker.
+        made: the chunk sets.
+        left: texts to chunk separately, because one of them crashed the worker.
     """
 
     made: Sequence[ChunkSet]
@@ -78,12 +79,12 @@ class ChunkOutcome:
 
 @dataclass(frozen=True, slots=True)
 class ChunkTask:
-    """A few parsed texts to chunk together: a message costs as much as chunking a small text."""
+    """A few parsed texts to chunk together, since a message costs as much as a small text."""
 
     texts: Sequence[UnchunkedText]
 
     def execute(self, worker: WorkerProcess) -> ChunkOutcome:
-        """Chunk the texts; in this process if the worker cannot."""
+        """Chunk the texts on the worker or, if the worker fails to, in this process."""
         if all(text.is_known_to_workers for text in self.texts):
             made = worker.chunk(self.texts)
             if made is not None:

@@ -16,7 +16,7 @@ class UnchunkedText:
 
     Attributes:
         parsed: the text.
-        parsed_digest: its hash.
+        parsed_digest: hash of the text.
         parameters: the chunker and its limits.
     """
 
@@ -26,20 +26,20 @@ class UnchunkedText:
 
     @property
     def is_known_to_workers(self) -> bool:
-        """Return whether workers find its chunker by its name."""
+        """Return whether workers can find the chunker by its name."""
         return self.parameters.kind is chunker_of_workers(self.parameters.kind.name)
 
     @property
     def is_read(self) -> bool:
-        """Return whether its chunker runs a parser, which a hostile text may stop."""
+        """Return whether the chunker runs a parser, which a hostile text may crash."""
         return self.parameters.kind.read is not None
 
     def chunk(self, *, confined: bool = False) -> ChunkSet:
-        """Chunk it in this process.
+        """Chunk the text in this process.
 
         Args:
-            confined: whether this process has limits of time and memory for it. Without limits, no
-                parser reads it.
+            confined: whether this process runs with limits of time and memory for the text.
+                Without limits, no parser reads the text.
         """
         return chunk_document(
             self.parsed, self.parameters, parsed_digest=self.parsed_digest, confined=confined

@@ -2,10 +2,10 @@
 
 The pool starts it as `python -m rag_assets.ingest.workers.worker`. It reads documents from standard
 input and answers on standard output, one message each (see messages.py). First it receives its
-settings, and replies `{"ready": true}` once the scanner is loaded. Then it sends one answer per
-document, and may ask for time before it (`{"more_seconds": 40}`). A message to chunk holds parsed
-texts instead of a document. The process exits when standard input closes, so also when its parent
-is killed, even while it parses a document.
+settings, and replies `{"ready": true}` once the scanner is loaded. Then it sends one answer for
+each document; before an answer, it may ask for more time (`{"more_seconds": 40}`). A message to
+chunk contains parsed texts instead of a document. The process exits when standard input closes, and
+so also when its parent is killed, even while it parses a document.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ def serve(scanner_of: Callable[[Path | None, float], SecretScanner]) -> None:
     """Serve until standard input closes.
 
     Args:
-        scanner_of: returns a scanner, given the folder for its compiled rules and the most seconds
-            that a scan may take.
+        scanner_of: returns a scanner, given the folder for its compiled rules and the maximum
+            seconds of a scan.
     """
     from rag_assets.ingest.parsing.parse import prepare_for
 
-    # Printed output must not enter the stream of messages.
+    # Printed output must not end up in the stream of messages.
     out = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     settings = read_message(sys.stdin.buffer)
@@ -89,7 +89,7 @@ def serve(scanner_of: Callable[[Path | None, float], SecretScanner]) -> None:
 
 
 def _chunk_sets(wanted: list[list[Any]], texts: bytes) -> bytes:
-    """Return the chunk sets of parsed texts, packed; an empty answer if they cannot be made."""
+    """Return the chunk sets of parsed texts, packed; the answer is empty if chunking fails."""
     from rag_assets.ingest.chunking import records
     from rag_assets.ingest.chunking.chunk_set import chunk_document
     from rag_assets.ingest.chunking.kinds import ChunkParameters
@@ -107,19 +107,19 @@ def _chunk_sets(wanted: list[list[Any]], texts: bytes) -> bytes:
             made.append(records.to_record(chunk_set))
             at += length
         return packed({"chunk_sets": made})
-    except Exception:  # the caller retries in its own process, and gets the error there
+    except Exception:  # the caller tries again in its own process, and gets the error there
         return packed({})
 
 
 def _receive(stream: IO[bytes], documents: queue.SimpleQueue[_Message]) -> None:
-    """Forward messages; the end of the stream ends the process at any point."""
+    """Forward messages; if the stream ends, end the process at once."""
     while (message := read_message(stream)) is not None:
         documents.put(message)
     os._exit(0)
 
 
 def prepare(scanner: SecretScanner) -> None:
-    """Load all libraries in advance, so that no document pays for it in time or memory."""
+    """Load all libraries in advance, so that loading does not count towards any document."""
     from rag_assets.ingest.parsing import document_masker, parse  # noqa: F401
     from rag_assets.ingest.parsing.text import markdown  # noqa: F401
 
@@ -127,7 +127,7 @@ def prepare(scanner: SecretScanner) -> None:
 
 
 def prepare_chunking() -> None:
-    """Load what chunking needs; separate workers load it on their first chunking request."""
+    """Load what chunking needs; separate workers load it at their first chunking request."""
     from rag_assets.common.tokens import count_text
     from rag_assets.ingest.chunking import records  # noqa: F401
     from rag_assets.ingest.chunking.registry import prepare_readers
@@ -185,7 +185,7 @@ def _refusal(error: BaseException) -> dict[str, Any]:
         case RecursionError():
             reason = "it is nested too deeply"
         case _:
-            # A parser may fail in any way, and its own message may quote the document.
+            # A parser may fail in any way, and the error's own message may quote the document.
             reason = f"its parser failed ({type(error).__name__})"
     return {"rejected": reason, "hint": None}
 

@@ -1,7 +1,7 @@
-"""Context windows of chat models: the tokens that they read at once, as providers state them.
+"""Context windows of chat models: the number of tokens that a model reads at once.
 
-Models change: AS_OF is the date of this table. The window of a model outside the table is unknown,
-and a tenant may configure its own model's window (`chat_model.context_window`).
+The numbers come from the providers, as of AS_OF. The window of a model that is not in the table is
+unknown; a tenant may configure its own model's window (`chat_model.context_window`).
 """
 
 from __future__ import annotations
@@ -77,19 +77,19 @@ WINDOWS: Final[Mapping[str, int]] = MappingProxyType(
         "qwen3-coder": 262_144,
     }
 )
-"""Tokens by the prefix of a model's name; the longest matching prefix wins."""
+"""Number of tokens by the prefix of a model's name; the longest matching prefix wins."""
 
 UNKNOWN_WINDOW: Final = 32_768
-"""Assumed for a model with an unknown window: most models in use read more, few read less."""
+"""Assumed for a model whose window is unknown: most models in use can read more, few only less."""
 
 _ENDS: Final = "-.:@"
 
 
 def context_window(model: str) -> int | None:
-    """Return the tokens that a model reads at once; None if unknown.
+    """Return the number of tokens that a model reads at once; None if unknown.
 
     Args:
-        model: its name, with or without a provider prefix: openai/gpt-4o-2024-11-20.
+        model: name of the model, with or without a provider prefix: openai/gpt-4o-2024-11-20.
     """
     name = model.strip().lower().rpartition("/")[2]
     known = [one for one in WINDOWS if _begins(name, one)]
@@ -97,6 +97,6 @@ def context_window(model: str) -> int | None:
 
 
 def _begins(name: str, beginning: str) -> bool:
-    """Return whether a name equals another, alone or with a version suffix: gpt-4o is not gpt-4."""
+    """Return whether a name is another name, perhaps with a version suffix: gpt-4o is not gpt-4."""
     rest = name.removeprefix(beginning)
     return rest != name and (not rest or rest[0] in _ENDS)

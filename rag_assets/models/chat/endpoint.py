@@ -28,9 +28,9 @@ class SdkChatEndpoint(SdkConnection[Sdk]):
         self._model = model
 
     async def request(self, prompt: Prompt, seconds: float) -> Reply:
-        """Send a request; see remote.ChatEndpoint."""
+        """Send a request and return its response; see remote.ChatEndpoint."""
         return await self.exchange(lambda sdk: self._complete(sdk, prompt), seconds=seconds)
 
     @abstractmethod
     async def _complete(self, sdk: Sdk, prompt: Prompt) -> Reply:
-        """Send a request; raise the SDK's errors, and ValueError for a malformed response."""
+        """Send a request; pass on the SDK's errors, raise ValueError for a malformed response."""

@@ -21,7 +21,7 @@ def failure_of_chat(error: ProviderError, model: str) -> ChatError | NoProviderK
     """Convert a connection's error into a chat model's error.
 
     Args:
-        error: raised by a connection.
+        error: the error that the connection raised.
         model: provider and model, for the message.
     """
     if isinstance(error, NoProviderKey | KeyUnreadable):

@@ -11,8 +11,8 @@ class ChatPrice(BaseModel):
     """The price of a million tokens of a chat model, in dollars.
 
     Attributes:
-        input_per_million: of tokens that it reads.
-        output_per_million: of tokens that it writes, thinking included.
+        input_per_million: price of tokens that the model reads.
+        output_per_million: price of tokens that the model writes, thinking included.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

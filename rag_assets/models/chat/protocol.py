@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 MOST_WRITTEN = 16_384
-"""The highest token limit of an answer that can be configured, thinking included."""
+"""Maximum token limit of an answer that can be configured, thinking included."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,9 +14,9 @@ class Prompt:
     """A request to a chat model.
 
     Attributes:
-        instructions: the system prompt, which the project writes.
+        instructions: the system prompt, which comes from this project.
         text: the question and the passages.
-        max_tokens: limit of the answer, including hidden thinking.
+        max_tokens: maximum tokens of the answer, including hidden thinking.
     """
 
     instructions: str
@@ -29,9 +29,9 @@ class Completion:
     """The answer of a chat model.
 
     Attributes:
-        text: empty if the model wrote no text.
-        input_tokens, output_tokens: charged for the request, thinking included.
-        cut: whether it ends at the token limit.
+        text: text of the answer; empty if the model wrote none.
+        input_tokens, output_tokens: tokens charged for the request, thinking included.
+        cut: whether the answer was cut off at the token limit.
         requests: number of attempts.
     """
 
@@ -43,7 +43,7 @@ class Completion:
 
     @property
     def tokens(self) -> int:
-        """Return all tokens charged."""
+        """Return the number of all tokens charged."""
         return self.input_tokens + self.output_tokens
 
 
@@ -53,11 +53,11 @@ class ChatModel(Protocol):
     async def complete(
         self, instructions: str, prompt: str, *, max_tokens: int, seconds: float
     ) -> Completion:
-        """Answer a prompt; connections are kept for the next call.
+        """Answer a prompt; connections stay open for the next call.
 
         Args:
             instructions, prompt, max_tokens: see Prompt.
-            seconds: limit of all attempts together.
+            seconds: time limit of all attempts together.
 
         Raises:
             ChatError: the model returned no usable answer.
@@ -67,5 +67,5 @@ class ChatModel(Protocol):
         ...
 
     async def close(self) -> None:
-        """Close connections, in the event loop in which complete was called."""
+        """Close connections; must be called in the event loop in which complete was called."""
         ...

@@ -17,16 +17,16 @@ from rag_assets.models.transport.sdk_connection import encodable
 from rag_assets.models.transport.traffic import Traffic
 
 MOST_ANSWER_BYTES = 4 * 1024 * 1024
-"""Limit of an answer: a single response as JSON, a streamed response as text."""
+"""Maximum bytes of an answer: of a single response as JSON, or of a streamed response as text."""
 MOST_STREAM_BYTES = 64 * 1024 * 1024
-"""Limit of a streamed response as it is sent: 4 KiB for each token that may be configured."""
+"""Maximum bytes of a streamed response as sent: 4 KiB for each token that may be configured."""
 CONCURRENCY = 16
-"""Limit of concurrent requests of a process to a tenant's model; further requests wait."""
+"""Maximum concurrent requests of a process to a tenant's model; further requests wait."""
 
 _TURN_SECONDS = 5.0
 _TRIES = 3
 _LEAST_SECONDS = 2.0
-# The inner time limit must not end first: that would look like another kind of failure.
+# The inner time limit must not end first, since that would look like a different failure.
 _SLACK_SECONDS = 5.0
 
 
@@ -35,8 +35,9 @@ class Reply:
     """The response to a request.
 
     Attributes:
-        text: as the model wrote it.
-        input_tokens, output_tokens: charged by the provider; None if it does not report them.
+        text: the text as the model wrote it.
+        input_tokens, output_tokens: tokens that the provider charges for; None if it does not
+            report them.
         cut: see Completion.
     """
 
@@ -47,7 +48,7 @@ class Reply:
 
 
 class ChatEndpoint(Protocol):
-    """A chat model at a provider, for one event loop, without retries."""
+    """A chat model at a provider, for one event loop; it does not retry."""
 
     async def request(self, prompt: Prompt, seconds: float) -> Reply:
         """Send a request without retries.
@@ -58,21 +59,22 @@ class ChatEndpoint(Protocol):
         ...
 
     async def close(self) -> None:
-        """Close connections, in the event loop in which request was called."""
+        """Close connections; must be called in the event loop in which request was called."""
         ...
 
 
 class RemoteChat:
     """A chat model over the network; see ChatModel.
 
-    Transient failures are retried twice, after a pause or after the time that the provider
-    requires, all within the time limit of the answer. Safe to use from several event loops.
+    After a transient failure, a request is retried up to twice, after a pause or after the time
+    that the provider requires; all attempts must fit into the time limit of the answer. Safe to use
+    from several event loops.
 
     Args:
         connect: creates the endpoint for one event loop.
         id_: provider and model, for messages.
         first_pause: longest pause before the second attempt, in seconds.
-        module: imported by requests; the import does not count towards a time limit.
+        module: module that requests need; importing it does not count towards a time limit.
     """
 
     def __init__(
@@ -114,11 +116,11 @@ class RemoteChat:
             failure.requests = call.attempts
         except ProviderError as error:
             failure = failure_of_chat(error, self._id)
-        # Raised outside the except block, so that its context is not the provider's error.
+        # Raise it outside the except block, so that its context is not the provider's error.
         raise failure
 
     async def close(self) -> None:
-        """Close this loop's connections after the last request that uses them."""
+        """Close this event loop's connections after the last request that uses them."""
         await self._connections.close()
 
     async def _attempt(self, prompt: Prompt, seconds: float) -> Completion:

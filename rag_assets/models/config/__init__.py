@@ -1,1 +1,1 @@
-"""The configuration of a tenant's embedder, chat model and reranker, from providers' offers."""
+"""The configuration of a tenant's embedder, chat model and reranker, by what providers offer."""

@@ -23,17 +23,17 @@ else:
     ChatProviderName = Literal[CHAT]
 
 MOST_SECONDS = 60.0
-"""Limit of an answer; a connection that is idle for so long is closed."""
+"""Maximum time limit of an answer; a connection that is idle for this long is closed."""
 MOST_SECONDS_OF_OWN = 1_800.0
-"""Limit of an answer by a model with a configured speed."""
+"""Maximum time limit of an answer by a model whose speed is configured."""
 
 
 class ChatSpeed(BaseModel):
     """The minimum speed of a model on the tenant's own machine.
 
     Attributes:
-        read: prompt tokens that it reads in a second.
-        write: answer tokens that it writes in a second.
+        read: prompt tokens that it reads per second.
+        write: answer tokens that it writes per second.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -48,24 +48,27 @@ class ChatModelConfig(BaseModel):
     The name alone is short for `{model: NAME}`.
 
     Attributes:
-        model: its name at the provider. An embedding provider "auto" is derived from it.
-        provider: "openai", "gemini", "azure", "vertex", "bedrock", "cohere", or, by their base_url,
-            "ollama", "vllm" and "openai-compatible" (any server that implements OpenAI's API). By
-            default inferred from the name of the model: OpenAI or Gemini.
-        base_url: of a server other than the provider's own, which has to be public and encrypted
-            unless the operator allows it.
-        api_key: the environment variable that contains the key, as $NAME, instead of a stored key.
-        connection: of the provider, such as the region of a cloud; each provider's page lists its
-            settings.
-        prices: in dollars, if they differ from the listed prices or are not listed.
-        max_tokens: limit of an answer, including hidden thinking.
-        seconds: time limit of an answer; with `tokens_per_second`, the limit on top of reading and
-            writing, such as for loading the model.
-        tokens_per_second: the minimum speed of a model on the tenant's own machine. The time limit
-            grows with the request, by its tokens, up to half an hour, and the answer is streamed. A
-            server that is silent for a minute while it writes has failed.
-        context_window: tokens that the model reads at once, if they differ from the listed number
-            or are not listed. A profile may limit the hits of a search to a share of it.
+        model: the model's name at the provider. An embedding provider "auto" is derived from
+            it.
+        provider: "openai", "gemini", "azure", "vertex", "bedrock", "cohere", or, by their
+            base_url, "ollama", "vllm" and "openai-compatible" (any server that implements OpenAI's
+            API). By default inferred from the name of the model: OpenAI or Gemini.
+        base_url: address of a server other than the provider's own; it has to be public and
+            encrypted unless the operator allows it.
+        api_key: the environment variable that contains the key, as $NAME, instead of a stored
+            key.
+        connection: settings of the provider, such as the region of a cloud; each provider's
+            page lists them.
+        prices: prices in dollars, if they differ from the listed prices or are not listed.
+        max_tokens: maximum tokens of an answer, including hidden thinking.
+        seconds: time limit of an answer; with `tokens_per_second`, the time allowed in addition
+            to reading and writing, such as for loading the model.
+        tokens_per_second: the minimum speed of a model on the tenant's own machine. The time
+            limit then grows with the tokens of the request, up to half an hour, and the answer is
+            streamed. A server that sends nothing for a minute while it writes counts as failed.
+        context_window: number of tokens that the model reads at once, if it differs from the
+            listed number or is not listed. A profile may limit the hits of a search to a share of
+            it.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -85,8 +88,8 @@ class ChatModelConfig(BaseModel):
         """Return the time limit of an answer, in seconds.
 
         Args:
-            prompt_tokens: that the model reads, instructions included.
-            max_tokens: that it may write.
+            prompt_tokens: tokens that the model reads, instructions included.
+            max_tokens: tokens that the model may write.
         """
         speed = self.tokens_per_second
         if speed is None:
@@ -115,5 +118,5 @@ class ChatModelConfig(BaseModel):
 
 
 def from_name(value: Any) -> Any:
-    """Expand a chat model that is given only by name."""
+    """Expand a chat model that is given only by its name."""
     return {"model": value} if isinstance(value, str) else value

@@ -37,15 +37,16 @@ from rag_assets.models.transport.settings import (
 )
 
 MAX_DIMENSIONS = 4096
-"""The longest vector that Elasticsearch indexes."""
+"""Maximum length of a vector that Elasticsearch indexes."""
 
 Prefix: TypeAlias = Annotated[str, StringConstraints(max_length=1000)]
 
 AUTO = "auto"
-"""The value of `provider` that derives it from the tenant's chat model and keys."""
+"""The value of `provider` with which the provider is derived from the tenant's chat model and
+keys."""
 
 _ANY = frozenset({"provider", "price", "revision"})
-# Without a key, which would belong to a provider that is not chosen yet.
+# No key is among them, since it would belong to a provider that is not chosen yet.
 _AUTO_OPTIONS = TRAFFIC_OPTIONS | {"only", "providers"}
 
 if TYPE_CHECKING:
@@ -60,10 +61,10 @@ class ProviderOptions(BaseModel):
     """The options of a provider that "auto" may choose.
 
     Attributes:
-        provider: that may be chosen.
-        model: replaces its default model.
-        base_url: of a server other than the provider's own, such as a gateway.
-        price: in dollars, if it differs from the listed price or is not listed.
+        provider: the provider that may be chosen.
+        model: model in place of the provider's default model.
+        base_url: address of a server other than the provider's own, such as a gateway.
+        price: price in dollars, if it differs from the listed price or is not listed.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -78,36 +79,38 @@ class EmbedderConfig(BaseModel):
     """A tenant's embedder; by default the model shipped with the package.
 
     Attributes:
-        provider: "local" runs an ONNX model on this machine's cores. The others use a server, with
-            the tenant's own key or its organization's: "openai", "gemini", "azure", "vertex",
+        provider: "local" runs an ONNX model on this machine's cores. The others use a server,
+            with the tenant's own key or its organization's: "openai", "gemini", "azure", "vertex",
             "bedrock", "voyage", "cohere"; "ollama", "vllm" and "openai-compatible" (any server that
             implements OpenAI's API) by their base_url. "auto" is derived from the tenant's chat
-            model and keys. "deterministic" makes vectors from a hash of the text: for tests and
-            benchmarks, since such vectors do not reflect meaning.
+            model and keys. "deterministic" computes vectors from a hash of the text. It is for
+            tests and benchmarks, since such vectors do not reflect meaning.
         model: the model's name at its provider; local: all-MiniLM-L6-v2, which is shipped, or
             multilingual-e5-small, which the extra "multilingual" installs.
         path: local: the absolute folder of a model of your own, instead of a shipped model.
-        dimensions: length of a vector, if there is a choice or the model is unknown. local: needed
-            only if the model's config.json does not set it. deterministic: any, by default 384.
+        dimensions: length of a vector, if there is a choice or the model is unknown. local:
+            needed only if the model's config.json does not set it. deterministic: any, by default
+            384.
         pooling: local: how token vectors are combined, if the model's folder does not set it.
         threads: local: texts embedded concurrently; by default the cores of this process.
         seconds_per_text: deterministic: time spent on each text.
-        base_url: of a server other than the provider's own, which has to be public and encrypted
-            unless the operator allows it.
-        api_key: the environment variable that contains the key, as $NAME, instead of a stored key.
-        connection: of the provider, such as the region of a cloud; each provider's page lists its
-            settings.
-        document_prefix, query_prefix: put before texts and questions, if a model requires it;
-            local: in place of the prompts of the model's folder.
-        requests_per_minute, tokens_per_minute: the limits of the account, enforced before the
-            provider has to refuse.
-        concurrency: limit of requests in progress.
-        max_input_tokens: limit of a text; a longer text is reported and never sent.
-        batch_size: texts in a request.
-        price: in dollars, if it differs from the listed price or is not listed.
-        revision: any word, such as a date: vectors made under another revision are not used. For a
-            provider that changed a model without renaming it.
-        only: auto: the required provider, whatever the chat model is.
+        base_url: address of a server other than the provider's own; it has to be public and
+            encrypted unless the operator allows it.
+        api_key: the environment variable that contains the key, as $NAME, instead of a stored
+            key.
+        connection: settings of the provider, such as the region of a cloud; each provider's
+            page lists them.
+        document_prefix, query_prefix: text put before each text or question, if a model
+            requires it; local: in place of the prompts of the model's folder.
+        requests_per_minute, tokens_per_minute: the limits of the account, enforced here so that
+            the provider need not refuse requests.
+        concurrency: maximum number of requests in progress.
+        max_input_tokens: maximum tokens of a text; a longer text is reported and never sent.
+        batch_size: number of texts in a request.
+        price: price in dollars, if it differs from the listed price or is not listed.
+        revision: any word, such as a date. Vectors that were computed under another revision
+            are not used. For a provider that changed a model without renaming it.
+        only: auto: the provider to use, whatever the chat model is.
         providers: auto: the options of each provider that it may choose.
         batch_above: openai: a run with more texts to embed than this sends them through the
             provider's batch API, at half the price and within a day; by default no run does.
@@ -174,7 +177,7 @@ class EmbedderConfig(BaseModel):
 
     @property
     def model_name(self) -> str:
-        """Return the model at its provider, configured or by default; "" without a default."""
+        """Return the model's name at its provider, configured or default; "" without a default."""
         default = self.offer.default_model if isinstance(self.offer, RemoteEmbedding) else None
         return self.model or default or ""
 

@@ -35,10 +35,11 @@ else:
     RerankProviderName = Literal[RERANKING]
 
 MAX_FIRST = 100
-"""Limit of passages that one search may rerank."""
+"""Maximum number of passages that one search may rerank."""
 
 _SHIPPED_DEFAULTS: Final = MappingProxyType({"first": 20, "blend": 0.3, "languages": "english"})
-"""Measured on six sets: docs/decisions/13-local-models-and-rerankers.md."""
+"""Defaults of the shipped model, measured on six sets:
+docs/decisions/13-local-models-and-rerankers.md."""
 _ALLOWED: Final = MappingProxyType(
     {
         "provider": frozenset({"provider", "model", "base_url", "connection", "api_key"}),
@@ -47,7 +48,7 @@ _ALLOWED: Final = MappingProxyType(
         "shipped model": frozenset({"model", "threads"}),
     }
 )
-"""The settings of each kind of reranker, in addition to those that all kinds share."""
+"""For each kind of reranker, its settings in addition to those that all kinds share."""
 
 
 def _normal_url(url: str) -> str:
@@ -60,33 +61,36 @@ def _normal_url(url: str) -> str:
 class RerankConfig(BaseModel):
     """The reranking of top hits with a cross-encoder.
 
-    Either `model`, `provider`, `folder` or `url` is given; or `model` with `provider` or `url`.
+    One of `model`, `provider`, `folder` and `url` is given; `provider` and `url` may be combined
+    with `model`.
 
     Attributes:
         model: ms-marco-minilm-l12: the shipped model, for questions and passages in English; a
-            tenant that reads source code cannot have it. provider, url: the model's name there.
-        provider: "voyage" or "cohere", through its SDK, with the tenant's key for that provider.
-        base_url: provider: of a server other than the provider's own.
-        connection: provider: its settings, as for the embedder.
-        folder: the absolute folder of a cross-encoder, as ONNX with its tokenizer.json; operators
-            only.
+            tenant that reads source code cannot have it. provider, url: the model's name at that
+            provider or server.
+        provider: "voyage" or "cohere", through its SDK, with the tenant's key for that
+            provider.
+        base_url: provider: address of a server other than the provider's own.
+        connection: provider: settings of the provider, as for the embedder.
+        folder: the absolute folder of a cross-encoder, as ONNX with its tokenizer.json;
+            operators only.
         threads: not url: passages scored concurrently; by default the cores of this process.
-        url: the whole address of a rerank endpoint, such as https://api.cohere.com/v2/rerank. It
-            has to be public and encrypted unless the operator allows it, and receives the question
-            and the passages.
-        takes: url: the request field with the passages: "documents" for Cohere, Jina, Voyage and
-            vLLM, "texts" for Hugging Face's text-embeddings-inference.
-        api_key: provider, url: the environment variable that contains the key, as $NAME, instead of
-            a key stored for the provider, or, with a url, for "rerank". A self-hosted server may
-            not need a key.
+        url: the whole address of a rerank endpoint, such as https://api.cohere.com/v2/rerank.
+            It has to be public and encrypted unless the operator allows it, and receives the
+            question and the passages.
+        takes: url: the request field with the passages: "documents" for Cohere, Jina, Voyage
+            and vLLM, "texts" for Hugging Face's text-embeddings-inference.
+        api_key: provider, url: the environment variable that contains the key, as $NAME,
+            instead of a key stored for the provider, or, with a url, for "rerank". A self-hosted
+            server may not need a key.
         first: number of candidates that are reranked; the shipped model: 20 by default.
-        blend: share of the model's scores in the order; the rest are the search's scores. The
-            shipped model: 0.3 by default.
-        languages: "english": questions in other languages are not reranked; the shipped model's
-            default.
-        seconds: time limit; after it a search reranks the first passages that were scored by then,
-            or returns its hits without reranking.
-        by_default: whether searches without the parameter are reranked.
+        blend: share of the model's scores in the order; the search's scores have the remaining
+            share. The shipped model: 0.3 by default.
+        languages: "english": questions in other languages are not reranked; this is the default
+            of the shipped model.
+        seconds: time limit; after it a search reranks the first passages that were scored by
+            then, or returns its hits without reranking.
+        by_default: whether searches are reranked if the request does not say.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -148,5 +152,5 @@ class RerankConfig(BaseModel):
 
     @property
     def is_shipped(self) -> bool:
-        """Return whether it is the model shipped with the package."""
+        """Return whether the reranker is the model shipped with the package."""
         return self.local_folder == MODELS / MS_MARCO

@@ -1,5 +1,5 @@
-"""Texts → vectors.
+"""Embedding models: texts → vectors.
 
-Belongs here: the Embedder protocol, providers, batching, limits, cost, the shipped model.
-Does not: which texts need a vector (planned from the lake), storage of vectors (lake).
+Belongs here: the Embedder protocol, batching, limits, cost, the shipped model and others on this
+machine. Does not: which texts need a vector (planned from the lake), storage of vectors (lake).
 """

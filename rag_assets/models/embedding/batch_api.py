@@ -13,14 +13,15 @@ from rag_assets.common.batches import batched
 from rag_assets.models.embedding.batches import EmbedItem
 
 BATCH_WINDOW = timedelta(hours=24)
-"""Time within which a provider ends a batch, or lets it expire."""
+"""Time after which a provider has ended a batch, or lets it expire."""
 
 ABANDONED_AFTER = 2 * BATCH_WINDOW
 """Age at which a batch that has not ended counts as failed."""
 
 MAX_TEXTS = 50_000
 MAX_BYTES = 100 * 1024 * 1024
-"""Limit of a batch's texts: half of a provider's limit of a file, which contains more data."""
+"""Maximum bytes of a batch's texts: half of a provider's file limit, since the file contains more
+data."""
 
 T = TypeVar("T")
 
@@ -32,9 +33,9 @@ class BatchStatus:
     """The status of a batch at its provider.
 
     Attributes:
-        state: "ended": there are results, if only for some texts; "failed": without results or
-            charge.
-        reason: of a failure, in the provider's code.
+        state: "ended": there are results, possibly only for some texts; "failed": there are no
+            results, and nothing is charged.
+        reason: reason of a failure, as the provider's code.
     """
 
     state: State
@@ -46,9 +47,9 @@ class BatchResult:
     """The result of one text of a batch.
 
     Attributes:
-        key: under which the text was submitted.
-        vector: as the provider returned it, not checked; None if it returned none.
-        tokens: charged for it.
+        key: the key under which the text was submitted.
+        vector: the vector as the provider returned it, not validated; None if it returned none.
+        tokens: tokens charged for the text.
     """
 
     key: str
@@ -72,24 +73,24 @@ class BatchApi(Protocol):
         """Submit texts as one batch.
 
         Args:
-            items: at most MAX_TEXTS, with at most MAX_BYTES together.
-            tag: stored with the batch, so that `find` finds it.
+            items: at most MAX_TEXTS texts, with at most MAX_BYTES bytes in total.
+            tag: stored with the batch, so that `find` can find the batch.
 
         Returns:
-            the provider's id of the batch.
+            The provider's id of the batch.
         """
         ...
 
     async def find(self, tag: str, since: datetime) -> str | None:
-        """Return the id of the batch with a tag, submitted since a time; None if not found."""
+        """Return the id of a batch with this tag submitted since a time; None if there is none."""
         ...
 
     async def status(self, batch_id: str) -> BatchStatus:
-        """Return the status of a batch; a batch unknown to the provider has failed."""
+        """Return the status of a batch; a batch that the provider does not know has failed."""
         ...
 
     def results(self, batch_id: str) -> AsyncIterator[BatchResult]:
-        """Yield the results of its texts, in any order; texts without a result may be missing.
+        """Yield the results of a batch's texts, in any order; some texts may have no result.
 
         Raises:
             BatchLost: the provider does not know the batch, or has deleted its results.
@@ -98,7 +99,7 @@ class BatchApi(Protocol):
         ...
 
     async def close(self) -> None:
-        """Close connections, in the event loop in which the other methods were called."""
+        """Close connections; must be called in the event loop of the other calls."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""Packs texts into batches within the limits of an embedder's calls, in order."""
+"""Packs texts, in order, into batches within the limits of an embedder's calls."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rag_assets.models.embedding.vectors import MAX_BATCH
 _FIRST_TEXTS = 16
 _CALL_SECONDS = 2.0
 _GROUP = 1_000
-"""Texts tokenized at once: a few milliseconds of work."""
+"""Number of texts that are tokenized at once: a few milliseconds of work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +28,8 @@ class Batch:
     """The texts of one call.
 
     Attributes:
-        counts: tokens of each text; zeros if they are not counted.
-        is_part: whether it is a part of a batch that failed.
+        counts: number of tokens of each text; zeros if tokens are not counted.
+        is_part: whether the batch is a part of a batch that failed.
     """
 
     items: tuple[EmbedItem, ...]
@@ -38,37 +38,38 @@ class Batch:
 
     @property
     def tokens(self) -> int:
-        """Return the tokens of all texts together."""
+        """Return the number of tokens of all texts together."""
         return sum(self.counts)
 
     def divided(self, texts: int) -> tuple[Batch, Batch | None]:
-        """Split off the first texts; return them, and the rest if any."""
+        """Split off the first texts; return them as a batch, and the rest, if any, as another."""
         if len(self.items) <= texts:
             return self, None
         first = Batch(self.items[:texts], self.counts[:texts], self.is_part)
         return first, Batch(self.items[texts:], self.counts[texts:], self.is_part)
 
     def part(self, positions: Sequence[int]) -> Batch:
-        """Return the texts at these positions."""
+        """Return a batch of the texts at these positions."""
         items = tuple(self.items[position] for position in positions)
         return Batch(items, tuple(self.counts[position] for position in positions), is_part=True)
 
     def halves(self) -> list[Batch]:
-        """Return the same texts in two batches, or a single text in one batch."""
+        """Return the texts as two batches, or as one batch if there is only one text."""
         middle = len(self.items) // 2
         places = range(len(self.items))
         return [self.part(half) for half in (places[:middle], places[middle:]) if half]
 
 
 class CallPace:
-    """The size and number of concurrent calls, limited so that no call takes long.
+    """Limits the size and number of concurrent calls, so that no call takes long.
 
-    A call in progress cannot be postponed: an edit waits for it. A run of several calls starts with
-    a small call. Then calls grow to the texts that the embedder processes in a few seconds, and
-    their number to its limit. A fast embedder soon gets full calls.
+    A call in progress cannot be postponed, so an edit has to wait for it. A run of several calls
+    starts with a small call. Then the size of calls grows up to the number of texts that the
+    embedder processes in a few seconds, and the number of calls grows up to its limit. A fast
+    embedder thus soon gets full calls.
 
     Args:
-        limits: of the embedder.
+        limits: limits of the embedder.
         texts: the total number of texts.
     """
 
@@ -91,9 +92,9 @@ def pack(items: Sequence[EmbedItem], counts: Sequence[int], limits: CallLimits) 
     """Pack texts into batches, each within the limits of a call.
 
     Args:
-        items: each within the limit of one text.
-        counts: tokens of each.
-        limits: of the embedder.
+        items: texts, each within the limit for one text.
+        counts: number of tokens of each text.
+        limits: limits of the embedder.
     """
     most = max(1, min(limits.texts, MAX_BATCH))
     start = tokens = 0
@@ -108,11 +109,11 @@ def pack(items: Sequence[EmbedItem], counts: Sequence[int], limits: CallLimits) 
 
 
 class Packer:
-    """Counts and packs texts in groups, so that the first are sent while others are counted.
+    """Counts the tokens of texts, and packs them in groups so that sending can start early.
 
     Args:
         items: texts to send, in order.
-        embedder: counts tokens, in a thread, and has the limits of a call.
+        embedder: counts tokens, in a thread, and defines the limits of a call.
         counted: whether tokens are counted even if no limit requires it.
 
     Attributes:
@@ -124,7 +125,7 @@ class Packer:
         self._items = items
         self._embedder = embedder
         self._counted = counted or limits.tokens is not None or limits.input_tokens is not None
-        # A multiple of the batch size, so that no batch is cut short at the end of a group.
+        # Use a multiple of the batch size, so that no batch is cut short at the end of a group.
         most = max(1, min(limits.texts, MAX_BATCH))
         self._group = most * -(-_GROUP // most) if self._counted else max(1, len(items))
         self._next = 0
@@ -133,7 +134,7 @@ class Packer:
 
     @property
     def tasks(self) -> set[asyncio.Task[list[Batch]]]:
-        """Return the packing in progress; after the first take, an empty set means the end."""
+        """Return the packing tasks in progress; after the first take, none means the end."""
         return set() if self._packing is None else {self._packing}
 
     def take(self) -> list[Batch]:

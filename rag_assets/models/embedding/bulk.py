@@ -1,18 +1,19 @@
 """Embeds many texts: batches, checks, storage, outages, rejected texts.
 
-Completed vectors are stored within seconds, whatever happens to the rest:
+Completed vectors are stored within seconds, whatever happens to the other texts:
 
-- the embedder is unavailable, refuses all requests, or the budget is spent: sending stops, calls in
-  progress may end, and the outcome contains the reason;
-- it fails for a batch, and accepts other texts: the batch is halved and sent again until the
-  failing texts are found; the same applies to invalid vectors among valid vectors;
-- a text exceeds its limit: the text is reported, and never sent;
-- the deadline passes: sending stops, and the outcome counts the remaining texts;
-- it returns a valid vector for no text: sending stops, then the error is raised;
-- vectors cannot be stored, or not be kept until they are: sending stops, calls in progress may end,
-  and the error is raised; the next run stores the content of the spool;
-- an unexpected error occurs, or the run is cancelled: the valid vectors so far are stored, then the
-  error is raised.
+- If the embedder is unavailable or refuses all requests, or the budget is spent, sending stops.
+  Calls in progress may end, and the outcome contains the reason.
+- If the embedder fails for a batch but accepts other texts, the batch is halved and sent again
+  until the failing texts are found. The same applies to invalid vectors among valid ones.
+- If a text exceeds the embedder's limit, it is reported and never sent.
+- If the deadline passes, sending stops, and the outcome counts the remaining texts.
+- If the embedder returns a valid vector for no text at all, sending stops, then the error is
+  raised.
+- If vectors cannot be stored, or cannot be spooled until then, sending stops. Calls in progress may
+  end, and the error is raised. The next run stores the content of the spool.
+- If an unexpected error occurs, or the run is cancelled, the valid vectors so far are stored, then
+  the error is raised.
 """
 
 from __future__ import annotations
@@ -76,31 +77,32 @@ async def embed_all(
 ) -> EmbedOutcome:
     """Embed texts and store their vectors as they arrive.
 
-    Texts are sent in the given order. At a deadline the first documents of a slice are thus
-    complete, instead of all documents in part. A key that occurs twice is embedded once.
+    Texts are sent in the given order. So at a deadline the first documents of a slice are complete,
+    rather than all documents incomplete. A key that occurs twice is embedded once.
 
     Args:
-        embedder: called within its limits, and closed at the end.
-        items: texts to embed; all are held in memory: a slice, not a corpus.
+        embedder: the embedder; called within its limits, and closed at the end.
+        items: texts to embed. All are held in memory, so pass a slice, not a corpus.
         keep: stores keys and their vectors, shape (len(keys), dimensions); called in a thread,
             never concurrently, while embedding continues.
         purpose: the use of the vectors.
-        flush_items: number of vectors at which `keep` is called, and its limit for one call.
-        flush_seconds: longest time that a vector waits for others.
-        deadline: time.monotonic() after which no further call starts. Calls in progress may end,
-            and the first call waits for its turn even beyond it, so that every run progresses.
-        progress: called in this thread after each call to the embedder, with the number of texts
-            that have a vector.
+        flush_items: number of vectors at which `keep` is called, and maximum number for one
+            call.
+        flush_seconds: maximum time that a vector waits for others.
+        deadline: time.monotonic() after which no further call starts. Calls in progress may
+            end, and the first call waits for its turn even beyond it, so that every run progresses.
+        progress: called in this thread after each call to the embedder, with the number of
+            texts that have a vector.
         budget: limits spending; None for no limit.
-        spool: keeps vectors until they are stored; no call is made without space in it.
-        probe_first: whether a harmless text is sent before the others: after an outage, so that a
-            retry does not cost a batch while the outage lasts.
-        is_put_off: whether a text and all texts after it are postponed although there is time;
-            called before each call with the key of its first text.
-        is_bulk: whether no caller waits for a text and those after it; see Embedder.embed.
+        spool: keeps vectors until they are stored; no call is made unless it has space.
+        probe_first: whether a harmless text is sent before the others. Used after an outage, so
+            that a retry does not cost a batch while the outage lasts.
+        is_put_off: returns whether a text and all texts after it are postponed although there
+            is time; called before each call with the key of the call's first text.
+        is_bulk: returns whether nobody waits for a text and those after it; see Embedder.embed.
 
     Raises:
-        MalformedResponse: the embedder returns a valid vector for no text.
+        MalformedResponse: the embedder does not return a valid vector for any text.
         Exception: any other error of embedder or keep; earlier valid vectors are stored.
     """
     drive = _BulkRun(
@@ -123,7 +125,8 @@ async def embed_all(
 
 
 _Call: TypeAlias = "asyncio.Task[tuple[Vectors, Mapping[int, str]]]"
-"""Returns the vectors of a batch's valid texts, and reasons for its other texts by position."""
+"""A task that returns the vectors of a batch's valid texts, and for each other text, by position, a
+reason."""
 
 
 class _BulkRun:
@@ -153,7 +156,8 @@ class _BulkRun:
         self._begun = self._late = False
         self._pace = CallPace(embedder.limits, len(self._items))
         self._done = self._requests = self._retries = self._tokens = 0
-        # When the embedder last accepted a text; a failure for every text since then is an outage.
+        # Time when the embedder last accepted a text. If it has failed for every text since, this
+        # is an outage.
         self._accepted_at = -math.inf
         self._probing = asyncio.Lock()
         self._failed_probe: ProviderError | None = None
@@ -191,7 +195,7 @@ class _BulkRun:
             try:
                 self._keeper.finish()
             except Exception as error:
-                self._unstored = error  # Calls in progress are paid for: they may end.
+                self._unstored = error  # calls in progress are paid for, so they may end
             for call in [call for call in self._calls if call.done()]:
                 self._take(call)
 
@@ -231,14 +235,14 @@ class _BulkRun:
     def _must_find_rejected_text(self) -> bool:
         """Return whether parts of a failed batch may be sent beyond the deadline.
 
-        They may if this run has embedded and rejected no text yet. Otherwise every run would send
-        the same batch, and never find the text at fault.
+        They may be sent if this run has not embedded or rejected any text yet. Otherwise every run
+        would send the same batch again, and never find the text at fault.
         """
         is_part = bool(self._queue) and self._queue[0].is_part
         return is_part and not self._done and not self._rejected
 
     def _send(self) -> None:
-        """Start as many calls as the limit allows, unless storage falls behind."""
+        """Start as many calls as the limit allows, unless storing vectors falls behind."""
         while self._queue and len(self._calls) < self._pace.calls and self._may_send():
             if self._keeper.behind:
                 return
@@ -248,7 +252,8 @@ class _BulkRun:
             spooled = self._reserve(batch)
             if self._unstored is not None:
                 return
-            # The first call has no deadline: with few calls a minute, no run would ever progress.
+            # The first call has no deadline: with few calls per minute, no run would ever make
+            # progress.
             deadline = self.deadline if self._begun and not batch.is_part else None
             call = asyncio.create_task(self._embed(batch, deadline))
             self._calls[call] = batch
@@ -257,7 +262,7 @@ class _BulkRun:
             self._begun = True
 
     def _reserve(self, batch: Batch) -> SpooledCall | None:
-        """Reserve space for a batch's vectors; without space, sending stops."""
+        """Reserve spool space for a batch's vectors; if there is none, stop sending."""
         try:
             return None if self.spool is None else self.spool.reserve(len(batch.items))
         except ServiceUnavailable as error:
@@ -267,7 +272,7 @@ class _BulkRun:
     async def _embed(
         self, batch: Batch, deadline: float | None
     ) -> tuple[Vectors, Mapping[int, str]]:
-        """Embed a batch within the budget, and judge each text's vector.
+        """Embed a batch within the budget, and decide for each text whether its vector is valid.
 
         Raises:
             ProviderError: the embedder fails for every text.
@@ -277,7 +282,7 @@ class _BulkRun:
             return await self._request(batch, deadline), {}
         except (InputRejected, MalformedResponse) as error:
             if isinstance(error, WrongShape) and len(batch.items) > 1 and not batch.is_part:
-                raise  # The model has changed.
+                raise  # the model has changed
             return await self._judge(batch, error, began, deadline)
 
     async def _request(self, batch: Batch, deadline: float | None) -> Vectors:
@@ -318,7 +323,8 @@ class _BulkRun:
             usable, reasons = dict(error.usable), {**reasons, **error.reasons}
         if usable or (isinstance(error, InputRejected) and error.is_compared):
             self._accepted_at = time.monotonic()
-        # Once other texts are known to be accepted, only verdicts on a single text are verified.
+        # Once the embedder is known to accept other texts, only a verdict on a single text is
+        # verified.
         if not batch.is_part or len(batch.items) == 1:
             await self._require_acceptance(error, began, deadline)
         vectors = np.stack([usable[position] for position in sorted(usable)]) if usable else _NONE
@@ -328,7 +334,7 @@ class _BulkRun:
     async def _pay_for(
         self, texts: Sequence[str], tokens: int, deadline: float | None, *, is_bulk: bool = False
     ) -> Answer:
-        """Make a call, with its price reserved before it and its charge recorded after it."""
+        """Make a call: reserve its price before the call, and record its charge after the call."""
         embed = partial(
             self._embedder.embed, texts, purpose=self.purpose, deadline=deadline, is_bulk=is_bulk
         )
@@ -349,15 +355,15 @@ class _BulkRun:
     async def _require_acceptance(
         self, error: InputRejected | MalformedResponse, began: float, deadline: float | None
     ) -> None:
-        """Check that the embedder accepts other texts than those it failed for.
+        """Check that the embedder accepts texts other than those for which it failed.
 
         Args:
             error: the failure.
-            began: when the failed call started; a later successful call makes a probe unnecessary.
+            began: when the failed call started. If a later call succeeded, no probe is needed.
             deadline: see embed_all.
 
         Raises:
-            ProviderError: it fails for every text.
+            ProviderError: the embedder fails for every text.
         """
         async with self._probing:
             if self._accepted_at > began:
@@ -399,13 +405,13 @@ class _BulkRun:
         try:
             vectors, refused = call.result()
         except RequestsStopped as error:
-            # Without its traceback, whose frames refer to the batch.
+            # Keep it without its traceback, whose frames refer to the batch.
             self._outage = self._outage or error.with_traceback(None)
         except DeadlineExceeded:
             self._late = True
             self._queue.appendleft(batch)
         except MalformedResponse as error:
-            # Calls in progress are charged too: they may end, and their charge is recorded.
+            # Calls in progress are charged too, so they may end and their charge is recorded.
             self._bad = self._bad or error.with_traceback(None)
         else:
             self._add(batch, vectors, refused, spooled)
@@ -424,7 +430,7 @@ class _BulkRun:
         refused: Mapping[int, str],
         spooled: SpooledCall | None,
     ) -> None:
-        """Store a call's vectors, and queue its failed texts again, in halves."""
+        """Store a call's vectors, and queue the texts for which it failed again, in two halves."""
         kept = [item.key for place, item in enumerate(batch.items) if place not in refused]
         if kept:
             self._keeper.add(kept, vectors, spooled)

@@ -1,4 +1,4 @@
-"""Probe texts that never change: a change of their vectors shows that a model has changed."""
+"""Probe texts that never change. If their vectors change, the model has changed."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ PROBES = (
 """A statement, a question, code, another language, a paragraph: about 130 tokens together."""
 
 PROBES_KEY = sha256("\0".join(PROBES).encode()).hexdigest()[:16]
-"""Identifies these probes: their vectors cannot be compared with other probes' vectors."""
+"""Identifies these probes, whose vectors cannot be compared with the vectors of other probes."""
 
 
 async def probe(embedder: Embedder) -> Answer:
-    """Embed the probes: vectors of shape (len(PROBES), dimensions); the embedder is closed.
+    """Embed the probes and close the embedder; vectors have shape (len(PROBES), dimensions).
 
     Raises:
         ProviderError: see Embedder.embed.
@@ -46,7 +46,7 @@ async def probe(embedder: Embedder) -> Answer:
 
 
 def distances(before: Vectors, now: Vectors) -> tuple[float, ...]:
-    """Return each probe's cosine distance between two answers: from 0 (same direction) to 2.
+    """Return each probe's cosine distance between two answers, from 0 (same direction) to 2.
 
     Args:
         before, now: unit vectors of equal shape.

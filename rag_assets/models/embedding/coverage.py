@@ -1,9 +1,9 @@
 """Coverage: how well a model reads a text.
 
-A model that was not trained on a script lacks words in it. Its tokenizer spells them letter by
-letter, or replaces them by an unknown token, so vectors hardly depend on the meaning. In a language
-outside its training but with known letters, vectors depend on names and on words that languages
-share.
+If a model was not trained on a script, its vocabulary has no words in that script. The tokenizer
+then spells words letter by letter, or replaces them by an unknown token, so that vectors hardly
+depend on the meaning. In a language that the model was not trained on, but whose letters it knows,
+vectors depend on names and on words that languages share.
 """
 
 from __future__ import annotations
@@ -20,16 +20,17 @@ if TYPE_CHECKING:
     from rag_assets.models.embedding.protocol import Embedder
 
 Reading: TypeAlias = Literal["known", "foreign", "unread"]
-"""How well a model reads a text; "foreign": in a language that its card does not name."""
+"""How well a model reads a text. "foreign": the text is in a language that the model card does not
+name."""
 
 MULTILINGUAL_EMBEDDER: Final = "local/multilingual-e5-small"
-"""Recommended if an embedder does not read a tenant's documents or questions."""
+"""Recommended if an embedder cannot read a tenant's documents or questions."""
 UNREAD: Final = 1 / 3
 """Minimum share of unread letters at which a text counts as not read.
 
-For 1,500 questions in Latin letters, all-MiniLM-L6-v2 leaves at most a quarter of each unread. For
-Russian, Greek, Arabic, Hindi, Thai and Chinese questions it is two thirds and more on average, for
-Japanese questions a third.
+In each of 1,500 questions in Latin letters, all-MiniLM-L6-v2 leaves at most a quarter of the
+letters unread. In Russian, Greek, Arabic, Hindi, Thai and Chinese questions, it leaves on average
+at least two thirds unread; in Japanese questions, a third.
 """
 _ENGLISH: Final = frozenset({"en"})
 _NOT_ENGLISH: Final = 1 / 5
@@ -38,32 +39,34 @@ _NOT_ENGLISH: Final = 1 / 5
 An English question with one name from another language has a lower share, unless it is short.
 """
 _FEWEST_WORDS: Final = 2
-"""Minimum of words with such letters: a single word is a name or a loan word, as in `Café opening
-hours`."""
+"""Minimum number of words with such letters. A single word may be a name or a loan word, as in
+`Café opening hours`."""
 _SHORT: Final = 6
-"""In a text with fewer words, a single such word can be enough."""
+"""In a text with fewer words than this, a single such word can be enough."""
 _SYMBOLS: Final = re.compile(r"[\u00b5\u03bc]|(?<![^\W\d_])[\u0370-\u03ff](?![^\W\d_])")
-"""Micro and single Greek letters, which are signs of units and quantities."""
+"""The micro sign and single Greek letters, which are symbols of units and quantities."""
 _LETTERS: Final = re.compile(r"[^\W\d_]+")
 _UNKNOWN: Final = frozenset({"[UNK]", "<unk>"})
 _PIECES_PER_LETTER: Final = 0.75
-"""Minimum of pieces per letter at which a word counts as spelled letter by letter."""
+"""Minimum number of pieces per letter at which a word counts as spelled letter by letter."""
 _FEWEST_LETTERS: Final = 3
-"""Minimum of letters in a spelled word: shorter words are often written as single letters."""
+"""Minimum letters of a word that can count as spelled: shorter words are often written as single
+letters."""
 _LONGEST: Final = 2_000
-"""Characters of a text that are examined."""
+"""Maximum number of characters of a text that are examined."""
 _SIGNS: Final = (("\u2e80", "\u312f"), ("\u31a0", "\u9fff"), ("\uf900", "\ufaff"))
-"""Chinese and Japanese signs, each of which may be a word."""
+"""Ranges of Chinese and Japanese characters, each of which may be a word."""
 
 
 def reading_of(embedder: Embedder, text: str, language: str | None) -> Reading:
     """Return how well an embedder reads a text.
 
     Args:
-        embedder: that makes its vector.
+        embedder: the embedder of the text.
         text: a question.
-        language: of the text, an ISO 639-1 code; None if unknown. A text in an unknown language is
-            foreign to an English model if its letters show that it is not English.
+        language: language of the text as an ISO 639-1 code; None if unknown. A text in an
+            unknown language is foreign to an English model if its letters show that it is not
+            English.
     """
     if not is_read(embedder, text):
         return "unread"
@@ -76,10 +79,10 @@ def reading_of(embedder: Embedder, text: str, language: str | None) -> Reading:
 
 
 def _has_other_letters(text: str) -> bool:
-    """Return whether letters that English lacks show another language.
+    """Return whether letters that English does not have show that a text is in another language.
 
-    They do if they occur in a fifth of the words, and in more than one; or in most words of a short
-    text.
+    They do if they occur in a fifth of the words and in more than one word, or in most words of a
+    short text.
     """
     words: list[str] = _LETTERS.findall(_SYMBOLS.sub("", text[:_LONGEST]))
     others = sum(_count_words(word) for word in words if not word.isascii())
@@ -89,7 +92,7 @@ def _has_other_letters(text: str) -> bool:
 
 
 def _count_words(letters: str) -> int:
-    """Return the number of words in letters without a blank: each sign may be a word."""
+    """Return the number of words in letters without blanks; a Chinese character may be a word."""
     return max(1, sum(_kind(letter)[1] for letter in letters))
 
 
@@ -102,7 +105,7 @@ def is_read(embedder: Embedder, text: str) -> bool:
 
 
 def unread_share(tokenizer: Tokenizer, texts: Sequence[str]) -> float:
-    """Return the share of letters that a tokenizer does not read in words; 0 without letters."""
+    """Return the share of letters that a tokenizer does not read as parts of words; 0 if none."""
     unread = letters = 0
     for text in texts:
         for count, is_read in _words(text[:_LONGEST], tokenizer.encode(text[:_LONGEST])):
@@ -114,7 +117,8 @@ def unread_share(tokenizer: Tokenizer, texts: Sequence[str]) -> float:
 def _words(text: str, encoding: Encoding) -> Iterator[tuple[int, bool]]:
     """Yield the number of letters of each word, and whether it is read.
 
-    A sign is a word of its own. Text beyond the model's window is omitted.
+    A Chinese or Japanese character is a word of its own. Text beyond the model's window is left
+    out.
     """
     pieces = [
         (span, token in _UNKNOWN)
@@ -146,7 +150,7 @@ def _is_spelled(pieces: int, letters: int) -> bool:
 
 
 def _spans(text: str) -> Iterator[tuple[int, int]]:
-    """Yield the start and end of each word; each sign separately."""
+    """Yield the start and end of each word; a Chinese or Japanese character is a word."""
     for (is_word, is_sign), group in groupby(range(len(text)), lambda at: _kind(text[at])):
         places = [*group]
         if is_sign:
@@ -156,6 +160,6 @@ def _spans(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _kind(character: str) -> tuple[bool, bool]:
-    # Vowel signs of Indic scripts are marks, and parts of words.
+    # Vowel signs of Indic scripts are in the category of marks, and are parts of words.
     is_word = unicodedata.category(character)[0] in "LM"
     return is_word, is_word and any(first <= character <= last for first, last in _SIGNS)

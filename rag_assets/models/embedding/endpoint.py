@@ -19,7 +19,7 @@ class SdkEndpoint(SdkConnection[Sdk]):
     """A model at a provider, through the provider's SDK; see remote.Endpoint.
 
     Args:
-        model: with the tenant's settings.
+        model: the model with the tenant's settings.
         credentials, allowed: see SdkConnection.
     """
 
@@ -40,14 +40,14 @@ class SdkEndpoint(SdkConnection[Sdk]):
 
     @abstractmethod
     async def _embed(self, sdk: Sdk, texts: list[str], purpose: Purpose) -> Reply:
-        """Send a request; raise the SDK's errors, and ValueError for a malformed response."""
+        """Send a request; pass on the SDK's errors, raise ValueError for a malformed response."""
 
     def _reply(self, vectors: Callable[[], npt.ArrayLike], tokens: int | None) -> Reply:
-        """Unpack the vectors of a response; on failure, the error carries the charged tokens."""
+        """Unpack the vectors of a response; if that fails, the error carries the charged tokens."""
         try:
             return Reply(vectors(), tokens)
         except Exception as error:
             failure = self._classified(error)
         failure.tokens = tokens or 0
-        # Raised outside the except block, without a context, as in exchange.
+        # Raise it outside the except block, so that it has no context, as in exchange.
         raise failure

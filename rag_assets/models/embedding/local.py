@@ -26,21 +26,22 @@ from rag_assets.models.onnx.loading import encodable, load_tokenizer
 if TYPE_CHECKING:
     from tokenizers import Encoding, Tokenizer
 
-_BATCH = 32  # half a second of two cores: short enough to report progress and to stop
+_BATCH = 32  # takes two cores half a second: short enough to report progress and to stop
 
 
 class LocalEmbedder(ABC):
     """A model that embeds texts on this machine's cores.
 
-    Each text is one call on one thread, and texts run in parallel in a pool of threads. On a CPU
-    that is faster than padded batches, and a vector does not depend on other texts. It is the same
-    bit for bit for any order, batch or number of threads (on one kind of CPU; another may round the
-    last bits differently).
+    Each text is one call on one thread, and a pool of threads processes texts in parallel. On a CPU
+    that is faster than padded batches, and a vector does not depend on other texts. A vector is the
+    same bit for bit for any order, batch or number of threads. Only another kind of CPU may round
+    the last bits differently.
 
     The model is loaded at the first use, not when the object is created.
 
     Args:
-        threads: texts embedded concurrently; by default the cores available to this process.
+        threads: number of texts embedded concurrently; by default the number of cores available
+            to this process.
     """
 
     def __init__(self, threads: int | None = None) -> None:
@@ -51,7 +52,7 @@ class LocalEmbedder(ABC):
     @property
     @abstractmethod
     def embedder_id(self) -> str:
-        """Return local/name@dimensions and a digest of all that determines a vector."""
+        """Return the id: local/name@dimensions and a digest of all that determines a vector."""
 
     @property
     @abstractmethod
@@ -62,7 +63,7 @@ class LocalEmbedder(ABC):
     def limits(self) -> CallLimits:
         """Return the limits of calls; the number of texts affects neither vectors nor speed.
 
-        Two calls, so that no thread is idle while a call ends.
+        Two calls may run at once, so that no thread is idle while a call ends.
         """
         return CallLimits(texts=_BATCH, concurrency=2)
 
@@ -87,7 +88,8 @@ class LocalEmbedder(ABC):
         vectors = np.empty((len(texts), self.dimensions), dtype=np.float32)
         tokens = np.zeros(len(texts), dtype=np.int64)
         loop, pool = asyncio.get_running_loop(), self._thread_pool()
-        # A job per thread, not per text: the loop wakes rarely, and clearing todo stops all jobs.
+        # Start one job per thread, not per text: the event loop wakes rarely, and clearing `todo`
+        # stops all jobs.
         jobs = [
             loop.run_in_executor(pool, self._work_off, todo, purpose, vectors, tokens)
             for _ in range(min(self._threads, len(texts)))
@@ -124,9 +126,9 @@ class LocalEmbedder(ABC):
 
     @abstractmethod
     def _embed_one(self, text: str, purpose: Purpose) -> tuple[Vectors, int] | None:
-        """Return the vector of a text and its tokens; None if it has no token.
+        """Return the vector of a text and the number of its tokens; None if it has no token.
 
-        Several threads of the pool call it concurrently.
+        Several threads of the pool call this concurrently.
         """
 
     def _work_off(
@@ -136,7 +138,7 @@ class LocalEmbedder(ABC):
         vectors: Vectors,
         tokens: npt.NDArray[np.int64],
     ) -> None:
-        """Embed the remaining texts into their rows; runs in several threads."""
+        """Embed the remaining texts and write each vector to its row; runs in several threads."""
         while True:
             try:
                 index, text = todo.popleft()
@@ -158,8 +160,9 @@ class OnnxEmbedder(LocalEmbedder):
     """An ONNX sentence-embedding model, run by onnxruntime on the CPU.
 
     A text longer than the model's window is cut into consecutive windows, each embedded separately.
-    Its vector is the mean of their unit vectors, weighted by their tokens and normalised again. No
-    part of a text is omitted. Only the first window has the prefix.
+    The vector of the text is the mean of the windows' unit vectors, weighted by their numbers of
+    tokens and normalised again. No part of a text is left out. Only the first window has the
+    prefix.
 
     Args:
         folder: a folder as model_folder describes it; by default the shipped all-MiniLM-L6-v2.
@@ -195,9 +198,9 @@ class OnnxEmbedder(LocalEmbedder):
 
     @property
     def embedder_id(self) -> str:
-        """Return local/name@dimensions and a digest of all that determines a vector.
+        """Return the id: local/name@dimensions and a digest of all that determines a vector.
 
-        These are the weights, tokenizer, pooling, window and prefixes.
+        This is the weights, tokenizer, pooling, window and prefixes.
         """
         return self._model.embedder_id
 
@@ -208,7 +211,7 @@ class OnnxEmbedder(LocalEmbedder):
 
     @property
     def window(self) -> int:
-        """Return the tokens that the model reads at once, special tokens included."""
+        """Return the number of tokens that the model reads at once, special tokens included."""
         return self._model.window
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
@@ -241,7 +244,7 @@ class OnnxEmbedder(LocalEmbedder):
         return unit(total).astype(np.float32), tokens
 
     def _windows(self, text: str) -> list[Encoding]:
-        """Cut a text into pieces of at most the model's window, each with special tokens."""
+        """Cut a text into windows of at most the model's length, each with special tokens."""
         text = text.lower() if self._model.is_lowercase else text
         first = self._loaded_tokenizer().encode(encodable(text))
         return [first, *first.overflowing]
@@ -251,7 +254,7 @@ class OnnxEmbedder(LocalEmbedder):
         return bool(encoding.ids)
 
     def _prefix_tokens(self, prefix: str) -> int:
-        """Return the number of first tokens that are not pooled: the prefix and those before it."""
+        """Return how many first tokens are not pooled: those of the prefix, and any before it."""
         if self._model.pools_prefix or not prefix:
             return 0
         encoding = self._windows(prefix)[0]
@@ -272,7 +275,8 @@ class OnnxEmbedder(LocalEmbedder):
 
 def _load_tokenizer(model: ModelFolder) -> Tokenizer:
     tokenizer = load_tokenizer(model.tokenizer)
-    # tokenizer.json sets both for training; text beyond the window follows in further windows.
+    # tokenizer.json sets truncation and padding for training; here, text beyond the window goes
+    # into further windows.
     tokenizer.enable_truncation(max_length=model.window, stride=0)
     tokenizer.no_padding()
     return tokenizer

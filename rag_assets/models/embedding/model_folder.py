@@ -1,19 +1,17 @@
 """Describes a folder with an embedding model without loading the model.
 
-A run without work needs only an embedder's id. So describing a folder opens only small JSON files,
-and does not import onnxruntime and tokenizers. The weights of a tenant's own folder are hashed once
-per process and change of the file.
+A run that has nothing to embed only needs the embedder's id. So describing a folder opens only
+small JSON files, and imports neither onnxruntime nor tokenizers. The weights of a tenant's own
+folder are hashed once per process, and again if the file changes.
 
-| file | decides | if missing |
-|---|---|---|
-| weights, tokenizer, word pieces read at once | see onnx_folder | |
-| config.json: hidden_size | dimensions, unless given | an error, unless given |
-| modules.json | modules after the network: Pooling, Dense, Normalize (not Dropout) | Pooling |
-| 1_Pooling/config.json | pooling, unless given; whether it includes the prefix | mean; it does |
-| 2_Dense/config.json, model.safetensors | a projection of the pooled vector | none |
-| config_sentence_transformers.json: prompts | prefixes, unless given | none |
-| sentence_bert_config.json: do_lower_case | whether texts are read in lower case | no |
-| README.md: language | languages that the model was trained for; changes no vector | unknown |
+| file | decides | if missing | |---|---|---| | weights, tokenizer, word pieces read at once | see
+onnx_folder | | | config.json: hidden_size | dimensions, unless given | an error, unless given | |
+modules.json | modules after the network: Pooling, Dense, Normalize (not Dropout) | Pooling | |
+1_Pooling/config.json | pooling, unless given; whether it includes the prefix | mean; it does | |
+2_Dense/config.json, model.safetensors | a projection of the pooled vector | none | |
+config_sentence_transformers.json: prompts | prefixes, unless given | none | |
+sentence_bert_config.json: do_lower_case | whether texts are read in lower case | no | | README.md:
+language | languages that the model was trained for; changes no vector | unknown |
 
 These are the files of sentence-transformers, with its rules for them. Vectors are normalized
 whether or not Normalize is among the modules.
@@ -54,7 +52,7 @@ _POOLING_MODES: Mapping[str, Pooling] = MappingProxyType(
     {
         "mean": "mean",
         "mean_tokens": "mean",
-        "mean_sqrt_len": "mean",  # another length of the same direction
+        "mean_sqrt_len": "mean",  # differs only in length, not in direction
         "mean_sqrt_len_tokens": "mean",
         "cls": "cls",
         "cls_token": "cls",
@@ -68,25 +66,27 @@ _KNOWN = frozenset(
         # all-MiniLM-L6-v2: weights and tokenizer, as they are shipped.
         "f9fc4cb528583f95d1bfd316da400f195aaf6ae8f66a64b348481250c2e6e45d",
         "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
-        # bge-small-en-v1.5: weights quantized by Qdrant, weights of its authors, and the tokenizer.
+        # bge-small-en-v1.5: weights quantized by Qdrant, weights from its authors, and the
+        # tokenizer.
         "51f1bd0addd6e859e42c2c8021a5e5461385bb676a649f4b269aa445449f2431",
         "828e1496d7fabb79cfa4dcd84fa38625c0d3d21da474a00f08db0f559940cf35",
         "d241a60d5e8f04cc1b2b3e9ef7a4921b27bf526d9f6050ab90f9267a1f9e5c66",
     }
 )
-"""SHA-256 of the files of models that may be loaded from any folder."""
+"""SHA-256 of the files of those models that may be loaded from any folder."""
 
 
 @dataclass(frozen=True, slots=True)
 class DenseLayer:
     """A projection of pooled vectors, as a Dense module stores it.
 
-    Whether it has to be applied is known only when the network is loaded, which may include it.
+    Whether it has to be applied is known only once the network is loaded, since the network may
+    already include it.
 
     Attributes:
         weights: the file with the tensors `linear.weight` and `linear.bias`.
-        dimensions: of the projected vectors, if they are stated.
-        activation: applied to them, in lower case, such as "tanh".
+        dimensions: length of the projected vectors, if it is stated.
+        activation: function applied to the projected vectors, in lower case, such as "tanh".
     """
 
     weights: Path
@@ -103,10 +103,10 @@ class ModelFolder:
         weights, tokenizer: the files to load.
         digests: SHA-256 of every file that determines a vector, by path.
         dimensions: length of a vector.
-        window: tokens of one call, special tokens included.
-        pooling: how token vectors are combined, unless the model does so itself.
+        window: maximum tokens of one call, special tokens included.
+        pooling: how token vectors are combined, unless the model itself combines them.
         pools_prefix: whether the tokens of a prefix are pooled.
-        document_prefix, query_prefix: put before texts and questions.
+        document_prefix, query_prefix: text put before each text or question.
         is_lowercase: whether texts are read in lower case.
         dense: projections of the pooled vector, in order.
     """
@@ -126,15 +126,16 @@ class ModelFolder:
 
     @property
     def languages(self) -> frozenset[str] | None:
-        """Return the languages that the model card names; None if it names none, or all."""
+        """Return the languages that the model card names; None if it names none or all of them."""
         return read_card_languages(self.tokenizer.parent)
 
     @property
     def embedder_id(self) -> str:
-        """Return local/name@dimensions+digest; the same for copies of a folder in any place."""
+        """Return local/name@dimensions+digest, which is the same wherever a folder is copied."""
         name = re.sub(r"[^A-Za-z0-9._-]+", "-", self.name)
         hashes = [digest for _, digest in self.digests]
-        # Only settings that not every folder has: the ids of the other folders stay as they were.
+        # Include only settings that not every folder has, so that the ids of other folders do not
+        # change.
         settings = {
             setting: value
             for setting, value in (
@@ -161,7 +162,7 @@ class ModelFolder:
         return all(digest in _KNOWN for _, digest in self.digests)
 
     def prefix(self, purpose: Purpose) -> str:
-        """Return the prefix of a text."""
+        """Return the prefix for texts with this purpose."""
         return self.query_prefix if purpose == "query" else self.document_prefix
 
     def verify(self) -> None:
@@ -191,15 +192,17 @@ def describe_folder(
 
     Args:
         folder: a folder with an ONNX model and its tokenizer.json.
-        dimensions: length of a vector, if it differs from the last Dense module's or hidden_size.
-        pooling: if the folder does not set it and it is not the mean.
-        document_prefix, query_prefix: in place of the folder's prompts.
-        former: whether to use the rules of earlier versions, since vectors made by them may still
-            be searched.
+        dimensions: length of a vector, if it differs from the last Dense module's or
+            hidden_size.
+        pooling: how token vectors are combined, if the folder does not set it and it is not the
+            mean.
+        document_prefix, query_prefix: prefixes in place of the folder's prompts.
+        former: whether to use the rules of earlier versions; vectors that were computed by
+            these rules may still be searched.
 
     Raises:
-        ConfigurationError: the folder lacks a required file or setting, contains several models, or
-            has a malformed file.
+        ConfigurationError: the folder lacks a required file or setting, contains several
+            models, or has a malformed file.
     """
     folder = MODELS / DEFAULT_MODEL if folder is None else folder
     if former:
@@ -232,7 +235,7 @@ def _describe_as_before(
 ) -> ModelFolder:
     """Describe a folder as earlier versions did.
 
-    They ignored prompts, modules, lower case and positions.
+    Earlier versions ignored prompts, modules, lower case and positions.
     """
     weights, tokenizer = find_weights(folder), find_tokenizer(folder)
     pooling_config = read_json(folder / "1_Pooling" / "config.json")
@@ -252,7 +255,8 @@ def _describe_as_before(
 
 
 def _digests(folder: Path, files: tuple[Path, ...]) -> tuple[tuple[Path, str], ...]:
-    # Only the shipped manifest is trusted: next to another model it may be stale or forged.
+    # Trust only the manifest of shipped models: next to another model, it may be outdated or
+    # forged.
     manifest = read_json(folder / _MANIFEST) if folder.parent == MODELS else {}
     listed = manifest.get("files", {})
     return tuple(
@@ -270,7 +274,7 @@ def _modules(folder: Path) -> tuple[Path, list[Path]]:
     """Return the folders of the Pooling and the Dense modules.
 
     Raises:
-        ConfigurationError: modules.json lists other modules, or these in another order.
+        ConfigurationError: modules.json lists other modules, or lists these in another order.
     """
     modules = [
         (str(module.get("type", "")).rpartition(".")[2], folder / str(module.get("path", "")))
@@ -300,7 +304,7 @@ def _prompts(folder: Path) -> dict[Purpose, str]:
     """Return the prefixes of texts and questions that the folder's own files set.
 
     Raises:
-        ConfigurationError: they are malformed.
+        ConfigurationError: the prefixes are malformed.
     """
     path = folder / "config_sentence_transformers.json"
     config = read_json(path)

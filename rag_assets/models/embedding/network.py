@@ -1,4 +1,4 @@
-"""A sentence-embedding network in onnxruntime, with any supported inputs and outputs."""
+"""A sentence-embedding network in onnxruntime, with any of the supported inputs and outputs."""
 
 from __future__ import annotations
 
@@ -38,19 +38,19 @@ class Network:
         self._session = load_session(model.weights)
         self._inputs = plan_inputs(self._session, model.weights)
         self._output, returns_tokens = self._plan_output(model)
-        # An output of whole texts already includes all modules.
+        # An output for the whole text already includes all modules.
         self._dense = [_Dense(layer) for layer in model.dense] if returns_tokens else []
 
     def vector(self, window: Encoding, prefix_tokens: int = 0) -> npt.NDArray[np.float64]:
-        """Embed one window of tokens, as a unit vector.
+        """Embed one window of tokens, and return a unit vector.
 
         Args:
             window: one text, without padding.
-            prefix_tokens: first tokens that the mean omits.
+            prefix_tokens: number of first tokens that the mean leaves out.
 
         Raises:
             BadVectors: the model returned no finite vector, or zeros.
-            ConfigurationError: a Dense module does not accept the vectors before it.
+            ConfigurationError: a Dense module does not accept the vectors that it is given.
         """
         answer = self._session.run([self._output], feed(self._inputs, [window]))[0][0]
         pooled = answer if answer.ndim == 1 else self._project(self._pool(answer, prefix_tokens))
@@ -63,12 +63,13 @@ class Network:
         return unit(pooled)
 
     def _pool(self, tokens: npt.NDArray[Any], prefix_tokens: int) -> npt.NDArray[np.float64]:
-        """Combine the vectors of tokens into one."""
+        """Combine the vectors of all tokens into one vector."""
         if self._pooling == "cls":
             return np.asarray(tokens[0], np.float64)
         if self._pooling == "last":
             return np.asarray(tokens[-1], np.float64)
-        # One text without padding: the mask is all ones, so its mean is a plain mean.
+        # The window is one text without padding: its mask is all ones, so the masked mean is a
+        # plain mean.
         return np.asarray(np.mean(tokens[prefix_tokens:], axis=0, dtype=np.float64))
 
     def _project(self, vector: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

@@ -10,17 +10,17 @@ from rag_assets.common.errors import RequestsStopped
 
 @dataclass(frozen=True, slots=True)
 class EmbedOutcome:
-    """The outcome of embed_all; embedded + len(rejected) + remaining is the number of texts.
+    """The outcome of embed_all; embedded + len(rejected) + remaining = number of texts.
 
     Attributes:
-        embedded: vectors stored.
+        embedded: number of vectors stored.
         rejected: reasons by key, for texts that the embedder permanently rejects.
-        remaining: texts not embedded because of the deadline or an outage.
-        requests: attempts made, failed attempts included.
-        retries: attempts that repeated a failed attempt.
-        tokens: of the successful calls, as the provider counts them.
+        remaining: number of texts not embedded because of the deadline or an outage.
+        requests: number of attempts, failed attempts included.
+        retries: number of attempts that repeated a failed attempt.
+        tokens: number of tokens in the successful calls, as the provider counts them.
         outage: why embedding stopped early; None if it did not.
-        seconds: duration.
+        seconds: duration in seconds.
     """
 
     embedded: int

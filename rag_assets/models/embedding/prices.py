@@ -13,8 +13,8 @@ class Price(BaseModel):
     """The price of a million tokens, in dollars.
 
     Attributes:
-        per_million: of single requests.
-        batch_per_million: through the provider's batch API; by default the same.
+        per_million: price of single requests.
+        batch_per_million: price through the provider's batch API; by default the same.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -32,8 +32,8 @@ class Price(BaseModel):
         """Return the cost of a number of tokens, in dollars.
 
         Args:
-            tokens: as the provider counts them.
-            batch: whether they are sent through its batch API.
+            tokens: number of tokens, as the provider counts them.
+            batch: whether they are sent through the provider's batch API.
         """
         if batch and self.batch_per_million is not None:
             return self.batch_per_million * tokens / MILLION

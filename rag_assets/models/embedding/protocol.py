@@ -12,10 +12,11 @@ import numpy.typing as npt
 Vectors: TypeAlias = npt.NDArray[np.float32]
 
 PROBE_TEXT = "A sentence that any embedder takes."
-"""Sent to find out whether an embedder fails for the texts of a call, or for every text."""
+"""Text that is sent to find out whether an embedder fails for the texts of a call, or for every
+text."""
 
 Purpose: TypeAlias = Literal["document", "query"]
-"""The use of a text's vector: some models make different vectors for queries and documents."""
+"""The use of a text's vector: some models return different vectors for queries and documents."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,10 +24,10 @@ class CallLimits:
     """Limits of an embedder's calls.
 
     Attributes:
-        texts: of a call.
-        concurrency: of calls in progress.
-        tokens: of all texts of a call together; None for no limit.
-        input_tokens: of one text; None for no limit.
+        texts: maximum texts of a call.
+        concurrency: maximum calls in progress.
+        tokens: maximum tokens of all texts of a call together; None for no limit.
+        input_tokens: maximum tokens of one text; None for no limit.
     """
 
     texts: int
@@ -41,9 +42,9 @@ class Answer:
 
     Attributes:
         vectors: one for each text, in order; shape (texts, dimensions).
-        tokens: charged for the call.
+        tokens: tokens charged for the call.
         requests: number of attempts.
-        seconds: duration of the successful attempt; None: of the call.
+        seconds: duration of the successful attempt; None: the duration of the call is used.
     """
 
     vectors: Vectors
@@ -56,10 +57,10 @@ class Embedder(Protocol):
     """Turns texts into unit vectors; a vector depends only on its own text.
 
     Attributes:
-        embedder_id: provider/model@dims and a digest of all else that determines a vector (weights,
-            prefix, truncation, pooling); vectors are stored under it.
+        embedder_id: provider/model@dims and a digest of everything else that determines a
+            vector (weights, prefix, truncation, pooling); vectors are stored under this id.
         dimensions: length of every vector.
-        limits: of a call, and of concurrent calls.
+        limits: limits of a call, and of concurrent calls.
     """
 
     @property
@@ -85,55 +86,56 @@ class Embedder(Protocol):
         deadline: float | None = None,
         is_bulk: bool = False,
     ) -> Answer:
-        """Embed texts: return their vectors in order, float32, L2-normalised.
+        """Embed texts, and return their vectors in order, float32 and L2-normalised.
 
         Args:
-            texts: within the limits of a call.
+            texts: texts within the limits of a call.
             purpose: the use of their vectors.
             deadline: time.monotonic() after which the call does not start.
-            is_bulk: whether no caller waits for it, so that it leaves room in the provider's
-                limits.
+            is_bulk: whether no caller waits for the vectors, so that the call leaves room in
+                the provider's limits for other calls.
 
         Raises:
             DeadlineExceeded: the call could not start before the deadline.
-            RequestsStopped: no text can be embedded for now, or until a person changes something.
+            RequestsStopped: no text can be embedded for now, or until a person changes
+                something.
             InputRejected: one of these texts can never be embedded.
             MalformedResponse: the vectors are malformed, or do not match the texts.
         """
         ...
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        """Estimate the tokens that the provider counts and charges for each text."""
+        """Estimate for each text the number of tokens that the provider counts and charges for."""
         ...
 
     @property
     def languages(self) -> frozenset[str] | None:
-        """Return the ISO 639-1 codes of the languages in the model's training; None if unknown."""
+        """Return ISO 639-1 codes of the languages in the model's training; None if unknown."""
         ...
 
     def unread_share(self, texts: Sequence[str]) -> float | None:
         """Return the share of letters that the model does not read as words (see coverage).
 
-        None if unknown, as for a model with its tokenizer elsewhere.
+        None if unknown, for example if the tokenizer is at the provider.
         """
         ...
 
     async def close(self) -> None:
-        """Close connections, in the event loop in which embed was called.
+        """Close connections; must be called in the event loop in which embed was called.
 
-        A later call to embed opens them again.
+        A later call of embed opens them again.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """The charge of a call after its price was reserved.
+    """The charge of a call whose price was reserved before.
 
     Attributes:
-        tokens: charged for it.
-        requests: attempts, failed attempts included.
-        texts: embedded.
+        tokens: number of tokens charged.
+        requests: number of attempts, failed attempts included.
+        texts: number of texts embedded.
     """
 
     tokens: int = 0
@@ -142,14 +144,14 @@ class Charge:
 
 
 class SpooledCall(Protocol):
-    """The space that is reserved for the vectors of one call."""
+    """Spool space that is reserved for the vectors of one call."""
 
     def fill(self, keys: Sequence[str], vectors: Vectors) -> None:
         """Keep the vectors in this space until they are stored."""
         ...
 
     def release(self) -> None:
-        """Release the space: the vectors are stored, or there are none."""
+        """Release the space: the vectors are stored, or the call returned none."""
         ...
 
 
@@ -160,19 +162,19 @@ class Spool(Protocol):
         """Reserve space for the vectors of a call.
 
         Raises:
-            ServiceUnavailable: the space is used up; the call must not be made.
+            ServiceUnavailable: no space is left, so the call must not be made.
         """
         ...
 
 
 class Budget(Protocol):
-    """Limits spending: reserves before every call, records the charge after it."""
+    """Limits spending: a price is reserved before every call, and the charge recorded after it."""
 
     def reserve(self, tokens: int) -> None:
         """Reserve the price of a call.
 
         Raises:
-            CapReached: it would exceed a spending cap.
+            CapReached: the call would exceed a spending cap.
         """
         ...
 

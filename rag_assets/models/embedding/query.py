@@ -9,7 +9,7 @@ from rag_assets.models.embedding.vectors import checked_vectors
 
 
 async def embed_query(embedder: Embedder, question: str) -> Answer:
-    """Embed one question: vectors of shape (1, dimensions); connections are kept.
+    """Embed one question; vectors have shape (1, dimensions), and connections stay open.
 
     Raises:
         ProviderError: see Embedder.embed.

@@ -30,8 +30,8 @@ class Reply:
     """The response to a request.
 
     Attributes:
-        vectors: one for each text, in their order; not validated yet.
-        tokens: charged by the provider; None if it does not report them.
+        vectors: one for each text, in the order of the texts; not validated yet.
+        tokens: tokens that the provider charges for; None if it does not report them.
     """
 
     vectors: npt.ArrayLike
@@ -41,8 +41,8 @@ class Reply:
 class Endpoint(Protocol):
     """One model at one provider: sends single requests and classifies their failures.
 
-    It does not wait, retry or limit concurrent requests. It belongs to the event loop of its first
-    use.
+    It does not wait, retry or limit concurrent requests. It belongs to the event loop that uses it
+    first.
     """
 
     async def request(self, texts: Sequence[str], purpose: Purpose) -> Reply:
@@ -52,13 +52,13 @@ class Endpoint(Protocol):
             ProviderUnavailable: see SdkConnection.exchange.
             ProviderRefused: see SdkConnection.exchange.
             InputRejected: one of these texts can never be embedded.
-            MalformedResponse: it does not have one vector for each text, or is malformed otherwise;
-                with the tokens charged, if it has them.
+            MalformedResponse: the response does not have one vector for each text, or is
+                malformed otherwise; the error has the tokens charged, if the response states them.
         """
         ...
 
     async def close(self) -> None:
-        """Close connections, in the event loop in which request was called.
+        """Close connections; must be called in the event loop in which request was called.
 
         A later request opens them again.
         """
@@ -66,28 +66,30 @@ class Endpoint(Protocol):
 
 
 _CALLS_A_MINUTE = 8
-"""Minimum number of calls for the tokens of a minute, so that no call waits for long."""
+"""Minimum number of calls into which a minute's tokens are divided, so that no call waits for
+long."""
 
 
 class RemoteEmbedder:
     """An embedder over the network: an endpoint with limits and retries.
 
     Safe to use from several tasks, event loops and threads: each loop has its own connections, and
-    all share one Traffic. Transient failures are retried after a growing pause, drawn at random
-    from zero on ("full jitter"), so that callers that failed together do not retry together. If the
-    provider requires a pause, all callers observe it. docs/providers.md lists the handling of each
-    failure.
+    all share one Traffic. After a transient failure, a call is retried after a random pause between
+    zero and a growing maximum ("full jitter"), so that callers that failed together do not retry
+    together. If the provider requires a pause, all callers wait for it. docs/providers.md lists how
+    each failure is handled.
 
     Args:
-        connect: creates the endpoint for one event loop; no connection is opened before its first
-            request.
+        connect: creates the endpoint for one event loop; no connection is opened before its
+            first request.
         embedder_id, dimensions: see Embedder.
-        limits: of a call; the concurrency is the traffic's.
-        traffic: of this tenant at this provider, shared with its other embedders there.
-        count: estimates the provider's tokens of each text.
+        limits: limits of a call; the number of concurrent calls is that of the traffic.
+        traffic: the limits of this tenant at this provider, shared with the tenant's other
+            embedders there.
+        count: estimates the number of tokens of each text, as the provider counts them.
         document_retries: limits of retries for documents.
         query_retries: limits of retries for questions.
-        module: imported by requests; the import does not count towards a time limit.
+        module: module that requests need; importing it does not count towards a time limit.
     """
 
     def __init__(
@@ -129,7 +131,7 @@ class RemoteEmbedder:
 
     @property
     def limits(self) -> CallLimits:
-        """Return the limits of a call; a small part of a minute's tokens."""
+        """Return the limits of a call; its tokens are a small part of a minute's tokens."""
         return self._limits
 
     async def embed(
@@ -143,7 +145,8 @@ class RemoteEmbedder:
         """Return the vectors of these texts, after retries if needed; see Embedder.
 
         Raises:
-            InputRejected: also if a text is empty, which no provider accepts.
+            InputRejected: a text cannot be embedded; also if it is empty, which no provider
+                accepts.
         """
         _require_text(texts)
         await self._connections.load()
@@ -160,12 +163,12 @@ class RemoteEmbedder:
         return replace(answer, requests=call.attempts)
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        """Estimate the tokens that the provider charges for each text."""
+        """Estimate the number of tokens that the provider charges for each text."""
         return self._count(texts)
 
     @property
     def languages(self) -> frozenset[str] | None:
-        """Return None: the provider does not publish them."""
+        """Return None: the provider does not publish these languages."""
         return None
 
     def unread_share(self, texts: Sequence[str]) -> float | None:
@@ -173,7 +176,7 @@ class RemoteEmbedder:
         return None
 
     async def close(self) -> None:
-        """Close this loop's connections after the last request that uses them."""
+        """Close this event loop's connections after the last request that uses them."""
         await self._connections.close()
 
     async def _attempt(self, texts: Sequence[str], purpose: Purpose) -> Answer:
@@ -197,7 +200,7 @@ class RemoteEmbedder:
         return Answer(vectors, tokens, seconds=time.monotonic() - started)
 
     def _weight(self, texts: Sequence[str]) -> int:
-        """Return a call's tokens for the traffic; counted only if they are limited."""
+        """Return a call's number of tokens for the traffic; counted only if they are limited."""
         return 0 if self._traffic.tokens_per_minute is None else self._tokens_of(texts)
 
     def _tokens_of(self, texts: Sequence[str]) -> int:
@@ -205,15 +208,15 @@ class RemoteEmbedder:
 
 
 class _Attempts:
-    """The attempts of one call, which detect whether its texts are at fault.
+    """The attempts of one call, which find out whether its texts are at fault.
 
-    A server error may be caused by one text. After two such errors a harmless text is sent instead,
-    until it is accepted or the attempts are used up. An outage of any length thus costs two
-    batches. A single text is sent again before it is blamed.
+    A single text may cause a server error. After two such errors a harmless text is sent instead,
+    until the server accepts it or the attempts are used up. So an outage of any length costs only
+    two batches. A single text is sent again before it is rejected.
 
     Args:
         attempt: sends one request.
-        texts, purpose: of the call.
+        texts, purpose: the texts of the call, and the use of their vectors.
     """
 
     def __init__(
@@ -237,7 +240,7 @@ class _Attempts:
         """Send the texts, or a harmless text after two failures that the texts may have caused.
 
         Raises:
-            InputRejected: the server fails for the texts, and accepts others.
+            InputRejected: the server fails for the texts, and accepts the harmless text.
             ProviderError: see Endpoint.request.
         """
         if self._failures < _FAILURES_BEFORE_PROBE:

@@ -18,18 +18,19 @@ class KnownModel:
     """The properties of a model, the same for all tenants.
 
     Attributes:
-        dimensions: of a vector by default.
-        choices: the dimensions that may be chosen; empty if any number up to `most` may.
+        dimensions: default number of dimensions of a vector.
+        choices: the numbers of dimensions that may be chosen; empty if any number up to `most`
+            may be chosen.
         most: the highest number of dimensions.
         shortens: whether a request may set the number of dimensions.
-        native: dimensions of the vectors that it returns, which are padded with zeros to the chosen
-            number; None if it returns the chosen number.
-        input_tokens: limit of a text.
-        request_tokens: limit of a request; None for no limit.
-        request_texts: limit of a request.
+        native: number of dimensions of the vectors that the model returns; they are padded with
+            zeros to the chosen number. None if it returns vectors with the chosen number.
+        input_tokens: maximum tokens of a text.
+        request_tokens: maximum tokens of a request; None for no limit.
+        request_texts: maximum texts of a request.
         task_types: whether a request states the use of its texts.
-        document_prefix, query_prefix: put before a text to state its use.
-        price: at the provider's own server; None if unknown.
+        document_prefix, query_prefix: text put before a text to state its use.
+        price: price at the provider's own server; None if unknown.
     """
 
     dimensions: int
@@ -46,7 +47,7 @@ class KnownModel:
     price: Price | None = None
 
     def problem_with(self, dimensions: int) -> str | None:
-        """Return why it cannot return vectors with these dimensions; None if it can."""
+        """Return why the model cannot return vectors with these dimensions; None if it can."""
         if self.choices and dimensions not in self.choices:
             listed = ", ".join(map(str, self.choices))
             return f"it has vectors of {listed} dimensions, not {dimensions}"
@@ -57,20 +58,22 @@ class KnownModel:
 
 @dataclass(frozen=True, slots=True)
 class RemoteModel:
-    """A model with a tenant's settings; known without a request to the provider.
+    """A model with a tenant's settings; all is known without a request to the provider.
 
     Attributes:
-        provider: its name.
-        name: of the model at the provider.
-        dimensions: of the stored vectors.
-        requested_dimensions: sent with a request; None if the model accepts none.
-        native: dimensions of the returned vectors, which are padded with zeros to `dimensions`.
+        provider: name of the provider.
+        name: name of the model at the provider.
+        dimensions: number of dimensions of the stored vectors.
+        requested_dimensions: number of dimensions sent with a request; None if requests cannot
+            set it.
+        native: number of dimensions of the returned vectors, which are padded with zeros to
+            `dimensions`.
         task_types: whether a request states the use of its texts.
-        base_url: of a server other than the provider's own.
-        document_prefix, query_prefix: put before texts.
-        limits: of a call.
+        base_url: address of a server other than the provider's own.
+        document_prefix, query_prefix: text put before each text to state its use.
+        limits: limits of a call.
         key_optional: whether the server may accept requests without a key.
-        settings: of the provider's connections.
+        settings: settings of the provider's connections.
     """
 
     provider: str
@@ -88,7 +91,7 @@ class RemoteModel:
 
     @property
     def embedder_id(self) -> str:
-        """Return provider/model@dimensions, and a digest of all else that determines a vector."""
+        """Return provider/model@dimensions, and a digest of all else that affects a vector."""
         plain = f"{self.provider}/{self.name}@{self.dimensions}"
         recipe = {
             name: value
@@ -105,9 +108,9 @@ class RemoteModel:
         return f"{plain}+{key_of('remote_embedder', recipe)[:12]}" if recipe else plain
 
     def prefix(self, purpose: Purpose) -> str:
-        """Return the prefix of a text."""
+        """Return the prefix for texts with this purpose."""
         return self.query_prefix if purpose == "query" else self.document_prefix
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        """Estimate the tokens of documents by OpenAI's encoding, which is close to others."""
+        """Estimate the tokens of documents by OpenAI's encoding, which is close to the others."""
         return count_tokens([self.document_prefix + text for text in texts])

@@ -1,4 +1,4 @@
-"""Revisions of an embedder, which keep its vectors separate from earlier vectors."""
+"""Revisions of an embedder, which keep its vectors apart from earlier vectors."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ def revised_id(embedder_id: str, revision: str | None) -> str:
 class RevisedEmbedder(WrappedEmbedder):
     """An embedder with another id that otherwise behaves like the wrapped embedder.
 
-    For a provider that changed a model without renaming it: new vectors must not be mixed with
-    earlier vectors.
+    It is used if a provider changed a model without renaming it, because new vectors must not be
+    mixed with earlier vectors.
 
     Args:
         embedder: the wrapped embedder.
-        revision: distinguishes its vectors from earlier vectors.
+        revision: a word that distinguishes the new vectors from earlier vectors.
     """
 
     def __init__(self, embedder: Embedder, revision: str) -> None:

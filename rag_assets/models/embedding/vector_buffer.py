@@ -19,13 +19,13 @@ Keep: TypeAlias = Callable[[Sequence[str], Vectors], None]
 class VectorBuffer:
     """Collects vectors and stores them in groups, one group at a time, in a thread.
 
-    A group is written when it is full, or when its first vector has waited long enough. A crash
-    thus costs seconds of work, and the lake gets few, large appends.
+    A group is written when it is full, or when its first vector has waited long enough. So a crash
+    costs only seconds of work, and the lake gets few, large appends.
 
     Args:
-        keep: writes a group; may block, and is never called concurrently.
-        group_size: limit of vectors in a group.
-        seconds: longest time that a vector waits before its group is written.
+        keep: writes a group; it may block, and is never called concurrently.
+        group_size: maximum number of vectors in a group.
+        seconds: maximum time that a vector waits before its group is written.
     """
 
     def __init__(self, keep: Keep, *, group_size: int, seconds: float) -> None:
@@ -45,7 +45,7 @@ class VectorBuffer:
     def behind(self) -> bool:
         """Return whether vectors arrive faster than they are stored.
 
-        They do if a full group waits for another group.
+        That is so if a full group has to wait until another group is written.
         """
         return self._writing is not None and len(self._keys) >= self._group_size
 
@@ -63,7 +63,7 @@ class VectorBuffer:
             spooled: space that keeps them until they are written.
         """
         if spooled is not None:
-            with suppress(OSError):  # They are still written, unless this process dies.
+            with suppress(OSError):  # They will still be written, unless this process dies.
                 spooled.fill(keys, vectors)
             self._spooled.append((spooled, self._added + len(keys)))
         self._added += len(keys)
@@ -76,7 +76,8 @@ class VectorBuffer:
         """Start to write a group if it is due.
 
         Returns:
-            Seconds until a group is due by time; None if that is not known yet.
+            Seconds until the next group is due because of its age; None if that is not known
+                yet.
         """
         if self._writing is not None or not self._keys:
             return None
@@ -87,13 +88,13 @@ class VectorBuffer:
         return None
 
     def finish(self) -> None:
-        """Handle a completed write; raise its error."""
+        """Process a completed write; raise its error, if any."""
         if self._writing is not None and self._writing.done():
             writing, self._writing = self._writing, None
             writing.result()
 
     async def drain(self) -> None:
-        """Write all waiting vectors, up to the first failure."""
+        """Write all waiting vectors, but stop at the first failure."""
         while (self._writing is not None or self._keys) and not self._failed:
             if self._writing is None:
                 self._start()

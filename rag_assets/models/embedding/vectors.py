@@ -12,7 +12,7 @@ from rag_assets.common.errors import BadVectors, WrongShape
 from rag_assets.models.embedding.protocol import Vectors
 
 MAX_BATCH = 100
-"""Limit of texts in one call, whatever the embedder allows."""
+"""Maximum number of texts in one call, whatever the embedder allows."""
 
 _HINT = "check the embedder's model, dimensions and base_url: another model may answer there"
 _SMALLEST_NORM = 1e-12
@@ -22,18 +22,19 @@ _NORM_TOLERANCE = 1e-5  # rounding of float32 over thousands of dimensions
 def checked_vectors(answer: npt.ArrayLike, *, count: int, dimensions: int, source: str) -> Vectors:
     """Validate an embedder's response as unit vectors, before any vector is stored.
 
-    Finite vectors with a norm other than 1 are normalised; vectors of norm 1 stay unchanged bit for
+    Finite vectors with a norm other than 1 are normalised; vectors of norm 1 are not changed in any
     bit.
 
     Args:
-        answer: the vectors returned for count texts.
+        answer: the vectors that were returned for `count` texts.
         count: number of texts requested.
         dimensions: required length of every vector.
-        source: the embedder's id, for the message.
+        source: the embedder's id, for error messages.
 
     Raises:
-        WrongShape: wrong count or wrong dimension.
-        BadVectors: not numbers, not finite, or zeros; with the valid vectors of the response.
+        WrongShape: the number of vectors or their length is wrong.
+        BadVectors: values are not numbers or not finite, or a vector is all zeros; the error
+            has the valid vectors of the response.
     """
     vectors = _as_array(answer)
     error = None
@@ -50,7 +51,7 @@ def checked_vectors(answer: npt.ArrayLike, *, count: int, dimensions: int, sourc
 def _problem_of_rows(
     answer: npt.ArrayLike, count: int, source: str, reasons: Mapping[int, str]
 ) -> BadVectors:
-    """Return the error for a response that is not an array: its vectors differ or are missing."""
+    """Return the error for a response whose vectors differ in length or are missing."""
     returned = len(answer) if isinstance(answer, list | tuple) else 0
     if returned != count:
         return BadVectors(f"{source} returned {returned} vectors for {count} texts", hint=_HINT)
@@ -60,11 +61,11 @@ def _problem_of_rows(
 
 
 def _as_array(answer: npt.ArrayLike) -> Vectors | None:
-    """Return the response as numbers; None if it is not numeric, or vectors differ in length."""
+    """Return the response as an array; None if it is not numeric or vectors differ in length."""
     try:
         with np.errstate(over="ignore", invalid="ignore"):
             return np.asarray(answer, dtype=np.float32)
-    except (TypeError, ValueError, OverflowError):  # they may quote the response
+    except (TypeError, ValueError, OverflowError):  # these errors may quote the response
         return None
 
 
@@ -83,7 +84,7 @@ def _problem_with(vectors: Vectors, count: int, dimensions: int, source: str) ->
 
 
 def _difference(shape: tuple[int, ...], count: int, dimensions: int, source: str) -> str:
-    """Describe how the shape of a response differs from one vector for each text."""
+    """Describe how a response's shape differs from one vector of the right length per text."""
     if len(shape) != 2:  # noqa: PLR2004 - texts and dimensions
         return f"{source} did not return a list of {count} vectors"
     if shape[0] != count:
@@ -120,13 +121,13 @@ def _normalised(vectors: Vectors) -> Vectors:
     norms = _norms(vectors)
     off = np.abs(norms - 1.0) > _NORM_TOLERANCE
     if off.any():
-        vectors = vectors.copy()  # the response may be the embedder's own, read-only memory
+        vectors = vectors.copy()  # the response may be read-only memory of the embedder
         vectors[off] = (vectors[off] / norms[off, None]).astype(np.float32)
     return vectors
 
 
 def _norms(vectors: Vectors) -> npt.NDArray[np.float64]:
-    # Summed in double precision without a converted copy, which would take ten times as long.
+    # Sum in double precision without a converted copy, which would take ten times as long.
     norms: npt.NDArray[np.float64] = np.sqrt(
         np.einsum("ij,ij->i", vectors, vectors, dtype=np.float64)
     )
@@ -134,7 +135,7 @@ def _norms(vectors: Vectors) -> npt.NDArray[np.float64]:
 
 
 def unit(vector: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:
-    """Scale a vector to norm 1, in double precision; zeros stay zeros."""
+    """Scale a vector to norm 1, in double precision; a vector of zeros stays unchanged."""
     wide = vector.astype(np.float64)
     norm = float(np.sqrt(np.sum(wide * wide)))
     return wide / norm if norm > 0.0 else wide

@@ -8,7 +8,7 @@ from rag_assets.models.embedding.protocol import Answer, CallLimits, Embedder, P
 
 
 class WrappedEmbedder:
-    """An embedder that delegates to another embedder; subclasses override the differences.
+    """An embedder that delegates to another embedder; subclasses override what differs.
 
     Args:
         embedder: the wrapped embedder.

@@ -6,7 +6,7 @@ import os
 
 
 def available_cores() -> int:
-    """Return the cores that this process may use, as limited by taskset or a container's cpuset."""
+    """Return the number of cores that this process may use, by taskset or a container's cpuset."""
     if hasattr(os, "process_cpu_count"):  # from Python 3.13 on
         return int(os.process_cpu_count() or 1)
     if hasattr(os, "sched_getaffinity"):  # Linux

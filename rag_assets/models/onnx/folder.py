@@ -21,18 +21,19 @@ from typing import Any, NoReturn
 from rag_assets.common.errors import ConfigurationError
 
 _WEIGHTS = ("model_quantized.onnx", "model.onnx", "onnx/model_quantized.onnx", "onnx/model.onnx")
-_LARGEST_WINDOW = 1_000_000  # tokenizers write 1e30 for "no limit"; such a value is ignored
+_LARGEST_WINDOW = 1_000_000  # tokenizers write 1e30 for "no limit"; values this large are ignored
 _LEARNED_POSITIONS = frozenset({"bert", "distilbert", "electra"})
-"""Model types with one learned vector for each position: they cannot read later positions."""
+"""Model types with one learned vector for each position, which cannot read beyond the last
+position."""
 _POSITIONS_AFTER_PADDING = frozenset(
     {"roberta", "roberta-prelayernorm", "xlm-roberta", "xlm-roberta-xl", "camembert", "mpnet"}
 )
-"""The same, with positions counted from the padding token's id."""
+"""Likewise, but positions are counted from the padding token's id."""
 _METADATA = re.compile(r"---[ \t]*\r?\n(.*?)\n---", re.DOTALL)
 _LANGUAGE = re.compile(r"^language:[ \t]*([^\n]*(?:\n[ \t]*-[ \t][^\n]*)*)", re.MULTILINE)
 _CODE = re.compile(r"[A-Za-z]{2,}(?:-[A-Za-z]+)?")
 _LONGEST_METADATA = 1_000_000
-"""Limit of characters; cards of evaluated models list their results there."""
+"""Maximum characters of metadata; cards of evaluated models list their results there."""
 
 
 def find_weights(folder: Path) -> Path:
@@ -75,18 +76,18 @@ def find_tokenizer(folder: Path) -> Path:
 
 
 def with_external_data(weights: Path) -> tuple[Path, ...]:
-    """Return the model's file, and the files with its weights beyond ONNX's limit of 2 GB."""
+    """Return the model's file, and the files of its weights beyond ONNX's limit of 2 GB."""
     beside = (weights.with_name(weights.name + suffix) for suffix in ("_data", ".data"))
     return (weights, *(path for path in beside if path.is_file()))
 
 
 def window_of(folder: Path) -> int:
-    """Return a model's window: tokens of one call, special tokens included.
+    """Return a model's window: the maximum tokens of one call, special tokens included.
 
-    A window that exceeds the model's own positions is reduced to these.
+    A window that exceeds the number of the model's positions is reduced to that number.
 
     Raises:
-        ConfigurationError: no file of the folder sets it.
+        ConfigurationError: no file of the folder sets the window.
     """
     config = read_json(folder / "config.json")
     positions = positive(config.get("max_position_embeddings"))
@@ -103,7 +104,7 @@ def window_of(folder: Path) -> int:
 
 
 def digest_of(path: Path) -> str:
-    """Return the SHA-256 of a file, which is read once per process and change."""
+    """Return the SHA-256 of a file; the file is read once per process, and again if it changes."""
     facts = path.stat()
     return _hash_file(path, facts.st_size, facts.st_mtime_ns)
 
@@ -112,15 +113,17 @@ def digest_of(path: Path) -> str:
 def read_card_languages(folder: Path) -> frozenset[str] | None:
     """Return the languages that the model card of a folder names, as ISO 639-1 codes.
 
-    They are in the metadata at its head, as the authors of models publish it. None if the card does
-    not name a language, or is not readable: a wrong card must not disable a model.
+    The languages are in the metadata at the start of the card, as authors of models publish it.
+    None if the card does not name a language or is not readable, because a wrong card must not make
+    a model unusable.
     """
     try:
         with (folder / "README.md").open(encoding="utf-8", errors="replace") as file:
             head = _METADATA.match(file.read(_LONGEST_METADATA))
     except OSError:
         return None
-    # Only this entry: the results of an evaluated model may be tens of thousands of lines of YAML.
+    # Parse only this entry, since the results of an evaluated model may be tens of thousands of
+    # lines of YAML.
     entry = _LANGUAGE.search(head[1]) if head else None
     codes = [code.lower() for code in _CODE.findall(entry[1])] if entry else []
     if not codes or "multilingual" in codes:
@@ -134,7 +137,7 @@ def positive(value: object) -> int | None:
 
 
 def missing(folder: Path, what: str) -> NoReturn:
-    """Refuse a folder that lacks a required setting."""
+    """Raise the error for a folder that does not have a required setting."""
     raise ConfigurationError(f"the model's folder lacks {what}: {folder}")
 
 
@@ -142,7 +145,7 @@ def read_json(path: Path) -> dict[str, Any]:
     """Read a JSON object from a file; empty if the file does not exist.
 
     Raises:
-        ConfigurationError: it is not readable, or not an object.
+        ConfigurationError: the file is not readable, or does not contain an object.
     """
     content = _load_json(path)
     if not isinstance(content, dict | None):
@@ -154,7 +157,7 @@ def read_json_list(path: Path) -> list[dict[str, Any]]:
     """Read a JSON list of objects from a file; empty if the file does not exist.
 
     Raises:
-        ConfigurationError: it is not readable, or not such a list.
+        ConfigurationError: the file is not readable, or does not contain such a list.
     """
     content = _load_json(path)
     if content is None:
@@ -176,6 +179,6 @@ def _load_json(path: Path) -> object:
 
 @functools.lru_cache(maxsize=64)
 def _hash_file(path: Path, size: int, mtime_ns: int) -> str:
-    """Hash a file; size and mtime are part of the cache key, so that a change is noticed."""
+    """Hash a file; size and mtime are part of the cache key, so that changes are noticed."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tokenizers import Encoding, Tokenizer
 
 Inputs: TypeAlias = Mapping[str, type[np.signedinteger[Any]]]
-"""A model's inputs and their integer types."""
+"""A model's inputs and the integer type of each."""
 
 _INTEGERS: dict[str, type[np.signedinteger[Any]]] = {
     "tensor(int64)": np.int64,
@@ -25,10 +25,10 @@ _KNOWN = ("input_ids", "attention_mask", "token_type_ids")
 
 
 def load_session(weights: Path) -> Any:
-    """Load a model with calls that run on the calling thread.
+    """Load a model whose calls run on the calling thread.
 
     Raises:
-        ConfigurationError: it is not an ONNX model.
+        ConfigurationError: the file is not an ONNX model.
     """
     import onnxruntime
 
@@ -37,7 +37,7 @@ def load_session(weights: Path) -> Any:
     options.inter_op_num_threads = 1
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     options.add_session_config_entry("session.inter_op.allow_spinning", "0")
-    options.log_severity_level = 3  # errors; its warnings are about devices that are not used
+    options.log_severity_level = 3  # only errors; its warnings are about devices that are not used
     try:
         return onnxruntime.InferenceSession(weights, options, providers=["CPUExecutionProvider"])
     except Exception as error:  # onnxruntime's errors have no common base
@@ -51,21 +51,21 @@ def load_tokenizer(path: Path) -> Tokenizer:
     """Load a tokenizer.
 
     Raises:
-        ConfigurationError: it is not a tokenizer.
+        ConfigurationError: the file is not a tokenizer.
     """
     from tokenizers import Tokenizer
 
     try:
         return Tokenizer.from_file(str(path))
-    except Exception as error:  # the Rust library raises the base class
+    except Exception as error:  # the Rust library raises Exception itself
         raise ConfigurationError(f"the file is not a readable tokenizer: {path}") from error
 
 
 def plan_inputs(session: Any, weights: Path) -> Inputs:
-    """Select the known inputs that a model has.
+    """Select the inputs of a model that are known here.
 
     Raises:
-        ConfigurationError: it requires others.
+        ConfigurationError: the model requires other inputs.
     """
     wanted = {node.name: node.type for node in session.get_inputs()}
     strange = [n for n, kind in wanted.items() if n not in _KNOWN or kind not in _INTEGERS]
@@ -78,7 +78,7 @@ def plan_inputs(session: Any, weights: Path) -> Inputs:
 
 
 def feed(inputs: Inputs, encodings: list[Encoding]) -> dict[str, npt.NDArray[Any]]:
-    """Return a model's inputs for texts of equal length, each of shape (texts, tokens)."""
+    """Return a model's inputs for texts with equal numbers of tokens, each (texts, tokens)."""
     values = {
         "input_ids": [encoding.ids for encoding in encodings],
         "attention_mask": [encoding.attention_mask for encoding in encodings],
@@ -88,7 +88,7 @@ def feed(inputs: Inputs, encodings: list[Encoding]) -> dict[str, npt.NDArray[Any
 
 
 def encodable(text: str) -> str:
-    """Replace lone surrogates, which UTF-8 cannot encode and which tokenizers refuse."""
+    """Replace lone surrogates, which UTF-8 cannot encode and tokenizers refuse."""
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -1,4 +1,4 @@
-"""Anthropic: applications may use its chat models; the project itself does not call it."""
+"""Anthropic: applications may use its chat models; this project itself does not call it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 
 from rag_assets.models.providers.base import Provider
 
-# Without an embedding API: https://docs.claude.com/en/docs/build-with-claude/embeddings
+# Anthropic has no embedding API: https://docs.claude.com/en/docs/build-with-claude/embeddings
 ANTHROPIC = Provider(
     "anthropic",
     key="none",

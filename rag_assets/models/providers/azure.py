@@ -1,9 +1,9 @@
 """Azure OpenAI: models by deployment, with a key or the installation's managed identity.
 
-A deployment is a model under a name chosen by the customer. `model` names OpenAI's model, which
+A deployment is a model under a name that the customer chose. `model` names OpenAI's model, which
 determines dimensions, limits and prices; `connection.deployment` names the deployment, if it has
-another name. Prices are OpenAI's, as Azure charges them in its global and US regions (November
-2026).
+another name. Prices are those of OpenAI, which Azure charges in its global and US regions (as of
+November 2026).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
 API_VERSION: Final = "2024-10-21"
-"""The latest generally available version of the data plane's inference API."""
+"""The latest generally available version of Azure's inference API (data plane)."""
 
 _SCOPE: Final = "https://cognitiveservices.azure.com/.default"
 
@@ -51,8 +51,9 @@ class AzureSettings(CloudSettings):
 
     Attributes:
         deployment: the deployment's name, if it differs from the model's.
-        api_version: of the inference API.
-        client_id: of a user-assigned managed identity; None: the system-assigned identity.
+        api_version: version of the inference API.
+        client_id: client id of a user-assigned managed identity; None: the system-assigned
+            identity.
     """
 
     deployment: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]{1,64}$")] | None = None
@@ -62,7 +63,10 @@ class AzureSettings(CloudSettings):
     client_id: Annotated[str, StringConstraints(pattern=r"^[0-9a-fA-F-]{36}$")] | None = None
 
     def recipe(self) -> dict[str, str]:
-        """See ConnectionSettings: a deployment may serve another model than its name suggests."""
+        """Return the settings that determine a vector; see ConnectionSettings.
+
+        A deployment may serve another model than its name suggests, so its name is one of them.
+        """
         return {"deployment": self.deployment} if self.deployment else {}
 
 
@@ -71,7 +75,7 @@ class AzureConnection(OpenAIConnection):
 
     @property
     def key_headers(self) -> frozenset[str]:
-        """See SdkConnection: a token, or a key."""
+        """Return the headers of a token or of a key; see SdkConnection."""
         return KEY_HEADERS if self.server.settings.uses_identity else frozenset({"api-key"})
 
     def _open(self, key: SecretStr | None, http: httpx2.AsyncClient) -> AsyncOpenAI:
@@ -118,9 +122,9 @@ class AzureChat(AzureConnection, OpenAIChat):
 def _managed_identity(settings: AzureSettings) -> Callable[[], Awaitable[str]]:
     """Return a source of the managed identity's tokens, which are cached until they expire.
 
-    The platform defines the address of the token service, by its own environment variables or as a
-    constant. The source raises HttpRefusal if that service fails, which Azure's errors do not
-    always show.
+    The address of the token service comes from the platform's own environment variables, or is a
+    constant. If that service fails, the source raises HttpRefusal, since Azure's errors do not
+    always show this.
     """
     from azure.identity import ManagedIdentityCredential
 
@@ -147,7 +151,7 @@ def _managed_identity(settings: AzureSettings) -> Callable[[], Awaitable[str]]:
 
 
 def _is_without_response(error: Exception) -> bool:
-    """Return whether a request for a token got no response, or a broken response."""
+    """Return whether a request for a token got no response, or an incomplete one."""
     from azure.core.exceptions import ServiceRequestError, ServiceResponseError
 
     kinds = (ServiceRequestError, ServiceResponseError)

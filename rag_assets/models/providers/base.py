@@ -29,7 +29,7 @@ from rag_assets.models.transport.sdk_connection import Server
 from rag_assets.models.transport.settings import ConnectionSettings
 
 KeyUse: TypeAlias = Literal["required", "optional", "none"]
-"""Whether requests have a tenant's key; "none": the provider runs on this machine."""
+"""Whether requests carry a tenant's key; "none": the provider runs on this machine."""
 
 TRAFFIC_OPTIONS = frozenset(
     {"requests_per_minute", "tokens_per_minute", "concurrency", "batch_size"}
@@ -67,8 +67,8 @@ class LocalEmbedding:
     """Embedding on this machine.
 
     Attributes:
-        options: the supported fields of EmbedderConfig.
-        check: raises ValueError if options contradict each other.
+        options: names of the fields of EmbedderConfig that are supported.
+        check: raises ValueError if configured options contradict each other.
         identify: finds the embedder's id without loading a model.
         build: creates the embedder.
     """
@@ -86,12 +86,14 @@ class RemoteEmbedding:
     Attributes:
         endpoint: creates the endpoint for one event loop, without opening connections.
         models: known models by name.
-        unlisted: the assumed properties of other models, except for their configured dimensions.
-        default_model: used if none is configured; None if one must be.
-        auto_dimensions: of the default model, if `auto` may choose this provider.
-        batch_api: creates the batch API for one event loop; None if there is none.
-        options: the supported fields of EmbedderConfig.
-        module: the provider's SDK, which requests import.
+        unlisted: the properties assumed for other models; their dimensions must be configured.
+        default_model: model that is used if none is configured; None if a model must be
+            configured.
+        auto_dimensions: dimensions of the default model, if `auto` may choose this provider.
+        batch_api: creates the batch API for one event loop; None if the provider has no batch
+            API.
+        options: names of the fields of EmbedderConfig that are supported.
+        module: module of the provider's SDK, which requests import.
     """
 
     endpoint: Callable[[RemoteModel, Credentials, PrivateEndpoints], Endpoint]
@@ -104,10 +106,10 @@ class RemoteEmbedding:
     module: str | None = None
 
     def known(self, model: str, dimensions: int | None) -> KnownModel:
-        """Return the properties of a model: known, or assumed if it is not listed.
+        """Return the properties of a model: known, or assumed if the model is not listed.
 
         Raises:
-            ValueError: it is not listed, and its dimensions are not configured.
+            ValueError: the model is not listed, and its dimensions are not configured.
         """
         listed = self.models.get(model)
         if listed is not None:
@@ -125,8 +127,9 @@ class ChatOffer:
     """Chat models of a remote provider.
 
     Attributes:
-        endpoint: creates the endpoint of a model for one event loop, without opening connections.
-        prices: by model, at the provider's own server.
+        endpoint: creates the endpoint of a model for one event loop, without opening
+            connections.
+        prices: prices by model, at the provider's own server.
         module: see RemoteEmbedding.
     """
 
@@ -140,9 +143,10 @@ class KnownReranker:
     """A provider's reranker, as its documentation describes it.
 
     Attributes:
-        tokens: limit of a question and one passage together.
-        per_thousand_searches: dollars for a thousand questions with up to 100 passages each.
-        per_million_tokens: dollars, if tokens are charged.
+        tokens: maximum tokens of a question and one passage together.
+        per_thousand_searches: price in dollars of a thousand questions with up to 100 passages
+            each.
+        per_million_tokens: price in dollars of a million tokens, if tokens are charged.
     """
 
     tokens: int
@@ -156,7 +160,7 @@ class RerankOffer:
 
     Attributes:
         endpoint: creates the connection of a model for one event loop, without opening it.
-        models: by name; the first is the default.
+        models: rerankers by name; the first is the default.
         module: see RemoteEmbedding.
     """
 
@@ -170,8 +174,8 @@ class Extra:
     """The extra of this project that installs a provider's SDK.
 
     Attributes:
-        name: in pyproject.toml.
-        module: a module that it installs.
+        name: name of the extra in pyproject.toml.
+        module: a module that the extra installs.
         is_for_identity: whether only connections with a cloud identity import it.
     """
 
@@ -185,18 +189,19 @@ class Provider:
     """A provider of models.
 
     Attributes:
-        name: in tenants.yaml, in stored keys and in the ids of embedders.
-        key: whether requests have a tenant's key.
-        own_server: whether it has its own server; otherwise a base_url is required.
-        embedding: None without embedding models.
-        chat: None without supported chat models.
-        reranking: None without rerankers.
-        settings: of its connections, `connection` in tenants.yaml.
-        extra: that installs its SDK; None if it is always installed.
-        own_domains: domains of other servers with the listed prices, besides its own server.
-        chat_names: the pattern of its chat models' names, also behind a gateway.
-        embeddings_of: for a provider without embeddings: the providers that `auto` chooses for its
-            chat models, in order of preference.
+        name: name of the provider in tenants.yaml, in stored keys and in the ids of embedders.
+        key: whether requests carry a tenant's key.
+        own_server: whether the provider has its own server; otherwise a base_url is required.
+        embedding: its embedding models; None without any.
+        chat: its supported chat models; None without any.
+        reranking: its rerankers; None without any.
+        settings: class of the settings of its connections, which are `connection` in
+            tenants.yaml.
+        extra: the extra that installs its SDK; None if the SDK is always installed.
+        own_domains: domains of other servers that also charge the listed prices.
+        chat_names: pattern of its chat models' names, including names that a gateway uses.
+        embeddings_of: for a provider without embeddings, the providers of embeddings that
+            `auto` chooses for its chat models, in order of preference.
     """
 
     name: str
@@ -223,17 +228,17 @@ class Provider:
         return self.chat.prices.get(model.removeprefix("models/")) if self.chat else None
 
     def charges_list_prices(self, base_url: str | None) -> bool:
-        """Return whether the listed prices apply at a server; None: the provider's own."""
+        """Return whether the listed prices apply at a server; None means the provider's own."""
         if base_url is None:
             return True
         host = urlsplit(base_url).hostname or ""
         return any(host.endswith(f".{domain}") for domain in self.own_domains)
 
     def read_settings(self, values: Any) -> ConnectionSettings | None:
-        """Validate the settings of its connections; None if it has none and none are given.
+        """Validate the settings of connections; None if the provider has none and none are given.
 
         Raises:
-            ValueError: they are not the provider's, or one is missing.
+            ValueError: they are not settings of this provider, or one is missing.
         """
         if isinstance(values, self.settings):
             return values
@@ -252,7 +257,8 @@ class Provider:
         """Require that the provider's SDK is installed, without importing it.
 
         Raises:
-            ConfigurationError: it is not; the hint has the command that installs it.
+            ConfigurationError: the SDK is not installed; the hint has the command that installs
+                it.
         """
         extra = self.extra
         if extra is None or (
@@ -261,7 +267,7 @@ class Provider:
             return
         try:
             is_installed = find_spec(extra.module) is not None
-        except ModuleNotFoundError:  # the package that contains it
+        except ModuleNotFoundError:  # the package that contains the module
             is_installed = False
         if not is_installed:
             raise ConfigurationError(
@@ -271,11 +277,11 @@ class Provider:
 
 
 def with_settings(values: Any, provider: Provider | None) -> Any:
-    """Replace `connection` in a configuration by the provider's settings, validated.
+    """Replace `connection` in a configuration with the provider's settings, validated.
 
     Args:
         values: the configuration, before validation.
-        provider: the provider that it names; None without a known provider.
+        provider: the provider that the configuration names; None without a known provider.
     """
     if provider is None or not isinstance(values, Mapping):
         return values
@@ -284,7 +290,7 @@ def with_settings(values: Any, provider: Provider | None) -> Any:
 
 
 def require_one_credential(settings: ConnectionSettings | None, api_key: str | None) -> None:
-    """Refuse an API key together with a cloud identity.
+    """Refuse a configuration that has both an API key and a cloud identity.
 
     Raises:
         ValueError: both are configured.

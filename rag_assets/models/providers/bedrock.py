@@ -57,10 +57,10 @@ T = TypeVar("T")
 
 _MODULE: Final = "botocore.session"
 _THREADS: Final = 32
-"""Concurrent requests of a connection: botocore blocks a thread for each."""
+"""Maximum concurrent requests of a connection: botocore blocks a thread for each request."""
 _COHERE_3 = re.compile(r"cohere\.embed-[a-z]+-v3")
 _COHERE_3_CHARACTERS: Final = 2_048
-"""Limit of a text in characters. With `truncate: NONE`, Bedrock rejects shorter texts too."""
+"""Maximum characters of a text. With `truncate: NONE`, Bedrock rejects even shorter texts."""
 _INPUT_TYPES: Mapping[Purpose, str] = {"document": "search_document", "query": "search_query"}
 _FAULTS: Mapping[str, Fault] = {
     "AccessDeniedException": "key",
@@ -78,7 +78,7 @@ class BedrockSettings(CloudSettings):
     """The settings of a connection to Amazon Bedrock.
 
     Attributes:
-        region: selects the server, and is part of signatures.
+        region: the region, which selects the server and is part of signatures.
     """
 
     region: str = Field(pattern=r"^[a-z]{2}(-[a-z]+)+-[0-9]{1,2}$")
@@ -87,9 +87,9 @@ class BedrockSettings(CloudSettings):
 class _Client:
     """A botocore client that sends its requests through the guarded client.
 
-    botocore asks the handlers of its event `before-send` for a response before it opens a
-    connection. This handler always returns a response or raises, so that botocore opens no
-    connection. The request is already signed then, and is sent unchanged.
+    Before botocore opens a connection, it asks the handlers of its event `before-send` for a
+    response. The handler here always returns a response or raises, so botocore never opens a
+    connection. At that time the request is already signed; it is sent unchanged.
     """
 
     def __init__(self, sdk: Any, http: httpx2.AsyncClient) -> None:
@@ -100,7 +100,7 @@ class _Client:
         sdk.meta.events.register("before-send.bedrock-runtime", self._send)
 
     async def call(self, send: Callable[[Any], Any]) -> Any:
-        """Call the SDK in a thread; a cancelled call frees its thread at once."""
+        """Call the SDK in a thread; if the call is cancelled, its thread becomes free at once."""
         loop = asyncio.get_running_loop()
         call = _Call(loop)
 
@@ -109,7 +109,8 @@ class _Client:
             return send(self._sdk)
 
         try:
-            # Cancelling this removes it from the queue; a thread that runs it has to be woken.
+            # Cancelling this removes the call from the queue; a thread that already runs the call
+            # has to be woken.
             return await loop.run_in_executor(self._threads, run)
         finally:
             call.cancel()
@@ -134,7 +135,7 @@ class _Client:
 
 
 class _Call:
-    """An SDK call in a thread; an event loop sends its request."""
+    """An SDK call that runs in a thread while an event loop sends its request."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -146,7 +147,7 @@ class _Call:
         """Run a coroutine in the event loop, and block the thread until it ends.
 
         Raises:
-            CancelledError: the call was cancelled, before or meanwhile.
+            CancelledError: the call was cancelled, before this or while the thread waited.
         """
         with self._lock:
             if self._is_cancelled:
@@ -156,7 +157,7 @@ class _Call:
         return sent.result()
 
     def cancel(self) -> None:
-        """Cancel the request, unless it has ended."""
+        """Cancel the request, unless it has already ended."""
         with self._lock:
             self._is_cancelled = True
             if self._sent is not None:
@@ -164,7 +165,7 @@ class _Call:
 
 
 class _Body(BytesIO):
-    """A complete body with the interface of urllib3's, which botocore expects."""
+    """A complete response body with the interface of urllib3's, which botocore expects."""
 
     def stream(self, *_: object, **__: object) -> Any:
         """Yield the body."""
@@ -178,14 +179,14 @@ def _text(value: str | bytes) -> str:
 class BedrockConnection(SdkConnection[_Client]):
     """A connection to Bedrock in one region; see SdkConnection.
 
-    The key is an API key of Bedrock, or `ACCESS_KEY_ID:SECRET_ACCESS_KEY`, followed by
+    The key is either an API key of Bedrock, or `ACCESS_KEY_ID:SECRET_ACCESS_KEY`, followed by
     `:SESSION_TOKEN` if it is temporary.
     """
 
     key_headers = frozenset({"authorization", "x-amz-security-token"})
 
     def address(self) -> str:
-        """See SdkConnection; by default the region's server."""
+        """Return the server's address, by default that of the region; see SdkConnection."""
         region = self._settings.region
         return self.server.base_url or f"https://bedrock-runtime.{region}.amazonaws.com"
 
@@ -196,7 +197,7 @@ class BedrockConnection(SdkConnection[_Client]):
     def _open(self, key: SecretStr | None, http: httpx2.AsyncClient) -> _Client:
         from botocore.config import Config
 
-        # At DEBUG it logs requests with their headers, and responses.
+        # At DEBUG level, botocore logs requests with their headers, and responses.
         logger = logging.getLogger("botocore")
         logger.setLevel(max(logger.level, logging.INFO))
         is_api_key = key is not None and ":" not in key.get_secret_value()
@@ -216,7 +217,7 @@ class BedrockConnection(SdkConnection[_Client]):
             endpoint_url=self.address(),
             config=Config(
                 retries={"mode": "standard", "total_max_attempts": 1},
-                # Set explicitly: the operator's AWS_BEARER_TOKEN_BEDROCK would change it.
+                # Set it explicitly, since the operator's AWS_BEARER_TOKEN_BEDROCK would change it.
                 signature_version=scheme,
                 ignore_configured_endpoint_urls=True,
                 proxies={},
@@ -232,7 +233,7 @@ class BedrockConnection(SdkConnection[_Client]):
         if isinstance(error, HttpRefusal) and _kind(error) in _LIMITED:
             return failure_of(Refusal(HTTPStatus.TOO_MANY_REQUESTS, error.headers), self.server.id)
         if isinstance(error, HttpRefusal) and error.status == HTTPStatus.FAILED_DEPENDENCY:
-            # The model failed, or its stream did: Bedrock's own wording for a server error.
+            # The model or its stream failed, for which Bedrock has its own names of a server error.
             return failure_of(
                 Refusal(HTTPStatus.SERVICE_UNAVAILABLE, error.headers), self.server.id
             )
@@ -257,27 +258,27 @@ class BedrockConnection(SdkConnection[_Client]):
 
 
 def _kind(refusal: HttpRefusal) -> str:
-    """Return the kind of an error, which AWS puts into a header, sometimes with a suffix."""
+    """Return the kind of an error; AWS puts it into a header, sometimes with a suffix."""
     return refusal.headers.get("x-amzn-errortype", "").partition(":")[0]
 
 
 def _own_session() -> Session:
-    """Return a session with the credentials of the machine, task, pod or environment."""
+    """Return a session with the credentials of this machine, task, pod or environment."""
     from botocore.session import Session
 
     return Session()
 
 
 def _tenants_session(key: str) -> tuple[Session, str]:
-    """Return a session that does not read the operator's environment and files.
+    """Return a session that reads neither the operator's environment nor configuration files.
 
     Returns:
-        the session, and how its requests carry the key: signed with it, or as it is.
+        The session, and how its requests carry the key: by a signature, or as a token.
     """
     from botocore.session import Session
     from botocore.tokens import FrozenAuthToken
 
-    # Each variable has its name in files, its AWS_ variables, its default and its type.
+    # Each variable is defined by its name in files, its AWS_ variables, its default and its type.
     nowhere = {
         name: (None, None, default, kind)
         for name, (_, _, default, kind) in Session.SESSION_VARIABLES.items()
@@ -297,7 +298,7 @@ def _tenants_session(key: str) -> tuple[Session, str]:
 
 
 class _Tokens:
-    """A source of an API key, in place of the operator's environment variable."""
+    """Provides an API key in place of the operator's environment variable."""
 
     def __init__(self, token: object) -> None:
         self._token = token

@@ -1,7 +1,7 @@
 """Cohere: embeddings, chat models and rerankers, through its SDK, and the table of its models.
 
-Source of limits: https://docs.cohere.com/docs/models. Source of prices in dollars:
-https://cohere.com/pricing, as of November 2026, if listed there. `embedder.price` and
+Source of limits: https://docs.cohere.com/docs/models. Source of prices in dollars, as far as they
+are listed: https://cohere.com/pricing, as of November 2026. `embedder.price` and
 `chat_model.prices` in tenants.yaml replace them.
 """
 
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from cohere import AsyncClientV2
 
 _MODULE = "cohere.client_v2"
-"""Module of the SDK, which imports its parts only when they are used."""
+"""Module of the SDK to import in advance; the SDK imports its parts only when they are used."""
 _INPUT_TYPES: Mapping[Purpose, str] = {"document": "search_document", "query": "search_query"}
 
 
@@ -71,7 +71,7 @@ class CohereConnection(SdkConnection["AsyncClientV2"]):
     def _refusal(self, error: Exception) -> ProviderError | None:
         from cohere.core import ApiError
 
-        # The SDK receives no refusals: its own errors are about a successful response.
+        # The SDK never sees a refusal, so its own errors are about a successful response.
         if isinstance(error, ApiError):
             return MalformedResponse(f"{self.server.id} returned a malformed response")
         return super()._refusal(error)
@@ -124,7 +124,7 @@ class CohereChat(CohereConnection, SdkChatEndpoint["AsyncClientV2"]):
         parts = answer.message.content or ()
         billed = answer.usage.billed_units if answer.usage else None
         return ChatReply(
-            # Thinking is a part of another type.
+            # Thinking is in parts of another type.
             "".join(part.text for part in parts if part.type == "text"),
             _tokens(billed.input_tokens if billed else None),
             _tokens(billed.output_tokens if billed else None),
@@ -148,7 +148,7 @@ def _tokens(reported: float | None) -> int | None:
 
 
 _TEXTS = 96
-"""Limit of texts in a request."""
+"""Maximum number of texts in a request."""
 
 
 def _version_3(dimensions: int) -> KnownModel:

@@ -11,7 +11,7 @@ from rag_assets.models.providers.base import EmbedderOptions, LocalEmbedding, Pr
 
 
 def _check(options: EmbedderOptions) -> None:
-    """Accept all combinations of options."""
+    """Accept any combination of options."""
 
 
 def _identify(options: EmbedderOptions) -> str:

@@ -92,7 +92,7 @@ def _fault(details: Iterable[Mapping[str, Any]]) -> Fault | None:
             return fault
         violations = detail.get("violations")
         for violation in violations if isinstance(violations, list) else ():
-            # A quota per minute recovers without help; a quota per day needs a person.
+            # After a quota per minute is used up, waiting helps; a quota per day needs a person.
             if isinstance(violation, Mapping) and "PerDay" in str(violation.get("quotaId")):
                 return "quota"
     return None
@@ -115,14 +115,15 @@ class GeminiEndpoint(GeminiConnection, SdkEndpoint["Client"]):
     """A model of Google, or of a server that implements its API; see SdkEndpoint."""
 
     auto_truncate: bool | None = None
-    """Whether the server cuts texts that are too long; None if requests cannot state it."""
+    """Whether the server cuts texts that are too long; None if requests cannot set this."""
 
     async def _embed(self, sdk: Client, texts: list[str], purpose: Purpose) -> Reply:
         from google.genai.types import Content, EmbedContentConfig, Part
 
         answer = await sdk.aio.models.embed_content(
             model=self.model.name,
-            # Each in its own Content: newer models return one vector for a list of texts.
+            # Put each text into its own Content, since newer models return one vector for a list of
+            # texts.
             contents=[Content(parts=[Part(text=text)]) for text in texts],
             config=EmbedContentConfig(
                 task_type=_TASK_TYPES[purpose] if self.model.task_types else None,
@@ -154,7 +155,7 @@ class GeminiEndpoint(GeminiConnection, SdkEndpoint["Client"]):
 
 
 def _tokens(answer: EmbedContentResponse) -> int | None:
-    """Return the tokens charged, of all texts or summed; None if the response lacks them."""
+    """Return the tokens charged, as reported in total or summed; None if not reported."""
     total = getattr(answer.usage_metadata, "prompt_token_count", None)
     if total is None:
         each = [embedding.statistics for embedding in answer.embeddings or ()]
@@ -195,13 +196,13 @@ class GeminiChat(GeminiConnection, SdkChatEndpoint["Client"]):
 
 
 def _text_parts(candidate: Candidate) -> Iterator[str]:
-    """Return the text parts of an answer without thinking; empty if it stopped before any text."""
+    """Yield the parts of an answer that are text and not thinking; none if it has no content."""
     parts = candidate.content.parts if candidate.content else None
     return (part.text for part in parts or () if part.text and not part.thought)
 
 
 def _written(answer: GenerateContentResponse) -> int | None:
-    """Return the output tokens charged; the response counts thinking separately."""
+    """Return the output tokens charged; the response reports thinking separately."""
     usage = answer.usage_metadata
     text = plausible_tokens(getattr(usage, "candidates_token_count", None))
     thoughts = plausible_tokens(getattr(usage, "thoughts_token_count", None))
@@ -232,7 +233,7 @@ EMBEDDING = RemoteEmbedding(
                 query_prefix="task: search result | query: ",
                 price=Price(per_million=0.20, batch_per_million=0.10),
             ),
-            # Shut down by Google in January 2026; some compatible servers still offer it.
+            # Google shut it down in January 2026; some compatible servers still offer it.
             "text-embedding-004": KnownModel(
                 768,
                 1536,

@@ -54,7 +54,7 @@ def _build(options: EmbedderOptions) -> Embedder:
 
 
 class _Settings(TypedDict):
-    """The settings that a configuration may state in place of the folder's own."""
+    """The settings that a configuration may state in place of those in the model's folder."""
 
     dimensions: int | None
     pooling: Pooling | None

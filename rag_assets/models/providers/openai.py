@@ -90,7 +90,8 @@ class OpenAIConnection(SdkConnection["AsyncOpenAI"]):
         secret = _NO_KEY if key is None else key.get_secret_value()
         return AsyncOpenAI(
             api_key=secret,
-            # Set explicitly: otherwise the environment's OPENAI_CUSTOM_HEADERS could replace it.
+            # Set explicitly, since the environment's OPENAI_CUSTOM_HEADERS could replace it
+            # otherwise.
             default_headers={"Authorization": f"Bearer {secret}"},
             base_url=self.server.base_url or self.own_server,
             http_client=http,
@@ -113,7 +114,7 @@ class OpenAIConnection(SdkConnection["AsyncOpenAI"]):
 
 
 def _without_key(sdk: AsyncOpenAI) -> dict[str, Any]:
-    """Return the request options that remove the key's header, if the SDK has no key."""
+    """Return request options that remove the header with the key, if the SDK has no key."""
     from openai import Omit
 
     return {"extra_headers": {"Authorization": Omit()}} if sdk.api_key == _NO_KEY else {}
@@ -134,7 +135,8 @@ class OpenAIEndpoint(OpenAIConnection, SdkEndpoint["AsyncOpenAI"]):
             encoding_format=self.encoding,
             **options,
         )
-        # The SDK's own objects and lists of numbers would take twice as long as all the rest.
+        # Parse the JSON directly: the SDK's own objects would take twice as long as everything
+        # else.
         body = json.loads(answer.content)
         return self._reply(
             lambda: in_order(body["data"], len(texts), self.model.embedder_id), _tokens(body)
@@ -142,10 +144,10 @@ class OpenAIEndpoint(OpenAIConnection, SdkEndpoint["AsyncOpenAI"]):
 
 
 def in_order(data: Sequence[Any], count: int, embedder: str) -> list[Any]:
-    """Return vectors in the order of the texts; the response may have any order.
+    """Return vectors in the order of the texts, since a response may have any order.
 
     Raises:
-        WrongShape: there is not exactly one vector for each text.
+        WrongShape: the response does not have exactly one vector for each text.
     """
     by_index = {item["index"]: item["embedding"] for item in data}
     if len(data) != count or by_index.keys() != set(range(count)):
@@ -158,7 +160,7 @@ def in_order(data: Sequence[Any], count: int, embedder: str) -> list[Any]:
 
 
 def _unpacked(vector: Any) -> npt.NDArray[np.float32] | list[float]:
-    """Return a vector that was sent as numbers or packed; empty if it is neither."""
+    """Return a vector that was sent as numbers or in base64; empty if it is neither."""
     if isinstance(vector, str):
         try:
             return np.frombuffer(a2b_base64(vector, strict_mode=True), dtype="<f4")
@@ -168,7 +170,7 @@ def _unpacked(vector: Any) -> npt.NDArray[np.float32] | list[float]:
 
 
 def _tokens(body: Mapping[str, Any]) -> int | None:
-    """Return the tokens charged, if the response has them."""
+    """Return the number of tokens charged, if the response states it."""
     usage = body.get("usage") or {}
     return plausible_tokens(usage.get("total_tokens") or usage.get("prompt_tokens"))
 
@@ -188,7 +190,8 @@ class OpenAIChat(OpenAIConnection, SdkChatEndpoint["AsyncOpenAI"]):
     ) -> None:
         super().__init__(server, credentials, allowed, model)
         if server.silent_seconds is not None:
-            # Each token comes in an event with more fields; the text is counted separately.
+            # Each token comes in an event with more fields, so the size of the text is counted
+            # separately.
             self.most_bytes = MOST_STREAM_BYTES
 
     async def _complete(self, sdk: AsyncOpenAI, prompt: Prompt) -> ChatReply:
@@ -235,7 +238,7 @@ async def _streamed(sdk: AsyncOpenAI, options: dict[str, Any]) -> ChatReply:
     async with stream:
         chunks = aiter(stream)
         while True:
-            # Only the limit of the whole answer bounds the time for reading the prompt.
+            # For reading the prompt, only the limit of the whole answer applies.
             async with asyncio.timeout(_BETWEEN_TOKENS_SECONDS if begun else None):
                 chunk = await anext(chunks, None)
             if chunk is None:
@@ -265,7 +268,8 @@ _TAG = "rag_assets"
 _PATH: Final = "/v1/embeddings"
 _TRANSFER_SECONDS = 900.0
 _PAGE = 100
-# Ids, states and codes are logged, stored and shown: a server could return the key in their place.
+# Ids, states and codes are logged, stored and shown, and a server could return the key in place of
+# one.
 _BATCH_ID = re.compile(r"batch_[A-Za-z0-9]{1,80}")
 _FILE_ID = re.compile(r"file-[A-Za-z0-9]{1,80}")
 _UNDER_WAY = frozenset({"validating", "in_progress", "finalizing", "cancelling"})
@@ -283,7 +287,7 @@ _CODES = frozenset(
 class OpenAIBatches(OpenAIEndpoint):
     """One model's batch API; see batch_api.BatchApi.
 
-    Each text is a separate request, so that a refused text does not affect the others.
+    Each text is a separate request, so that the rejection of a text does not affect others.
     """
 
     def __init__(
@@ -314,7 +318,7 @@ class OpenAIBatches(OpenAIEndpoint):
         return await self._batch_request(create, seconds=_TRANSFER_SECONDS)
 
     async def find(self, tag: str, since: datetime) -> str | None:
-        """Search the account's batches, the newest first; see BatchApi.find."""
+        """Search the account's batches, newest first; see BatchApi.find."""
 
         async def search(sdk: AsyncOpenAI) -> str | None:
             async for batch in sdk.batches.list(limit=_PAGE):
@@ -327,14 +331,14 @@ class OpenAIBatches(OpenAIEndpoint):
         return await self._batch_request(search)
 
     async def status(self, batch_id: str) -> BatchStatus:
-        """Request its status; see BatchApi.status."""
+        """Request the status of a batch; see BatchApi.status."""
         try:
             return await self._of_batch(batch_id, _status)
         except BatchLost as error:
             return BatchStatus("failed", error.message)
 
     async def results(self, batch_id: str) -> AsyncIterator[BatchResult]:
-        """Read its result files, line by line; see BatchApi.results."""
+        """Read the result files of a batch, line by line; see BatchApi.results."""
         for file_id in await self._of_batch(batch_id, _files_of):
             async for result in self._files.read(file_id):
                 yield result
@@ -361,7 +365,7 @@ class OpenAIBatches(OpenAIEndpoint):
     async def _batch_request(
         self, send: Callable[[AsyncOpenAI], Awaitable[T]], *, seconds: float | None = None
     ) -> T:
-        """Send a request about a batch; a malformed response is a transient failure."""
+        """Send a request about a batch; a malformed response counts as a transient failure."""
         try:
             return await self.exchange(send, seconds=seconds)
         except MalformedResponse as error:
@@ -395,16 +399,16 @@ def _files_of(batch: Batch) -> list[str]:
 
 
 def _code(batch: Batch) -> str:
-    """Return the provider's code for a batch's failure; its messages may quote a text."""
+    """Return the provider's code for a batch's failure, since the message may quote a text."""
     errors = batch.errors.data if batch.errors and batch.errors.data else []
     return next((error.code for error in errors if error.code in _CODES), batch.status)
 
 
 def _checked(id_: str, form: re.Pattern[str]) -> str:
-    """Validate the form of an id.
+    """Validate the form of an id, and return the id.
 
     Raises:
-        ValueError: it has another form.
+        ValueError: the id has another form.
     """
     if not form.fullmatch(id_):
         raise ValueError("not an id")
@@ -412,19 +416,19 @@ def _checked(id_: str, form: re.Pattern[str]) -> str:
 
 
 _READ_SECONDS = 1_800.0
-"""Time limit of a whole file: a server may send one byte per minute for ever."""
+"""Time limit in seconds for a whole file, since a server may send one byte per minute for ever."""
 _LINE_BYTES = 1024 * 1024
-"""Limit of a line: many times a vector of 4,096 dimensions as JSON."""
+"""Maximum bytes of a line: many times a vector of 4,096 dimensions as JSON."""
 _MOST_CHARGED = 1_000_000
-"""Limit of a text's tokens, far more than any model reads."""
+"""Maximum number of tokens reported for a text, far more than any model reads."""
 _OK = 200
 
 
 class ResultFiles(OpenAIEndpoint):
-    """Result files of an account's batches, which are the only large responses."""
+    """Result files of an account's batches, the only responses that are large."""
 
     most_bytes = 1024 * 1024 * 1024
-    """Room for 50,000 vectors of 3,072 dimensions as base64."""
+    """Room for 50,000 vectors of 3,072 dimensions in base64."""
 
     async def read(self, file_id: str) -> AsyncIterator[BatchResult]:
         """Yield the result of each text.
@@ -486,7 +490,7 @@ def _result(line: bytes, embedder_id: str) -> BatchResult:
     """Parse a line of a result file.
 
     Raises:
-        MalformedResponse: it is malformed.
+        MalformedResponse: the line is malformed.
     """
     try:
         answer = json.loads(line)
@@ -497,7 +501,7 @@ def _result(line: bytes, embedder_id: str) -> BatchResult:
         body = response["body"]
         [data] = body["data"]
         return BatchResult(key, _vector(data["embedding"]), _charged(body))
-    except Exception:  # huge numbers, deep nesting: a line can fail in any way
+    except Exception:  # a line with huge numbers or deep nesting can fail in any way
         raise MalformedResponse(
             f"the results of a batch of {embedder_id} have a malformed line"
         ) from None
@@ -518,7 +522,7 @@ def _charged(body: dict[str, Any]) -> int:
 
 _REQUEST_TOKENS = 300_000
 MODULE = "openai.resources"
-"""Module of the SDK, which imports its resources only when they are used."""
+"""Module of the SDK to import in advance; the SDK imports its resources only when they are used."""
 
 EMBEDDING = RemoteEmbedding(
     endpoint=OpenAIEndpoint,
@@ -551,7 +555,7 @@ EMBEDDING = RemoteEmbedding(
 
 
 def chat_price(read: float, written: float) -> ChatPrice:
-    """Return the price of a chat model, in dollars per million tokens."""
+    """Return the price of a chat model whose rates are given in dollars per million tokens."""
     return ChatPrice(input_per_million=read, output_per_million=written)
 
 
@@ -572,6 +576,7 @@ OPENAI = Provider(
     "openai",
     embedding=EMBEDDING,
     chat=ChatOffer(endpoint=OpenAIChat, prices=CHAT_PRICES, module=MODULE),
-    # OpenAI's names, also with a gateway's prefix. Other providers serve gpt-oss.
+    # OpenAI's model names, also with a gateway's prefix. gpt-oss is left out, since other providers
+    # serve it.
     chat_names=re.compile(r"(^|[/.:])(gpt-(?!oss)|chatgpt-|codex-|o[1-9](-|$))"),
 )

@@ -1,8 +1,8 @@
 """Servers that implement OpenAI's API: Ollama, vLLM, and any other by its base_url.
 
 The tables list the models that these servers run most often, by their names there. Dimensions,
-limits and prefixes come from the models' own cards. All of the models are free; their cost depends
-on the operator of the server.
+limits and prefixes come from the models' own cards. All of these models are free; what a request
+costs depends on the operator of the server.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ class CompatibleEndpoint(OpenAIEndpoint):
     """A model of a server that implements OpenAI's API; see SdkEndpoint."""
 
     encoding: Literal["base64", "float"] = "float"
-    """Every such server returns lists of numbers."""
+    """Every server of this kind returns lists of numbers."""
 
 
 class CompatibleChat(OpenAIChat):
     """A chat model of a server that implements OpenAI's API."""
 
     length_option = "max_tokens"
-    """Deprecated by OpenAI, and supported by every such server."""
+    """OpenAI has deprecated this option, but every server of this kind supports it."""
 
 
 def _model(
     dimensions: int, tokens: int, documents: str = "", queries: str = "", *, shortens: bool = False
 ) -> KnownModel:
-    """Describe a self-hosted model; only Matryoshka models shorten their vectors."""
+    """Describe a self-hosted model; only Matryoshka models can shorten their vectors."""
     return KnownModel(
         dimensions,
         dimensions,
@@ -100,7 +100,7 @@ def _server(name: str, models: dict[str, KnownModel]) -> Provider:
 
 OLLAMA = _server("ollama", _OLLAMA_MODELS)
 VLLM = _server("vllm", _VLLM_MODELS)
-# A server may offer models under OpenAI's names; their price there is unknown.
+# A server may offer models under OpenAI's names, but their price there is unknown.
 OPENAI_COMPATIBLE = _server(
     "openai-compatible",
     {name: replace(model, price=None) for name, model in EMBEDDING.models.items()},

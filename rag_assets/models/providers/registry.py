@@ -28,7 +28,7 @@ PROVIDERS: Mapping[str, Provider] = MappingProxyType(
         )
     }
 )
-"""Providers by name. `auto` prefers the first for which a tenant has a key."""
+"""Providers by name. `auto` prefers the first provider for which a tenant has a key."""
 
 EMBEDDING = tuple(name for name, provider in PROVIDERS.items() if provider.embedding)
 """Names of providers with embeddings."""
@@ -47,7 +47,7 @@ def provider_of(name: str) -> Provider:
     """Return a provider by its name.
 
     Raises:
-        ConfigurationError: no provider has that name.
+        ConfigurationError: no provider has this name.
     """
     if name not in PROVIDERS:
         raise ConfigurationError(
@@ -57,9 +57,9 @@ def provider_of(name: str) -> Provider:
 
 
 def provider_of_chat_model(model: str | None) -> Provider | None:
-    """Return the provider of a chat model by the model's name; None without a match."""
+    """Return the provider of a chat model by the model's name; None if no provider matches."""
     name = (model or "").strip().lower()
-    # A gateway's name precedes the model's: the most specific provider is last.
+    # A gateway's name stands before the model's name, so the most specific provider is last.
     for provider in reversed(list(PROVIDERS.values())):
         if provider.chat_names is not None and provider.chat_names.search(name):
             return provider

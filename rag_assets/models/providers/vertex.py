@@ -49,7 +49,7 @@ class VertexSettings(CloudSettings):
     """The settings of a connection to Vertex AI.
 
     Attributes:
-        project: the id of the project that pays.
+        project: the id of the project that is billed.
         location: the region of the server, or "global".
     """
 
@@ -63,7 +63,7 @@ class VertexConnection(GeminiConnection):
     key_headers = KEY_HEADERS
 
     def address(self) -> str:
-        """See SdkConnection; by default the location's server."""
+        """Return the server's address, by default that of the location; see SdkConnection."""
         location = self._settings.location
         host = "" if location == "global" else f"{location}-"
         return self.server.base_url or f"https://{host}aiplatform.googleapis.com"
@@ -119,7 +119,7 @@ class VertexChat(VertexConnection, GeminiChat):
 
 
 def _own_credentials() -> Credentials:
-    """Return the credentials of the machine, pod or environment."""
+    """Return the credentials of this machine, pod or environment."""
     import google.auth
 
     credentials, _ = google.auth.default(scopes=list(_SCOPES))
@@ -130,7 +130,7 @@ def _tenants_credentials(key: str, allowed: PrivateEndpoints) -> Credentials:
     """Return a service account's credentials, which fetch tokens over a guarded connection.
 
     Raises:
-        google.auth.exceptions.GoogleAuthError: the key is not a service account's.
+        google.auth.exceptions.GoogleAuthError: the key is not that of a service account.
     """
     from google.auth.exceptions import MalformedError
     from google.oauth2.service_account import Credentials
@@ -151,10 +151,10 @@ def _tenants_credentials(key: str, allowed: PrivateEndpoints) -> Credentials:
 
 
 def _guarded_request(token_server: str, allowed: PrivateEndpoints) -> Any:
-    """Return a blocking request of google.auth that uses the guarded client.
+    """Return a blocking request function for google.auth that uses the guarded client.
 
     Args:
-        token_server: from the service account's file, which a tenant may have written.
+        token_server: address from the service account's file, which a tenant may have written.
     """
     from google.auth.exceptions import TransportError
     from google.auth.transport import Request, Response

@@ -1,8 +1,9 @@
 """Voyage: embeddings and rerankers, through its SDK, and the table of its models.
 
-Source of limits: https://docs.voyageai.com/docs/embeddings and /reranker. Source of prices, in
-dollars per million tokens: https://docs.voyageai.com/docs/pricing, as of November 2026.
-`embedder.price` in tenants.yaml replaces them.
+Source of limits: https://docs.voyageai.com/docs/embeddings and
+https://docs.voyageai.com/docs/reranker. Source of prices, in dollars per million tokens:
+https://docs.voyageai.com/docs/pricing, as of November 2026. `embedder.price` in tenants.yaml
+replaces them.
 """
 
 from __future__ import annotations
@@ -49,8 +50,8 @@ class _Client:
     """The SDK's resources with the HTTP session that sends their requests.
 
     The SDK takes a session only from a context variable, which is set for each request. Requests of
-    other tenants run in other tasks, with their own value. The SDK's own client returns vectors
-    without the index of their texts.
+    other tenants run in other tasks, which have their own value. The SDK's own client is not used,
+    since it returns vectors without the index of their texts.
     """
 
     def __init__(self, key: str, address: str, http: httpx2.AsyncClient) -> None:
@@ -83,7 +84,7 @@ class VoyageConnection(SdkConnection[_Client]):
     def _refusal(self, error: Exception) -> ProviderError | None:
         from voyageai.error import VoyageError
 
-        # The SDK receives no refusals: its own errors are about a successful response.
+        # The SDK never sees a refusal, so its own errors are about a successful response.
         if isinstance(error, VoyageError):
             return MalformedResponse(f"{self.server.id} returned a malformed response")
         return super()._refusal(error)
@@ -96,7 +97,7 @@ class VoyageEndpoint(VoyageConnection, SdkEndpoint[_Client]):
         from voyageai.local.helpers import is_local_model
 
         if is_local_model(self.model.name):
-            # The SDK would download it and run it in this process.
+            # The SDK would download the model and run it in this process.
             raise ProviderRefused(
                 f"{self.model.name} is a model that Voyage's servers do not have",
                 hint="name another model, or the folder of an ONNX model by path",

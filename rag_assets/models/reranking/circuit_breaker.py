@@ -12,7 +12,7 @@ FAILURES = 3
 """Number of consecutive failures after which the circuit opens."""
 
 OPEN_SECONDS = 30.0
-"""Time for which the circuit stays open; then one search tries the reranker."""
+"""Seconds for which the circuit stays open; afterwards one search tries the reranker."""
 
 
 class CircuitBreakerReranker:
@@ -20,7 +20,7 @@ class CircuitBreakerReranker:
 
     Args:
         reranker: the wrapped reranker, which may fail.
-        clock: seconds of a monotonic clock.
+        clock: returns the seconds of a monotonic clock.
     """
 
     def __init__(self, reranker: Reranker, clock: Callable[[], float] = time.monotonic) -> None:
@@ -40,7 +40,7 @@ class CircuitBreakerReranker:
         """Return one score for each passage; see Reranker.scores.
 
         Raises:
-            RerankFailed: it failed, or the circuit is open.
+            RerankFailed: the reranker failed, or the circuit is open.
         """
         self._require_closed()
         try:
@@ -64,7 +64,7 @@ class CircuitBreakerReranker:
         now = self._clock()
         if now < self._open_until:
             raise RerankFailed(f"{self.reranker_id} failed {self._failures} times", "resting")
-        # One search tries it; until that succeeds, others do not wait for it.
+        # One search tries the reranker; until that succeeds, other searches do not wait for it.
         self._open_until = now + OPEN_SECONDS
 
     def _count_failure(self) -> None:

@@ -37,7 +37,7 @@ from rag_assets.models.reranking.protocol import MODELS
 _OUTPUTS = ("logits", "scores", "score")
 _TWO_CLASSES = 2
 _LEAST_SCORED = 2
-"""Minimum of scored passages that can be ordered."""
+"""Minimum number of scored passages that are worth ordering."""
 
 
 def require_cross_encoder(folder: Path) -> None:
@@ -52,10 +52,10 @@ def require_cross_encoder(folder: Path) -> None:
 class CrossEncoder:
     """An ONNX cross-encoder, run by onnxruntime on the CPU.
 
-    Each pair of question and passage is one call on one thread, and pairs run in parallel in a pool
-    of threads. On a CPU that is as fast as padded batches, and a score does not depend on other
-    passages. A late search occupies no core for longer than one passage takes. Passages are scored
-    in their order: if the time ends, the first passages have their scores.
+    Each pair of question and passage is one call on one thread, and a pool of threads scores pairs
+    in parallel. On a CPU that is as fast as padded batches, and a score does not depend on other
+    passages. After its time limit, a search occupies a core no longer than one passage takes.
+    Passages are scored in order, so that the first passages have scores when the time ends.
 
     A passage is cut if it exceeds the model's window. A question is cut only if it takes more than
     half of the window.
@@ -63,11 +63,14 @@ class CrossEncoder:
     The model is loaded at the first use, not when the object is created.
 
     Args:
-        folder: with the ONNX model, its tokenizer.json, and its window as onnx_folder finds it.
-        threads: pairs scored concurrently, over all searches; by default the cores of this process.
+        folder: a folder with an ONNX model, its tokenizer.json, and a file that sets its window
+            (see onnx/folder.py).
+        threads: number of pairs scored concurrently, over all searches; by default the number
+            of cores of this process.
 
     Raises:
-        ConfigurationError: the folder lacks a required file or setting, or contains several models.
+        ConfigurationError: the folder lacks a required file or setting, or contains several
+            models.
     """
 
     def __init__(self, folder: Path, threads: int | None = None) -> None:
@@ -83,14 +86,14 @@ class CrossEncoder:
 
     @property
     def reranker_id(self) -> str:
-        """Return the folder's name; scores are not stored, so it need not distinguish weights."""
+        """Return the folder's name; as scores are not stored, it need not distinguish weights."""
         return self._id
 
     def check(self) -> None:
         """Load the model and score a pair with it.
 
         Raises:
-            ConfigurationError: it cannot be loaded, or is not a cross-encoder.
+            ConfigurationError: the model cannot be loaded, or is not a cross-encoder.
         """
         self._loaded()
 
@@ -100,7 +103,8 @@ class CrossEncoder:
         """Return one score for each passage; see Reranker.scores.
 
         Raises:
-            RerankFailed: fewer than two were scored in time, or a score is not a number.
+            RerankFailed: fewer than two passages were scored in time, or a score is not a
+                number.
             ConfigurationError: the model cannot be used.
         """
         deadline = time.monotonic() + seconds
@@ -117,7 +121,7 @@ class CrossEncoder:
                     await asyncio.gather(*jobs)
             finally:
                 todo.clear()  # after a failure or a cancellation, no thread starts another pair
-        # Threads end in any order: passages after the first one without a score do not count.
+        # Threads end in any order, so passages after the first one without a score do not count.
         count = scores.index(None) if None in scores else len(scores)
         if count < min(_LEAST_SCORED, len(passages)):
             raise RerankFailed(f"{self._id} was not ready in time", "late")
@@ -133,7 +137,10 @@ class CrossEncoder:
         scores: list[float | None],
         deadline: float,
     ) -> None:
-        """Score remaining passages into their places while there is time, in several threads."""
+        """Score the remaining passages while there is time, in several threads.
+
+        Each score is stored at the position of its passage.
+        """
         pairs = self._loaded()
         shortened = pairs.cut(question)
         while todo and time.monotonic() < deadline:
@@ -153,7 +160,8 @@ class CrossEncoder:
             return self._pool
 
     def _loaded(self) -> _Pairs:
-        # Not the pool's lock, which an event loop acquires: loading takes seconds.
+        # This is not the pool's lock, because an event loop acquires that one and loading takes
+        # seconds.
         with self._loading:  # several threads start at once; one of them loads
             if self._pairs is None:
                 _require_checksums(self._weights.parent)
@@ -178,7 +186,7 @@ def _require_checksums(folder: Path) -> None:
 
 
 class _Pairs:
-    """A loaded cross-encoder: a question and a passage in, a score out."""
+    """A loaded cross-encoder, which scores a pair of question and passage."""
 
     def __init__(self, weights: Path, tokenizer: Path, window: int) -> None:
         self._session = load_session(weights)
@@ -202,7 +210,7 @@ class _Pairs:
         return encodable(question)[: encoded.offsets[self._question_limit - 1][1]]
 
     def score(self, question: str, passage: str) -> float:
-        """Return the score of a passage; for two classes, the log-odds of the second."""
+        """Return the score of a passage; for two classes, the log-odds of the second class."""
         values = self._answer(question, passage).reshape(-1)
         return float(values[-1] - values[0]) if values.size == _TWO_CLASSES else float(values[0])
 
@@ -214,7 +222,7 @@ class _Pairs:
     def _require_scores(self, weights: Path) -> None:
         try:
             shape = self._answer("what is it?", "It is a passage of some words.").shape
-        except Exception as error:  # onnxruntime's and the tokenizer's own kinds
+        except Exception as error:  # errors of onnxruntime and of the tokenizer
             raise ConfigurationError(
                 f"the ONNX model cannot read a question with a passage: {weights}",
                 hint=str(error).splitlines()[0][:300] if str(error) else None,

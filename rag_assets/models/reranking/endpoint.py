@@ -6,9 +6,9 @@ and almost share one response format:
     POST {"model": …, "query": …, "documents": […]}
     {"results": [{"index": 1, "relevance_score": 0.98}, …]}
 
-Voyage has `data` for `results`; text-embeddings-inference takes `texts`, and returns the bare list
-with `score`. A request sets no limit of results: by default every server returns all of them, and
-the name of the limit (`top_n`, `top_k`) differs.
+Voyage has `data` in place of `results`. text-embeddings-inference takes `texts`, and returns only
+the list, with `score`. Requests do not limit the number of results: by default every server returns
+all results, and the name of the limit (`top_n`, `top_k`) differs.
 """
 
 from __future__ import annotations
@@ -45,19 +45,19 @@ if TYPE_CHECKING:
     import httpx2
 
 _MOST_BYTES = 8 * 1024 * 1024
-"""Limit of a response: vLLM returns the passages too."""
+"""Maximum bytes of a response, since vLLM returns the passages too."""
 
 HTTP_MODULE: Final = "rag_assets.models.transport.http_client"
 
 
 class RerankConnection(Protocol):
-    """One reranker at one server, for one event loop, without retries."""
+    """One reranker at one server, for one event loop; it does not retry."""
 
     async def rank(self, question: str, passages: Sequence[str]) -> object:
         """Send a request for the scores of all passages.
 
         Returns:
-            the response's JSON, or its list of results; see scores_of.
+            The response's JSON, or its list of results; see scores_of.
 
         Raises:
             ProviderError: see SdkConnection.exchange.
@@ -65,20 +65,21 @@ class RerankConnection(Protocol):
         ...
 
     async def close(self) -> None:
-        """Close connections, in the event loop in which rank was called."""
+        """Close connections; must be called in the event loop in which rank was called."""
         ...
 
 
 class RerankEndpoint:
     """A reranker over the network, with one request for all passages of a question.
 
-    Connections follow the rules for all providers: public, encrypted, only to validated addresses,
-    without redirects, unless the operator allows the server. No error quotes its response.
+    Connections follow the rules for all providers: unless the operator allows the server, they are
+    encrypted, go only to public, validated addresses, and do not follow redirects. No error quotes
+    a response.
 
     Args:
         connect: creates the connection for one event loop.
         id_: the server's host or the provider, and the model's name.
-        module: imported by requests; the import does not count towards a time limit.
+        module: module that requests need; importing it does not count towards a time limit.
     """
 
     def __init__(
@@ -112,11 +113,11 @@ class RerankEndpoint:
             failure = RerankFailed(error.message, _fault(error), hint=error.hint)
         except ValueError as error:
             failure = RerankFailed(f"{self._id} sent a malformed response: {error}", "malformed")
-        # Raised outside the except block: the context would quote the server's response.
+        # Raise it outside the except block, since the context would quote the server's response.
         raise failure
 
     async def close(self) -> None:
-        """Close this loop's connections; see Reranker.close."""
+        """Close this event loop's connections; see Reranker.close."""
         await self._connections.close()
 
 
@@ -128,7 +129,8 @@ def scores_of(answer: object, count: int) -> list[float]:
         count: number of passages.
 
     Raises:
-        ValueError: it does not have one finite score for each; the message does not quote it.
+        ValueError: the response does not have one finite score for each passage; the message
+            does not quote the response.
     """
     if isinstance(answer, Mapping):
         answer = answer.get("results", answer.get("data"))
@@ -178,16 +180,16 @@ class SdkReranker(SdkConnection[Sdk]):
 
     @abstractmethod
     async def _rank(self, sdk: Sdk, question: str, passages: Sequence[str]) -> object:
-        """Send a request; raise the SDK's errors, and ValueError for a malformed response."""
+        """Send a request; pass on the SDK's errors, raise ValueError for a malformed response."""
 
 
 class UrlReranker(SdkReranker["httpx2.AsyncClient"]):
     """A reranker at any address, through the HTTP client, without an SDK.
 
     Args:
-        server, credentials, allowed, model: see SdkReranker; the server's base_url is the whole
+        server, credentials, allowed, model: see SdkReranker. The server's base_url is the whole
             address, and the model may be "".
-        passages_field: of a request; see RerankConfig.takes.
+        passages_field: name of the request field with the passages; see RerankConfig.takes.
     """
 
     own_server = ""

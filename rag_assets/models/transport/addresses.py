@@ -1,7 +1,7 @@
 """Rules for the servers that tenants may name, by URL and by address (against SSRF).
 
-A tenant names a server, and this process connects to it. Without these rules a tenant could reach
-any server that this machine reaches, such as a cloud's metadata service or another tenant's
+A tenant names a server, and this process connects to it. Without these rules, a tenant could reach
+any server that this machine can reach, such as a cloud's metadata service or another tenant's
 database.
 """
 
@@ -15,11 +15,12 @@ from rag_assets.common.private_endpoints import Address, PrivateEndpoints
 
 _UNICAST = IPv6Network("2000::/3")  # all global unicast addresses that IANA has assigned
 _NAT64 = IPv6Network("64:ff9b::/96")
-# Global according to ipaddress, in this or an earlier Python, but without public servers.
+# Networks that ipaddress, in this or an earlier Python, calls global although they have no public
+# servers.
 _NOT_PUBLIC = (
     IPv4Network("192.0.0.0/24"),  # protocol assignments
     IPv4Network("192.88.99.0/24"),  # relays of 6to4
-    IPv6Network("2001::/23"),  # protocol assignments, Teredo and ORCHID among them
+    IPv6Network("2001::/23"),  # protocol assignments, including Teredo and ORCHID
     IPv6Network("2001:db8::/32"),  # documentation
     IPv6Network("3fff::/20"),  # documentation
     IPv6Network("5f00::/16"),  # segment routing
@@ -29,7 +30,8 @@ _NOT_PUBLIC = (
 def is_public(address: Address) -> bool:
     """Return whether an address belongs to a server on the public internet.
 
-    An address that embeds an IPv4 address (IPv4-mapped, NAT64, 6to4) is public if that is.
+    An address that embeds an IPv4 address (IPv4-mapped, NAT64, 6to4) is public if the embedded
+    address is public.
     """
     embedded = _embedded(address)
     if embedded is not None:
@@ -50,11 +52,11 @@ def _embedded(address: Address) -> IPv4Address | None:
 
 
 def normal_base_url(url: str) -> str:
-    """Normalise a base_url: without a trailing slash, its host in lower case.
+    """Normalise a base_url: remove a trailing slash, and put its host in lower case.
 
     Raises:
-        ValueError: it is not a usable URL. The message does not quote it, since a malformed URL may
-            contain a password.
+        ValueError: the URL is not usable. The message does not quote it, since a malformed URL
+            may contain a password.
     """
     if not url.isascii() or not url.isprintable() or " " in url or "\\" in url:
         raise ValueError("base_url has characters that are not valid in a URL")
@@ -79,16 +81,16 @@ def normal_base_url(url: str) -> str:
 def permitted(
     resolved: list[str], *, scheme: str, host: str, port: int, allowed: PrivateEndpoints
 ) -> list[str]:
-    """Return the addresses of a server if all of them are permitted.
+    """Return the addresses of a server, if all of them are permitted.
 
     Args:
-        resolved: the addresses of its name.
-        scheme, host, port: of the URL.
+        resolved: the addresses to which the server's name resolves.
+        scheme, host, port: parts of the URL.
         allowed: private endpoints that the operator allows.
 
     Raises:
-        ProviderRefused: an address is not public, or the connection would not be encrypted, and the
-            operator does not allow it.
+        ProviderRefused: an address is not public or the connection would not be encrypted, and
+            the operator does not allow this server.
     """
     if allowed.names(host, port):
         return resolved

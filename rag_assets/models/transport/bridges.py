@@ -1,8 +1,8 @@
 """Bridges to the guarded HTTP client (http_client) for SDKs with another kind of client.
 
-An SDK with an httpx, aiohttp or blocking client passes each request to these bridges. It receives
-only successful responses: a refusal is raised as HttpRefusal. So no parser, logger or error of an
-SDK sees the content of a refusal.
+An SDK with an httpx, aiohttp or blocking client passes each request to these bridges. The SDK
+receives only successful responses: any other response is raised as HttpRefusal. So no parser,
+logger or error of an SDK sees the content of a refusal.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def httpx_client(http: httpx2.AsyncClient) -> httpx.AsyncClient:
 
 
 class AiohttpSession:
-    """The part of aiohttp's session that an SDK needs for sending through the guarded client.
+    """The part of aiohttp's session that an SDK needs; it sends through the guarded client.
 
     Args:
         http: the guarded client.

@@ -9,10 +9,10 @@ if TYPE_CHECKING:
     from pydantic import SecretStr
 
 Credentials: TypeAlias = "Callable[[], SecretStr]"
-"""Returns a tenant's key when it is needed.
+"""A function that returns a tenant's key when it is needed.
 
-Raises NoProviderKey if the tenant has none, KeyUnreadable if its key cannot be decrypted.
+Raises NoProviderKey if the tenant has no key, and KeyUnreadable if its key cannot be decrypted.
 """
 
 KEY_HEADERS: Final = frozenset({"authorization"})
-"""Headers that carry a key, in lower case; the default for providers."""
+"""Headers that may carry a key, in lower case; the default for providers."""

@@ -1,6 +1,6 @@
-"""Errors for failures at a provider: transient or permanent, caused by the input or not.
+"""Errors for failures at a provider: transient or permanent, and caused by the input or not.
 
-No message quotes the provider: a response may echo a key or a text.
+No message quotes the provider, because a response may repeat a key or a text.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from rag_assets.common.errors import (
 )
 
 _LONGEST_WAIT = 86_400.0
-"""Limit of the seconds that a server may require: longer waits are cut to a day."""
+"""Maximum seconds of a pause that a server requires: longer pauses are cut to a day."""
 
 _KEY_HINT = "set a valid key with `rag-assets keys set`"
 _TRANSIENT = frozenset({408, 409, 425, 429})
@@ -35,10 +35,10 @@ class Refusal:
     """A response that reports a failure.
 
     Attributes:
-        status: of HTTP.
-        headers: of the response.
-        fault: from its body, if the status does not imply one.
-        retry_after: seconds that its body requires.
+        status: HTTP status.
+        headers: headers of the response.
+        fault: fault that the body states, if the status does not imply one.
+        retry_after: seconds to wait that the body requires.
     """
 
     status: int
@@ -52,7 +52,7 @@ def failure_of(refusal: Refusal, model: str) -> ProviderError:
 
     Args:
         refusal: the provider's response.
-        model: provider and model, for the message.
+        model: provider and model, for the error message.
     """
     status = refusal.status
     fault = refusal.fault or _FAULTS.get(status)
@@ -75,10 +75,11 @@ def failure_of(refusal: Refusal, model: str) -> ProviderError:
 
 
 def interruption_of(error: BaseException, model: str) -> ProviderError:
-    """Convert a connection's failure into an error, which is usually transient.
+    """Convert the failure of a connection into an error, which is usually transient.
 
-    An error of the project among its causes, such as an address that is not permitted, is returned
-    unchanged. A certificate that cannot be verified needs a person.
+    If one of its causes is an error of this project, such as an address that is not permitted, that
+    error is returned unchanged. A certificate that cannot be verified is a permanent failure, which
+    needs a person.
     """
     for cause in causes(error):
         if isinstance(cause, ProviderError):
@@ -97,10 +98,10 @@ def interruption_of(error: BaseException, model: str) -> ProviderError:
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the wait in seconds from a response's headers, in any usual form; None without one.
+    """Return the seconds to wait from a response's headers, in any usual form; None without.
 
     Args:
-        headers: with names in lower case, or case-insensitive.
+        headers: headers with names in lower case, or with case-insensitive names.
     """
     milliseconds = _seconds(headers.get("retry-after-ms"))
     if milliseconds is not None:
@@ -154,7 +155,7 @@ def _seconds(text: str | None) -> float | None:
 
 
 def causes(error: BaseException) -> Iterator[BaseException]:
-    """Yield an error and its causes, the outermost first."""
+    """Yield an error and its causes, outermost first."""
     seen: BaseException | None = error
     while seen is not None:
         yield seen

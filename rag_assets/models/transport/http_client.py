@@ -1,6 +1,6 @@
 """HTTP clients of models: permitted servers, headers sent, limits of responses.
 
-Providers' SDKs receive their HTTP client from here. Importing this loads httpx2.
+The SDKs of providers receive their HTTP client from this module. Importing it loads httpx2.
 """
 
 from __future__ import annotations
@@ -20,23 +20,27 @@ from rag_assets.models.transport.addresses import permitted, refused
 from rag_assets.models.transport.credentials import KEY_HEADERS
 
 Resolve: TypeAlias = Callable[[str, int], Awaitable[list[str]]]
-"""Resolves a server's name and port to addresses; raises OSError without addresses."""
+"""A function that resolves a server's name and port to addresses; it raises OSError if there are
+none."""
 
 MAX_RESPONSE_BYTES = 32 * 1024 * 1024
-"""Twice the size of 100 vectors of 4,096 dimensions as JSON, with room for verbose servers."""
+"""Twice the size of 100 vectors of 4,096 dimensions as JSON, which leaves room for verbose
+servers."""
 
 _MOST_REFUSAL_BYTES = 64 * 1024
 _TIMEOUTS = {"connect": 10.0, "read": 60.0, "write": 60.0, "pool": 60.0}
 _CONNECTIONS = httpx2.Limits(max_connections=256, max_keepalive_connections=64)
 _DEFAULT_PORTS = {"http": 80, "https": 443}
-# SDKs add headers from the environment (an operator's account) and about this machine.
+# No other header is sent: SDKs add headers from the environment (an operator's account) and about
+# this machine.
 _HEADERS_SENT = frozenset(
     {"host", "accept", "content-type", "content-length", "connection", "user-agent"}
-    # AWS signs each of these headers.
+    # AWS signs these headers.
     | {"x-amz-date", "x-amz-content-sha256"}
     | {"amz-sdk-invocation-id", "amz-sdk-request"}
 )
-# A server may echo its request, even the key, in any header of its response.
+# No other header is kept: a server may repeat its request, and even the key, in any header of its
+# response.
 _HEADERS_TAKEN = frozenset(
     {"content-type", "retry-after", "retry-after-ms"}
     | {"x-amzn-errortype", "x-amzn-bedrock-input-token-count"}
@@ -60,21 +64,21 @@ def tenants_client(
 ) -> httpx2.AsyncClient:
     """Return a client that connects only to one server, named by a tenant.
 
-    Its name is resolved once, all its addresses are validated, and connections use exactly these
-    addresses; TLS still verifies the name. Redirects are not followed, and proxies, certificates
-    and passwords of the environment are not used.
+    The server's name is resolved once, all its addresses are validated, and connections use exactly
+    these addresses; TLS still verifies the name. Redirects are not followed. Proxies, certificates
+    and passwords from the environment are not used.
 
     Args:
-        base_url: of the server.
+        base_url: address of the server.
         allowed: private endpoints that the operator allows.
-        resolver: finds its addresses.
-        most_bytes: limit of a response.
-        read_seconds: limit of silence, if it is not a minute.
+        resolver: finds the server's addresses.
+        most_bytes: maximum bytes of a response.
+        read_seconds: maximum seconds without data, if it is not a minute.
         key_headers: headers, in lower case, that carry the tenant's key; other providers' key
             headers are removed.
 
     Raises:
-        ProviderRefused: it is not a URL.
+        ProviderRefused: base_url is not a URL.
     """
     try:
         url = httpx2.URL(base_url)
@@ -90,10 +94,10 @@ def providers_client(
     most_bytes: int = MAX_RESPONSE_BYTES,
     key_headers: frozenset[str] = KEY_HEADERS,
 ) -> httpx2.AsyncClient:
-    """Return a client for a provider's own server, through the environment's proxy if it has one.
+    """Return a client for a provider's own server, through the environment's proxy, if any.
 
     Args:
-        base_url: of the provider, as in its SDK.
+        base_url: address of the provider's server, as in its SDK.
         most_bytes, key_headers: see tenants_client.
     """
     url = httpx2.URL(base_url)
@@ -114,7 +118,7 @@ def _client(
     trust_env: bool,
     read_seconds: float | None = None,
 ) -> httpx2.AsyncClient:
-    # At DEBUG the library logs the headers of responses before this module removes any.
+    # At DEBUG level, the library logs the headers of responses before this module removes any.
     wire = logging.getLogger("httpcore2")
     wire.setLevel(max(wire.level, logging.INFO))
     return httpx2.AsyncClient(
@@ -125,7 +129,7 @@ def _client(
 
 
 class _BoundedTransport(httpx2.AsyncBaseTransport):
-    """Limits the headers sent, responses and timeouts, regardless of an SDK's settings."""
+    """Limits the headers sent, responses and timeouts, whatever an SDK's settings are."""
 
     def __init__(
         self,
@@ -145,7 +149,7 @@ class _BoundedTransport(httpx2.AsyncBaseTransport):
             for name, value in request.headers.raw
             if name.decode("ascii").lower() in self._headers_sent
         ]
-        # Not compressed, so that the bytes counted are the bytes held in memory.
+        # Ask for an uncompressed response, so that the bytes counted are the bytes held in memory.
         bounded = httpx2.Request(
             request.method,
             request.url,
@@ -171,7 +175,7 @@ class _BoundedTransport(httpx2.AsyncBaseTransport):
 
 
 class _BoundedStream(httpx2.AsyncByteStream):
-    """The body of a response up to a limit; a longer error is cut, a longer success fails."""
+    """A response body up to a limit; a longer error body is cut, a longer success fails."""
 
     def __init__(self, response: httpx2.Response, most_bytes: int) -> None:
         self._response = response
@@ -194,7 +198,7 @@ class _BoundedStream(httpx2.AsyncByteStream):
 
 
 class _PinnedTransport(httpx2.AsyncBaseTransport):
-    """Connects to the permitted addresses of a server's name."""
+    """Connects only to the permitted addresses of a server's name."""
 
     def __init__(self, base_url: httpx2.URL, allowed: PrivateEndpoints, resolver: Resolve) -> None:
         self._origin = _origin(base_url)
@@ -212,7 +216,7 @@ class _PinnedTransport(httpx2.AsyncBaseTransport):
                 return await self._inner.handle_async_request(self._to(address, request))
             except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
                 failure = error
-        # The server may have moved: the next request resolves and validates its addresses.
+        # The server may have moved, so the next request resolves and validates the addresses again.
         self._addresses = []
         raise failure
 

@@ -1,4 +1,4 @@
-"""Clients of a server, one for each event loop, since connections belong to a loop."""
+"""Clients of a server, one for each event loop, since connections belong to an event loop."""
 
 from __future__ import annotations
 
@@ -31,18 +31,20 @@ class _Opened(Generic[ClientT]):
 
 
 class LoopClients(Generic[ClientT]):
-    """Opens a loop's client at its first use, and closes it when it is not used any more.
+    """Opens an event loop's client when it is first used, and closes it when it is no longer used.
 
     Args:
         connect: creates a client.
-        module: slow module that its requests import; None without such a module.
+        module: module that its requests need and that is slow to import; None without such a
+            module.
     """
 
     def __init__(self, connect: Callable[[], ClientT], module: str | None = None) -> None:
         self._connect = connect
         self._unloaded = module
         self._lock = threading.Lock()
-        # Weak: a loop that ended without closing takes its client with it.
+        # Weak references: a loop that ended without closing its client does not keep the client
+        # alive.
         self._opened: WeakKeyDictionary[asyncio.AbstractEventLoop, _Opened[ClientT]] = (
             WeakKeyDictionary()
         )
@@ -58,7 +60,7 @@ class LoopClients(Generic[ClientT]):
 
     @asynccontextmanager
     async def use(self) -> AsyncIterator[ClientT]:
-        """Return this loop's client, which stays open for the block."""
+        """Yield this event loop's client, which stays open for the block."""
         loop = asyncio.get_running_loop()
         with self._lock:
             opened = self._opened.get(loop)
@@ -73,7 +75,7 @@ class LoopClients(Generic[ClientT]):
                 await opened.client.close()
 
     async def close(self) -> None:
-        """Close this loop's client: now, or once no request uses it."""
+        """Close this event loop's client: now, or as soon as no request uses it."""
         with self._lock:
             opened = self._opened.pop(asyncio.get_running_loop(), None)
         if opened is not None:

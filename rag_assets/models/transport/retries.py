@@ -14,7 +14,8 @@ from rag_assets.common.errors import DeadlineExceeded, ProviderError, ProviderUn
 from rag_assets.models.transport.traffic import Traffic
 
 _LONGEST_SHARED_PAUSE = 300.0
-"""Longest pause: the cause may be fixed long before the time that a provider requires."""
+"""Maximum seconds of a pause, since the cause may be gone long before the time that a provider
+requires."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,13 +23,14 @@ class RetryPolicy:
     """The limits of a call's attempts.
 
     Attributes:
-        turn: longest wait until the first attempt may be sent, in seconds.
-        tries: limit of attempts.
-        seconds: limit of all attempts and the pauses between them.
+        turn: maximum seconds until the first attempt may be sent.
+        tries: maximum number of attempts.
+        seconds: maximum seconds of all attempts and the pauses between them.
         least: seconds that must be left for a further attempt to start.
-        first_pause: longest pause before the second attempt, in seconds; doubled before every
-            further attempt.
-        longest_pause: limit of that growth, unless the provider requires more.
+        first_pause: maximum seconds of the pause before the second attempt; doubled before
+            every further attempt.
+        longest_pause: value beyond which that maximum does not grow, unless the provider
+            requires a longer pause.
     """
 
     turn: float
@@ -41,18 +43,18 @@ class RetryPolicy:
     def pause(self, attempts: int) -> float:
         """Return the seconds to wait after a number of failed attempts.
 
-        Drawn evenly from zero to a bound that doubles ("full jitter"), so that callers who failed
-        together do not retry together.
+        They are drawn evenly between zero and a maximum that doubles with each attempt ("full
+        jitter"), so that callers that failed together do not retry together.
         """
         bound = min(self.longest_pause, self.first_pause * 2.0 ** (attempts - 1))
         return random.uniform(0.0, bound)  # noqa: S311
 
 
-# Providers count by the minute, and a Retry-After is rarely longer.
+# Providers count requests by the minute, and a Retry-After is rarely longer.
 DOCUMENT_RETRIES = RetryPolicy(turn=66.0, tries=8, seconds=66.0, least=5.0)
-"""For documents, which can wait: a failure delays them for longer."""
+"""Limits for documents, which can wait: giving up would delay them for longer."""
 QUERY_RETRIES = RetryPolicy(turn=3.0, tries=4, seconds=7.0, least=1.0, first_pause=0.25)
-"""For queries, which callers wait for: ten seconds in total."""
+"""Limits for queries, for which callers wait: ten seconds in total."""
 
 
 class Charged(Protocol):
@@ -68,12 +70,12 @@ AnswerT = TypeVar("AnswerT", bound=Charged)
 
 
 class RetriedCall(Generic[AnswerT]):
-    """A call to a provider: attempts within its limits until one succeeds.
+    """A call to a provider: it is attempted until it succeeds or reaches its limits.
 
     Args:
         send: makes an attempt.
         traffic: limits attempts, and observes the pauses that the provider requires.
-        tokens: of an attempt, estimated.
+        tokens: estimated tokens of an attempt.
         policy: limits of attempts and time.
         is_bulk: see Traffic.turn.
         source: provider and model, for messages.
@@ -108,8 +110,8 @@ class RetriedCall(Generic[AnswerT]):
         """Make attempts until one succeeds.
 
         Args:
-            deadline: time.monotonic() after which the first attempt is not sent, and no further
-                attempt that the provider has postponed.
+            deadline: time.monotonic() after which neither the first attempt is sent, nor a
+                further attempt that the provider has postponed.
 
         Raises:
             DeadlineExceeded: the deadline passed; the call may be made again later.

@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     import httpx2
 
 REQUEST_SECONDS = 120.0
-"""Time limit of one request: a server may send one byte per minute for ever."""
+"""Maximum seconds of one request, since a server may send one byte per minute for ever."""
 
 _MOST_TOKENS = 10_000_000
-"""Limit of a request's tokens, beyond that of any model."""
+"""Maximum number of tokens reported for a request, beyond that of any model."""
 
 Sdk = TypeVar("Sdk")
 T = TypeVar("T")
@@ -43,10 +43,10 @@ class Server:
 
     Attributes:
         id: provider and model, for messages.
-        base_url: of a server other than the provider's own.
+        base_url: address of a server other than the provider's own.
         key_optional: whether the server may accept requests without a key.
-        silent_seconds: limit of silence of a slow server with streamed answers; None for answers in
-            one piece.
+        silent_seconds: maximum seconds without data from a slow server that streams answers;
+            None for answers in one piece.
         settings: other settings of the provider.
     """
 
@@ -60,12 +60,12 @@ class Server:
 class HttpRefusal(Exception):
     """A response that reports a failure, as an SDK would raise one.
 
-    Its text has only the status: the response may echo a key or a text.
+    Its text contains only the status, because the response may repeat a key or a text.
 
     Args:
-        status: of HTTP.
-        headers: of the response.
-        body: of the response.
+        status: HTTP status.
+        headers: headers of the response.
+        body: body of the response.
     """
 
     def __init__(self, status: int, headers: Mapping[str, str], body: bytes = b"") -> None:
@@ -86,8 +86,8 @@ class _Client(Generic[Sdk]):
 class SdkConnection(ABC, Generic[Sdk]):
     """A connection to a provider through its SDK, with the project's HTTP client.
 
-    For one event loop. At the first request the SDK is imported, the key is read and the server's
-    name is resolved.
+    A connection belongs to one event loop. At the first request, the SDK is imported, the key is
+    read and the server's name is resolved.
 
     Args:
         server: the provider's server.
@@ -96,9 +96,9 @@ class SdkConnection(ABC, Generic[Sdk]):
     """
 
     own_server: str
-    """The provider's own address; used unless the server has a base_url."""
+    """The address of the provider's own server, used if the server has no base_url."""
     most_bytes: int | None = None
-    """Limit of a response, if it is not MAX_RESPONSE_BYTES."""
+    """Maximum bytes of a response, if it is not MAX_RESPONSE_BYTES."""
 
     def __init__(self, server: Server, credentials: Credentials, allowed: PrivateEndpoints) -> None:
         self.server = server
@@ -113,13 +113,14 @@ class SdkConnection(ABC, Generic[Sdk]):
         """Send one request, and classify its failure.
 
         Args:
-            send: sends it with the SDK's client.
+            send: sends the request with the SDK's client.
             seconds: time limit, if it is not REQUEST_SECONDS.
 
         Raises:
-            ProviderUnavailable: transient: no response, a broken connection, too many requests, a
-                provider's error; with the provider's retry_after.
-            ProviderRefused: permanent until a person changes the key, the model or the quota.
+            ProviderUnavailable: a transient failure: no response, a broken connection, too many
+                requests, or a provider's error. The error has the provider's retry_after.
+            ProviderRefused: a failure that lasts until a person changes the key, the model or
+                the quota.
             InputRejected: the provider never accepts this input.
             MalformedResponse: the response is malformed, or longer than allowed.
         """
@@ -127,14 +128,14 @@ class SdkConnection(ABC, Generic[Sdk]):
             try:
                 async with asyncio.timeout(seconds or REQUEST_SECONDS):
                     return await send(client.sdk)
-            except Exception as error:  # of the SDK, its HTTP client, its parsers
+            except Exception as error:  # an error of the SDK, its HTTP client or its parsers
                 failure = self._classified(error)
             client.retired |= isinstance(failure, ProviderRefused)
-        # Raised outside the except block: the context would quote the provider's response.
+        # Raise it outside the except block, since the context would quote the provider's response.
         raise failure
 
     async def close(self) -> None:
-        """Close connections once no request uses them, in the event loop of its requests.
+        """Close connections once no request uses them; call it in the event loop of the requests.
 
         A later request opens them again.
         """
@@ -144,17 +145,17 @@ class SdkConnection(ABC, Generic[Sdk]):
 
     @abstractmethod
     def _open(self, key: SecretStr | None, http: httpx2.AsyncClient) -> Sdk:
-        """Return the SDK's client; only this method unwraps the key. Called in a thread."""
+        """Create the SDK's client; called in a thread. Only this method unwraps the key."""
 
     def _refusal(self, error: Exception) -> ProviderError | None:
-        """Convert the SDK's error; None if it is not about a response of the provider."""
+        """Convert an error of the SDK; None if it is not about a response of the provider."""
         if not isinstance(error, HttpRefusal):
             return None
         refusal = Refusal(error.status, error.headers, fault=self._fault(error))
         return failure_of(refusal, self.server.id)
 
     def _fault(self, refusal: HttpRefusal) -> Fault | None:
-        """Return the fault that a refusal names in addition to its status; None without one."""
+        """Return the fault that a refusal states in addition to its status; None if it has none."""
         return None
 
     def _shut(self, sdk: Sdk) -> None:
@@ -162,7 +163,7 @@ class SdkConnection(ABC, Generic[Sdk]):
 
     @asynccontextmanager
     async def _client(self) -> AsyncIterator[_Client[Sdk]]:
-        """Return a client with a key that the provider has not refused, open for the block."""
+        """Yield a client whose key the provider has not refused; it stays open for the block."""
         async with self._opening:
             if self._current is None or self._current.retired:
                 self._current = await self._opened(await self._key())
@@ -177,11 +178,11 @@ class SdkConnection(ABC, Generic[Sdk]):
     async def _opened(self, key: SecretStr | None) -> _Client[Sdk]:
         http = self._http()
         try:
-            # In a thread: an SDK may read files, or request credentials of the platform.
+            # Run in a thread: an SDK may read files, or request credentials from the platform.
             return _Client(await asyncio.to_thread(self._open, key, http), http)
         except ImportError:
             raise
-        except Exception as error:  # of the SDK: it may quote a malformed key
+        except Exception as error:  # an error of the SDK may quote a malformed key
             failure = self._classified(error)
         await http.aclose()
         raise failure
@@ -193,7 +194,7 @@ class SdkConnection(ABC, Generic[Sdk]):
 
     @property
     def key_headers(self) -> frozenset[str]:
-        """Return the headers that carry the key; an SDK may add others from the environment."""
+        """Return the headers that carry the key; other such headers of the SDK are removed."""
         return KEY_HEADERS
 
     def address(self) -> str:

@@ -20,7 +20,7 @@ BaseUrl: TypeAlias = Annotated[str, Field(max_length=MAX_URL), AfterValidator(no
 
 
 class ConnectionSettings(BaseModel):
-    """The settings of a provider's connections that no other provider has; by default none."""
+    """Settings of connections that are specific to one provider; by default there are none."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -46,15 +46,15 @@ class CloudSettings(ConnectionSettings):
 
     @property
     def uses_identity(self) -> bool:
-        """See ConnectionSettings."""
+        """Return whether an identity is configured; see ConnectionSettings."""
         return self.identity is not None
 
 
 def key_reference(setting: str) -> AfterValidator:
-    """Refuse a key that is not given as $NAME of an environment variable.
+    """Return a validator that refuses a key unless it is $NAME of an environment variable.
 
     Args:
-        setting: its name, for messages.
+        setting: name of the setting, for messages.
     """
 
     def checked(reference: str) -> str:

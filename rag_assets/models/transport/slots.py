@@ -12,9 +12,9 @@ from rag_assets.common.errors import DeadlineExceeded
 
 
 class Slots:
-    """A semaphore: a fixed number of tasks hold a slot, others wait in order of arrival.
+    """A semaphore: a fixed number of tasks hold slots, and others wait in order of arrival.
 
-    asyncio.Semaphore belongs to one loop, and threading.Semaphore would block it.
+    asyncio.Semaphore belongs to a single event loop, and threading.Semaphore would block the loop.
 
     Args:
         count: number of slots.
@@ -27,10 +27,10 @@ class Slots:
 
     @asynccontextmanager
     async def hold(self, seconds: float) -> AsyncIterator[None]:
-        """Hold a slot for the time of the block.
+        """Hold a slot while the block runs.
 
         Args:
-            seconds: longest wait.
+            seconds: maximum seconds to wait for a slot.
 
         Raises:
             DeadlineExceeded: no slot became free in time.
@@ -67,7 +67,7 @@ class Slots:
             waiter = self._waiting.popleft()
             try:
                 waiter.get_loop().call_soon_threadsafe(_grant, waiter)
-            except RuntimeError:  # its loop was closed while it waited
+            except RuntimeError:  # the waiting task's event loop was closed
                 continue
             return
         self._free += 1

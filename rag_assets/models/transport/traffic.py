@@ -14,7 +14,8 @@ from rag_assets.common.sliding_window import MINUTE, SlidingWindowLimiter
 from rag_assets.models.transport.slots import Slots
 
 _BURST_SHARE, _SPREAD_SHARE = 0.5, 0.4
-"""Shares of a limit that bulk requests use at once and evenly; questions and edits get the rest."""
+"""Shares of a limit that bulk requests may use in a burst and evenly spread; questions and edits
+get the rest."""
 
 
 @dataclass(slots=True)
@@ -22,20 +23,20 @@ class Turn:
     """A request that may be sent now.
 
     Attributes:
-        tokens: estimated; replaced by the provider's count from its response.
+        tokens: estimated number of tokens; replaced by the number in the provider's response.
     """
 
     tokens: int
 
 
 class Traffic:
-    """Limits of requests to a provider, shared by a tenant's runs, event loops and threads.
+    """Limits requests to a provider; a tenant's runs, event loops and threads share it.
 
     Args:
-        concurrency: limit of requests in progress.
-        requests_per_minute: limit in every minute; None for no limit.
-        tokens_per_minute: limit in every minute; None for no limit.
-        window: seconds in a minute.
+        concurrency: maximum number of requests in progress.
+        requests_per_minute: maximum number of requests in every minute; None for no limit.
+        tokens_per_minute: maximum number of tokens in every minute; None for no limit.
+        window: length of the minute in seconds; tests may shorten it.
     """
 
     def __init__(
@@ -73,19 +74,20 @@ class Traffic:
     async def turn(
         self, tokens: int, until: float, *, is_bulk: bool = False
     ) -> AsyncIterator[Turn]:
-        """Wait until a request may be sent; it is in progress for the block.
+        """Wait until a request may be sent; the request is in progress while the block runs.
 
         Bulk requests leave room for others in the limits of every minute. A request that waits for
-        a rate limit releases its slot meanwhile: a short query may fit although a long batch does
-        not.
+        a rate limit releases its slot meanwhile, since a short query may fit into the limit
+        although a long batch does not.
 
         Args:
-            tokens: estimated.
-            until: time.monotonic() by which it must be sent.
-            is_bulk: whether no caller waits for it.
+            tokens: estimated number of tokens.
+            until: time.monotonic() by which the request must be sent.
+            is_bulk: whether no caller waits for the request.
 
         Raises:
-            DeadlineExceeded: it cannot be sent by then; raised as soon as that is known.
+            DeadlineExceeded: the request cannot be sent by then; raised as soon as that is
+                known.
         """
         while True:
             async with self._slots.hold(until - time.monotonic()):
@@ -130,11 +132,11 @@ class Traffic:
 
 
 class _BulkPace:
-    """Keeps bulk requests from using up a limit: half of it at once, then evenly.
+    """Keeps bulk requests from using up a limit: they get half of it in a burst, then an even rate.
 
     Args:
-        limiter: of all requests.
-        limit: of the limiter; None for no limit.
+        limiter: counts all requests.
+        limit: limit of the limiter; None for no limit.
         window: length of the limit's window in seconds.
     """
 

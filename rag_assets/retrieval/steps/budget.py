@@ -1,4 +1,4 @@
-"""Budget: turn the first passages into hits, as many as fit into a token budget."""
+"""Budget: build hits from the first passages, as many as fit into a token budget."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Budget:
     def __init__(self, _: SearchServices) -> None: ...
 
     async def run(self, progress: SearchProgress) -> SearchProgress:
-        """Make the hits; all of them without a budget."""
+        """Build the hits; without a budget, from all passages."""
         search, walked = progress.search, progress.walked
         with progress.timings.part("pack"):
             hits = hits_of(progress)

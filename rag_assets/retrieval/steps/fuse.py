@@ -1,4 +1,4 @@
-"""Fuse: combine several rankings into one order of distinct texts."""
+"""Fuse: combine several rankings into a single order of distinct texts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Fuse:
     def __init__(self, _: SearchServices) -> None: ...
 
     async def run(self, progress: SearchProgress) -> SearchProgress:
-        """Order the verified candidates; repeat the search if too few were fetched."""
+        """Order the verified candidates; request a repeat of the search if too few were fetched."""
         verified = progress.confirmed
         by_id, rankings = verified.by_id, verified.rankings
         scores = fused(rankings)
@@ -44,9 +44,9 @@ class Fuse:
 def _best_scores(
     kind: RankingKind, rankings: Sequence[Ranking], within: Enclosed
 ) -> dict[str, float]:
-    """Return the score of each candidate in rankings of one kind.
+    """Return each candidate's score in the rankings of one kind.
 
-    A passage that is shown for its blocks has the highest of their scores.
+    A passage that is shown in place of its blocks has the highest of their scores.
     """
     scores: dict[str, float] = {}
     for one in rankings:
@@ -57,10 +57,10 @@ def _best_scores(
 
 
 def _lacks_candidates(progress: SearchProgress, order: Sequence[Distinct], found: int) -> bool:
-    """Return whether candidates that were not fetched could change the hits, or be named by them.
+    """Return whether candidates not fetched could change the hits, or be named by them.
 
     Args:
-        progress: of the search.
+        progress: the search.
         order: distinct texts, best first.
         found: number of candidates before equal texts were grouped.
     """
@@ -69,5 +69,5 @@ def _lacks_candidates(progress: SearchProgress, order: Sequence[Distinct], found
         return False
     if len(order) <= depth or len(order) < found:
         return True
-    # A tie at the limit must be resolved among all candidates with that score.
+    # Candidates with equal scores at the limit can only be ordered if all of them were fetched.
     return order[-1].candidate.score == order[depth - 1].candidate.score

@@ -1,4 +1,4 @@
-"""Gather: merge passages that belong together into hits, and share the places among documents."""
+"""Gather: merge passages that belong together into hits, and limit the hits of one document."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ from rag_assets.retrieval.steps.read import Read
 from rag_assets.retrieval.steps.recall import recall_limit
 
 _MORE: Final = 4
-"""Factor of the candidates of the next attempt."""
+"""Factor by which the next attempt fetches more candidates."""
 _MOST_FOR_HITS: Final = 16
-"""Highest factor of candidates if there are too few hits."""
+"""Highest fetch factor if there are too few hits."""
 _MOST_FOR_DOCUMENTS: Final = 4
-"""The same if one document has more of the first places than allowed."""
+"""Highest fetch factor if one document has more of the first positions than allowed."""
 _MOST_AT_ONCE: Final = 100
 """Maximum passages to compare in the event loop; more are compared in a thread."""
 
 
 class Gather:
-    """Merges passages of one document, and lets near copies of a passage share a place.
+    """Merges passages of one document, and shows near copies of a passage as one hit.
 
     Args:
         services: read the index and the catalog.
@@ -66,7 +66,7 @@ class Gather:
             left = [one for one in progress.order if one.id not in tried]
             if not left:
                 break
-            # As many as were read so far, since there may be many near copies.
+            # Read at least as many as were read so far, since there may be many near copies.
             wanted = left[: max(2 * (search.limit - len(found)), len(tried))]
             tried |= {one.id for one in wanted}
             progress = await self._read.more(progress, wanted)
@@ -98,17 +98,17 @@ class Gather:
 
 
 async def _gathered_aside(progress: SearchProgress) -> tuple[Sequence[Passage], bool]:
-    """Run _gathered, in a thread for many passages so that other searches are not delayed."""
+    """Run _gathered; many passages are processed in a thread, so as not to delay other searches."""
     if len(progress.passages) <= _MOST_AT_ONCE:
         return _gathered(progress)
     return await run_sync(_gathered, progress)
 
 
 def _gathered(progress: SearchProgress) -> tuple[Sequence[Passage], bool]:
-    """Return the merged hits, best first, and whether unfetched hits may be better.
+    """Return the merged hits, best first, and whether candidates not fetched may be better.
 
-    They may be better if one document has more than two of the first places, and unfetched
-    candidates may be near.
+    They may be better if one document has more than two of the first positions, and if candidates
+    that were not fetched may be near.
     """
     search, passages = progress.search, progress.passages
     if not is_spread(search.tenant):
@@ -119,8 +119,8 @@ def _gathered(progress: SearchProgress) -> tuple[Sequence[Passage], bool]:
     last = progress.order[-1].with_fields({}) if progress.order else passages[-1]
     _, (*scores, lowest) = order_scores(progress, [*passages, last])
     by_id = {passage.id: score for passage, score in zip(passages, scores, strict=True)}
-    # Falling scores are also equal after a preferred path: fused scores show which really are
-    # equal.
+    # Scores that never increase may also be equal after a preferred path. The fused scores show
+    # which scores are really equal.
     ranks = {id_: (score, progress.fused.get(id_)) for id_, score in by_id.items()}
     shown = share_places(passages, ranks)
     merged = [*map(merge, joined(shown, document_id, are_adjoining, most=search.limit))]
@@ -130,11 +130,11 @@ def _gathered(progress: SearchProgress) -> tuple[Sequence[Passage], bool]:
 
 
 def _with_more_candidates(progress: SearchProgress, most: int) -> SearchProgress | None:
-    """Return the search to repeat with more candidates; None without more candidates.
+    """Return the search, to be repeated with more candidates; None if there are no more.
 
     Args:
-        progress: of the search.
-        most: highest factor of the candidates of the first attempt.
+        progress: the search.
+        most: highest factor of the number of candidates in the first attempt.
     """
     factor = _MORE * progress.fetch_factor
     if factor > most or not any(_may_go_on(progress, one) for one in progress.rankings):
@@ -155,7 +155,7 @@ def _may_go_on(progress: SearchProgress, ranking: Ranking) -> bool:
         return True
     if ranking.kind == "vector":
         return ranking.candidates[-1].score >= threshold
-    # If the nearest candidates were fetched, they already include all that are near enough.
+    # The fetched candidates are the nearest, so they include all that are near enough.
     cosines = progress.cosines
     is_only_kind = all(one.kind != "vector" for one in progress.rankings)
     return is_only_kind and all(cosines.get(id_, -1.0) >= threshold for id_ in progress.fused)

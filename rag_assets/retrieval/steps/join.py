@@ -1,7 +1,7 @@
 """Join: find all documents that contain the text of a hit, in tenants that read source code.
 
-Copies of a file in many places become one hit that names them all. A ranking is limited: of a text
-in a hundred places, it may contain only two.
+Copies of a file in many places become one hit that names them all. Rankings alone do not suffice,
+because a ranking is limited: of a text in a hundred places, it may contain only two.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ _MOST_ATTEMPTS: Final = 3
 
 
 class Join:
-    """Names the other places of the texts that were read.
+    """Adds to each passage the other documents that contain its text.
 
-    The index returned these places when the texts were read; the catalog is only queried if there
-    are any.
+    The index returned the entries of these documents when the texts were read. The catalog is
+    queried only if there are any.
 
     Args:
         services: search the index and read the catalog.
@@ -35,7 +35,7 @@ class Join:
         self._verify = Verify(services)
 
     async def run(self, progress: SearchProgress) -> SearchProgress:
-        """Name the other documents that the caller may read, without changing any order."""
+        """Add the other documents that the caller may read, without changing any order."""
         progress = replace(progress, joined=True)
         others = _others(progress, progress.equal)
         for attempt in range(_MOST_ATTEMPTS):
@@ -45,7 +45,8 @@ class Join:
                 found = await self._verify.confirmed(progress, [Ranking("other", others, weight=0)])
             if attempt + 1 == _MOST_ATTEMPTS or not _are_replaced(others, found):
                 break
-            # If a document was replaced in between, its successor may also contain the text.
+            # If a document was replaced since the texts were read, its new version may also contain
+            # the text.
             texts = [passage.candidate.text_key for passage in progress.passages]
             others = _others(progress, await equal_texts(self._searcher, progress, texts))
         return _joined(progress, found)

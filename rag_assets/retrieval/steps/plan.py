@@ -1,9 +1,12 @@
 """Lists of search steps: how a profile's list is composed, and how it runs.
 
-Three rules hold for every list. Every list contains the steps that verify candidates against the
-catalog and that read and check entries; these cannot be replaced. From the results of added steps,
-only recalled candidates, scores, and an order of verified texts are kept. After each added step,
-the catalog confirms the remaining candidates again.
+Three rules hold for every list:
+
+- It contains the steps that verify candidates against the catalog and that read and check entries.
+  These steps cannot be replaced.
+- From the results of added steps, only recalled candidates, scores, and an order of verified texts
+  are kept.
+- After each added step, the catalog confirms the remaining candidates again.
 """
 
 from __future__ import annotations
@@ -52,12 +55,12 @@ DEFAULT_STEPS: tuple[str, ...] = tuple(name for name in BUILT_IN if name != "joi
 _REQUIRED = ("verify", "fuse", "read")
 _BUILT_IN_TYPES = frozenset(BUILT_IN.values())
 _OWN_MODULES = "rag_assets."
-"""Steps in other packages are not trusted, whatever they declare."""
+"""Modules of this project. A step in any other package is not trusted, whatever it declares."""
 _BRIEF = frozenset({Verify, Fuse, Score, Join, Budget})
 _VERIFIED_SECONDS = 1.0
-"""Age at which a verification is repeated, since texts are read in between."""
+"""Age in seconds after which a verification is repeated, since reading texts takes time."""
 _MAX_REPEATS = 25
-"""Maximum repeats of a search: the product of the limits in Verify and Read."""
+"""Maximum number of repeats of a search: the product of the limits in Verify and Read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +69,8 @@ class StepLists:
 
     Attributes:
         added: steps of systems, by name.
-        profiles: names of the steps of a search by profile; all others use the default list.
+        profiles: names of the steps of a search, by profile; profiles that are missing here use
+            the default list.
     """
 
     added: Mapping[str, StepFactory] = field(default_factory=dict)
@@ -82,7 +86,7 @@ class StepLists:
             self._require_usable(profile, names)
 
     def plan(self, profile: str, services: SearchServices) -> SearchPlan:
-        """Return the steps of a profile, made with these services."""
+        """Return the steps of a profile, created with these services."""
         known = {**BUILT_IN, **self.added}
         names = tuple(self.profiles.get(profile) or DEFAULT_STEPS)
         return SearchPlan(tuple((name, known[name](services)) for name in names), services)
@@ -125,7 +129,7 @@ def installed_steps(systems: Systems | None = None) -> StepLists:
 
 
 def _require_order(where: str, names: Sequence[str], known: Mapping[str, StepFactory]) -> None:
-    """Require that optional steps come only at positions where they have data to work on.
+    """Require that optional steps stand only where the data that they work on exists.
 
     Raises:
         ConfigurationError: a step has another position.
@@ -155,7 +159,7 @@ def _require_order(where: str, names: Sequence[str], known: Mapping[str, StepFac
 def _rules_of_systems(
     names: Sequence[str], known: Mapping[str, StepFactory]
 ) -> Iterator[tuple[str, str, str]]:
-    """Yield the rules that the trusted steps in a list declare."""
+    """Yield the rules for the order of steps that the trusted steps in a list declare."""
     for name in names:
         factory = known[name]
         if isinstance(factory, type) and _is_trusted(factory) and issubclass(factory, TrustedStep):
@@ -164,7 +168,7 @@ def _rules_of_systems(
 
 
 def _is_trusted(kind: type) -> bool:
-    """Return whether the plan keeps all changes of a kind of step."""
+    """Return whether the plan keeps all changes by steps of a class."""
     if kind in _BUILT_IN_TYPES:
         return True
     return issubclass(kind, TrustedStep) and kind.__module__.startswith(_OWN_MODULES)
@@ -175,10 +179,11 @@ class SearchPlan:
 
     Args:
         steps: by name, in order; see StepLists for the required steps.
-        services: verify the results of steps.
+        services: services that verify the results of steps.
 
     Raises:
-        ConfigurationError: candidates would not be verified, or entries not be checked.
+        ConfigurationError: with this list, candidates would not be verified or entries would
+            not be checked.
     """
 
     def __init__(self, steps: Sequence[tuple[str, Step]], services: SearchServices) -> None:
@@ -194,7 +199,7 @@ class SearchPlan:
 
     @property
     def is_trusted(self) -> bool:
-        """Return whether all steps are built in, or as trusted as these."""
+        """Return whether every step is built in or trusted like a built-in step."""
         return all(_is_trusted(type(step)) for _, step in self._steps)
 
     @property
@@ -206,7 +211,7 @@ class SearchPlan:
         """Run all steps and return the progress with its hits.
 
         Raises:
-            RagAssetsError: any error that a step raises.
+            RagAssetsError: a step raised this error.
         """
         at = repeats = 0
         while at < len(self._steps):
@@ -232,9 +237,9 @@ class SearchPlan:
         return after
 
     def _needs_verification(self, step: Step, after: SearchProgress) -> bool:
-        """Return whether a revocation since the last verification could be missed.
+        """Return whether access could have been revoked unnoticed since the last verification.
 
-        A reranker, and an unknown step, take some time.
+        A reranker, or a step that is not built in, takes a noticeable time.
         """
         if after.verified is None or after.repeat or type(step) in _BRIEF:
             return False

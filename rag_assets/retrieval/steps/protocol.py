@@ -61,10 +61,10 @@ class SearchServices:
         object.__setattr__(self, "completeness", completeness)
 
     def of_system(self, make: Callable[[], ServiceT]) -> ServiceT:
-        """Return a service of a system, made once for these services.
+        """Return a service of a system, created only once for these services.
 
         Args:
-            make: makes it, such as its class.
+            make: creates the service; for example its class.
         """
         if make not in self._of_systems:
             self._of_systems[make] = make()
@@ -73,12 +73,14 @@ class SearchServices:
 
 
 class TrustedStep:
-    """A step of this project's systems, with candidates that are verified like all others.
+    """A step that belongs to one of this project's systems.
 
-    The plan keeps all that such a step changes, as for a built-in step (see SearchPlan).
+    The plan keeps all changes that such a step makes, as for a built-in step (see SearchPlan). The
+    candidates that it adds are verified like all others.
 
     Attributes:
-        after, before: the steps that it must come after and before, if a list has them.
+        after, before: steps that must run before and after this one, if they are in the same
+            list.
     """
 
     after: ClassVar[tuple[str, ...]] = ()

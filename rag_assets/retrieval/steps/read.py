@@ -33,7 +33,7 @@ _LOG = logging.getLogger(__name__)
 
 _MAX_READS = 5
 _MOST_EQUAL: Final = 1_000
-"""Maximum entries with the texts of all hits."""
+"""Maximum number of entries that have the texts of the hits."""
 
 
 @final
@@ -55,8 +55,8 @@ class Read:
             IndexInconsistent: the tenant's index was lost.
         """
         progress = await self._read(progress, _first_places(progress))
-        # A missing entry was replaced meanwhile: the next attempt finds its successor. An altered
-        # entry is replaced by an equal text, or by the next best.
+        # A missing entry was replaced meanwhile: the next attempt finds its new version. In place
+        # of an altered entry, the next attempt uses one with an equal text, or the next best.
         if progress.unread and progress.reads < _MAX_READS:
             return replace(
                 progress,
@@ -70,7 +70,7 @@ class Read:
         return progress
 
     async def more(self, progress: SearchProgress, order: Sequence[Distinct]) -> SearchProgress:
-        """Read further texts, after those already read; unreadable entries are left out."""
+        """Read further texts after those already read; entries that cannot be read are left out."""
         after = await self._read(progress, order)
         self._altered.report(after.owner.tenant, after.altered)
         return replace(after, passages=[*progress.passages, *after.passages])
@@ -105,8 +105,8 @@ class Read:
     ) -> Mapping[str, StoredEntry]:
         """Return the stored entries of these texts and their blocks, by id, even if altered.
 
-        Filtered by the scopes that could be read when the search started: the next verification
-        handles later changes.
+        They are filtered by the scopes that the caller could read when the search started. The next
+        verification handles later changes.
         """
         is_scored = all(distinct.id in progress.cosines for distinct in order)
         return await self._searcher.entries(
@@ -138,7 +138,7 @@ class Read:
             await self._require_index(progress)
 
     async def _require_index(self, progress: SearchProgress) -> None:
-        """Require that the index is present: a replaced, empty index would look like no matches.
+        """Require that the index still exists: a new, empty index would look like no matches.
 
         Raises:
             IndexInconsistent: the index was replaced.
@@ -173,8 +173,8 @@ async def equal_texts(
     """Return the entries with these texts that pass the request's filters, not verified.
 
     Args:
-        searcher: of the index.
-        progress: defines the filters.
+        searcher: searches the index.
+        progress: the search, which defines the filters.
         texts: see Candidate.text_key.
     """
     if not texts:
@@ -188,7 +188,7 @@ async def equal_texts(
 def _cosines(
     progress: SearchProgress, order: Sequence[Distinct], entries: Mapping[str, StoredEntry]
 ) -> dict[str, float]:
-    """Return all known cosines; a passage shown for a block in it gets the higher of both."""
+    """Return all known cosines; a passage shown for its block has the higher of both cosines."""
     read = {id_: e.cosine for id_, e in entries.items() if e.cosine is not None}
     known = {**progress.cosines, **read}
     for one in order:

@@ -27,7 +27,7 @@ _OVERFETCH = 30
 _FIRST_OVERFETCH = 10
 _UNFILTERED = 4
 _MOST_CANDIDATES = 1_000
-"""Maximum candidates of a ranking that is fetched again because the first were too few."""
+"""Maximum candidates of a ranking that is fetched again because the first attempt had too few."""
 
 _Query: TypeAlias = tuple[RankingKind, npt.NDArray[np.float32] | str]
 
@@ -49,7 +49,8 @@ def candidate_count(limit: int, factor: int = 1) -> int:
 def recall_limit(progress: SearchProgress) -> int:
     """Return the number of candidates to request for each ranking.
 
-    If the index does not filter by scopes, verification removes candidates that may not be read.
+    If the index does not filter by scopes, more are requested, since verification removes those
+    that the caller may not read.
     """
     wanted = candidate_count(progress.search.depth, progress.fetch_factor)
     return wanted if progress.scopes is not None else _UNFILTERED * wanted
@@ -58,15 +59,15 @@ def recall_limit(progress: SearchProgress) -> int:
 def first_count(progress: SearchProgress) -> int | None:
     """Return how many candidates suffice if few are left out; None for the whole ranking.
 
-    If a single ranking determines the order of the hits, later candidates do not matter. Searches
-    that may leave out many candidates, or reorder them, need all.
+    If a single ranking determines the order of the hits, later candidates do not matter. A search
+    that may leave out many candidates, or reorder them, needs all of them.
     """
     search = progress.search
     in_order = search.mode == "knn" or (search.mode == "text" and search.min_cosine is None)
     all_count = progress.whole or progress.scopes is None
     if all_count or not in_order or search.request.must_include_paths:
         return None
-    if search.tenant.reads_facts:  # A step may start from later candidates as well.
+    if search.tenant.reads_facts:  # A step may also start from later candidates.
         return None
     return search.depth + _FIRST_OVERFETCH
 
@@ -84,7 +85,7 @@ class Recall:
         self._searcher = services.searcher
 
     async def run(self, progress: SearchProgress) -> SearchProgress:
-        """Add the index's rankings, and the rankings of a concurrent walk, to the progress.
+        """Add the index's rankings, and the ranking of a concurrent walk, to the progress.
 
         Raises:
             ProviderError: the question could not be embedded.
@@ -108,7 +109,7 @@ class Recall:
 
     async def _recalled(self, progress: SearchProgress) -> SearchProgress:
         if progress.scopes is None and progress.search.mode != "knn":
-            # Words are weighted by their rarity among entries that pass the filter.
+            # The weight of a word depends on its rarity among the entries that pass the filter.
             progress = await with_scopes(progress, self._services)
         progress = await self._embedded(progress)
         with progress.timings.part("search"):
@@ -137,7 +138,7 @@ class Recall:
     async def _rankings(
         self, progress: SearchProgress, wanted: Sequence[RankingRequest]
     ) -> tuple[SearchProgress, list[list[Candidate]]]:
-        """Return the rankings, all from the index if the separate vector store does not answer."""
+        """Return the rankings; the index replaces a separate vector store that does not answer."""
         index_name = progress.serving.index_name
         try:
             return progress, await self._searcher.rankings(index_name, progress.owner, wanted)
@@ -154,13 +155,13 @@ class Recall:
         with progress.timings.part("embed"), limited(progress.patience.embedding, _late):
             progress = replace(progress, reading=await self._vectors.reading(*asked))
             if progress.reading == "unread" and search.mode != "knn":
-                # Words rank alone: the vector would hardly depend on the question's meaning.
+                # Rank by words alone: the vector would hardly depend on the question's meaning.
                 return progress
             return replace(progress, vector=await self._vectors.of(*asked))
 
 
 async def with_scopes(progress: SearchProgress, services: SearchServices) -> SearchProgress:
-    """Return a search that is filtered by all scopes that the caller reads."""
+    """Return a search that filters by all scopes that the caller may read."""
     with progress.timings.part("catalog"):
         state = await services.reader.search_state(progress.ref.id, progress.principals)
     scopes = services.policy.scopes(progress.caller, state.scopes)
@@ -168,7 +169,7 @@ async def with_scopes(progress: SearchProgress, services: SearchServices) -> Sea
 
 
 def _known_terms(progress: SearchProgress, request: RankingRequest) -> int:
-    """Return the number of search terms in an English word request; 0 for other requests."""
+    """Return the number of search terms in a word request in English; 0 for other requests."""
     if not isinstance(request.by, str) or not is_english(progress.search.request.query):
         return 0
     return len(words_of(request.by).terms)
@@ -181,7 +182,8 @@ def _late(seconds: float) -> ProviderUnavailable:
 
 
 def _queries(progress: SearchProgress) -> list[_Query]:
-    # The threshold is applied later: in fusion, a passage below it may still lift one above it.
+    # The threshold is applied later: until then, a passage below it may affect the rank of one
+    # above it.
     mode = progress.search.mode
     queries: list[_Query] = []
     if mode != "text" and progress.vector is not None:
@@ -189,19 +191,19 @@ def _queries(progress: SearchProgress) -> list[_Query]:
     if mode != "knn":
         query = progress.search.request.query
         reader = question_reader_of(progress.search.tenant)
-        # Words that only ask for a kind of answer would match names.
+        # Leave out words that only ask for a kind of answer: they would match names.
         queries.append(("words", query if reader is None else reader.topic(query)))
     return queries
 
 
 def _entry_filters(progress: SearchProgress) -> list[EntryFilter]:
-    """Return the request's filters, and again with the paths that rank higher."""
+    """Return the request's filters and, if paths are preferred, the filters with these paths."""
     wide = entry_filter_of(progress)
     filters = progress.search.request.filters.paths
     preferred = progress.search.request.must_include_paths
     if not preferred:
         return [wide]
-    # Within both: a path that ranks higher must not admit what the filter excludes.
+    # Both must hold: a preferred path must not admit what the filter excludes.
     inside = [path for path in preferred if within(path, filters)]
     inside += [path for path in filters or () if within(path, preferred)]
     if not inside:
@@ -210,7 +212,7 @@ def _entry_filters(progress: SearchProgress) -> list[EntryFilter]:
 
 
 def entry_filter_of(progress: SearchProgress) -> EntryFilter:
-    """Return the conditions that an entry must meet for a search."""
+    """Return the conditions that an index entry must meet in a search."""
     request = progress.search.request
     filters = request.filters
     return EntryFilter(

@@ -12,7 +12,7 @@ class Rerank:
     """Reranks the top passages if the request or the tenant wants it.
 
     Args:
-        services: score passages.
+        services: services that score passages.
     """
 
     def __init__(self, services: SearchServices) -> None:

@@ -21,16 +21,17 @@ from rag_assets.storage.index.query_words import words_of
 
 _BELOW_ANY = -2.0
 _MOST_OF_A_DOCUMENT = 200
-"""Maximum passages of one document that random passages are chosen from."""
+"""Maximum number of passages of one document from which random passages are chosen."""
 _LEAST_WORDS = 3
-"""Minimum words, none of which occurs anywhere, for an English question to count as nonsense."""
+"""Minimum number of words in an English question that is nonsense because no text has any of
+them."""
 
 
 class Score:
     """Scores every text by its cosine if there is a threshold.
 
     Args:
-        services: compute cosines in the index.
+        services: services that compute cosines in the index.
     """
 
     def __init__(self, services: SearchServices) -> None:
@@ -45,7 +46,7 @@ class Score:
             return replace(progress, order=[])
         if progress.vector is None or threshold is None:
             return progress
-        # The threshold may drop any text, so all are scored before the first are taken.
+        # Score all texts before the first ones are taken, since the threshold may drop any of them.
         missing = [
             distinct.id for distinct in progress.order if distinct.id not in progress.cosines
         ]
@@ -67,7 +68,7 @@ class Score:
         )
 
     async def _calibrated(self, progress: SearchProgress) -> SearchProgress:
-        """Return a search with a threshold based on random passages, if there are enough."""
+        """Return a search whose threshold comes from random passages, if there are enough."""
         search, floor = progress.search, progress.floor
         assert progress.vector is not None and search.floors is not None  # noqa: S101, PT018
         if floor is None:
@@ -79,7 +80,7 @@ class Score:
                 scored = await self._searcher.cosines(
                     progress.serving.index_name, progress.owner, progress.vector, ids
                 )
-            # Equal passages, such as one lesson of many projects, count once.
+            # Equal passages, such as the same lesson in many projects, count once.
             distinct = {round(cosine, 6) for cosine in scored.values()}
             if len(distinct) < FEWEST_SAMPLES:
                 return progress
@@ -91,7 +92,7 @@ class Score:
 
 
 def has_no_word(progress: SearchProgress) -> bool:
-    """Return whether no readable text has a word of a question, in a tenant that reads facts."""
+    """Return whether no readable text has a word of the question, in tenants that read facts."""
     search, query = progress.search, progress.search.request.query
     is_named = progress.walked is not None and bool(progress.walked.ids)
     is_asked = search.tenant.reads_facts and search.mode != "knn" and not is_named
@@ -101,9 +102,10 @@ def has_no_word(progress: SearchProgress) -> bool:
 def _is_nonsense(progress: SearchProgress) -> bool:
     """Return whether a question is unrelated to all texts of a tenant that reads facts.
 
-    Vectors rank any question. Without a known cosine threshold, only words can show that no text is
-    about an identifier, or about several English words. Questions that are misspelt, or in other
-    words or another language than the texts, are left to the vectors.
+    Vectors rank texts for any question. Without a known cosine threshold, only words can show that
+    no text is about it. They can do so for an identifier, or for several English words. Vectors
+    alone decide about questions that are misspelt, or in other words or another language than the
+    texts.
     """
     query = progress.search.request.query
     if not has_no_word(progress) or not query.isascii():
@@ -118,7 +120,7 @@ def random_entries(owner: Owner, versions: Sequence[tuple[str, str, int]]) -> li
     """Return the ids of random entries, with equal chances for all passages of these documents.
 
     Args:
-        owner: of the entries.
+        owner: owner of the entries.
         versions: the id of each document, its indexed key, and its number of passages.
     """
     id_of = entry_ids(owner)

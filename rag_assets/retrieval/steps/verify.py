@@ -33,8 +33,8 @@ class Verify:
     async def run(self, progress: SearchProgress) -> SearchProgress:
         """Keep candidates of exactly the versions that the caller may now see.
 
-        A document can be replaced between the search and the query to the catalog. Then the search
-        found only an outdated version, and is repeated.
+        A document can be replaced between the search of the index and the query to the catalog. The
+        search then has only an outdated version, and is repeated.
         """
         with progress.timings.part("search"):
             verified = await self.confirmed(progress, progress.rankings)
@@ -49,7 +49,8 @@ class Verify:
         recalls = progress.recalls + 1
         if replaced and replaced != progress.replaced and recalls < _MAX_RECALLS:
             return replace(progress, replaced=replaced, recalls=recalls, repeat=True)
-        # Found again but not readable: its fields place it somewhere else.
+        # Excluded entries were found but could not be read, since their fields place them
+        # elsewhere.
         excluded = progress.excluded
         altered = excluded & verified.by_id.keys() if excluded else excluded
         return replace(
@@ -63,9 +64,9 @@ class Verify:
     def _outdated(
         self, progress: SearchProgress, verified: Verified
     ) -> frozenset[tuple[str, str, str]]:
-        """Return documents with outdated cached entries at places where the walk looked.
+        """Return documents whose cached entries, at places where the walk looked, are outdated.
 
-        Another ranking may have found the current version of other passages in them.
+        Another ranking may have found other passages of these documents in their current version.
         """
         index_name = progress.serving.index_name
         former = self._known.forget_former(index_name, progress.owner, verified.versions)
@@ -78,7 +79,7 @@ class Verify:
         )
 
     async def again(self, progress: SearchProgress) -> SearchProgress:
-        """Return the progress without candidates that the catalog no longer confirms."""
+        """Return the progress without the candidates that the catalog no longer confirms."""
         with progress.timings.part("verify"):
             verified = await self.confirmed(progress, progress.confirmed.rankings)
         verified = replace(verified, recalled=progress.confirmed.recalled)
@@ -117,7 +118,7 @@ class Verify:
 
 
 def _lacks_candidates(progress: SearchProgress, verified: Verified) -> bool:
-    """Return whether a search filtered by scopes would find more than remains of this search.
+    """Return whether a search that filters by scopes would find more than is left here.
 
     A ranking that ended before its limit is complete.
     """
@@ -132,7 +133,7 @@ def _lacks_candidates(progress: SearchProgress, verified: Verified) -> bool:
 
 
 def _first_of_each(verified: Verified, count: int) -> Verified:
-    """Return the candidates that a search filtered by scopes would have fetched."""
+    """Return the candidates that a search that filters by scopes would have fetched."""
     rankings = [
         replace(one, candidates=one.candidates[:count]) if one.kind == "vector" else one
         for one in verified.rankings
@@ -144,7 +145,8 @@ def _current(
     candidates: Sequence[Candidate], versions: Mapping[str, ReadableVersion]
 ) -> list[Candidate]:
     return [
-        # Other documents of a text are named from entries that are never read, so never verified.
+        # Take the uri from the catalog: entries of other documents with this text are never read,
+        # so the uri in them is never checked.
         candidate if candidate.uri == version.uri else replace(candidate, uri=version.uri)
         for candidate in candidates
         if (version := versions.get(candidate.document_id)) is not None

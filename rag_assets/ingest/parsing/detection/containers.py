@@ -1,6 +1,6 @@
 """Detect Office documents among ZIP archives and OLE2 files.
 
-Runs before a document's limits are set, so its cost is bounded for any file.
+Detection runs before a document's limits are set, so its cost must be bounded for any file.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _MOST_ENTRIES = 20_000
 _MOST_BYTES = 1 << 20
 _PIECE_BYTES = 1 << 17
 _READABLE = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-_ENCRYPTED = 1  # a flag of an entry
+_ENCRYPTED = 1  # a flag of an entry in the archive
 _MAIN_PART = re.compile(rb"application/vnd\.([\w.-]{1,80})\.main(?:\+xml)?[\"']", re.IGNORECASE)
 _XLSB = b"ms-excel.sheet.binary"
-_FAMILIES = {  # by a part of the content type of the main part
+_FAMILIES = {  # formats by a part of the main part's content type
     b"wordprocessingml": DOCX,
     b"ms-word": DOCX,
     b"presentationml": PPTX,
@@ -40,21 +40,21 @@ _FAMILIES = {  # by a part of the content type of the main part
     b"spreadsheetml": XLSX,
     b"ms-excel": XLSX,
 }
-_MIME_TYPES = {  # by the start of the entry "mimetype"
+_MIME_TYPES = {  # formats by the start of the entry "mimetype"
     b"application/vnd.oasis.opendocument.text": "an OpenDocument text",
     b"application/vnd.oasis.opendocument.spreadsheet": "an OpenDocument spreadsheet",
     b"application/vnd.oasis.opendocument.presentation": "an OpenDocument presentation",
     b"application/vnd.oasis.opendocument": "an OpenDocument file",
     b"application/epub+zip": "an e-book (EPUB)",
 }
-_ENTRIES = {  # by an entry that no other kind of archive has
+_ENTRIES = {  # formats by an entry that no other kind of archive has
     "AndroidManifest.xml": "an Android program",
     "META-INF/MANIFEST.MF": "a Java archive",
     "Index/Document.iwa": "a Pages, Numbers or Keynote document",
     "visio/document.xml": "a Visio drawing",
 }
 _SAVE_AS = "save it as DOCX, PPTX, XLSX or PDF"
-_STREAMS = {  # by a stream that no other kind of OLE2 file has
+_STREAMS = {  # formats by a stream that no other kind of OLE2 file has
     "__properties_version1.0": ("an Outlook message (.msg)", "save it as EML"),
     "WordDocument": ("a Word document of the format before 2007", "save it as DOCX"),
     "PowerPoint Document": ("a PowerPoint file of the format before 2007", "save it as PPTX"),
@@ -76,7 +76,8 @@ def type_of_zip(file: BinaryIO, media_type: str | None) -> str:
 
     Args:
         file: the archive.
-        media_type: the type that its source declares; it decides between several main parts.
+        media_type: the type that the document's source declares; it decides if there are
+            several main parts.
 
     Raises:
         DocumentRejected: it is not an Office document, or is damaged.
@@ -99,10 +100,11 @@ def type_of_zip(file: BinaryIO, media_type: str | None) -> str:
 
 
 def type_of_ole2(file: BinaryIO, media_type: str | None) -> str:
-    """Return the Office format of an encrypted OLE2 file, as its source declares it.
+    """Return the Office format of an encrypted OLE2 file, as the document's source declares it.
 
     Raises:
-        DocumentRejected: it has a format before 2007, or its name does not show the format.
+        DocumentRejected: the file has a format from before 2007, or its name does not show its
+            format.
     """
     if _has_stream(file, "EncryptedPackage"):
         if media_type is not None and media_type in OOXML:
@@ -118,7 +120,7 @@ def type_of_ole2(file: BinaryIO, media_type: str | None) -> str:
 
 
 def _main_parts(archive: zipfile.ZipFile) -> Iterator[str]:
-    # Without NUL bytes UTF-16 reads like ASCII.
+    # Without its NUL bytes, UTF-16 can be read like ASCII.
     content_types = _beginning(archive, "[Content_Types].xml").replace(b"\0", b"")
     for found in _MAIN_PART.finditer(content_types):
         name = found[1].lower()
@@ -141,7 +143,7 @@ def _no_document(archive: zipfile.ZipFile) -> DocumentRejected:
 
 
 def _beginning(archive: zipfile.ZipFile, name: str) -> bytes:
-    """Return the first megabyte of an entry; b"" if missing, encrypted or not plainly deflated."""
+    """Return the first megabyte of an entry; b"" if it is missing, encrypted or not deflated."""
     entry = archive.NameToInfo.get(name)
     if entry is None or entry.flag_bits & _ENCRYPTED or entry.compress_type not in _READABLE:
         return b""
@@ -150,17 +152,17 @@ def _beginning(archive: zipfile.ZipFile, name: str) -> bytes:
 
 
 def _has_stream(file: BinaryIO, name: str) -> bool:
-    """Return whether an OLE2 file lists a stream: its name padded to 64 bytes, then its length."""
+    """Return whether an OLE2 file lists a stream: its name, padded to 64 bytes, and its length."""
     raw = name.encode("utf-16-le")
     return _count(file, raw.ljust(64, b"\0") + struct.pack("<H", len(raw) + 2)) > 0
 
 
 def _count(file: BinaryIO, mark: bytes) -> int:
-    """Count a mark that cannot overlap itself in a file."""
+    """Return how often a byte mark, which cannot overlap itself, occurs in a file."""
     count, before = 0, b""
     for piece in pieces_of(file):
         joined = before + piece
         count += joined.count(mark)
-        # Shorter than the mark, so that no mark is counted twice.
+        # Keep less than the whole mark, so that no mark is counted twice.
         before = joined[-(len(mark) - 1) :]
     return count

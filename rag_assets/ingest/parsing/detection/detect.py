@@ -1,4 +1,4 @@
-"""Detect the type of a document, from its content first, then from its declared type."""
+"""Detect the type of a document, from its content first, and then from its declared type."""
 
 from __future__ import annotations
 
@@ -50,11 +50,12 @@ def detect_file(file: BinaryIO, media_type: str | None = None) -> str:
 
     Args:
         file: the document, seekable, at its start.
-        media_type: the type that its source declares, mostly by its name. It decides among text
-            formats, unless the document clearly starts as HTML or mail.
+        media_type: the type that the document's source declares, mostly by the file name. It
+            decides among text formats, unless the document clearly starts as HTML or mail.
 
     Raises:
-        DocumentRejected: it is empty, or has a type that no parser reads; the message names it.
+        DocumentRejected: the document is empty, or has a type that no parser reads; the message
+            names the type.
     """
     if not any(piece.strip() for piece in pieces_of(file)):
         raise DocumentEmpty("it is empty")
@@ -63,7 +64,7 @@ def detect_file(file: BinaryIO, media_type: str | None = None) -> str:
     if taken := _taken_as_declared(data, media_type):
         return taken
     declared = _declared(media_type)
-    # The bytes before the mark distinguish a PDF after some junk from a text about PDFs.
+    # The bytes before the mark tell a PDF that starts with some junk from a text about PDFs.
     if data.removeprefix(_UTF8_MARK).lstrip().startswith(PDF_MARK):
         return PDF
     if data.startswith(ZIP_MARKS):
@@ -79,10 +80,10 @@ def detect_file(file: BinaryIO, media_type: str | None = None) -> str:
 
 
 def _taken_as_declared(data: bytes, media_type: str | None) -> str | None:
-    """Return a type that only this project declares; None for other types."""
+    """Return the declared type if only this project declares it; None for other types."""
     if media_type == TYPED_RECORD:
-        return TYPED_RECORD  # Written by this project itself.
-    # Already accepted as a picture, by its content.
+        return TYPED_RECORD  # this project wrote the record itself
+    # The declaration of a picture was already checked against its content.
     return picture_type(data) if media_type in PICTURES else None
 
 
@@ -93,7 +94,7 @@ def _declared(media_type: str | None) -> str | None:
 
 
 def _text_type(data: bytes, declared: str | None) -> str:
-    """Choose among text formats; the parser rejects other bytes."""
+    """Choose among text formats; the format's parser rejects bytes that are not text."""
     if declared in SOURCE_CODE and declared is not None:
         return declared
     if looks_like_html(data):

@@ -1,7 +1,7 @@
 """Signatures of formats that no parser reads.
 
-The table is our own: libraries that detect hundreds of formats return a media type where a person
-needs words, and changes to them would change what is indexed.
+This project has its own table for two reasons. Libraries that detect hundreds of formats return a
+media type where a person needs words. And a change to such a library would change what is indexed.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 
 class Mark(NamedTuple):
-    """Bytes at an offset, and the name of the format after "it is"."""
+    """Bytes at an offset, and the format that they identify, worded to follow "it is"."""
 
     offset: int
     mark: bytes
@@ -24,7 +24,7 @@ _PICTURE_HINT = (
 ARCHIVE_HINT = "unpack it: documents inside archives are not read"
 _RTF_HINT = "save it as DOCX or PDF"
 
-# Marks that could start a text count only if the bytes are not text.
+# A mark that could also start a text counts only if the bytes are not text.
 _MARKS = (
     Mark(0, b"\x89PNG\r\n\x1a\n", "a PNG picture"),
     Mark(0, b"\xff\xd8\xff", "a JPEG picture"),
@@ -93,7 +93,7 @@ def meaning_of(data: bytes, *, is_text: bool) -> str | None:
 
 
 def hint_for(meaning: str) -> str | None:
-    """Return the remedy for a format that no parser reads; None if unknown."""
+    """Return what a person can do about a format that no parser reads; None if unknown."""
     for word, hint in (
         ("picture", _PICTURE_HINT),
         ("archive", ARCHIVE_HINT),

@@ -21,7 +21,7 @@ _HEADER = re.compile(rb"([A-Za-z][A-Za-z0-9-]{0,60}):|[ \t]")
 _MAIL_NEEDS = (
     {b"from"},
     {b"date", b"subject", b"to"},
-    # Only programs write these headers: a memo in a text file has the others too.
+    # Only mail programs write these headers; a memo in a text file may have the others.
     {b"message-id", b"mime-version", b"received", b"return-path", b"delivered-to"},
 )
 _MARKDOWN_LINES = 500
@@ -52,7 +52,7 @@ def looks_like_mail(data: bytes) -> bool:
 
 
 def guessed_type(data: bytes) -> str:
-    """Return Markdown if any of the first lines has Markdown-only markup, else plain text."""
+    """Return Markdown if one of the first lines has markup of Markdown alone, else plain text."""
     encoding = "utf-16" if data.startswith(UTF16_MARKS) else "utf-8-sig"
     text = data[:_BEGINNING].decode(encoding, "replace")
     for number, line in zip(range(_MARKDOWN_LINES), split_lines(text), strict=False):

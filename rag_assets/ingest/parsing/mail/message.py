@@ -1,7 +1,8 @@
 """EML: subject, people, date, body and attachments of a message.
 
 Attachments are read by the parser of their format; unsupported attachments are listed by name.
-Messages within the message are read as well, but not their attachments. Nothing is fetched.
+Messages within the message are read as well, but not the attachments of these. Nothing is fetched
+over the network.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimi
     """Read a message; see registry.ParseFunction.
 
     Raises:
-        DocumentRejected: it is too long, nested too deeply, or without text.
+        DocumentRejected: the message is too long, nested too deeply, or has no text.
     """
     try:
         message = message_from_bytes(data)
@@ -95,7 +96,7 @@ class _Reader:
             yield Piece("paragraph", clean("Attachments not read: " + ", ".join(named)))
 
     def _attached(self, part: Part) -> Iterator[Piece]:
-        """Yield the pieces of an attachment; empty if it cannot be read."""
+        """Yield the pieces of an attachment; none if it cannot be read."""
         if part.is_message:
             yield from self.message(part.message, _ATTACHED_LEVEL + 1)
             return
@@ -123,7 +124,7 @@ def _pieces_of(parsed: ParsedText) -> Iterator[Piece]:
 
 
 def _demoted(pieces: Iterator[Piece] | list[Piece], by: int) -> Iterator[Piece]:
-    """Yield pieces with their headings moved below a heading of this level."""
+    """Yield pieces with their headings lowered, so that they are below a heading of this level."""
     for piece in pieces:
         level = min(piece.level + by, DEEPEST_LEVEL) if piece.kind == "heading" else 0
         yield replace(piece, level=level)

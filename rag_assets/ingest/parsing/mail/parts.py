@@ -22,8 +22,8 @@ class Part:
 
     Attributes:
         message: the part; for a message within the message, that message.
-        name: name of an attachment; "" for a part of the body.
-        is_message: whether it is a whole message.
+        name: file name of an attachment; "" for a part of the body.
+        is_message: whether the part is a whole message.
     """
 
     message: Message
@@ -32,7 +32,7 @@ class Part:
 
     @property
     def is_body(self) -> bool:
-        """Return whether a mail program shows it as the text of the message."""
+        """Return whether a mail program shows the part as the text of the message."""
         return not self.name and not self.is_message
 
 
@@ -42,9 +42,9 @@ def header(message: Message, name: str) -> str:
 
 
 def readable(value: str) -> str:
-    """Return the text of a header's value in any encoding."""
+    """Return the text of a header value, whatever its encoding."""
     value = " ".join(value[:_LONGEST_HEADER].split())
-    with suppress(MessageError, LookupError, ValueError):  # then unchanged
+    with suppress(MessageError, LookupError, ValueError):  # on an error, the value stays unchanged
         value = str(make_header(decode_header(value)))
     # Lone surrogates and NUL cannot be stored.
     value = clean(" ".join(value.encode("utf-8", "replace").decode().split()))
@@ -52,7 +52,7 @@ def readable(value: str) -> str:
 
 
 def parts_of(message: Message) -> list[Part]:
-    """Return body and attachments in order; of alternatives, plain text if any, else HTML."""
+    """Return body and attachments in order; of alternatives, the plain text if any, else HTML."""
     found: list[Part] = []
     for part in _parts(message):
         if len(found) == _MOST_PARTS:

@@ -1,7 +1,7 @@
-"""ZIP archives of Office documents, read part by part within bounds.
+"""ZIP archives of Office documents, read part by part within limits.
 
-Only requested parts are inflated, into memory; nothing is unpacked to disk, and
-other parts (pictures, macros, embedded files, archives) are not read.
+Only requested parts are inflated, into memory. Nothing is unpacked to disk, and other parts
+(pictures, macros, embedded files, archives) are not read.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ from rag_assets.common.errors import DocumentEncrypted, DocumentRejected, Docume
 from rag_assets.ingest.parsing.limits import ParseLimits
 
 _MOST_PARTS = 20_000
-_ENCRYPTED = 1  # a flag of an entry
+_ENCRYPTED = 1  # a flag of an entry in the archive
 _READABLE = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-# Repetitive sheets reach 1:50; a bomb of zeros 1:1,030.
+# Repetitive sheets reach a ratio of 1:50, a ZIP bomb of zeros 1:1,030.
 _HIGHEST_RATIO = 200
 _RATIO_COUNTS_FROM = 16 * 1024**2
 _DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, RuntimeError)
 
 
 class Archive:
-    """The parts of one archive, each read up to its declared size.
+    """The parts of one archive; at most the declared size of each is read.
 
     Args:
         data: the archive.
         limits: bound the inflated size.
 
     Raises:
-        DocumentRejected: it is damaged, encrypted, or holds too much.
+        DocumentRejected: the archive is damaged, encrypted, or too large when inflated.
     """
 
     def __init__(self, data: bytes, limits: ParseLimits) -> None:
@@ -42,7 +42,8 @@ class Archive:
         self._limit = self._left = limits.expanded_bytes
         if len(self._zip.NameToInfo) > _MOST_PARTS:
             raise DocumentTooCostly(f"it is an archive of more than {_MOST_PARTS:,} parts")
-        # Some writers differ in the case of names; the format treats such names as equal.
+        # Some writers use different upper and lower case for a name; the format treats such names
+        # as equal.
         self._names = {name.lower(): name for name in self._zip.NameToInfo}
 
     def __enter__(self) -> Self:
@@ -55,10 +56,11 @@ class Archive:
         return name.lower() in self._names
 
     def read(self, name: str) -> bytes:
-        """Read one part; no bytes if it is missing.
+        """Read one part; return no bytes if it is missing.
 
         Raises:
-            DocumentRejected: it is damaged, encrypted, or its compression ratio is too high.
+            DocumentRejected: the part is damaged, encrypted, or its compression ratio is too
+                high.
         """
         entry = self._zip.NameToInfo.get(self._names.get(name.lower(), ""))
         if entry is None:
@@ -71,7 +73,7 @@ class Archive:
             raise DocumentRejected("it is compressed in a way that Office documents never are")
         self._check_size(entry)
         try:
-            # zipfile returns at most the size that was checked, for any data.
+            # For any data, zipfile returns at most the size that was checked.
             return self._zip.read(entry)
         except _DAMAGE:
             raise _damaged() from None

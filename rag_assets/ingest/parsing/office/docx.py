@@ -1,8 +1,9 @@
 """DOCX: headings, paragraphs, lists, tables, notes and text boxes, in the order of the text.
 
-The XML itself is read (docs/decisions/10-document-types-and-readers.md). Headers, footers,
-comments, tables of contents, deleted and hidden text are left out. Page numbers are unknown: only a
-program that lays out the document knows its pages.
+The XML itself is parsed, without a library for Word documents
+(docs/decisions/10-document-types-and-readers.md). Headers, footers, comments, tables of contents,
+deleted and hidden text are left out. Page numbers are unknown, because only a program that lays out
+the document can determine them.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimi
     """Read a Word document; see registry.ParseFunction.
 
     Raises:
-        DocumentRejected: it is encrypted, damaged, too long, or without text.
+        DocumentRejected: the document is encrypted, damaged, too long, or has no text.
     """
     reader = _Reader(Package(data, options, limits))
     pieces = list(bounded(_whole_runs(reader.pieces()), limits))
@@ -80,7 +81,7 @@ class _Reader:
         self._due: list[Piece] = []
 
     def pieces(self) -> Iterator[Piece]:
-        """Yield all blocks, with the notes of a section at its end."""
+        """Yield all blocks; the notes of a section follow at the end of the section."""
         body = self.package.main_xml().find(f"{W}body")
         if body is not None:
             yield from self._blocks(body)
@@ -92,7 +93,7 @@ class _Reader:
                 yield from self._paragraph(child)
             elif child.tag == _TABLE:
                 yield from self._table(child)
-            elif child.tag not in LEFT_OUT:  # a content control, an insertion
+            elif child.tag not in LEFT_OUT:  # such as a content control or an insertion
                 yield from self._blocks(child)
 
     def _paragraph(self, paragraph: _Element) -> Iterator[Piece]:
@@ -132,7 +133,7 @@ class _Reader:
         return self._styles.of(named.get(f"{W}val", "") if named is not None else "")
 
     def _marker(self, properties: _Element | None, style: Style) -> tuple[str, int] | None:
-        """Return the marker before an item and its depth; None if it is not an item."""
+        """Return an item's marker and its depth; None if the paragraph is not an item."""
         place = list_place(properties) or style.place
         if place is None or place.number == 0:
             return None
@@ -140,13 +141,13 @@ class _Reader:
 
     def _table(self, table: _Element) -> Iterator[Piece]:
         rows = [list(_cells(row)) for row in _parts(table, _ROW) if not _is_deleted(row)]
-        if len(rows) == 1 and len(rows[0]) == 1:  # a frame around text
+        if len(rows) == 1 and len(rows[0]) == 1:  # such a table is a frame around text
             yield from self._blocks(rows[0][0])
             return
         yield Piece("table", "\n".join(self._lines(rows)))
 
     def _lines(self, rows: list[list[_Element]]) -> Iterator[str]:
-        """Yield each row on a line; a cell that spans several rows is repeated in each."""
+        """Yield each row on a line; a cell that spans several rows is repeated in each of them."""
         above: dict[int, str] = {}
         for row in rows:
             column = 0
@@ -191,7 +192,7 @@ class _Reader:
 
 
 def _parts(node: _Element, tag: str) -> Iterator[_Element]:
-    """Yield rows of a table or cells of a row, also those within content controls."""
+    """Yield the rows of a table or the cells of a row, including those in content controls."""
     for child in node:
         if child.tag == tag:
             yield child

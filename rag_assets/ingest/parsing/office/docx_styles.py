@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from lxml.etree import _Element
 
 _LONGEST_CHAIN = 20
-_BODY_TEXT = 9  # as an outline level
+_BODY_TEXT = 9  # the outline level of body text
 _LONGEST_MARKER = 40
 _MOST_AS_LETTERS = 26 * 4
 _MOST_AS_ROMAN = 3_999
 _PLACE = re.compile(r"%([1-9])")
-# The names of built-in styles are English in every language's documents.
+# The names of built-in styles are English, whatever the language of the document.
 _HEADING = re.compile(r"heading ([1-9])$")
 _CODE = re.compile(r"\b(?:code|preformatted|listing|macro)\b")
 _CONTENTS = re.compile(r"(?:toc [1-9]|table of figures)$")
@@ -37,13 +37,13 @@ class ListPlace(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """The relevant properties of a paragraph style, including inherited properties.
+    """The properties of a paragraph style that are needed here, including inherited ones.
 
     Attributes:
-        name: in lower case.
-        level: level of a heading, else 0.
-        place: the list to which its paragraphs belong as items.
-        is_code: whether it is for source code.
+        name: name of the style, in lower case.
+        level: level of the heading, else 0.
+        place: the list that paragraphs of this style are items of.
+        is_code: whether the style is for source code.
     """
 
     name: str = ""
@@ -53,17 +53,17 @@ class Style:
 
     @property
     def is_title(self) -> bool:
-        """Return whether it is for the document's title."""
+        """Return whether the style is for the document's title."""
         return self.name == "title"
 
     @property
     def is_contents(self) -> bool:
-        """Return whether it is for a line of a table of contents."""
+        """Return whether the style is for a line of a table of contents."""
         return _CONTENTS.match(self.name) is not None
 
 
 class Styles:
-    """The paragraph styles of a document; empty if it lacks the part with styles."""
+    """The paragraph styles of a document; empty if the document has no part with styles."""
 
     def __init__(self, root: _Element | None) -> None:
         found = [] if root is None else root.iter(f"{W}style")
@@ -71,7 +71,7 @@ class Styles:
         self._known: dict[str, Style] = {}
 
     def of(self, style_id: str) -> Style:
-        """Return the style with this id; a plain style if there is none."""
+        """Return the style with this id; a style without properties if there is none."""
         if style_id not in self._known:
             self._known[style_id] = self._resolved(style_id)
         return self._known[style_id]
@@ -98,7 +98,7 @@ class Styles:
 
 
 def _levels(name: str, properties: _Element | None) -> list[int]:
-    """Return the heading level that a style itself sets, if any; 0 for body text."""
+    """Return the heading level that a style itself sets, 0 for body text; empty if it sets none."""
     if found := _HEADING.match(name):
         return [min(int(found[1]), DEEPEST_LEVEL)]
     if name == "title":
@@ -117,7 +117,7 @@ def outline_level(properties: _Element | None) -> int | None:
 
 
 def list_place(properties: _Element | None) -> ListPlace | None:
-    """Return the list that a paragraph's properties name, if any."""
+    """Return the list that a paragraph's properties refer to, if any."""
     numbered = properties.find(f"{W}numPr") if properties is not None else None
     if numbered is None:
         return None
@@ -126,7 +126,7 @@ def list_place(properties: _Element | None) -> ListPlace | None:
 
 
 class Numbering:
-    """A counter of the items of a document's lists, in the order of the requests."""
+    """Counts the items of a document's lists; items must be requested in document order."""
 
     def __init__(self, root: _Element | None) -> None:
         self._levels: dict[tuple[int, int], _Element] = {}
@@ -151,7 +151,7 @@ class Numbering:
             }
 
     def marker(self, place: ListPlace) -> str:
-        """Count the next item at a place; return its printed number, or "-" for a bullet."""
+        """Count a list's next item; return the number printed before it, or "-" for a bullet."""
         kind = self._lists.get(place.number, -1)
         level = self._levels.get((kind, place.depth))
         if level is None or self._format(kind, place.depth) == "bullet":

@@ -27,7 +27,7 @@ _CHARACTERS = {
     f"{W}tab": "\t", f"{W}ptab": "\t", f"{W}br": "\n", f"{W}cr": "\n", f"{W}noBreakHyphen": "-",
 }  # fmt: skip
 _NOTES = {f"{W}footnoteReference": "footnote", f"{W}endnoteReference": "endnote"}
-# The range in between holds characters of symbol fonts, which are meaningless elsewhere.
+# The range between these two holds characters of symbol fonts, which have no meaning elsewhere.
 _SYMBOLS = (range(0x20, 0xD800), range(0xF900, 0x10000))
 
 
@@ -36,9 +36,10 @@ class Inline:
     """The content of a paragraph.
 
     Attributes:
-        texts: parts of its text, in order.
-        notes: the kind, id and place among the texts of each note that it refers to.
-        boxes: text boxes anchored in it.
+        texts: parts of the paragraph's text, in order.
+        notes: for each note that the paragraph refers to, its kind, its id and the index of its
+            reference in `texts`.
+        boxes: text boxes that are anchored in the paragraph.
     """
 
     texts: list[str] = field(default_factory=list)
@@ -52,7 +53,7 @@ class Inline:
 
 
 def inline(paragraph: _Element) -> Inline:
-    """Read a paragraph."""
+    """Read the content of a paragraph."""
     found = Inline()
     _collect(paragraph, found)
     return found

@@ -1,7 +1,7 @@
 """The common base of DOCX, PPTX and XLSX: encryption, parts, relationships, safe XML.
 
-Only the file itself is read: external relationships are not followed, and XML with a document type,
-which could declare entities, is refused before it is parsed.
+Only the file itself is read: external relationships are not followed. XML with a document type
+declaration, which could define entities, is refused before it is parsed.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from rag_assets.ingest.parsing.titles import sensible_title
 if TYPE_CHECKING:
     from lxml.etree import _Element
 
-_STRICT = (  # namespaces of ISO 29500 Strict, and those of Transitional documents
+_STRICT = (  # namespaces of ISO 29500 Strict, each with the namespace of Transitional documents
     (b"http://purl.oclc.org/ooxml/officeDocument/", b"http://schemas.openxmlformats.org/officeDocument/2006/"),
     (b"http://purl.oclc.org/ooxml/wordprocessingml/", b"http://schemas.openxmlformats.org/wordprocessingml/2006/"),
     (b"http://purl.oclc.org/ooxml/presentationml/", b"http://schemas.openxmlformats.org/presentationml/2006/"),
     (b"http://purl.oclc.org/ooxml/spreadsheetml/", b"http://schemas.openxmlformats.org/spreadsheetml/2006/"),
     (b"http://purl.oclc.org/ooxml/drawingml/", b"http://schemas.openxmlformats.org/drawingml/2006/"),
 )  # fmt: skip
-_DOCTYPES = (b"<!DOCTYPE", "<!DOCTYPE".encode("utf-16-le")[:-1])  # the latter in both byte orders
+_DOCTYPES = (b"<!DOCTYPE", "<!DOCTYPE".encode("utf-16-le")[:-1])  # as ASCII, and as any UTF-16
 _RELATION = "{http://schemas.openxmlformats.org/package/2006/relationships}Relationship"
 _TITLE = "{http://purl.org/dc/elements/1.1/}title"
 R_ID = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
@@ -42,8 +42,8 @@ class Related:
 
     Attributes:
         id: the id by which the other part refers to it.
-        kind: the last step of the relationship's type, such as "slide".
-        part: its name in the package.
+        kind: the last segment of the relationship's type, such as "slide".
+        part: the name of the part in the package.
     """
 
     id: str
@@ -55,7 +55,8 @@ class Package:
     """The parts of an Office document.
 
     Raises:
-        DocumentRejected: it is damaged, encrypted with an unknown password, or a ZIP bomb.
+        DocumentRejected: the document is damaged, encrypted with an unknown password, or a ZIP
+            bomb.
     """
 
     def __init__(self, data: bytes, options: ParseOptions, limits: ParseLimits) -> None:
@@ -69,7 +70,7 @@ class Package:
         """Return the root of a part; None if the part is missing.
 
         Raises:
-            DocumentRejected: it is not well-formed XML, or declares a document type.
+            DocumentRejected: the part is not well-formed XML, or declares a document type.
         """
         data = self.archive.read(part)
         return _parsed(data) if data else None
@@ -85,12 +86,12 @@ class Package:
         return [] if root is None else list(_relations(root, folder))
 
     def relative(self, part: str, kind: str) -> _Element | None:
-        """Return the root of the first part of a kind that a part refers to."""
+        """Return the root of the first part of a kind that a given part refers to."""
         found = next((r.part for r in self.related(part) if r.kind == kind), None)
         return self.xml(found) if found else None
 
     def title(self) -> str | None:
-        """Return the title in the document's properties, if it looks like one set by a person."""
+        """Return the title in the document's properties, if a person seems to have set it."""
         core = self.relative("", "core-properties")
         found = core.findtext(_TITLE) if core is not None else None
         return sensible_title(found) if found else None
@@ -113,7 +114,7 @@ def _parsed(data: bytes) -> _Element:
     if b"purl.oclc.org" in data:
         for strict, common in _STRICT:
             data = data.replace(strict, common)
-    # Without huge_tree libxml2 itself bounds depth and the length of a text.
+    # Without huge_tree, libxml2 itself limits the depth and the length of a text.
     parser = etree.XMLParser(
         resolve_entities=False, no_network=True, load_dtd=False, remove_comments=True,
         remove_pis=True,
@@ -128,7 +129,7 @@ def _parsed(data: bytes) -> _Element:
 
 
 def _decrypted(data: bytes, options: ParseOptions) -> bytes:
-    """Return the document itself, if necessary decrypted with the first password that fits."""
+    """Return the document itself, decrypted if necessary with the first password that fits."""
     if not data.startswith(OLE2_MARK):
         return data
     for password in options.passwords:

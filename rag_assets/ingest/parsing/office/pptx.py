@@ -1,7 +1,8 @@
 """PPTX: each slide's title, text, tables and notes, in the order of the slides.
 
-The XML itself is read (docs/decisions/10-document-types-and-readers.md). Hidden slides, dates,
-footers, slide numbers and charts are left out.
+The XML itself is parsed, without a library for presentations
+(docs/decisions/10-document-types-and-readers.md). Hidden slides, dates, footers, slide numbers and
+charts are left out.
 """
 
 from __future__ import annotations
@@ -29,14 +30,14 @@ _DIAGRAM = "{http://schemas.openxmlformats.org/drawingml/2006/diagram}relIds"
 _DIAGRAM_DATA = R_ID.replace("}id", "}dm")
 _TITLES = frozenset({"title", "ctrTitle"})
 _LEFT_OUT = frozenset({"dt", "ftr", "hdr", "sldNum", "sldImg"})
-_LISTS = frozenset({"body", "obj"})  # placeholders with paragraphs that are items
+_LISTS = frozenset({"body", "obj"})  # placeholders whose paragraphs are list items
 _GROUPS = frozenset({f"{_P}grpSp", f"{_MC}AlternateContent", f"{_MC}Choice"})
 _NO_TITLE = "PowerPoint Presentation"  # PowerPoint's default titles
 
 
 @dataclass(frozen=True, slots=True)
 class _Slide:
-    """A visible slide: its number from 1, its part, and the section it starts, if any."""
+    """A visible slide: its number from 1, its part, and the section that it starts, if any."""
 
     number: int
     part: str
@@ -52,7 +53,7 @@ def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimi
     """Read a presentation; see registry.ParseFunction.
 
     Raises:
-        DocumentRejected: it is encrypted, damaged, too long, or without text.
+        DocumentRejected: the presentation is encrypted, damaged, too long, or has no text.
     """
     package = Package(data, options, limits)
     root = package.main_xml()
@@ -71,7 +72,7 @@ def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimi
 
 
 def _title(package: Package, opening: list[str]) -> str | None:
-    """Return the title on the first slide, else the title in the properties."""
+    """Return the title on the first slide, or else the title in the properties."""
     if opening and opening[0] != "Slide 1":
         return heading_name(opening[0])
     title = package.title()
@@ -79,7 +80,7 @@ def _title(package: Package, opening: list[str]) -> str | None:
 
 
 def _sections(root: _Element) -> dict[str, str]:
-    """Return the section names by the id of their first slide; empty for a single section."""
+    """Return section names by the id of each section's first slide; empty for one section."""
     found: dict[str, str] = {}
     for section in root.iter(f"{_P14}section"):
         first = next(section.iter(f"{_P14}sldId"), None)
@@ -149,7 +150,7 @@ def _content(package: Package, slide: _Slide, shape: _Element) -> Iterator[Piece
 
 
 def _diagram(package: Package, slide: _Slide, relation: str) -> Iterator[Piece]:
-    """Yield the text of a SmartArt graphic, as a list."""
+    """Yield the text of a SmartArt graphic as a list."""
     part = next((r.part for r in package.related(slide.part) if r.id == relation), None)
     root = package.xml(part) if part else None
     texts = [] if root is None else map(text_of, root.iter("{*}t"))

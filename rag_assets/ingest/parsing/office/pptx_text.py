@@ -42,7 +42,7 @@ def blocks_of(body: _Element, *, is_list: bool) -> Iterator[Piece]:
 
 
 def table_lines(table: _Element) -> Iterator[str]:
-    """Yield each row on a line; a cell that spans several rows is repeated in each."""
+    """Yield each row on one line; a cell that spans several rows is repeated in each of them."""
     above: dict[int, str] = {}
     for row in table.iter(f"{A}tr"):
         shown: list[str] = []
@@ -77,7 +77,7 @@ def _text(paragraph: _Element) -> str:
             parts.append(child.findtext(f"{A}t") or "")
         elif child.tag == _BREAK:
             parts.append("\n")
-        else:  # a formula
+        else:  # such as a formula
             parts += (t.text or "" for t in child.iter("{*}t"))
     return "".join(parts).replace("\v", "\n")
 

@@ -1,7 +1,7 @@
 """XLSX: each sheet is a section, its header a heading above its rows, each row a block.
 
-calamine reads the cells: values as last computed, no formulas, no macros. It gets a copy of the
-workbook with only sheets, styles and texts. Hidden sheets are left out.
+calamine reads the cells: their last computed values, without formulas and macros. It is given a
+copy of the workbook that contains only sheets, styles and texts. Hidden sheets are left out.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 _NEEDED = frozenset({"worksheet", "sharedStrings", "styles"})
 _PACKAGE_PARTS = ("[Content_Types].xml", "_rels/.rels")
-_LARGEST_WHOLE = 1e15  # above, spreadsheets themselves do not keep all digits
-# The reference of any cell, and the reference of a filled cell. Repetitions are bounded so that
-# no tag is scanned twice.
+_LARGEST_WHOLE = 1e15  # above it, even spreadsheets do not keep all digits
+# One pattern for the reference of any cell, one for that of a filled cell. Repetitions are bounded,
+# so that no tag is scanned twice.
 _REFERENCE = re.compile(rb"""r\s{0,9}=\s{0,9}["']([A-Za-z]{1,3})([0-9]{1,7})["']""")
 _FILLED = re.compile(
     rb"""<(?:\w{1,20}:)?c\s[^<>]{0,200}?\br\s{0,9}=\s{0,9}["']([A-Za-z]{1,3})([0-9]{1,7})["']"""
@@ -49,7 +49,7 @@ def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimi
     """Read a workbook; see registry.ParseFunction.
 
     Raises:
-        DocumentRejected: it is encrypted, damaged, too large, or without text.
+        DocumentRejected: the workbook is encrypted, damaged, too large, or has no text.
     """
     package = Package(data, options, limits)
     workbook = _opened(_bare(package, limits))
@@ -65,7 +65,7 @@ def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimi
 
 
 def _bare(package: Package, limits: ParseLimits) -> bytes:
-    """Return the workbook without pictures, macros, links and objects: only cell values."""
+    """Return a copy of the workbook that contains only sheets, styles and texts."""
     related = package.related(package.main)
     folder, _, name = package.main.rpartition("/")
     relations = f"{folder}/_rels/{name}.rels".lstrip("/")
@@ -82,10 +82,11 @@ def _bare(package: Package, limits: ParseLimits) -> bytes:
 
 
 def _check_extent(sheet: bytes, limits: ParseLimits) -> None:
-    """Refuse a sheet with cells too far apart: calamine keeps room for all cells between them."""
+    """Refuse a sheet whose cells are too far apart: calamine reserves memory for all in between."""
     cells = _extent(_REFERENCE.findall(sheet))
     if cells > limits.cells:
-        # Empty cells with only a format may lie anywhere, and take no room.
+        # Empty cells that only have a format may lie anywhere; calamine reserves no memory for
+        # them.
         cells = _extent(_FILLED.findall(sheet))
     if cells > limits.cells:
         raise DocumentTooLarge(
@@ -116,7 +117,7 @@ def _opened(data: bytes) -> CalamineWorkbook:
     try:
         return CalamineWorkbook.from_filelike(io.BytesIO(data))
     except CalamineError:
-        # Its message may quote the document.
+        # The library's message may quote the document.
         raise _damaged() from None
 
 
@@ -149,7 +150,7 @@ def _sheet(workbook: CalamineWorkbook, name: str, limits: ParseLimits) -> Iterat
 
 
 def _records(rows: dict[int, list[str]], sheet: str) -> Iterator[Piece]:
-    """Yield lines above the table, its header, its rows; each with its number in the sheet."""
+    """Yield the lines above the table, its header and its rows, each with its row number."""
     columns = max(sum(map(bool, row)) for row in rows.values())
     above = True
     for number, row in rows.items():
@@ -165,7 +166,7 @@ def _records(rows: dict[int, list[str]], sheet: str) -> Iterator[Piece]:
 
 
 def _rows(sheet: CalamineSheet, limits: ParseLimits) -> dict[int, list[str]]:
-    """Return non-empty rows as texts, by their numbers; empty columns are left out."""
+    """Return the rows that are not empty, as texts by row number; empty columns are left out."""
     if sheet.start is None:
         return {}
     first_row, _ = sheet.start
@@ -178,7 +179,7 @@ def _rows(sheet: CalamineSheet, limits: ParseLimits) -> dict[int, list[str]]:
 
 
 def _repeat_merged(sheet: CalamineSheet, rows: list[list[str]], limits: ParseLimits) -> None:
-    """Repeat a cell that spans several rows in each of these rows that is not empty."""
+    """Repeat a cell that spans several rows in each of these rows, unless the row is empty."""
     first_row, first_column = sheet.start or (0, 0)
     columns = range(first_column, first_column + sheet.width)
     left = limits.cells
@@ -194,7 +195,7 @@ def _repeat_merged(sheet: CalamineSheet, rows: list[list[str]], limits: ParseLim
 
 
 def _shown(value: _Value) -> str:
-    """Return a value as a reader would write it down."""
+    """Return a value as a person would write it."""
     if isinstance(value, str):
         text = " ".join(value.split())
         return text if text.isprintable() else clean(text)

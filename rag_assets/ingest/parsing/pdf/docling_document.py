@@ -11,7 +11,7 @@ from rag_assets.ingest.parsing.pieces import DEEPEST_LEVEL, Piece, clean
 if TYPE_CHECKING:
     from docling_core.types.doc.document import DoclingDocument
 
-_INDENT = " "  # twice per level, since docling counts a list and its item as a level each
+_INDENT = " "  # two for each level, since docling counts a list and its item as a level each
 
 
 def pieces_of(document: DoclingDocument) -> Iterator[Piece]:
@@ -43,7 +43,7 @@ def _piece(item: Any, document: DoclingDocument) -> Iterator[Piece]:
 
 
 def _lists(run: Iterable[tuple[Any, int]]) -> Iterator[Piece]:
-    """Yield a run of list items as one list per page, with deeper items indented."""
+    """Yield a run of list items as one list per page; deeper items are indented."""
     for page, items in groupby(run, key=lambda found: _page(found[0])):
         found = list(items)
         outermost = min(depth for _, depth in found)
@@ -56,7 +56,7 @@ def _lists(run: Iterable[tuple[Any, int]]) -> Iterator[Piece]:
 
 
 def _table(item: Any, document: DoclingDocument) -> str:
-    """Return rows on lines; a cell that spans several cells is only in the first of them."""
+    """Return each row on a line; a cell that spans several cells is only in the first of these."""
     lines = []
     for number, row in enumerate(item.data.grid):
         cells = (

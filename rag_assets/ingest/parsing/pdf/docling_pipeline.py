@@ -1,4 +1,4 @@
-"""PDF through docling's full pipeline: layout and tables by its models, if they are installed."""
+"""PDF through docling's full pipeline: layout and tables by docling's models, if installed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def require_docling(models: str | None) -> None:
     """Verify that docling's full pipeline is installed.
 
     Args:
-        models: the folder of its models.
+        models: the folder of docling's models.
 
     Raises:
         ConfigurationError: packages or models are missing; the hint explains how to get them.
@@ -53,7 +53,7 @@ def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimi
 
     Raises:
         ConfigurationError: docling's pipeline is not installed.
-        DocumentRejected: it is encrypted, cut short, damaged, too long, or without text.
+        DocumentRejected: the PDF is encrypted, truncated, damaged, too long, or has no text.
     """
     require_docling(options.docling_models)
     with PdfFile(data, options.passwords) as file:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _TAIL_BYTES = 4_096
 _NEEDS_PASSWORD = 4  # FPDF_ERR_PASSWORD
 SCANTY = 60
-"""Largest number of characters on a scanned page: scanner apps stamp a line on each page."""
+"""Maximum number of characters on a scanned page, since scanner apps stamp a line on each page."""
 _MOST_OBJECTS = 500
 
 
@@ -24,23 +24,23 @@ class PdfFile:
     """An opened PDF.
 
     Args:
-        data: the document; bytes before its mark are left out.
-        passwords: tried in order if it is encrypted.
+        data: the document; bytes before the PDF mark are left out.
+        passwords: passwords that are tried in order if it is encrypted.
 
     Attributes:
-        data: the document from its mark on.
-        password: the password that opened it, if it needed one.
+        data: the document from the PDF mark on.
+        password: the password that opened the document, if it needed one.
         document: the document opened by pdfium.
 
     Raises:
-        DocumentRejected: it is encrypted, cut short or damaged.
+        DocumentRejected: the PDF is encrypted, truncated or damaged.
     """
 
     def __init__(self, data: bytes, passwords: Iterable[str] = ()) -> None:
         self.data = data[data.find(PDF_MARK) :]
         tail = self.data[-_TAIL_BYTES:]
         if b"%%EOF" not in tail and b"startxref" not in tail:
-            # pdfium would silently open only the remaining pages.
+            # Without this check, pdfium would silently open only the remaining pages.
             raise DocumentRejected(
                 "it is truncated: the end of the PDF is missing", hint="copy the file again"
             )
@@ -53,12 +53,12 @@ class PdfFile:
         self.document.close()
 
     def __len__(self) -> int:
-        """Return the number of its pages."""
+        """Return the number of pages."""
         return len(self.document)
 
     @property
     def title(self) -> str:
-        """Return the title in its properties; "" if it is missing or cannot be decoded."""
+        """Return the title in the properties; "" if it is missing or cannot be decoded."""
         try:
             return str(self.document.get_metadata_value("Title"))
         except UnicodeDecodeError:
@@ -69,7 +69,7 @@ class PdfFile:
         """Yield one page, counted from 1.
 
         Raises:
-            PdfiumError: it cannot be read.
+            PdfiumError: the page cannot be read.
         """
         page = self.document[number - 1]
         try:
@@ -78,7 +78,7 @@ class PdfFile:
             page.close()
 
     def is_picture(self, number: int) -> bool:
-        """Return whether a page holds graphics and little text: it was scanned, or drawn."""
+        """Return whether a page has graphics and little text, so it was scanned or drawn."""
         from pypdfium2 import PdfiumError
         from pypdfium2.raw import FPDF_PAGEOBJ_IMAGE
 
@@ -97,7 +97,7 @@ class PdfFile:
 
 
 def no_text(pages: int, *, ocr: bool) -> DocumentRejected:
-    """Return the rejection of a PDF without any text."""
+    """Return the error that rejects a PDF without any text."""
     if ocr:
         return DocumentScanned(f"no text, by OCR neither ({pages:,} pages)")
     return DocumentScanned(

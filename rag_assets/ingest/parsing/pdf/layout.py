@@ -32,9 +32,9 @@ _KINDS: Mapping[str, BlockKind] = {
 
 @cache
 def warm_up() -> None:
-    """Load the libraries, and make pdfium reserve its gigabyte of address space, once.
+    """Load the libraries, and make pdfium reserve its gigabyte of address space once.
 
-    Called before limits are set, so that they apply to the document alone.
+    This is called before limits are set, so that the limits apply to the document alone.
     """
     from liteparse import LiteParse, ParseError
 
@@ -43,7 +43,7 @@ def warm_up() -> None:
 
 
 class PageLayout:
-    """The page layout of one PDF.
+    """Lays out the pages of one PDF.
 
     Args:
         file: the PDF.
@@ -57,10 +57,10 @@ class PageLayout:
         self._limits = limits
 
     def pages(self) -> Iterator[tuple[int, list[Piece]]]:
-        """Yield the readable pages by number from 1, each with its pieces.
+        """Yield the number of each readable page, counted from 1, and its pieces.
 
         Raises:
-            DocumentRejected: it is damaged beyond single pages.
+            DocumentRejected: the PDF is damaged, and not just single pages.
         """
         from liteparse import ParseError
 
@@ -72,11 +72,11 @@ class PageLayout:
                 for page in batch.result.pages:
                     yield page.page_num, list(_pieces(whole.get(page.page_num, page)))
         except ParseError:
-            # Its message may quote the document.
+            # The library's message may quote the document.
             raise DocumentRejected("it is damaged: its pages cannot be read") from None
 
     def _whole_pages(self, numbers: list[int]) -> dict[int, ParsedPage]:
-        """Return pages with their headers and footers, for pages with little other text."""
+        """Return pages with their headers and footers; used for pages with little other text."""
         if not numbers:
             return {}
         target = ",".join(map(str, numbers))
@@ -112,7 +112,7 @@ def _pieces(page: ParsedPage) -> Iterator[Piece]:
 
 
 def _lost_text(page: ParsedPage) -> bool:
-    """Return whether most of a page was taken for headers, as on similar forms and slides."""
+    """Return whether most of a page was taken for headers, as in forms and slides that repeat."""
     kept = sum(_visible(_text_of(block)) for block in page.blocks or [])
     return kept < _LEAST_KEPT * _visible(page.text)
 

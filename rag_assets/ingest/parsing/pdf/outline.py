@@ -1,4 +1,4 @@
-"""The outline of a PDF, a source of headings and their levels."""
+"""The outline of a PDF, from which headings and their levels are taken."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NUMBERS = re.compile(r"^(?:[0-9]{1,4} )+")
 
 
 class Bookmarks:
-    """The outline: the headings of each page and their levels."""
+    """The outline of a PDF: the headings of each page and their levels."""
 
     def __init__(self, entries: Iterable[tuple[int, str, int]] = ()) -> None:
         self._levels: dict[tuple[int, str], int] = {}
@@ -32,7 +32,7 @@ class Bookmarks:
     def level(self, page: int, text: str) -> int:
         """Return the level of a text on a page; 0 if it is not a heading.
 
-        A destination may lie just before the page break that its heading follows.
+        A bookmark may point just before a page break while its heading follows the break.
         """
         if not self._levels:
             return 0
@@ -42,12 +42,12 @@ class Bookmarks:
 
 
 def bookmarks_of(file: PdfFile) -> Bookmarks:
-    """Return the outline of a PDF; an endless outline is cut."""
+    """Return the outline of a PDF; an endless outline is cut off."""
     return Bookmarks(_entries(file.document))
 
 
 def _entries(document: PdfDocument) -> Iterator[tuple[int, str, int]]:
-    """Yield page (from 1), title and level (from 1) of each bookmark that leads to a page."""
+    """Yield page (from 1), title and level (from 1) of each bookmark that points to a page."""
     for bookmark in islice(document.get_toc(), _MOST_BOOKMARKS):
         destination = bookmark.get_dest()
         page = destination.get_index() if destination else None

@@ -1,6 +1,6 @@
 """PDF: blocks from liteparse, outline and title from pdfium, scanned pages by OCR if it is on.
 
-The text is the blocks joined by blank lines.
+The text consists of the blocks, joined by blank lines.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimi
     """Extract the text of a PDF block by block; see registry.ParseFunction.
 
     Raises:
-        DocumentRejected: it is encrypted, cut short, damaged, too long, or without text.
+        DocumentRejected: the PDF is encrypted, truncated, damaged, too long, or has no text.
     """
     with PdfFile(data, options.passwords) as file:
         limits.check_pages(len(file))
@@ -51,7 +51,7 @@ def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimi
 
 
 class _Reading:
-    """One pass over the pages; counts readable pages, pictures and pages read by OCR."""
+    """One pass over the pages; it counts readable pages, pictures and pages read by OCR."""
 
     def __init__(self, file: PdfFile, options: ParseOptions, limits: ParseLimits) -> None:
         self._file = file
@@ -83,7 +83,7 @@ class _Reading:
         return self._time.read
 
     def no_text(self) -> DocumentRejected:
-        """Return the reason why no text was found."""
+        """Return the error that states why no text was found."""
         self._time.require_any()
         if not self._readable:
             return DocumentRejected("it is damaged: none of its pages can be read")
@@ -115,15 +115,16 @@ def _scanty(pieces: Sequence[Piece]) -> bool:
 
 
 def _title_page(pieces: list[Piece]) -> str | None:
-    """Return the largest heading of the first page, which an outline seldom lists."""
+    """Return the largest heading of the first page, since an outline seldom lists the title."""
     headings = [p for p in pieces if p.kind == "heading" and p.page == pieces[0].page]
     return heading_name(min(headings, key=lambda p: p.level).text) if headings else None
 
 
 def _with_outline(pieces: list[Piece], bookmarks: Bookmarks) -> list[Piece]:
-    """Take headings from the outline if it contains any of the headings found.
+    """Take headings from the outline if it contains any of the headings that were found.
 
-    Type sizes give too many headings. An outline with other words, such as slide names, is ignored.
+    Headings derived from type sizes are too many. An outline with other words, such as slide names,
+    is ignored.
     """
     levels = [bookmarks.level(piece.page or 0, piece.text) for piece in pieces]
     confirmed = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-# Asterisks of the page itself are escaped, so a bare one is emphasis, and is removed.
+# Asterisks of the page itself are escaped, so an unescaped asterisk marks emphasis and is removed.
 _MARKUP = re.compile(r"\\([!-/:-@\[-`{-~])|\*{1,3}")
 
 

@@ -1,4 +1,4 @@
-"""Scanned pages of PDFs: their pixels for OCR, and the extra time they need."""
+"""Scanned pages of PDFs: their pixels for OCR, and the extra time that OCR needs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def more_seconds(data: bytes, options: ParseOptions, limits: ParseLimits) -> flo
     """Return the seconds that OCR of scanned pages adds to a document's limit.
 
     Raises:
-        DocumentRejected: it cannot be opened, or has too many pages.
+        DocumentRejected: the PDF cannot be opened, or has too many pages.
     """
     if not options.ocr:
         return 0.0
@@ -40,7 +40,7 @@ def more_seconds(data: bytes, options: ParseOptions, limits: ParseLimits) -> flo
 
 
 def _scale(width: float, height: float) -> float:
-    """Return the pixels per point for a page of this size in points."""
+    """Return the pixels per point for a page whose size is given in points."""
     wanted = _DOTS_PER_INCH / _POINTS_PER_INCH
     pixels = width * height * wanted**2
     return wanted if pixels <= MOST_PIXELS else wanted * (MOST_PIXELS / pixels) ** 0.5

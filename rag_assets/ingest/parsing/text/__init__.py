@@ -1,1 +1,1 @@
-"""Formats with the source as text: offsets are offsets into the file."""
+"""Formats whose source is the text: offsets are offsets into the file."""

@@ -8,16 +8,17 @@ from rag_assets.ingest.parsing.limits import ParseLimits
 UTF8_MARK = b"\xef\xbb\xbf"
 UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _LATIN_1 = {0xDC00 + byte: chr(byte) for byte in range(0x80, 0x100)}
-"""Surrogates from surrogateescape for non-UTF-8 bytes, mapped to characters of Latin-1."""
+"""Maps the surrogates that surrogateescape creates for non-UTF-8 bytes to characters of Latin-1."""
 _MOST_FOREIGN = 10
-"""If more than one in this many characters is not UTF-8, the text has another encoding."""
+"""If more than one in this many characters is not UTF-8, the text is in another encoding."""
 
 
 def decoded(data: bytes, limits: ParseLimits) -> str:
     """Decode a text, without its byte order mark.
 
     Raises:
-        DocumentRejected: it is neither UTF-8 nor marked UTF-16, empty, or too long.
+        DocumentRejected: the text is neither UTF-8 nor UTF-16 with a byte order mark, or is
+            empty or too long.
     """
     text = _utf16(data) if data.startswith(UTF16_MARKS) else _utf8(data)
     if not text.strip():
@@ -33,7 +34,8 @@ def decoded_source(data: bytes, limits: ParseLimits) -> tuple[str, int]:
         The text, and the number of bytes read as Latin-1.
 
     Raises:
-        DocumentRejected: see decoded; or more than a tenth of it is in another encoding.
+        DocumentRejected: as raised by decoded(), or more than a tenth of the file is in another
+            encoding.
     """
     try:
         return decoded(data, limits), 0
@@ -55,7 +57,7 @@ def _utf8(data: bytes) -> str:
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        # error.start does not count the mark that utf-8-sig removed.
+        # error.start does not count the byte order mark that utf-8-sig removed.
         at = error.start + (len(UTF8_MARK) if data.startswith(UTF8_MARK) else 0)
         raise DocumentRejected(
             f"it is not UTF-8 text: invalid byte at offset {at:,}", hint="save it as UTF-8"
@@ -63,7 +65,7 @@ def _utf8(data: bytes) -> str:
 
 
 def _utf16(data: bytes) -> str:
-    """Decode UTF-16, the "Unicode text" of spreadsheets and older editors; requires a mark."""
+    """Decode UTF-16 with a byte order mark, the "Unicode text" of spreadsheets and old editors."""
     try:
         text = data.decode("utf-16")
     except UnicodeDecodeError as error:

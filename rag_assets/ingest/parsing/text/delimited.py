@@ -1,7 +1,7 @@
-"""CSV and TSV: the source itself is the text, and each record a block.
+"""CSV and TSV: the source itself is the text, and each record is a block.
 
-A record ends where its last quotation mark is closed. If a quotation mark in a file is never
-closed, all of them are ignored, and each line is a record. The text is scanned once.
+A record ends at a line end outside quotation marks. If a quotation mark in a file is never closed,
+all quotation marks are ignored, and each line is a record. The text is scanned once.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _QUOTE = '"'
 
 
 class _Record(NamedTuple):
-    """A record: its number from 1, blank records counted, and its offsets."""
+    """A record: its number (from 1, counting blank records) and its offsets."""
 
     number: int
     start: int
@@ -84,7 +84,7 @@ def _quoted(lines: list[Line], delimiter: str) -> list[_Record] | None:
 
 
 def _is_open(line: str, delimiter: str, *, inside: bool) -> bool:
-    """Return whether a line ends within quotation marks; a mark opens only at a field's start."""
+    """Return whether a line ends inside quotation marks; only the start of a field opens them."""
     if _QUOTE not in line:
         return inside
     for field in line.split(delimiter):
@@ -97,7 +97,7 @@ def _is_open(line: str, delimiter: str, *, inside: bool) -> bool:
 
 
 def _delimiter(sample: str) -> str:
-    """Choose the delimiter that gives most records of a sample the same number of fields."""
+    """Return the delimiter with which most records of a sample have the same number of fields."""
 
     def evenness(delimiter: str) -> tuple[int, int]:
         records = islice(_records(sample, delimiter), _SAMPLE_RECORDS)
@@ -111,6 +111,6 @@ def _delimiter(sample: str) -> str:
 def _cells(record: str, delimiter: str) -> list[str]:
     try:
         rows = list(csv.reader([record], delimiter=delimiter))
-    except csv.Error:  # a field longer than the module's limit, or with a line end in it
+    except csv.Error:  # a field is longer than the module's limit, or contains a line end
         return [record]
     return [" ".join(cell.split()) for cell in rows[0]] if rows else []

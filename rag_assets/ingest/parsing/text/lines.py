@@ -1,6 +1,6 @@
 """Lines of Markdown, and the recognition of blocks by a single line.
 
-No function backtracks: each scans a line from the left and from the right once.
+No function backtracks: each scans a line at most once from the left and once from the right.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _INDENT = 3
 
 
 class Line(NamedTuple):
-    """A line without its break; start and end are character offsets of its text."""
+    """A line without its line break; start and end are character offsets of its text."""
 
     start: int
     end: int
@@ -58,7 +58,7 @@ def setext_level(line: str) -> int:
 
 
 def fence_opening(line: str) -> str | None:
-    """Return the fence that a line opens, as its run of back-ticks or tildes."""
+    """Return the run of back-ticks or tildes if a line opens a fence; otherwise None."""
     found = _FENCE.match(line)
     if found is None or (found[1][0] == "`" and "`" in line[found.end() :]):
         return None
@@ -66,13 +66,13 @@ def fence_opening(line: str) -> str | None:
 
 
 def fence_closes(line: str, opening: str) -> bool:
-    """Return whether a line closes the open fence."""
+    """Return whether a line closes the fence that is open."""
     found = _FENCE.match(line)
     return found is not None and found[1].startswith(opening) and not line[found.end() :].strip()
 
 
 def is_list_item(line: str) -> bool:
-    """Return whether a line starts a list item; a thematic break does not."""
+    """Return whether a line starts a list item; a thematic break is not a list item."""
     if _LIST_ITEM.match(line) is None:
         return False
     text = line.strip(" \t")
@@ -81,10 +81,10 @@ def is_list_item(line: str) -> bool:
 
 
 def is_indented(line: str) -> bool:
-    """Return whether a line is indented far enough for code, and not blank."""
+    """Return whether a line is indented far enough for code and is not blank."""
     return _INDENTED.match(line) is not None and bool(line.strip())
 
 
 def is_table_rule(line: str) -> bool:
-    """Return whether a line is the `|---|:-:|` below a table's head."""
+    """Return whether a line is the rule `|---|:-:|` below a table's head."""
     return "-" in line and "|" in line and not line.strip(" \t|:-")

@@ -1,8 +1,8 @@
 """Markdown: the source itself is the text, so that every offset is an offset into the source.
 
 Blocks follow CommonMark's block structure as far as headings, fences, lists, tables, comments and
-front matter need it; inline markup is unchanged. Each line is read once, and no pattern
-can scan a line twice, so the time is linear for any document.
+front matter need it; inline markup is not changed. Each line is read once, and no pattern can scan
+a line twice, so parsing any document takes linear time.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class MarkdownParser:
     """A Markdown parser that reads the lines of a document once.
 
     Attributes:
-        front_title: the title in the front matter; known after blocks() is exhausted.
+        front_title: the title in the front matter; set once blocks() is exhausted.
     """
 
     def __init__(self, text: str) -> None:
@@ -89,7 +89,7 @@ class MarkdownParser:
         return self._block(kind, first)
 
     def _container(self, line: Line) -> tuple[BlockKind, Callable[[], None] | None]:
-        """Return the kind of block on a line, and its skip function; None: a paragraph."""
+        """Return the kind of block on a line and the function that skips it; None: a paragraph."""
         if fence_opening(line.text):
             return "code", self._skip_fence
         if is_indented(line.text):
@@ -124,7 +124,7 @@ class MarkdownParser:
                 return
 
     def _skip_indented(self) -> None:
-        """Skip all indented lines; blank lines between them do not end the code."""
+        """Skip all indented lines; blank lines between them do not end the code block."""
         at = self._at
         while at < len(self._lines) and (
             self._lines[at].blank or is_indented(self._lines[at].text)
@@ -134,7 +134,7 @@ class MarkdownParser:
                 self._at = at
 
     def _skip_comment(self, marks: tuple[str, str] = _COMMENT) -> None:
-        """Skip to the end of the line on which the comment ends, as in CommonMark."""
+        """Skip to the end of the line on which the comment ends, as CommonMark does."""
         start = self._text.find(marks[0], self._lines[self._at].start)
         end = self._text.find(marks[1], start + len(marks[0]))
         while self._at < len(self._lines):
@@ -143,14 +143,14 @@ class MarkdownParser:
                 return
 
     def _skip_raw(self) -> None:
-        """Skip to the end of the line that closes preformatted text, as in CommonMark."""
+        """Skip to the end of the line that closes preformatted text, as CommonMark does."""
         while self._at < len(self._lines):
             self._at += 1
             if _RAW_ENDS.search(self._lines[self._at - 1].text):
                 return
 
     def _skip_list(self) -> None:
-        """Skip all items and indented lines below them; blank lines between do not end a list."""
+        """Skip all items and the indented lines below them; blank lines do not end a list."""
         after_blank = False
         while self._at < len(self._lines):
             line = self._lines[self._at]
@@ -167,7 +167,7 @@ class MarkdownParser:
                 self._at += 1
 
     def _skip_inner_fence(self) -> None:
-        """Skip a fence within an item; it ends with the item if it is never closed."""
+        """Skip a fence inside an item; if it is never closed, it ends with the item."""
         opening = fence_opening(self._lines[self._at].text.lstrip())
         self._at += 1
         while opening and self._at < len(self._lines):
@@ -189,7 +189,8 @@ class MarkdownParser:
         self._at += 1
         while self._at < len(self._lines):
             line = self._lines[self._at]
-            # A line below a quotation is not its underline: it would have to be quoted itself.
+            # A line below a quotation cannot underline the quotation: it would have to be quoted
+            # itself.
             quoted = self._lines[self._at - 1].text.lstrip().startswith(">")
             if (level := setext_level(line.text)) and not quoted:
                 self._at += 1

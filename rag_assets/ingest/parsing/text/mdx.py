@@ -1,7 +1,7 @@
-"""MDX: Markdown with imported modules, and components among paragraphs.
+"""MDX: Markdown with imported modules, and with components among paragraphs.
 
-Imports, exports, comments and lines of nothing but tags are for programs; the text between the tags
-is Markdown. Indented code does not exist here: indented text is inside a component.
+Imports, exports, comments and lines that contain only tags are for programs. The text between the
+tags is Markdown. MDX has no indented code: indented text is inside a component.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _COMMENT = ("{/*", "*/}")
 _TAG = re.compile(r"<[^<>]*>")
 _TAG_BEGINS = re.compile(r"[ \t]*</?[A-Za-z>]")
 _FOR_READERS = re.compile(r"\b(?:title|label|summary|description|alt|caption|heading)=[\"'{]")
-# Constructs not closed within this many lines end at the next blank line, or at once.
+# A construct that is not closed within this many lines ends at the next blank line, or at once.
 _LONGEST_MODULE = 200
 _LONGEST_TAG = 50
 
@@ -56,7 +56,7 @@ class _MdxParser(MarkdownParser):
         return super()._interrupts(line) or _is_tags(line.text)
 
     def _end_of_module(self) -> int:
-        """Return the line after a module's statement: a blank line with no bracket open."""
+        """Return the line after a module's statement: a blank line while no bracket is open."""
         depth = 0
         nearest = 0
         lines = self._lines
@@ -67,19 +67,19 @@ class _MdxParser(MarkdownParser):
                     return at
                 nearest = nearest or at
             depth += sum(map(lines[at].text.count, "([{")) - sum(map(lines[at].text.count, ")]}"))
-        # Searched once: many unclosed modules would take long.
+        # Search only once: with many unclosed modules, searching each time would take long.
         self._unclosed = True
         return nearest or end
 
     def _end_of_tags(self) -> int:
-        """Return the line after a run of tags that starts here; 0 if none starts here."""
+        """Return the line after a run of tags that starts here; 0 if no run starts here."""
         at = self._at
         while at < len(self._lines) and (end := self._end_of_tag(at)):
             at = end
         return at if at > self._at else 0
 
     def _end_of_tag(self, at: int) -> int:
-        """Return the line after one or more whole tags that start on a line, else 0."""
+        """Return the line after the complete tags that start on a line; 0 if none start there."""
         line = self._lines[at].text
         if _is_tags(line):
             return at + 1
@@ -95,5 +95,5 @@ class _MdxParser(MarkdownParser):
 
 
 def _is_tags(line: str) -> bool:
-    """Return whether a line holds only tags."""
+    """Return whether a line contains only tags."""
     return _TAG_BEGINS.match(line) is not None and not _TAG.sub("", line).strip()

@@ -1,7 +1,7 @@
 """Plain text: the source itself is the text; blank lines separate paragraphs.
 
-Headings are not guessed: a line that is short, numbered or in capitals is as often the item of a
-list or a line of an address.
+Headings are not guessed: a line that is short, numbered or in capitals is just as often a list item
+or a line of an address.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """reStructuredText: the source itself is the text, so that every offset is an offset into it.
 
 Blocks follow the block structure of docutils as far as sections, literal blocks, lists, tables and
-directives need it; inline markup is unchanged. A title is a separate line with an adornment below,
-and perhaps above; styles of adornment are levels in the order in which they appear. Each line is
-read a bounded number of times.
+directives need it; inline markup is not changed. A title is a separate line with an adornment below
+it, and possibly one above. The first style of adornment in a document is level 1, the next new
+style level 2, and so on. Each line is read a bounded number of times.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class _Parser:
                 yield self._title() or self._body(line)
 
     def _title(self) -> Block | None:
-        """Return the title with its adornments, if one starts here."""
+        """Return the title with its adornments, if a title starts here."""
         first = self._at
         over = is_adornment(self._text_at(first)) and self._underlined(first + 1)
         title = first + 1 if over else first
@@ -86,7 +86,8 @@ class _Parser:
     def _underlined(self, at: int) -> bool:
         """Return whether a line of text has an adornment below it.
 
-        As in docutils, a few punctuation characters are text, unless the title is as short.
+        As in docutils, a line of only a few punctuation characters is text, unless the title is
+        just as short.
         """
         title, under = self._text_at(at).strip(), self._text_at(at + 1)
         least = min(len(title), _LEAST_UNDERLINE)
@@ -151,7 +152,7 @@ class _Parser:
         self._skip_indented()
 
     def _skip_simple_table(self) -> None:
-        """Skip to the border before a blank line: there is also a border below the head."""
+        """Skip to the border before a blank line, since another border stands below the head."""
         while self._at < len(self._lines):
             border = is_simple_border(self._text_at(self._at))
             self._at += 1
@@ -166,7 +167,7 @@ class _Parser:
             self._skip_with_body()
 
     def _skip_paragraph(self) -> None:
-        """Skip to the next blank line, or to a directive without a blank line before it."""
+        """Skip to the next blank line, or to a directive that directly follows the paragraph."""
         self._at += 1
         while self._at < len(self._lines) and not self._lines[self._at].blank:
             if is_explicit(self._text_at(self._at)):

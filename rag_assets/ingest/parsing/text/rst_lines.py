@@ -18,7 +18,7 @@ _DIRECTIVE = re.compile(
     r"\.\.[ \t]+(?:\|[^|]{1,100}\|[ \t]+)?([A-Za-z][\w.+:-]{0,60}?)::(?![^ \t])"
 )
 _EXPLICIT = re.compile(r"\.\.(?![^ \t])")
-_VISIBLE = re.compile(r"\.\.[ \t]+\[")  # footnotes and citations
+_VISIBLE = re.compile(r"\.\.[ \t]+\[")  # such as footnotes and citations
 _SIMPLE_TABLE = re.compile(r"=+(?:[ \t]+=+)+[ \t]*$")
 _GRID_TABLE = ("+-", "+=")
 
@@ -26,15 +26,15 @@ CODE = frozenset(
     {"code", "code-block", "sourcecode", "parsed-literal", "literalinclude", "math", "raw",
      "doctest", "testcode", "testoutput", "highlight-block", "prompt", "graphviz", "mermaid"}
 )  # fmt: skip
-"""Directives with content other than running text."""
+"""Directives whose content is not running text."""
 TABLES = frozenset({"table", "csv-table", "list-table"})
-"""Directives that make a table."""
+"""Directives that create a table."""
 FOR_PROGRAMS = frozenset(
     {"toctree", "contents", "index", "highlight", "meta", "currentmodule", "module", "include",
      "default-role", "role", "sectnum", "tabularcolumns", "testsetup", "testcleanup",
      "target-notes", "codeauthor", "sectionauthor"}
 )  # fmt: skip
-"""Directives with no content for a reader."""
+"""Directives without content for readers."""
 
 
 def indent_of(line: str) -> int:
@@ -43,13 +43,13 @@ def indent_of(line: str) -> int:
 
 
 def is_adornment(line: str) -> bool:
-    """Return whether a line repeats one punctuation character, as above and below titles."""
+    """Return whether a line repeats one punctuation character, like lines around titles."""
     text = line.rstrip()
     return len(text) >= _LEAST_ADORNMENT and text[0] in _PUNCTUATION and not text.strip(text[0])
 
 
 def is_transition(line: str) -> bool:
-    """Return whether an adornment is long enough to separate sections without a title."""
+    """Return whether an adornment is long enough to separate sections that have no title."""
     return len(line.rstrip()) >= _LEAST_TRANSITION and is_adornment(line)
 
 
@@ -64,7 +64,7 @@ def is_explicit(line: str) -> bool:
 
 
 def is_for_readers(line: str) -> bool:
-    """Return whether a block that starts with `..` is shown to a reader."""
+    """Return whether readers see a block that starts with `..`."""
     name = directive(line)
     return name not in FOR_PROGRAMS if name else _VISIBLE.match(line) is not None
 
@@ -76,10 +76,10 @@ def directive(line: str) -> str | None:
 
 
 def is_simple_border(line: str) -> bool:
-    """Return whether a line is a `=====  ===` border of a simple table."""
+    """Return whether a line is a border of a simple table, such as `=====  ===`."""
     return _SIMPLE_TABLE.match(line) is not None
 
 
 def is_grid_border(line: str) -> bool:
-    """Return whether a line is a `+-----+---+` border of a grid table."""
+    """Return whether a line is a border of a grid table, such as `+-----+---+`."""
     return line.startswith(_GRID_TABLE) and not line.rstrip().strip("+-=")

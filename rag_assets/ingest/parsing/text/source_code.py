@@ -1,7 +1,7 @@
 """Source code and settings as text: the source itself is the text, with all lines in place.
 
-A block starts with a line that is not indented and follows a blank line: as a rule a definition
-with its comment, or a group of settings. The rule is the same for every language.
+A block starts with a line that is not indented and that follows a blank line. Usually this is a
+definition with its comment, or a group of settings. The rule is the same for every language.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """HTML: headings, paragraphs, lists, tables and code as a reader sees them.
 
-Left out are scripts and styles, hidden elements, navigation, form controls and a page's footer. If
+Scripts and styles, hidden elements, navigation, form controls and a page's footer are left out. If
 a page has exactly one <main>, everything around it is left out too. No resource of a page is
 fetched.
 """
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
 
 _HEADINGS = {"h1": 1, "h2": 2, "h3": 3, "h4": 4, "h5": 5, "h6": 6}
 _LISTS = frozenset({"ul", "ol", "dir"})
-_STRUCTURED = (*_HEADINGS, "table", "pre")  # cannot be on a line of a list or table
-_LINE_BREAK = "\x1e"  # never part of a text; distinguishes breaks from line ends in the source
+_STRUCTURED = (*_HEADINGS, "table", "pre")  # elements that cannot be on a line of a list or table
+_LINE_BREAK = "\x1e"  # occurs in no text; tells line breaks from line ends in the source
 _MOST_SPANNED = 1_000
 
 
 class _Spanning(NamedTuple):
-    """A cell that spans rows below: its text, how many further rows, and over how many columns."""
+    """A cell that spans several rows: its text, the number of rows left, and its columns."""
 
     text: str
     rows: int
@@ -54,7 +54,7 @@ def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimi
     """Read a web page; see registry.ParseFunction.
 
     Raises:
-        DocumentRejected: it is too long, nested too deeply, or without text.
+        DocumentRejected: the page is too long, nested too deeply, or has no text.
     """
     found, named = read_page(page_text(data, limits))
     pieces = list(bounded(found, limits))
@@ -70,7 +70,7 @@ def read_page(text: str) -> tuple[list[Piece], str | None]:
     """Return the pieces of a page, and the title in its head.
 
     Raises:
-        DocumentRejected: it is nested too deeply.
+        DocumentRejected: the page is nested too deeply.
     """
     root = page_tree(text)
     if root is None:
@@ -83,7 +83,7 @@ def read_page(text: str) -> tuple[list[Piece], str | None]:
 
 
 def _main(root: _Element) -> _Element:
-    """Return the element that holds the page's own text."""
+    """Return the element that contains the page's own text."""
     found = [e for e in root.iter("main", "div") if e.tag == "main" or e.get("role") == "main"]
     if len(found) == 1 and is_seen(found[0]) and flat_text(found[0]):
         return found[0]
@@ -92,7 +92,7 @@ def _main(root: _Element) -> _Element:
 
 
 class _Page:
-    """A collector of pieces; running text is buffered until its block ends."""
+    """Collects pieces; running text is buffered until its block ends."""
 
     def __init__(self) -> None:
         self.pieces: list[Piece] = []
@@ -139,7 +139,7 @@ class _Page:
             self.pieces.append(Piece(kind, text, level))
 
     def _heading(self, element: _Element) -> None:
-        name = flat_text(element).rstrip("¶ ")  # the mark with which many pages link to a heading
+        name = flat_text(element).rstrip("¶ ")  # ¶ is a link to the heading, which many pages add
         self._add("heading", name, _HEADINGS[element.tag])
 
     def _code(self, element: _Element) -> None:
@@ -163,7 +163,7 @@ class _Page:
         rows = [list(_cells(row)) for row in _rows(element)]
         inside = element.iterdescendants(*_STRUCTURED)
         if next(inside, None) is not None or max(map(len, rows), default=0) < 2:  # noqa: PLR2004
-            self.read(element)  # laid out with a table
+            self.read(element)  # the table is only used for layout
             return
         for caption in element.iterchildren("caption"):
             self._add("paragraph", flat_text(caption))
@@ -171,7 +171,7 @@ class _Page:
 
 
 def _items(element: _Element, indent: str) -> Iterator[str]:
-    """Yield each item of a list on a line, with nested items below, indented."""
+    """Yield each item of a list on a line, with nested items indented below it."""
     number = 0
     for child in element:
         if child.tag in _LISTS:
@@ -206,7 +206,7 @@ def _cells(row: _Element) -> Iterator[_Element]:
 
 
 def _lines(rows: list[list[_Element]]) -> Iterator[str]:
-    """Yield each row on a line; a cell that spans several rows is repeated in each."""
+    """Yield each row on a line; a cell that spans several rows is repeated in each of them."""
     spanning: dict[int, _Spanning] = {}
     for row in rows:
         shown: list[str] = []

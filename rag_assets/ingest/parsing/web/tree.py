@@ -1,4 +1,4 @@
-"""Parse the bytes of a web page into its tree, and skip invisible elements."""
+"""Parse the bytes of a web page into an element tree, and recognize invisible elements."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _CHARSET = re.compile(
     re.IGNORECASE,
 )
 _FALLBACK = "cp1252"  # the encoding that browsers assume if a page declares none
-# Encodings that browsers use instead, since pages often declare the wrong encoding.
+# Encodings that browsers use instead of the declared one, since pages often declare a wrong one.
 _MEANT = {
     "ascii": "cp1252", "iso8859-1": "cp1252", "iso8859-9": "cp1254", "iso8859-11": "cp874",
     "shift_jis": "cp932", "euc_kr": "cp949", "gb2312": "gb18030", "gbk": "gb18030",
@@ -49,10 +49,10 @@ BLOCKS = frozenset({
 
 
 def page_text(data: bytes, limits: ParseLimits) -> str:
-    """Decode a page: by its mark, its declaration, as UTF-8, else as browsers do.
+    """Decode a page by its byte order mark, its declaration, as UTF-8, or else as browsers do.
 
     Raises:
-        DocumentRejected: it is empty, or too long.
+        DocumentRejected: the page is empty, or too long.
     """
     if not data.startswith((*UTF16_MARKS, _UTF8_MARK)):
         data = data.decode(_encoding(data), "replace").replace("\0", "").encode()
@@ -77,12 +77,12 @@ def _encoding(data: bytes) -> str:
 
 
 def page_tree(text: str) -> _Element | None:
-    """Return the root of a page; None without elements.
+    """Return the root of a page; None if it has no elements.
 
-    No resource of a page is fetched. libxml2 stops at 255 levels.
+    No resource of a page is fetched. libxml2 stops at 255 levels of nesting.
 
     Raises:
-        DocumentRejected: it is nested deeper than that.
+        DocumentRejected: the page is nested more deeply than that.
     """
     from lxml import etree
 
@@ -91,7 +91,7 @@ def page_tree(text: str) -> _Element | None:
     )
     try:
         root = etree.fromstring(text.encode(), parser)
-    except etree.XMLSyntaxError:  # it contains no element
+    except etree.XMLSyntaxError:  # the text contains no element
         root = None
     if any("depth" in error.message.lower() for error in parser.error_log):
         raise DocumentRejected("its elements are nested too deeply")
@@ -117,7 +117,7 @@ def _within_article(element: _Element) -> bool:
 
 
 def flat_text(element: _Element, without: frozenset[str] = frozenset()) -> str:
-    """Return the visible text of an element on one line, without tags in `without`."""
+    """Return the visible text of an element on one line, except elements in `without`."""
     parts: list[str] = []
     _flatten(element, without, parts)
     return " ".join("".join(parts).split())
@@ -135,7 +135,7 @@ def _flatten(element: _Element, without: frozenset[str], parts: list[str]) -> No
 
 
 def preformatted(element: _Element) -> str:
-    """Return the visible text of an element, with its own line ends and spaces."""
+    """Return the visible text of an element, with line ends and spaces as written."""
     parts: list[str] = []
     _verbatim(element, parts)
     return "".join(parts).replace("\r\n", "\n").strip("\n")
