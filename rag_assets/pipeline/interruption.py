@@ -1,8 +1,8 @@
 """Interruption of embedding: which documents wait for the embedder, and for how long.
 
 While a person has to act, or a spending cap is reached, parsing further slices is useless. So all
-waiting documents that lack a vector are quarantined at once, and the following runs process only
-documents that need no embedding: renames, copies, edits back to a known text.
+waiting documents that lack a vector are quarantined at once. The following runs process only
+documents that need no embedding: renames, copies, and edits back to a known text.
 """
 
 from __future__ import annotations
