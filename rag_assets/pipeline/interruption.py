@@ -36,7 +36,10 @@ def is_permanent(outage: RagAssetsError) -> bool:
 
 
 def retry_at(document: Document, outage: RagAssetsError) -> datetime:
-    """Return when a document is retried automatically; a sync started by a person does not wait."""
+    """Return when a document is retried automatically.
+
+    A sync started by a person retries it at once.
+    """
     now = datetime.now(UTC)
     if isinstance(outage, _FOR_A_PERSON):
         return NEVER

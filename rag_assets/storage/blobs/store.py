@@ -95,7 +95,7 @@ class BlobNotes:
             return None
 
     def write(self, name: str, text: str) -> None:
-        """Write a whole note."""
+        """Write a note as a whole."""
         with _available():
             self._place.write(name, text.encode())
 
@@ -185,11 +185,11 @@ class ReceivedFile:
     """A file that is being received; it is not stored until `keep`.
 
     Args:
-        place, folder: where it belongs.
-        path: where it is received.
+        place, folder: the store and the folder that the file belongs to.
+        path: the local path at which it is received.
 
     Attributes:
-        size: bytes so far.
+        size: bytes received so far.
     """
 
     def __init__(self, place: Place, folder: str, path: Path) -> None:
@@ -308,7 +308,7 @@ def _available(*, may_lack: bool = False) -> Iterator[None]:
     except Exception as error:
         if not type(error).__module__.startswith("obstore"):
             raise
-        # Its message may contain an address with credentials.
+        # The error's message may contain an address with credentials.
         raise ServiceUnavailable(
             f"the store of blobs fails: {type(error).__name__}",
             hint="check RAG_ASSETS_BLOBS_URL and the credentials of the object store",

@@ -20,7 +20,7 @@ from rag_assets.storage.catalog.waits import hasten, waiting_since
 
 
 class FileContents:
-    """The contents of files, in `uploads`; listings read their records instead."""
+    """The contents of files, in `uploads`; listings read the files' records instead."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

@@ -30,9 +30,10 @@ class TenantSummary:
     """The state of a tenant.
 
     Attributes:
-        documents: their number by status.
-        entries: expected number in the serving generation.
-        generation, index_name: of the serving generation; None before the first build is complete.
+        documents: number of documents by status.
+        entries: expected number of entries in the serving generation.
+        generation, index_name: number and index of the serving generation; None before the first
+        build is complete.
         synced_at: when all of its sources were last synced.
         error: why the last sync failed, if it did.
     """
@@ -53,8 +54,8 @@ class FormatSummary:
 
     Attributes:
         media_type: derived from the files' names; None if a name does not show it.
-        documents: their number by status, without deleted ones.
-        chunks: of all of these documents.
+        documents: number of documents by status, without deleted ones.
+        chunks: number of chunks of all of these documents.
         bytes: size of all of these documents at the source.
     """
 

@@ -71,7 +71,7 @@ class ProbeTable:
                     embedder_probes.c.tenant == ref.id,
                     embedder_probes.c.embedder_id == embedder_id,
                 )
-                # Without the vectors, which Postgres would otherwise write again.
+                # Leave out the vectors, because Postgres would write them again.
                 .values(**_measurement(probes))
             )
 

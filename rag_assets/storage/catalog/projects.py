@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 _LOCK = text("SELECT pg_advisory_xact_lock(hashtextextended(:name, 0x70726f6a))")
 
 Compose: TypeAlias = Callable[[str, Mapping[str, Any] | None], Mapping[str, Any]]
-"""From a tenant's id, and its current configuration if it exists, to its configuration."""
+"""Computes a tenant's configuration from its id, and from its current configuration if it
+exists."""
 
 
 @dataclass(frozen=True, slots=True)

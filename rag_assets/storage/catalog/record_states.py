@@ -42,19 +42,20 @@ class RecordState:
 
     Attributes:
         source, source_type, source_id, document_id, page_uuid: of the record.
-        title: of its document; None before it was read.
-        status: of its current version.
-        sha256: of its text, or of its content if that was uploaded separately.
+        title: the title of its document; None before the document was read.
+        status: the status of its current version.
+        sha256: hash of its text, or of its content if that was uploaded separately.
         is_expired: whether it is a comment that was resolved too long ago.
-        is_found: whether it is listed; else it is left out.
-        page_is: why its page is excluded from the knowledge.
-        is_placed: whether the tree has the page that it is attached to, and all pages above it.
-        chunk_count: of its searchable version.
+        is_found: whether it is listed; otherwise it is left out.
+        page_is: why its page is excluded from search.
+        is_placed: whether the tree contains the page that it is attached to, and all pages above
+            that page.
+        chunk_count: number of chunks of its searchable version.
         error_kind: why it failed, or is left out.
-        dropped: passages that were dropped because of a credential.
+        dropped: number of passages dropped because of a credential.
         updated_at: when it was changed, according to its application.
         pushed_at: when its current version arrived.
-        etag: of the record as it is stored.
+        etag: the ETag of the record as it is stored.
     """
 
     source: str
@@ -170,7 +171,7 @@ def _may_see(placed: FromClause, principals: Collection[str] | None) -> ColumnEl
 
 
 def with_excluded(rows: Select[Any], excluded: FromClause) -> FromClause:
-    """Return records; those on excluded pages get the scope they would have in the knowledge.
+    """Return records; those on excluded pages get the scope they would have without the exclusion.
 
     Args:
         rows: from placed_records().

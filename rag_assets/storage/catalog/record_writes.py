@@ -249,7 +249,7 @@ def _list_anew(connection: Connection, ref: TenantRef, document_ids: Collection[
 def _touch(connection: Connection, ref: TenantRef, records: Sequence[PushedRecord]) -> None:
     """Record when unchanged records were pushed, and the last change that their application states.
 
-    Manifests are compared with both.
+    Manifests are compared with both times.
     """
     if not records:
         return

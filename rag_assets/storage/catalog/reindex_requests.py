@@ -61,7 +61,7 @@ class ReindexRequestTable:
 
         Args:
             ref: the tenant.
-            document_ids: of the documents; all by default.
+            document_ids: ids of the documents; all documents by default.
         """
         wanted = [tombstones.c.tenant == ref.id, tombstones.c.invalidated]
         if document_ids is not None:
@@ -78,7 +78,8 @@ class ReindexRequestTable:
     def _request(
         self, ref: TenantRef, scope: Mapping[str, Any], *conditions: ColumnElement[bool]
     ) -> int:
-        # Exclusive, because a sync that updates the same rows in another order could deadlock.
+        # The transaction is exclusive, because a sync that updates the same rows in another order
+        # could deadlock.
         with self._database.begin_exclusive(ref) as connection:
             return request_reindex(connection, ref, scope, *conditions)
 

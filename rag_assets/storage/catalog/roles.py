@@ -9,8 +9,8 @@ The name of a role starts with its database's name, as in `rag_assets_service`:
 | service | `rag-assets serve` with the panel | read; change the rows that requests change |
 | dagster | Dagster's storage | own its tables in `rag_dagster`; nothing of the catalog |
 
-None of them is a superuser. The embedded server makes them; `rag-assets roles` prints the same SQL
-for another server. On a server without these roles, one account does everything.
+No role is a superuser. The embedded server creates the roles; `rag-assets roles` prints the same
+SQL for another server. On a server without these roles, one account does everything.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ _PRESENT: Final = (
     " WHERE nspname = %s AND relkind IN ('r', 'p') AND relname = ANY(%s)"
     " AND has_table_privilege(c.oid, 'SELECT')"
 )
-"""Tables that the role may not read belong to others."""
+"""Only tables that the role may read are considered: the others belong to other programs."""
 _FORMER: Final = """
 SELECT current_database(), (SELECT count(*) FROM public.runs), EXISTS (
   SELECT FROM public.runs r WHERE strpos(run_body, '"rag_assets.definitions"') = 0 AND (
@@ -57,10 +57,10 @@ class FormerTables:
     """Dagster's tables in the schema `public` that contain runs or sensors.
 
     Attributes:
-        database: its name.
-        runs: in `public`.
-        present_runs: in the schema of our instance.
-        is_shared: whether some of the runs or sensors in `public` are of other code.
+        database: name of the database.
+        runs: number of runs in `public`.
+        present_runs: number of runs in the schema of our instance.
+        is_shared: whether some of the runs or sensors in `public` belong to other code.
     """
 
     database: str

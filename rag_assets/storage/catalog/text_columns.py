@@ -27,7 +27,8 @@ _EVENTS = (
     f"(partition = :tenant OR run_id IN ({_RUNS})"
     f" OR (strpos(event, :tenant) > 0 AND run_id NOT IN ({_ANY_RUNS})))"
 )
-"""A job that visits every tenant names the tenant in each line of its log."""
+"""Condition for events of a tenant. A job that visits every tenant names the tenant in each line of
+its log."""
 _BATCH = 500
 
 
@@ -36,9 +37,9 @@ class TextColumn:
     """A column with texts of a tenant.
 
     Attributes:
-        table: with its schema.
-        type: of the column: text, jsonb, or text that contains JSON ("json").
-        condition: for the tenant's rows.
+        table: the table's name, with its schema.
+        type: type of the column: text, jsonb, or text that contains JSON ("json").
+        condition: SQL condition for the tenant's rows.
     """
 
     table: str

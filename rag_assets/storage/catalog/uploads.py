@@ -83,7 +83,8 @@ class UploadTable:
             if not same:
                 _require_room(connection, ref, new, None if present is None else present.size)
             next_mark(connection, ref)
-            # Also for bytes already stored: this restores a blob that was lost or damaged.
+            # Store the blob even if its bytes are already stored: this restores a blob that was
+            # lost or damaged.
             keep()
             if present is None:
                 path = uuid4().hex[:16]
@@ -281,7 +282,7 @@ def _one(connection: Connection, tenant_id: str, upload_id: str) -> Upload:
 
 
 def _upload_of(row: Row[Any]) -> Upload:
-    # A file that the next listing finds changed is in process, whatever its former status.
+    # A file that the next listing finds changed is being processed, whatever its former status.
     waits = row.waits and row.enabled
     is_ready = row.status == "READY" and row.enabled and not waits
     return Upload(

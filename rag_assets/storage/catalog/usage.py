@@ -23,11 +23,11 @@ class Usage:
     Attributes:
         requests: attempts, including failed attempts.
         retries: requests that repeated a failed request.
-        texts: embedded texts, chunks and questions.
-        tokens: as the provider counts them.
+        texts: embedded texts: chunks and questions.
+        tokens: tokens as the provider counts them.
         batch_tokens: tokens that went through the batch API.
         unpriced_tokens: tokens with an unknown price.
-        cost: of all other tokens, in dollars.
+        cost: cost of all other tokens, in dollars.
         output_tokens: tokens that a chat model wrote.
     """
 
@@ -79,8 +79,8 @@ class SpendingTotals:
     """A tenant's spending in dollars.
 
     Attributes:
-        run: of the running sync, or else of the last sync.
-        day, month: of a day, and of its month up to that day.
+        run: spending of the running sync, or else of the last sync.
+        day, month: spending of a day, and of its month up to that day.
     """
 
     run: float = 0.0

@@ -1,8 +1,8 @@
 """Waiting times of pushed records until their current version is listed.
 
-A record waits from its first push that was not listed yet, however often it was pushed since. Once
-it is listed, its document waits instead: a trigger on `documents` keeps the start of the wait,
-whatever is written to the row meanwhile.
+A record waits from its first unlisted push, no matter how often it was pushed since. When it is
+listed, its document waits instead: a trigger on `documents` keeps the start of the wait, whatever
+is written to the row in the meantime.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def _is_settled() -> ColumnElement[bool]:
 
 
 def begin_waits_anew(connection: Connection, ref: TenantRef, document_ids: Collection[str]) -> None:
-    """Restart the wait of records pushed again while they were listed, from that push.
+    """Restart the wait of records that were pushed again while they were listed, from that push.
 
     The wait of their listed versions is recorded separately.
     """

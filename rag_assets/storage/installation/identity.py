@@ -50,9 +50,9 @@ class Identity:
     """The installation that a process works for.
 
     Attributes:
-        id: of the installation.
+        id: id of the installation.
         home: id of the home folder.
-        prefixes: of names of indexes: the current prefix, then former prefixes.
+        prefixes: prefixes of index names: the current prefix, then former prefixes.
         cluster: id of its Elasticsearch; None if it was not recorded yet.
     """
 
@@ -162,7 +162,8 @@ def _root_differences(
     Args:
         stores: the roots.
         installation: the required owner of the roots; None for a new installation.
-        may_adopt: whether data without an owner belong to this catalog, from an earlier version.
+        may_adopt: whether data without an owner is assumed to belong to this catalog, written by an
+            earlier version of the program.
     """
     for root in stores:
         owner = root.owner()
@@ -241,7 +242,7 @@ def _mark(
 ) -> Identity:
     """Mark the roots and the home folder as the installation's; return its identity.
 
-    Former places that a root lists, and a restored catalog lacks, are recorded again.
+    Former places that a root lists, and that a restored catalog lacks, are recorded again.
     """
     if lost := _forgotten_places(installation, state, stores):
         catalog.installation.record_former_places(lost)
