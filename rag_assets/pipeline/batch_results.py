@@ -149,8 +149,10 @@ def _charge(ctx: TenantContext, batch: EmbeddingBatch, tokens: int, texts: int) 
 
 
 def _is_for(batch: EmbeddingBatch, generation: Generation) -> bool:
-    """Return whether a batch was submitted for this build; the cost is charged to the newest such
-    build."""
+    """Return whether a batch was submitted for this build.
+
+    The cost is charged to the newest such build.
+    """
     return generation.embedder_id == batch.embedder_id
 
 

@@ -91,7 +91,9 @@ def _note(catalog: Catalog, batch: EmbeddingBatch, status: BatchStatus) -> None:
 
 
 def _is_late(catalog: Catalog, batch: EmbeddingBatch) -> bool:
-    """Return whether a batch is too old to wait for; its texts are then sent again and charged
-    again."""
+    """Return whether a batch is too old to wait for.
+
+    Its texts are then sent again and charged again.
+    """
     trusted = time_for_deletion(catalog, Clock())
     return not isinstance(trusted, ClockDoubt) and trusted - batch.submitted_at > ABANDONED_AFTER

@@ -84,8 +84,9 @@ class CanaryResult:
 
 
 def run_every_canary(catalog: Catalog, embedders: Embedders) -> Iterator[CanaryResult]:
-    """Probe the embedder of every active tenant that has a build; one failure does not stop the
-    others.
+    """Probe the embedder of every active tenant that has a build.
+
+    One failure does not stop the others.
 
     An embedder that several tenants share, such as a local model, is probed once per batch of
     tenants.

@@ -35,11 +35,10 @@ _SAMPLE_OF_EACH = 3
 
 @dataclass(frozen=True, slots=True)
 class ChunkSample:
-    """One chunk, shown without text and headings, because a purge could not find them in Dagster's
-    tables.
+    """One chunk without its text and headings, which a purge could not find in Dagster's tables.
 
     Attributes:
-        place: the position of the chunk in the document, in words.
+        place: its position in the document, in words.
     """
 
     uri: str
@@ -218,8 +217,7 @@ def _write_masked(
     by_key: Mapping[str, list[ParsedDocument]],
     masked: Mapping[str, Mapping[str, list[int]]],
 ) -> None:
-    """Write one event per document with masked credentials: its address, the rules and the
-    lines."""
+    """Write one event for each document with masked credentials: its address, rules and lines."""
     events: list[dict[str, object]] = [
         {
             "uri": item.document.uri,

@@ -74,10 +74,9 @@ class ClockDoubt:
 
 
 def time_for_deletion(catalog: Catalog, clock: Clock) -> datetime | ClockDoubt:
-    """Return the time from which ages are counted, or why no data may be deleted because of its
-    age.
+    """Return the time from which ages are counted, or why no data may be deleted for their age.
 
-    Every deletion by age calls this directly before it deletes.
+    Every deletion by age takes its time from here, directly before it deletes.
     """
     trusted = catalog.clock.read()
     now, boot = clock.machine(), clock.boot()

@@ -150,8 +150,7 @@ class TenantContext:
 
     @property
     def new_build(self) -> tuple[str, IndexSpec]:
-        """Return the key for a build that is opened now, and the kind of index that the build
-        needs."""
+        """Return the key of a build that is opened now, and the kind of index that it needs."""
         chosen = self.tenant.index.vector_index
         dimensions = self.embedder.dimensions
         kind = suitable_index(dimensions) if chosen == "auto" else chosen
@@ -159,12 +158,11 @@ class TenantContext:
         return key, IndexSpec(dimensions, kind)
 
     def for_build(self, generation: Generation) -> TenantContext:
-        """Return the context for stages that work on a build: with its chunkers, embedder and
-        index.
+        """Return the context for stages that work on a build: its chunkers, embedder and index.
 
         Raises:
-            BuildNotWritable: the build's recipe is not known, or its recipe or model can no longer
-                be used.
+            BuildNotWritable: its recipe is not known, or the recipe or the model cannot be used any
+                more.
         """
         if build_of([generation], self.tenant, self.embedder.embedder_id) is not None:
             return self

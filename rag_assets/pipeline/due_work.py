@@ -230,8 +230,10 @@ def _measure_parsed(parsed: ParsedText, ways: Iterable[ChunkParameters], texts: 
 
 
 def _ways(ctx: TenantContext, due: Iterable[DueDocument], media_type: str) -> set[ChunkParameters]:
-    """Return the chunk parameters for one content; they may differ between documents that
-    share it."""
+    """Return the chunk parameters for one content.
+
+    They may differ between documents that share it.
+    """
     return {
         ctx.tenant.chunk_parameters(
             source=item.source.name,

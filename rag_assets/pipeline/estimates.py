@@ -1,9 +1,7 @@
-"""Estimates of a plan: how long its sync takes, how much disk it uses, and what each edit costs
-while two builds are kept up to date.
+"""Estimates of a plan: how long its sync takes, its disk usage, and what edits cost twice.
 
-Each is computed from measurements of the tenant's own builds, lake and index. A figure that was
-never measured is reported as unknown, with the reason. It is never replaced by a figure of another
-tenant or machine.
+Each is computed from measurements of the tenant's own builds, lake and index. An unmeasured figure
+is unknown, with the reason: no figure of another tenant or machine takes its place.
 """
 
 from __future__ import annotations
@@ -150,8 +148,10 @@ def _per_row(size: TableSize | None) -> float | None:
 def _per_vector(
     ctx: TenantContext, builds: Sequence[Generation], tables: Mapping[str, TableSize]
 ) -> float | None:
-    """Return the average bytes per vector of the embedder; if unknown, another embedder's, scaled
-    by dimensions."""
+    """Return the average bytes per vector of the embedder.
+
+    If unknown, another embedder's, scaled by dimensions.
+    """
     own = _per_row(tables.get(vectors_table(ctx.embedder.embedder_id)))
     if own is not None:
         return own

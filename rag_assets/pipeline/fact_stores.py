@@ -84,18 +84,19 @@ class FactStore(Protocol):
         ...
 
     def recorder(self, ctx: TenantContext, media_types: Mapping[str, str]) -> RowRecorder:
-        """Return the recorder that stores the facts of texts together with the versions that have
-        them.
+        """Return what records the facts of texts with the versions that have them.
 
         Args:
-            ctx: the tenant's context.
-            media_types: media types of the texts, by chunk_set_key.
+            ctx: of the tenant.
+            media_types: of the texts, by chunk_set_key.
         """
         ...
 
     def finish(self, ctx: TenantContext) -> DerivedWork:
-        """Derive further documents from the facts of all files; called at the end of each tenant
-        run."""
+        """Derive further documents from the facts of all files.
+
+        Called at the end of each tenant run.
+        """
         ...
 
     def unfinished(self, catalog: Catalog, tenant: Tenant, generation: int) -> str | None:
@@ -140,8 +141,7 @@ def stores_of(tenant: Tenant) -> list[FactStore]:
 
 
 def recorders_of(ctx: TenantContext, media_types: Mapping[str, str]) -> list[RowRecorder]:
-    """Return the recorders for the facts of texts, given the texts' media types by
-    chunk_set_key."""
+    """Return what records the facts of texts, given their media types by chunk_set_key."""
     return [store.recorder(ctx, media_types) for store in stores_of(ctx.tenant)]
 
 

@@ -1,5 +1,7 @@
-"""Compare the entries of a generation with the versions in the catalog; no store is queried
-here."""
+"""Compare the entries of a generation with the versions in the catalog.
+
+No store is queried here.
+"""
 
 from __future__ import annotations
 

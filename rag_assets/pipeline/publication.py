@@ -1,5 +1,4 @@
-"""Publication of builds: which build answers, under which conditions, and how others are deleted.
-"""
+"""Publication of builds: which build answers, its conditions, and how other builds are deleted."""
 
 from __future__ import annotations
 

@@ -237,7 +237,9 @@ def settle(
 def _embedder_in_force(
     connection: Connection, tenant_id: str, row: Row[Any], config: Mapping[str, Any]
 ) -> Mapping[str, Any] | None:
-    """Return the embedder in force after a tenant's operator reconfigured it; None: the operator's.
+    """Return the embedder in force after a tenant's operator reconfigured it.
+
+    None: the operator's.
     """
     settings = settings_of(row)
     before = row.config if row.operator_config is None else row.operator_config
@@ -250,8 +252,7 @@ def _embedder_in_force(
 
 
 def _is_model_kept(config: Mapping[str, Any]) -> bool:
-    """Return whether a tenant keeps its former model until all of its documents are indexed again.
-    """
+    """Return whether a tenant keeps its model until it is indexed again as a whole."""
     return profile_of(config.get("profile", DEFAULT_PROFILE)).keeps_model
 
 

@@ -101,7 +101,9 @@ class PageTable:
         return {origin: tuple(titles.items()) for origin, titles in found.items()}
 
     def find_moved(self, tenant_id: str) -> MovedPages | None:
-        """Return the pages whose entries still lack their documents' scope; None if there are none.
+        """Return the pages whose entries still lack their documents' scope.
+
+        None if there are none.
         """
         query = select(pages.c.uuid, pages.c.moved).where(
             pages.c.tenant == tenant_id, pages.c.moved.is_not(None)
