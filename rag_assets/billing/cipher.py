@@ -37,7 +37,8 @@ def unseal(master: MasterKey, owner: KeyOwner, provider: str, sealed: SealedKey)
     """Decrypt a provider key.
 
     Raises:
-        KeyUnreadable: it was altered, or encrypted with another key or for another owner.
+        KeyUnreadable: the stored key was altered, or encrypted with another master key or for
+            another owner.
     """
     bound = _bound(owner, provider)
     try:
@@ -51,7 +52,7 @@ def unseal(master: MasterKey, owner: KeyOwner, provider: str, sealed: SealedKey)
 
 
 def _bound(owner: KeyOwner, provider: str) -> bytes:
-    """Return the associated data; as JSON, so that different parts never give equal bytes."""
+    """Return the associated data, as JSON, so that different parts never give equal bytes."""
     if isinstance(owner, OrganizationRef):
         parts: list[object] = ["rag-assets key of an organization", 1, owner.id, provider]
     else:

@@ -60,7 +60,7 @@ class Embedders:
         if embedder.provider == AUTO:
             embedder = self._choice(record, tenant).embedder
         if embedder.batch_above is not None and lacks_opt_in(record):
-            # No batch is sent, either: texts go to the embedder, which refuses.
+            # No batch is submitted either: texts go to the embedder, which refuses them.
             embedder = embedder.model_copy(update={"batch_above": None})
         return tenant.model_copy(update={"embedder": embedder})
 
@@ -73,7 +73,7 @@ class Embedders:
         return self._choice(record, Tenant.from_config(record.config))
 
     def of_documents(self, record: TenantRecord, config: EmbedderConfig) -> Embedder:
-        """The embedder of that configuration for a tenant's documents.
+        """Return the embedder with that configuration for a tenant's documents.
 
         It refuses every call while the tenant lacks the opt-in of its organization.
 
@@ -118,8 +118,8 @@ class Embedders:
 
         Args:
             ref: the tenant.
-            tenant: its present configuration.
-            generation: to be searched.
+            tenant: the tenant's present configuration.
+            generation: the generation to be searched.
 
         Raises:
             ConfigurationError: its model is missing or not usable.

@@ -23,12 +23,13 @@ class KeyEntry:
     """The displayable part of a key.
 
     Attributes:
-        tenant: that has it; empty if an organization has it.
-        shown: its last four characters as "…abcd", or the variable that holds it as "$NAME".
+        tenant: the tenant that has the key; empty if an organization has it.
+        shown: the key's last four characters as "…abcd", or the variable that holds it as "$NAME".
         state: "not set" if the variable is missing; "unreadable" if the master key is missing;
             "missing" if the tenant's provider requires a key, and the tenant has none.
-        worked: whether the provider accepted it when it was last used.
-        organization: that has it, for all of its tenants without their own key.
+        worked: whether the provider accepted the key when it was last used.
+        organization: the organization that has the key, for all of its tenants without their own
+            key.
     """
 
     tenant: str

@@ -55,9 +55,9 @@ class Ledger:
 
     Args:
         catalog: records usage.
-        ref: of the tenant.
+        ref: the tenant.
         tenant: has the caps and the price of its embedder.
-        embedder_id: of the run.
+        embedder_id: id of the run's embedder.
         before: dollars that earlier runs of the same sync spent.
         generation: the build that is embedded.
 

@@ -64,11 +64,11 @@ class MasterKey:
 
 @dataclass(frozen=True, slots=True)
 class MasterKeys:
-    """The keys of an installation.
+    """The master keys of an installation.
 
     Attributes:
-        present: encrypts.
-        former: decrypt older keys, until a rotation is complete.
+        present: encrypts provider keys.
+        former: decrypt keys that were encrypted earlier, until a rotation is complete.
     """
 
     present: MasterKey

@@ -40,7 +40,7 @@ _TIERS: Final = re.compile(r"data_[a-z]+(?:,data_[a-z]+)*")
 
 @dataclass(frozen=True, slots=True)
 class IndexLayout:
-    """The distribution of a new index over nodes; existing builds keep theirs.
+    """The distribution of a new index over nodes; existing indexes keep theirs.
 
     Attributes:
         shards: primary shards of a shared index. All entries of a tenant lie in one shard, so an

@@ -35,10 +35,10 @@ _SAMPLE_OF_EACH = 3
 
 @dataclass(frozen=True, slots=True)
 class ChunkSample:
-    """One chunk without its text and headings, which a purge could not find in Dagster's tables.
+    """One chunk, without text and headings: a purge could not find these in Dagster's tables.
 
     Attributes:
-        place: its position in the document, in words.
+        place: the position of the chunk in the document, in words.
     """
 
     uri: str
@@ -217,7 +217,7 @@ def _write_masked(
     by_key: Mapping[str, list[ParsedDocument]],
     masked: Mapping[str, Mapping[str, list[int]]],
 ) -> None:
-    """Write one event for each document with masked credentials: its address, rules and lines."""
+    """Write one event per document with masked credentials: its address, rules and lines."""
     events: list[dict[str, object]] = [
         {
             "uri": item.document.uri,

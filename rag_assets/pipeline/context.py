@@ -150,7 +150,7 @@ class TenantContext:
 
     @property
     def new_build(self) -> tuple[str, IndexSpec]:
-        """Return the key of a build that is opened now, and the kind of index that it needs."""
+        """Return the key for a build that is opened now, and the kind of index that it needs."""
         chosen = self.tenant.index.vector_index
         dimensions = self.embedder.dimensions
         kind = suitable_index(dimensions) if chosen == "auto" else chosen

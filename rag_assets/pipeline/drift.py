@@ -157,7 +157,7 @@ def _drift_by_counts(
     generations: Collection[Generation],
     doubtful: Collection[str],
 ) -> Drift:
-    """Compare a generation by its entry counts, and suspects entry by entry."""
+    """Compare a generation by its entry counts; where these differ, compare entry by entry."""
     entries, name, index = ctx.store.entries, generation.index_name, ctx.catalog.index
     leaving = set(index.removals(ctx.ref.id).get(generation.number, []))
     held = index.held_versions(ctx.ref.id, generation.number)

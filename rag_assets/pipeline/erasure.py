@@ -316,7 +316,7 @@ def _dead_keys(ctx: TenantContext, erasure: Erasure, needed: NeededKeys) -> Dead
 
 
 def _found_keys(erasure: Erasure, needed: NeededKeys) -> DeadKeys:
-    """Return the keys of texts that contain a credential, and of the chunks made of them."""
+    """Return the keys of texts that contain a credential, and of the chunks made from them."""
     hashes = found_hashes(erasure) - (needed.known.texts or set())
     return DeadKeys(erasure.parse_keys, erasure.chunk_set_keys, hashes)
 

@@ -1,7 +1,8 @@
-"""Estimates of a plan: how long its sync takes, its disk usage, and what edits cost twice.
+"""Estimates of a plan: the duration and disk usage of its sync, and the cost of later edits.
 
-Each is computed from measurements of the tenant's own builds, lake and index. An unmeasured figure
-is unknown, with the reason: no figure of another tenant or machine takes its place.
+Each is computed from measurements of the tenant's own builds, lake and index. A figure that was
+never measured is reported as unknown, with the reason. It is never replaced by a figure of another
+tenant or machine.
 """
 
 from __future__ import annotations

@@ -84,11 +84,11 @@ class FactStore(Protocol):
         ...
 
     def recorder(self, ctx: TenantContext, media_types: Mapping[str, str]) -> RowRecorder:
-        """Return what records the facts of texts with the versions that have them.
+        """Return the recorder that stores the facts of texts with the versions that have them.
 
         Args:
-            ctx: of the tenant.
-            media_types: of the texts, by chunk_set_key.
+            ctx: the tenant's context.
+            media_types: media types of the texts, by chunk_set_key.
         """
         ...
 
@@ -141,7 +141,7 @@ def stores_of(tenant: Tenant) -> list[FactStore]:
 
 
 def recorders_of(ctx: TenantContext, media_types: Mapping[str, str]) -> list[RowRecorder]:
-    """Return what records the facts of texts, given their media types by chunk_set_key."""
+    """Return the recorders for the facts of texts, given the media types by chunk_set_key."""
     return [store.recorder(ctx, media_types) for store in stores_of(ctx.tenant)]
 
 

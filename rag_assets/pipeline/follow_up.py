@@ -25,7 +25,7 @@ class FollowUp(Protocol):
         ...
 
     def kept_texts(self, catalog: Catalog, tenant_id: str) -> frozenset[str]:
-        """Return hashes of texts with vectors that the lake must keep, besides the chunks'."""
+        """Return hashes of texts with vectors that the lake must keep, besides the chunks."""
         ...
 
     def finish(self, ctx: TenantContext, serving: Generation) -> Mapping[str, Any]:
@@ -48,7 +48,7 @@ def unfinished(profile: str, catalog: Catalog, tenant_id: str) -> str | None:
 
 
 def kept_texts(ctx: TenantContext) -> frozenset[str]:
-    """Return hashes of texts with vectors that the tenant's system keeps, besides the chunks'."""
+    """Return hashes of texts with vectors that the tenant's system keeps, besides the chunks."""
     found = _follow_up(ctx.tenant.profile)
     return frozenset() if found is None else found.kept_texts(ctx.catalog, ctx.ref.id)
 

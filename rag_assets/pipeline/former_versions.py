@@ -12,7 +12,7 @@ from rag_assets.pipeline.slices import ParsedDocument, Work, parsed_documents
 
 
 def documents_of(ctx: TenantContext, work: Work) -> list[ParsedDocument]:
-    """Return the slice's documents that could be parsed, then former versions of failed ones."""
+    """Return the slice's documents that could be parsed, then former versions of the others."""
     return parsed_documents(ctx, work.documents) + _former_documents(ctx, work)
 
 

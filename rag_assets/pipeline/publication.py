@@ -1,4 +1,4 @@
-"""Publication of builds: which build answers, its conditions, and how other builds are deleted."""
+"""Publication of builds: which build answers, on which conditions, and how others are deleted."""
 
 from __future__ import annotations
 

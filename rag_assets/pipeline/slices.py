@@ -190,7 +190,7 @@ def put_off(
 
 
 def _with_environment(ctx: TenantContext, waits: Sequence[Failure]) -> list[Failure]:
-    """Add the environment's key to failures that another setting of this installation may end."""
+    """Add the environment's key to failures that another setting of this installation may fix."""
     if not any(map(_is_for_setting, waits)):
         return [*waits]
     key = environment_key(ctx.settings)

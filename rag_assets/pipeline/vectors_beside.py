@@ -179,7 +179,7 @@ def _ids(owner: Owner, documents: Iterable[str], counted: Mapping[str, HeldVersi
 def _entries(
     ctx: TenantContext, generation: Generation, wanted: Mapping[str, str]
 ) -> Iterator[StoredEntry]:
-    """Yield the entries of wanted versions, except altered ones, which a repair writes again."""
+    """Yield the entries of the wanted versions, except altered ones; a repair writes these."""
     entries, owner, name = ctx.store.entries, ctx.owner(generation), generation.index_name
     if len(wanted) <= _FEW:
         found = entries.of_documents(name, owner, wanted)

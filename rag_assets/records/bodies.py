@@ -46,7 +46,7 @@ def _require_safe_url(url: str) -> str:
 
 
 def _to_utc(at: datetime) -> datetime:
-    # Times at the ends of the calendar cannot be converted to UTC.
+    # Times at the first and last day of the calendar cannot be converted to UTC.
     try:
         utc = at.astimezone(UTC)
     except OverflowError:
@@ -372,8 +372,8 @@ def _is_true(value: Any) -> bool:
 class PageBlocks:
     """The blocks of a page, some of which change; a change costs the same for a page of any size.
 
-    However many blocks change, the page is read once and written once. In between, each block knows
-    its neighbours, and the page its size in bytes.
+    However many blocks change, the page is parsed once and written once. In between, each block
+    knows its neighbours, and the page knows its size in bytes.
 
     Args:
         text: the stored form of the page.

@@ -234,7 +234,7 @@ def _is_label(text: str, name: Name, value: str) -> bool:
 def _allows_letters_only(text: str, name: Name, value: str, found: re.Match[str]) -> bool:
     """Return whether a value of letters only is a password on this line.
 
-    It is if the rest of the line is empty and the line is not code.
+    It is one if the rest of the line is empty and the line is not code.
     """
     begin = text.rfind("\n", 0, name.start) + 1
     end = text.find("\n", found.end())
@@ -263,7 +263,7 @@ def _is_code(text: str, begin: int, end: int, line: str, value: str) -> bool:
 
 
 def _around(text: str, begin: int, end: int) -> str:
-    """Return the paragraph of a line: up to the next blank lines."""
+    """Return the paragraph around a line: the text between the previous and the next blank line."""
     low, high = max(0, begin - _NEAR), (end if end >= 0 else len(text)) + _NEAR
     first = text.rfind("\n\n", low, begin)
     last = text.find("\n\n", begin, high)

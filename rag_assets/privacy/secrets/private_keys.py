@@ -1,4 +1,4 @@
-"""Private keys: blocks between BEGIN and END, PuTTY's, and bodies without these lines."""
+"""Private keys: blocks between BEGIN and END, PuTTY keys, and key bodies without these lines."""
 
 from __future__ import annotations
 

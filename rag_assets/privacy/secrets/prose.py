@@ -83,7 +83,8 @@ _LOOSE = (
         _BARE_OF,
     ),
 )
-"""Patterns for the words after a name, each with words of which at least one must occur."""
+"""Patterns for the words after a name; each pattern comes with words of which at least one must
+occur."""
 _IDEOGRAPHIC = "\u3000"
 _GLUED = re.compile(
     r"(?:は|が|是|为|為|는|은|이|가|を)?[ \t\u3000]{0,4}[:：=＝]?[ \t\u3000「『“\"'`]{0,4}(?P<bare>[!-~]{4,128}?)"
@@ -155,7 +156,7 @@ def _is_lone(name: Name, value: str) -> bool:
 
 
 def _ideographic(text: str, name: Name) -> Iterator[SecretSpan]:
-    """Find a value stated in a script without blanks: `パスワードはXです`, `密码是X`."""
+    """Find a value stated in a script without spaces: `パスワードはXです`, `密码是X`."""
     found = _GLUED.match(text, name.end, name.end + _REACH)
     if found is None:
         return
@@ -233,7 +234,7 @@ def _before(text: str, name: Name) -> SecretSpan | None:
 
 
 def _is_unlike_words(value: str) -> bool:
-    """Return whether it is not a hyphenated word, number with a unit, date or version."""
+    """Return whether a value is not a hyphenated word, number with a unit, date or version."""
     return (
         re.fullmatch(
             r"[A-Za-z]+\d{0,2}(?:[-'’/][A-Za-z]+)+[.,;:!?]*|[A-Za-z]+(?:[-'’/][A-Za-z]+)*[.,;:!?]*|v?\d+[.,:/-][\d.,:/-]*[A-Za-z]{0,8}|v?\d{1,5}[A-Za-z]{0,8}",
@@ -244,7 +245,7 @@ def _is_unlike_words(value: str) -> bool:
 
 
 def _is_stated(text: str, end: int, value: str) -> bool:
-    """Return whether a word is the password that the sentence states, and not a description."""
+    """Return whether a word is the password that a sentence states, and not a description."""
     if has_inner_capitals(value):
         return True
     if not _SENTENCE_END.match(text, end):

@@ -101,7 +101,7 @@ def is_made_of_words(value: str) -> bool:
 
 
 def is_sentence_word(word: str) -> bool:
-    """Return whether a word belongs to a sentence: an article, a participle, a word of WORDS."""
+    """Return whether a word belongs to a sentence: an article, a participle, or one of WORDS."""
     return word in _FUNCTION_WORDS or word in WORDS or _INFLECTED.search(word) is not None
 
 

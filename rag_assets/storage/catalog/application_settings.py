@@ -252,7 +252,7 @@ def _embedder_in_force(
 
 
 def _is_model_kept(config: Mapping[str, Any]) -> bool:
-    """Return whether a tenant keeps its model until it is indexed again as a whole."""
+    """Return whether a tenant keeps its former model until all its documents are reindexed."""
     return profile_of(config.get("profile", DEFAULT_PROFILE)).keeps_model
 
 

@@ -127,7 +127,7 @@ class GenerationTable:
             return {row.index_name: row.index_uuid for row in connection.execute(query)}
 
     def with_vectors_beside(self) -> list[tuple[str, int, int]]:
-        """Return tenant, incarnation and number of builds with vectors next to the index."""
+        """Return tenant, incarnation and number of each build with a separate vector store."""
         query = select(tenants.c.id, tenants.c.incarnation, generations.c.generation).join(
             tenants, tenants.c.id == generations.c.tenant
         )

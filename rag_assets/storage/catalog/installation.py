@@ -1,4 +1,4 @@
-"""The identity of the installation in its catalog: its id, places of stores, home folders."""
+"""The identity of the installation in its catalog: id, locations of stores, home folders."""
 
 from __future__ import annotations
 

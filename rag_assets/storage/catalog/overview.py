@@ -114,7 +114,10 @@ class Overview:
         return self._summaries(chosen)
 
     def not_compacted_since(self, since: datetime) -> list[str]:
-        """Return the ids of older active tenants with documents but without compaction since."""
+        """Return the ids of active tenants with documents that were not compacted since a time.
+
+        Tenants created after that time are left out.
+        """
         compacted = exists().where(
             events.c.tenant == tenants.c.id, events.c.kind == "compacted", events.c.at >= since
         )

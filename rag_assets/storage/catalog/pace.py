@@ -43,11 +43,11 @@ class PaceTable:
         self._database = database
 
     def record_embedding(self, ref: TenantRef, number: int, texts: int, seconds: float) -> None:
-        """Record how long the texts of a slice took, if it is the largest slice of a build."""
+        """Record how long embedding a slice's texts took, if it is the build's largest slice."""
         self._record(ref, number, embedded_texts=texts, embedding_seconds=seconds)
 
     def record_writing(self, ref: TenantRef, number: int, entries: int, seconds: float) -> None:
-        """Record how long the entries of a slice took, if it is the largest slice of a build."""
+        """Record how long writing a slice's entries took, if it is the build's largest slice."""
         self._record(ref, number, written_entries=entries, writing_seconds=seconds)
 
     def _record(self, ref: TenantRef, number: int, **largest: float) -> None:

@@ -76,7 +76,7 @@ def index_anew(connection: Connection, ref: TenantRef, present: Mapping[str, int
 
 
 def names_statement(ref: TenantRef, one: MaskedDocument) -> Any:
-    """Return the statement for names that a listing does not write, or of deleted documents."""
+    """Return the statement that masks names of deleted documents, or names no listing writes."""
     values: dict[str, Any] = {"title": one.title}
     if one.before.status == "DELETED":
         names = ("path", "uri", "source_type", "said_title", "metadata")

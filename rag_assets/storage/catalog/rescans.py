@@ -1,7 +1,7 @@
-"""Scans of stored data with new rules for credentials: findings are withheld and masked.
+"""Scans of stored data with new rules for credentials: findings are hidden and masked.
 
-A scan is an erasure of kind `secrets`. Each batch withholds its findings and advances the scan's
-position in one transaction, so that a killed scan continues from there.
+A scan is an erasure of kind `secrets`. Each batch hides its findings from searches and advances the
+scan's position in one transaction, so that a killed scan continues from that position.
 """
 
 from __future__ import annotations

@@ -90,7 +90,7 @@ class SyncTable:
         return found
 
     def retried_between(self, after: datetime, until: datetime) -> set[str]:
-        """Return failed tenants with their next attempt allowed since a time in this interval."""
+        """Return tenants with a failed sync whose next attempt became due in this interval."""
         query = select(syncs.c.tenant).where(syncs.c.retry_at > after, syncs.c.retry_at <= until)
         with self._database.begin() as connection:
             return set(connection.scalars(query))
