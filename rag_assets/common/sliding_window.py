@@ -51,7 +51,7 @@ class SlidingWindowLimiter:
         self._in_progress += amount
 
     def end(self, begun: int, amount: int, now: float) -> None:
-        """Replace an amount in progress by the final amount, for one window from now."""
+        """Replace an amount in progress by the final amount, counted for one window from now."""
         self._in_progress -= begun
         if self._limit is not None:
             self._ended.append((now, amount))

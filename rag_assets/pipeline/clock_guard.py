@@ -74,9 +74,9 @@ class ClockDoubt:
 
 
 def time_for_deletion(catalog: Catalog, clock: Clock) -> datetime | ClockDoubt:
-    """Return the time from which ages are counted, or why no data may be deleted for their age.
+    """Return the time from which ages are counted, or why no deletion by age is allowed.
 
-    Every deletion by age takes its time from here, directly before it deletes.
+    Every deletion by age calls this directly before it deletes.
     """
     trusted = catalog.clock.read()
     now, boot = clock.machine(), clock.boot()

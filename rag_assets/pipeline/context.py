@@ -161,8 +161,8 @@ class TenantContext:
         """Return the context for stages that work on a build: its chunkers, embedder and index.
 
         Raises:
-            BuildNotWritable: its recipe is not known, or the recipe or the model cannot be used any
-                more.
+            BuildNotWritable: the build's recipe is not known, or its recipe or model can no longer
+                be used.
         """
         if build_of([generation], self.tenant, self.embedder.embedder_id) is not None:
             return self

@@ -35,9 +35,9 @@ _WORDS = (
 
 
 def might_hold_credential(text: str) -> bool:
-    """Return whether a text has a sign of a credential: a mark, a name or a long word.
+    """Return whether a text may contain a credential: a special character, a name or a long word.
 
-    Nearly every credential has one.
+    Nearly every credential has one of these.
     """
     if not text.isascii() or _MARK.search(text):
         return True

@@ -353,9 +353,9 @@ def find_block(page: Mapping[str, Any], block_id: str) -> Mapping[str, Any] | No
 
 
 def block_mark(block_id: str) -> str:
-    """Return a string that the stored text of a page contains if, and only if, it has the block.
+    """Return a string that is in the stored text of a page if, and only if, the page has the block.
 
-    It cannot occur within the text of a block, where quotes are escaped.
+    The string cannot occur within the text of a block, where quotes are escaped.
     """
     return f'"block_id":{json.dumps(block_id, ensure_ascii=False)}'
 

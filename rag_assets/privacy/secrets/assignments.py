@@ -220,7 +220,7 @@ def _is_credential(text: str, name: Name, value: str, group: str, found: re.Matc
 
 
 def _is_label(text: str, name: Name, value: str) -> bool:
-    """Return whether letters translate a label: `"Repeat Password": "Heslo znovu"`."""
+    """Return whether letters are a translated label, as in `"Repeat Password": "Heslo znovu"`."""
     if (
         any(c.isdigit() or c in "!@#$%^&*" for c in value)
         or text[name.end : name.end + 1] not in "\"'"

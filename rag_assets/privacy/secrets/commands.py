@@ -272,7 +272,7 @@ def _program_flags(
 
 
 def is_written_value(value: str) -> bool:
-    """Return whether a value of a command is not a manual's example: `mypassword`, `COMMUNITY`."""
+    """Return whether a command's value is not a manual's example like `mypassword`, `COMMUNITY`."""
     if value.isdigit() or value.isupper():
         return False
     lowered = value.lower()

@@ -63,7 +63,7 @@ def is_placeholder(value: str) -> bool:
 
 
 def _is_reference(bare: str) -> bool:
-    """Return whether a value refers to another: a variable, a template, a name in brackets."""
+    """Return whether a value refers to another one: a variable, a template, a name in brackets."""
     if _VARIABLE.match(bare) or _MENTIONED.search(bare) or _ESCAPED_LETTERS.search(bare):
         return True
     if any(form.fullmatch(bare) for form in (_BRACKETED, _EXPRESSION, _NAMES)):
@@ -73,7 +73,7 @@ def _is_reference(bare: str) -> bool:
 
 
 def _is_description(lowered: str) -> bool:
-    """Return whether a value describes the missing value, or repeats one or two characters."""
+    """Return whether a value describes what to fill in, or repeats one or two characters."""
     if len(set(lowered)) < _FEW or is_made_of_words(lowered) or lowered.endswith(_ENDS):
         return True
     if (
@@ -116,7 +116,7 @@ def is_documented(lowered: str) -> bool:
 
 
 def is_encoded_placeholder(value: str) -> bool:
-    """Return whether base64 encodes a placeholder, or a user with one: `dXNlcjpwYXNzd29yZA==`."""
+    """Return whether base64 encodes a placeholder, perhaps with a user: `dXNlcjpwYXNzd29yZA==`."""
     if not _BASE64.fullmatch(value):
         return False
     try:

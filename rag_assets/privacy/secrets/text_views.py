@@ -138,7 +138,7 @@ def without_marks(text: str, places: Sequence[tuple[int, int]]) -> View | None:
 
 
 def _is_enclosed(text: str, first: int, last: int) -> bool:
-    """Return whether a mark next to a candidate, or at its end, may defeat a library's rule."""
+    """Return whether a character next to a candidate or at its end may defeat a library's rule."""
     if text[last - 1] in ".:~%_" or text[first] in ".:~_":
         return True
     return not (_is_open(text[first - 1 : first]) and _is_open(text[last : last + 1]))

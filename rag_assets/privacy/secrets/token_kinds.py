@@ -34,7 +34,7 @@ def _plain(name: str, prefixes: str, body: str) -> Rule:
 
 
 def _hex(prefix: str) -> str:
-    """Return anchors of a prefix that is too common alone: the prefix with each hex digit."""
+    """Return anchors for a prefix that is too common alone: the prefix plus each hex digit."""
     return " ".join(prefix + digit for digit in "0123456789abcdef")
 
 

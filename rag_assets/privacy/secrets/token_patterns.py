@@ -136,7 +136,7 @@ def _aws_secrets(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
 
 
 def _windows(anchors: Sequence[Anchor], length: int) -> Iterator[tuple[int, int]]:
-    """Return the surroundings of anchors, joined if they overlap, so that each is searched once."""
+    """Return the text spans around anchors, joined if they overlap, so each is searched once."""
     low = high = 0
     for anchor in anchors:
         begin, finish = max(0, anchor.start - _AWS_REACH), anchor.end + _AWS_REACH

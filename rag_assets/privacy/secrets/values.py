@@ -77,7 +77,7 @@ def is_mixed(value: str) -> bool:
 
 
 def is_random(value: str) -> bool:
-    """Return whether it looks generated: mixed, or a long run of digits and letters as in hex."""
+    """Return whether a value looks generated: mixed, or a long run of letters and digits (hex)."""
     if is_mixed(value):
         return True
     digits, letters = sum(c.isdigit() for c in value), sum(c.isalpha() for c in value)
