@@ -1,7 +1,4 @@
-"""Processes items in batches in the background.
-
-Neither delays the caller nor raises errors in it.
-"""
+"""Processes items in the background, in batches, without delaying or failing the caller."""
 
 from __future__ import annotations
 

@@ -149,9 +149,9 @@ def _charge(ctx: TenantContext, batch: EmbeddingBatch, tokens: int, texts: int) 
 
 
 def _is_for(batch: EmbeddingBatch, generation: Generation) -> bool:
-    """Return whether a batch was submitted for this build.
+    """Return whether a batch may have been submitted for this build: both use the same embedder.
 
-    The cost is charged to the newest such build.
+    The newest such build is charged.
     """
     return generation.embedder_id == batch.embedder_id
 

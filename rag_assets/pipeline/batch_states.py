@@ -93,7 +93,7 @@ def _note(catalog: Catalog, batch: EmbeddingBatch, status: BatchStatus) -> None:
 def _is_late(catalog: Catalog, batch: EmbeddingBatch) -> bool:
     """Return whether a batch is too old to wait for.
 
-    Its texts are then sent again and charged again.
+    If so, its texts are sent again, and charged again.
     """
     trusted = time_for_deletion(catalog, Clock())
     return not isinstance(trusted, ClockDoubt) and trusted - batch.submitted_at > ABANDONED_AFTER

@@ -86,10 +86,8 @@ class CanaryResult:
 def run_every_canary(catalog: Catalog, embedders: Embedders) -> Iterator[CanaryResult]:
     """Probe the embedder of every active tenant that has a build.
 
-    One failure does not stop the others.
-
-    An embedder that several tenants share, such as a local model, is probed once per batch of
-    tenants.
+    A failure of one embedder does not stop the others. An embedder that several tenants share, such
+    as a local model, is probed once per batch of tenants.
     """
     indexed = catalog.generations.tenants()
     records = [r for r in catalog.tenants.all() if r.state == "ACTIVE" and r.id in indexed]

@@ -237,8 +237,8 @@ def _embed(
 def _order_of(missing: Set[str], item: _Waiting) -> tuple[int, bool]:
     """Return the sort key of a waiting document: urgent documents first, then small ones.
 
-    So a document that takes longer than one slice does not block others: it is embedded over
-    several slices, after them.
+    A document that takes longer than one slice is embedded over several slices; in each, smaller
+    documents of the same urgency are embedded first.
     """
     lacking = sum(text in missing for text in item.texts)
     return item.document.urgency, lacking > _LARGE_TEXTS

@@ -151,7 +151,7 @@ def _per_vector(
 ) -> float | None:
     """Return the average bytes per vector of the embedder.
 
-    If unknown, another embedder's, scaled by dimensions.
+    If that is unknown, the average of another embedder is scaled by the number of dimensions.
     """
     own = _per_row(tables.get(vectors_table(ctx.embedder.embedder_id)))
     if own is not None:

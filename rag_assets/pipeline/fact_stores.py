@@ -95,7 +95,7 @@ class FactStore(Protocol):
     def finish(self, ctx: TenantContext) -> DerivedWork:
         """Derive further documents from the facts of all files.
 
-        Called at the end of each tenant run.
+        This is called at the end of each run of any tenant.
         """
         ...
 

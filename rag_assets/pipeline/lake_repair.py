@@ -115,10 +115,7 @@ def _take_all_back(ctx: TenantContext, embedder_id: str, versions: int) -> None:
 def _append(
     ctx: TenantContext, embedder_id: str, dimensions: int, entries: Iterable[EntryVector]
 ) -> set[str]:
-    """Append the vectors of unaltered entries to the lake.
-
-    Return the text_sha256 of these vectors.
-    """
+    """Append the vectors of unaltered entries to the lake; return their text_sha256."""
     import numpy as np
 
     vectors = {

@@ -161,7 +161,7 @@ class MaskedNames:
     def _distinct_path(self, document: ListedDocument) -> str:
         """Return the path with credentials masked.
 
-        A masked path ends with part of the id, to be unique.
+        A masked path ends with a part of the document's id, so that it is unique.
         """
         path = self.masked(document.path)
         if path == document.path:

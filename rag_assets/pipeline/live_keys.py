@@ -35,7 +35,8 @@ class NeededKeys:
     def kept(self) -> LiveKeys:
         """Return the keys to keep.
 
-        While any version's keys are unknown, only unused embedders are left out.
+        While the keys of any version are unknown, all rows are kept, except the vectors of unused
+        embedders.
         """
         return self.known if self.complete else LiveKeys(embedders=self.known.embedders)
 

@@ -240,7 +240,7 @@ class MarkKeeper:
     def forget(self, ref: TenantRef) -> None:
         """Delete a removed tenant's mark in the index.
 
-        The other copies were in its deleted folders.
+        The other copies were in the tenant's folders, which have been deleted.
         """
         self._notes("index").delete(_mark_name(ref))
 
@@ -265,7 +265,9 @@ class MarkKeeper:
     def was_removed(self, tenant_id: str, incarnation: int | None = None) -> bool:
         """Return whether a receipt proves a tenant's removal.
 
-        By default, of any of its incarnations.
+        Args:
+            tenant_id: the tenant.
+            incarnation: only the removal of this incarnation; None: of any.
         """
         receipts = self._catalog.receipts.all(tenant_id)
         removals = {receipt.incarnation for receipt in receipts if receipt.kind == "removal"}

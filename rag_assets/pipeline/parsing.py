@@ -227,9 +227,9 @@ class _Parsing:
         )
 
     def _reason(self, error: RagAssetsError) -> str:
-        """Return why a document failed.
+        """Return why a document failed, with credentials masked.
 
-        Credentials are masked, because a file name may contain one.
+        A file name in the reason may contain a credential.
         """
         return masker_of(self._ctx.settings.local).text(error.advice)
 

@@ -226,7 +226,7 @@ def shown_settings(tenant: Tenant) -> dict[str, Any]:
 def _keep(config: dict[str, Any], beginning: Mapping[str, Any], present: Mapping[str, Any]) -> None:
     """Keep a project's caps and its chat model's name.
 
-    Take the gateway from the initial settings.
+    The gateway of the chat model is taken from the initial settings.
     """
     if present.get("caps"):
         config["caps"] = present["caps"]

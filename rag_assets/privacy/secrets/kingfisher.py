@@ -95,7 +95,7 @@ def _windows(length: int) -> Iterator[tuple[int, int]]:
 def _character_offsets(raw: bytes, offsets: set[int]) -> dict[int, int]:
     """Convert byte offsets to character offsets.
 
-    An offset inside a character gives that character's.
+    An offset inside a character is converted to that character's offset.
     """
     characters: dict[int, int] = {}
     at = count = 0

@@ -170,9 +170,9 @@ def find_names(text: str, anchors: Sequence[Anchor]) -> Iterator[Name]:
 
 
 def value_kind(name: str) -> ValueKind | None:
-    """Return the kind of value that a name announces, as for a column.
+    """Return the kind of value that a name announces, for example as the name of a column.
 
-    None if it announces none.
+    None if the name announces no credential.
     """
     bare = name.strip(" \t*_`\"':")
     bare = re.sub(r"\s*\([^()]*\)$", "", bare)

@@ -123,7 +123,7 @@ def stated(text: str, name: Name) -> Iterator[SecretSpan]:
 
 
 def _goes_on(text: str, span: SecretSpan, found: re.Match[str]) -> bool:
-    """Return whether an emphasized word is part of a sentence: `It is **highly** recommended`."""
+    """Return whether a sentence goes on after an emphasized word: `It is **very** important`."""
     value = text[span.start : span.end]
     starred = found["starred"] is not None and value.isalpha() and value.islower()
     return starred and is_predicate(value) and _WORD_AFTER.match(text, span.end) is not None

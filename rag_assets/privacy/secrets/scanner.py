@@ -31,9 +31,9 @@ _LONGEST_LINE = 2_000
 
 @cache
 def rules_version() -> str:
-    """Return the combined version of the project's own rules and kingfisher's.
+    """Return the version of all rules: the project's own and kingfisher's.
 
-    Either changes it.
+    It changes when either of them changes.
     """
     from importlib.metadata import version
 
@@ -43,9 +43,8 @@ def rules_version() -> str:
 class SecretScanner:
     """Finds credentials.
 
-    All scanners of a process share the rules, which take 0.3 s to 3 s to load.
-
-    Credentials are not verified with their services: no data leaves the process.
+    All scanners of a process share their rules, which take 0.3 s to 3 s to load. Credentials are
+    not verified with their services: no data leaves the process.
 
     Args:
         cache_dir: a private folder for kingfisher's compiled rules. With it, every load after the

@@ -55,7 +55,7 @@ class TokenKind:
         return body.end() if body is not None and self.accepts(body[0]) else None
 
     def rejected_end(self, text: str, start: int) -> int:
-        """Return the end of a placeholder that has the form of this kind.
+        """Return the end of a placeholder with the form of this kind.
 
         `start` for any other text.
         """

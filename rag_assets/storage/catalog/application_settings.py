@@ -239,7 +239,7 @@ def _embedder_in_force(
 ) -> Mapping[str, Any] | None:
     """Return the embedder in force after a tenant's operator reconfigured it.
 
-    None: the operator's.
+    None stands for the operator's embedder.
     """
     settings = settings_of(row)
     before = row.config if row.operator_config is None else row.operator_config

@@ -227,7 +227,7 @@ class InstallationTable:
     def leave_cluster(self) -> None:
         """Make the recorded Elasticsearch a former place.
 
-        The cluster opened next is recorded instead.
+        The cluster that is opened next is recorded instead.
         """
         is_present = (places.c.kind == "cluster") & places.c.left_at.is_(None)
         with self._database.begin() as connection:

@@ -83,7 +83,7 @@ class MovedDocuments:
                     )
 
     def end(self, ref: TenantRef) -> int:
-        """Mark those moved documents deleted that need not wait for their new location.
+        """Mark moved documents deleted if they need not wait for their new location.
 
         Return how many.
 

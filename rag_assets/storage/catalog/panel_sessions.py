@@ -159,10 +159,7 @@ class PanelSessionTable:
         return [_session(row) for row in rows]
 
     def end_others(self, sha256: bytes) -> int:
-        """End the other sessions of that holder and their unused codes.
-
-        Return the number of sessions.
-        """
+        """End that holder's other sessions and unused codes; return the number of sessions."""
         with self._database.begin() as connection:
             # Delete codes first: a code that was redeemed in the meantime has become a session.
             connection.execute(delete(panel_codes).where(_is_other_of(sha256, panel_codes)))

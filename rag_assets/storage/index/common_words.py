@@ -244,7 +244,7 @@ STOP_WORDS: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
 COMMON_WORDS: Final = STOP_WORDS["en"]
 
 _SHARE: Final = 0.25
-"""A sentence consists at least to this share of common words."""
+"""In a sentence, at least this share of the words are common words."""
 _LEAST_FOREIGN: Final = 2
 """This many common words are evidence of a language other than English."""
 _LEAST_WORDS: Final = 3

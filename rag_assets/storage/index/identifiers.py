@@ -219,7 +219,7 @@ def is_phrase(word: str) -> bool:
 
 
 def is_sequence(word: str) -> bool:
-    """Return whether a word is letters of Thai, Lao, Burmese or Khmer: a part of a longer run."""
+    """Return whether a word is a sequence of Thai, Lao, Burmese or Khmer letters from a run."""
     return _SOUTHEAST_ASIAN.match(word) is not None
 
 
@@ -230,7 +230,7 @@ def _is_term(word: str) -> bool:
 
 
 def _normalized(text: str) -> str:
-    """Return a text composed, with ASCII digits, and without marks that people do not type."""
+    """Return a text in composed Unicode, with ASCII digits and without marks nobody types."""
     if text.isascii():
         return text
     text = _UNTYPED.sub("", unicodedata.normalize("NFKC", text))
@@ -317,7 +317,7 @@ def _stem(word: str, analysis: str) -> str:
 
 
 def _language_in_script(word: str, analysis: str) -> str:
-    """Return the language for stemming a word: the text's, if it uses the word's script."""
+    """Return the language for stemming a word: the text's, if the word is in its script."""
     if word[0].isdecimal():
         return PLAIN
     for letters, languages, usual in _SCRIPTS:
@@ -327,7 +327,7 @@ def _language_in_script(word: str, analysis: str) -> str:
 
 
 def _fold(word: str) -> str:
-    """Return a word without the diacritics of Latin and Greek letters, and letters in one form."""
+    """Return a word without Latin and Greek diacritics, and with variant letters unified."""
     if word.isascii():
         return word
     word = word.translate(_FOLDED)

@@ -45,7 +45,7 @@ class IndexRef:
     identity: str
 
     def presence_of(self, identity: str | None) -> Presence:
-        """Compare with the identity of the index of this name; None if it does not exist."""
+        """Return whether the index exists, given the store's present identity for its name."""
         if identity is None:
             return "missing"
         return "present" if identity == self.identity else "replaced"

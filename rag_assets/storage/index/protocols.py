@@ -365,13 +365,16 @@ class IndexAdministration(Protocol):
         ...
 
     def expunge(self, index_name: str) -> int | None:
-        """Remove deleted entries from an index's files, which keep them until they are rewritten.
+        """Remove deleted entries from an index's files.
 
-        Takes up to half a minute if entries were deleted just now; seconds in the embedded server.
+        Otherwise they stay until a file is rewritten.
+
+        This takes up to half a minute if entries were deleted just before; seconds in the embedded
+        server.
 
         Returns:
-            how many deleted entries the files still contain, because others were deleted meanwhile;
-            None if the server rewrites its files automatically and does not report them.
+            how many deleted entries the files still contain, because others were deleted in the
+            meantime; None if the server rewrites its files automatically and does not report them.
         """
         ...
 

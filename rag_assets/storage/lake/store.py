@@ -177,9 +177,7 @@ class TenantLake:
     def facts(self, keys: Collection[str]) -> dict[str, tuple[Fact, ...]]:
         """Return the facts that chunk sets state, by chunk_set_key.
 
-        Sets without facts are left out.
-
-        No text is read.
+        Sets without facts are left out. No text is read.
         """
         if not keys:
             return {}
@@ -250,9 +248,9 @@ class TenantLake:
         table.append(frame, name=embedder_id, description=str(vectors.shape[1]))
 
     def spool(self, embedder_id: str, dimensions: int) -> VectorSpool | None:
-        """Return the spool of an embedder's vectors.
+        """Return the spool of an embedder's vectors; None if the lake is in an object store.
 
-        None for a lake in an object store, which never fills.
+        An object store never fills, so it needs no spool.
 
         Raises:
             TenantGone, TenantLocked: raised by the guard.

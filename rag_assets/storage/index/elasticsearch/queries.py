@@ -90,10 +90,7 @@ def entry_count(owner: Owner, recent_keys: Sequence[str]) -> dict[str, Any]:
 
 
 def reachable(tenant: str) -> dict[str, Any]:
-    """Return a query for all entries with a tenant's id or with its routing.
-
-    One of them suffices.
-    """
+    """Return a query for all entries with a tenant's id, with its routing, or with both."""
     return {"bool": {"should": [{"term": {"tenant": tenant}}, {"term": {"_routing": tenant}}]}}
 
 

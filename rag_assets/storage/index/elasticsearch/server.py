@@ -1,6 +1,6 @@
-"""An Elasticsearch server's own data: version, distribution, and whether it is Serverless.
+"""What an Elasticsearch server reports about itself: version, distribution, if Serverless.
 
-Elastic Serverless manages nodes, shards and files itself: it answers no request about them, and
+Elastic Serverless manages nodes, shards and files itself. It answers no request about them, and
 refuses index settings that concern them.
 """
 

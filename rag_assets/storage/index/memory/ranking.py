@@ -86,9 +86,9 @@ def cosine(row: Row, vector: npt.NDArray[np.float32]) -> float:
 
 
 def is_readable(stored: Mapping[str, Any], scopes: Collection[str], moved: MovedPages) -> bool:
-    """Return whether an entry's scope is among these.
+    """Return whether an entry's scope is one of these.
 
-    For a moved page, the page decides instead.
+    For a moved page, the page decides instead of the scope.
     """
     page = stored.get("page_uuid")
     if page is not None and page in moved.readable:
