@@ -48,7 +48,7 @@ class ChatModels:
 
     Args:
         catalog: holds tenants, keys and usage.
-        settings: of the installation.
+        settings: the installation's settings.
     """
 
     def __init__(self, catalog: Catalog, settings: Settings) -> None:

@@ -22,9 +22,9 @@ def seal(master: MasterKey, owner: KeyOwner, provider: str, secret: SecretStr) -
     """Encrypt a provider key.
 
     Args:
-        master: encrypts it.
-        owner: of the key; a row that is moved to another owner cannot be decrypted.
-        provider: of the key; a row that is moved to another provider cannot be decrypted.
+        master: the master key that encrypts the provider key.
+        owner: the key's owner; a row that is moved to another owner cannot be decrypted.
+        provider: the key's provider; a row that is moved to another provider cannot be decrypted.
         secret: the key.
     """
     nonce = os.urandom(_NONCE_BYTES)

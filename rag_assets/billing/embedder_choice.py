@@ -22,7 +22,7 @@ class Choice:
     """The embedder of a tenant.
 
     Attributes:
-        embedder: with a provider other than "auto".
+        embedder: the chosen embedder; its provider is never "auto".
         key: the source of the provider's key; with "missing", embedding is not possible yet.
     """
 

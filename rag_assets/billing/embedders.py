@@ -34,7 +34,7 @@ class Embedders:
 
     Args:
         catalog: holds the tenants and their keys.
-        settings: of the installation.
+        settings: the installation's settings.
     """
 
     def __init__(self, catalog: Catalog, settings: Settings) -> None:
@@ -150,8 +150,8 @@ class Embedders:
 
         Args:
             ref: the tenant.
-            config: as it was when the batch was submitted. The tenant's present key is used if it
-                is for the same server.
+            config: the configuration when the batch was submitted. The tenant's present key is used
+                if it is for the same server.
 
         Raises:
             ConfigurationError: its provider has no batch API, or the tenant's configuration is not

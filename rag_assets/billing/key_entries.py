@@ -46,7 +46,7 @@ def entry_of(key: StoredKey, keys: MasterKeys | None) -> KeyEntry:
     """Return the entry of a stored key.
 
     Args:
-        key: to display.
+        key: the stored key to display.
         keys: the master keys; None if there are none.
     """
     readable = keys is not None and keys.find(key.sealed.master_key_id) is not None
@@ -69,9 +69,9 @@ def referenced_entries(
     """Yield the entries of the keys that a tenant's configuration refers to.
 
     Args:
-        tenant_id: of the tenant.
-        config: its configuration as stored.
-        environ: has the keys.
+        tenant_id: id of the tenant.
+        config: the tenant's configuration as stored.
+        environ: the environment with the keys.
     """
     for purpose, reference in _references(config):
         name = reference.removeprefix("$")

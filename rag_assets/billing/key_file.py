@@ -75,7 +75,7 @@ class KeyFile:
     """Reads, creates and replaces the file; its first line after comments is the present key.
 
     Args:
-        path: of the file.
+        path: path of the file.
         forbidden: folders that must not contain it: the data that it protects, and sources.
     """
 

@@ -23,7 +23,7 @@ def present_caps(catalog: Catalog, ref: TenantRef, tenant: Tenant, *, run: float
 
     Args:
         catalog: records usage.
-        ref: of the tenant.
+        ref: the tenant.
         tenant: has the caps.
         run: dollars that the current sync has spent.
     """

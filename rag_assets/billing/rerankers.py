@@ -21,7 +21,7 @@ class Rerankers:
 
     Args:
         catalog: holds the tenants' keys.
-        settings: of the installation.
+        settings: the installation's settings.
     """
 
     def __init__(self, catalog: Catalog, settings: Settings) -> None:

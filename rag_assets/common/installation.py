@@ -57,7 +57,7 @@ class Installation:
 
     Attributes:
         home: the folder with `tenants.yaml` and `.local`.
-        database_url: of the catalog.
+        database_url: address of the catalog's database.
         elasticsearch_url: its nodes, separated by commas. If the environment names another server,
             that server's account and certificate are not used: add yours to the URL, or use the
             next two attributes.

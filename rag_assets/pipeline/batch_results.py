@@ -57,7 +57,7 @@ def collect(ctx: TenantContext, embedder_id: str | None = None) -> Collected:
     """Fetch batches that have ended, and resolve interrupted submissions.
 
     Args:
-        ctx: of the tenant.
+        ctx: the tenant's context.
         embedder_id: only batches of this embedder; None: of all.
     """
     done = Collected()

@@ -83,7 +83,7 @@ class TenantContext:
         guard: raises if this process no longer holds the tenant's lock; called before writes.
         log: writes a line of progress.
         batch_api, embedder_of: return, for the id of one of the tenant's present or past embedders,
-        its batch API and the embedder itself.
+            its batch API and the embedder itself.
         kept_pool: keeps worker processes from stage to stage; without it each stage starts its own.
         clock: determines ages.
         scanned: the rules and findings of the last scan of the tenant's stores for credentials; see

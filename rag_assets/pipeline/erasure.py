@@ -101,7 +101,7 @@ def rescan(ctx: TenantContext, *, by: str, seconds: float | None = None) -> Rece
     """Scan stored data for credentials, if the rules have changed since the last scan.
 
     Args:
-        ctx: of the tenant, under its lock.
+        ctx: the tenant's context; the caller holds the tenant's lock.
         by: who or what scans.
         seconds: time after which the rest is left to the next run.
 

@@ -49,9 +49,9 @@ class Twice:
         embedded: whether a text of an edit is embedded for each of the two builds; otherwise it is
             embedded once and written to both.
         texts_serving, texts_wanted: average number of chunks per document; None before a build has
-        any.
+            any.
         dollars_serving, dollars_wanted: average cost of embedding a document; None if no price is
-        known, or no document was embedded.
+            known, or no document was embedded.
     """
 
     embedded: bool
@@ -70,7 +70,7 @@ class Estimate:
         bytes: disk usage in lake and index, before compaction; None if a part of it was never
             measured.
         rates_lacking, sizes_lacking: the parts of `seconds` and of `bytes` that were never
-        measured.
+            measured.
     """
 
     seconds: float | None

@@ -145,8 +145,8 @@ def roll_back(ctx: TenantContext, generation: Generation, order: Order, *, now: 
     """Pin a build that answered before, and let it answer once it is up to date.
 
     Args:
-        ctx: of the tenant, as configured and under its lock.
-        generation: from build_to_return_to.
+        ctx: the tenant's context, as configured; the caller holds the tenant's lock.
+        generation: the build that build_to_return_to returned.
         order: who rolls back, and why.
         now: let it answer at once; the next sync brings it up to date.
 

@@ -72,7 +72,7 @@ def publish_slice(ctx: TenantContext, work: Work, judge: Judge | None = None) ->
     """Delete removed documents from every live generation, then publish complete documents.
 
     Args:
-        ctx: of the tenant, as configured.
+        ctx: the tenant's context, as configured.
         work: the run's slice.
         judge: see publish_when_complete.
 

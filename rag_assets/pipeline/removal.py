@@ -56,7 +56,7 @@ def purge_tenant(
     the data.
 
     Args:
-        catalog, lake, store, settings: of the installation.
+        catalog, lake, store, settings: the installation's catalog, stores and settings.
         record: the tenant.
         by: who removes the tenant, for the receipt.
         clock: gives the time of the removal.

@@ -71,7 +71,7 @@ def accept_restore(
     """Accept a restored catalog: repeat changes, end the panel's sessions, raise the epoch.
 
     Args:
-        catalog, keeper: of the installation.
+        catalog, keeper: the installation's catalog and MarkKeeper.
         lost: the missing changes; those that can be repeated are repeated.
         security: the changes that the catalog lacks.
     """

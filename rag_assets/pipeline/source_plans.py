@@ -79,7 +79,7 @@ class RemovedSourcePlan:
     """The changes by the removal of a source from the tenant's configuration.
 
     Attributes:
-        uris: of its documents, by id.
+        uris: uris of the source's documents, by id.
     """
 
     name: str
@@ -123,7 +123,7 @@ def plan_sources(
     """List every configured source completely, one after the other, and compare each.
 
     Args:
-        ctx: of the tenant.
+        ctx: the tenant's context.
         allow_deletes: whether a person has allowed any number of deletions.
         anew: list a source even if it knows that its state is unchanged since its last listing.
     """
@@ -290,7 +290,8 @@ def require_any_listed(failures: Sequence[ListingFailed], sources: int) -> None:
     """Raise an error if every source of a tenant failed.
 
     Args:
-        failures: of each source that could not be listed, with a message fit to be shown.
+        failures: the failure of each source that could not be listed; its message may be shown to
+            people.
         sources: how many sources the tenant has.
 
     Raises:

@@ -45,8 +45,8 @@ def compare_stored(ctx: TenantContext, share: Share) -> list[StoredDrift]:
     """Compare each store with the catalog; read-only.
 
     Args:
-        ctx: of the tenant.
-        share: of the documents with contents to compare; missing contents are always found.
+        ctx: the tenant's context.
+        share: the documents whose contents are compared; missing contents are always found.
     """
     return [compare(ctx, share) for compare in STORES]
 

@@ -76,7 +76,7 @@ class Uploads:
     """Accepts uploaded files, and removes them.
 
     Args:
-        catalog, blobs: of the installation.
+        catalog, blobs: the installation's catalog and blob store.
         masker: masks credentials in names; called when there is a name.
     """
 

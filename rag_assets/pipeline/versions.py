@@ -28,7 +28,7 @@ class Version:
 
     Attributes:
         document_key, content_sha256: key and hash of the content that it was read from: the
-        document's present content, or that of a former version.
+            document's present content, or that of a former version.
         title: the title found in its content, otherwise its file's name.
         language: the language of its content; None if uncertain.
         key: hash of all data in its entries.

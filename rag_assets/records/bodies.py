@@ -97,9 +97,10 @@ class PageBlock(_Model):
         block_id: its id in the application.
         type: its type, such as paragraph, heading, list, code, table.
         text: its visible text.
-        level: of a heading, 1 to 6.
+        level: for a heading, its level from 1 to 6.
         archived: whether it is hidden; searches do not find hidden blocks.
-        metadata: of the application. A block of code with `secret` set to true is not stored.
+        metadata: the application's metadata. A block of code with `secret` set to true is not
+            stored.
         children: blocks within it, of a page that is pushed as a whole. They follow it, each before
             its own children. Blocks within an archived block are archived; blocks within a secret
             block are not stored.
@@ -179,7 +180,7 @@ class PageBody(Body):
     """A page, with its blocks in their order.
 
     Attributes:
-        title: of the page.
+        title: title of the page.
         blocks: each id at most once, including nested blocks; see PageBlock.children.
     """
 
@@ -227,7 +228,7 @@ class CommentBody(Body):
     Attributes:
         page_uuid: the page.
         block_id: the block, if it is on one.
-        text: of the comment.
+        text: text of the comment.
         resolved_at: when it was resolved. Searches find it for `resolved_comment_days` after that.
     """
 
@@ -248,8 +249,8 @@ class FileBody(Body):
 
     Attributes:
         page_uuid: the page.
-        name: of the file; its extension distinguishes text formats.
-        metadata: of the application. A file with `is_secret` set to true is not stored.
+        name: name of the file; its extension distinguishes text formats.
+        metadata: the application's metadata. A file with `is_secret` set to true is not stored.
     """
 
     TYPE: ClassVar[str] = "file"
@@ -272,7 +273,7 @@ class TemplateBody(Body):
     """A template, which all members read.
 
     Attributes:
-        name, description: of the template.
+        name, description: name and description of the template.
         payload: the contents that it creates, as JSON; searches find its texts.
     """
 
@@ -291,7 +292,7 @@ class RowValue(_Model):
     """A value of a row.
 
     Attributes:
-        name: of its property.
+        name: name of its property.
         value_text: the value as text.
     """
 
@@ -304,7 +305,7 @@ class DbRowBody(Body):
 
     Attributes:
         database_uuid: the database.
-        values: as text, in order. Short values are also its metadata, for filters.
+        values: the values as text, in order. Short values are also its metadata, for filters.
     """
 
     TYPE: ClassVar[str] = "db_row"

@@ -189,7 +189,7 @@ def require_beginning(beginning: Mapping[str, Any], profiles: Mapping[str, bool]
     """Require that a configuration is usable as the initial configuration of projects.
 
     Args:
-        beginning: as in tenants.yaml.
+        beginning: the configuration, as in tenants.yaml.
         profiles: the installed profiles by name, with whether applications make projects of them.
 
     Raises:

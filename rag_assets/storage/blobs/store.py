@@ -38,7 +38,7 @@ class Blob:
     """A stored file.
 
     Attributes:
-        sha256: from its name; its content may have been altered since.
+        sha256: hash of its content, from its name; the content may have been altered since.
         size: bytes.
         modified_at: when it was last stored.
     """

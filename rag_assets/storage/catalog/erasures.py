@@ -146,7 +146,7 @@ class ErasureTable:
 
         Args:
             ref: the tenant, in the state REMOVING.
-            by, at: for the receipt.
+            by, at: who asked, and when; recorded in the receipt.
         """
         begun = select(erasures).where(
             erasures.c.tenant == ref.id,
@@ -197,7 +197,7 @@ class ErasureTable:
         """Start to delete a build that does not serve searches, or return its open erasure.
 
         Args:
-            by, at: for the receipt.
+            by, at: who asked, and when; recorded in the receipt.
         """
         number = generation.number
         entries = select(func.coalesce(func.sum(document_index.c.chunk_count), 0)).where(

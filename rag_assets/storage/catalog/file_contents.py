@@ -41,7 +41,7 @@ class FileContents:
         Args:
             new: the content.
             keep: stores its blob.
-            document_id, path: of the record, in its source.
+            document_id, path: the record's document id, and its path in the source.
 
         Returns:
             whether the content changed, and hashes of former contents that no run needs.

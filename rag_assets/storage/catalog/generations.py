@@ -46,7 +46,7 @@ class Generation:
         key: hash of the properties that distinguish generations: embedder, chunker, mapping,
             placement.
         index_name, index_identity: the index that holds its entries; an index created later under
-        the same name has another identity.
+            the same name has another identity.
         embedder_id: the embedder that made its vectors.
         embedder: configuration from which this embedder is constructed for queries.
         digest_key: key of its entries' digests, kept only in Postgres; None in generations of the

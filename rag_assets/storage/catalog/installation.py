@@ -76,7 +76,7 @@ class InstallationRow:
     """The identity of an installation.
 
     Attributes:
-        id: of the installation.
+        id: id of the installation.
         database: the system identifier and name of the database in which it was recorded.
     """
 

@@ -33,7 +33,7 @@ class TenantSummary:
         documents: number of documents by status.
         entries: expected number of entries in the serving generation.
         generation, index_name: number and index of the serving generation; None before the first
-        build is complete.
+            build is complete.
         synced_at: when all of its sources were last synced.
         error: why the last sync failed, if it did.
     """
@@ -70,7 +70,7 @@ class HeldEntries:
     """The entries of a document in one generation.
 
     Attributes:
-        state: of the generation.
+        state: state of the generation.
         current: whether they were made from the document's last listed version.
     """
 

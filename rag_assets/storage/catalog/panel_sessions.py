@@ -44,11 +44,11 @@ class Holder:
     """The owner of the token that started a session.
 
     Attributes:
-        name: of the token, in logs and as the author of changes; not a secret.
+        name: the token's name, in logs and as the author of changes; not a secret.
         principals: the names under which access may have been granted.
-        token_id: of the service token; revoking it ends the session. None for a JWT or the
+        token_id: id of the service token; revoking it ends the session. None for a JWT or the
             operator.
-        token_expires_at: when the token expires, and the session with it.
+        token_expires_at: when the token and the session expire.
     """
 
     name: str

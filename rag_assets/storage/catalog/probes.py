@@ -19,9 +19,9 @@ class StoredProbes:
     """The stored probes of one embedder of a tenant.
 
     Attributes:
-        vectors: of the first measurement, packed little-endian float32.
-        distances: between these and the last measurement, by probe; empty before the second
-            measurement.
+        vectors: vectors of the first measurement, packed little-endian float32.
+        distances: distances between the vectors of the first and of the last measurement, by probe;
+            empty before the second measurement.
         passed: whether the last measurement passed.
     """
 

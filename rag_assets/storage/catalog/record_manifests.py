@@ -161,7 +161,7 @@ class ManifestTable:
 
         Args:
             ref: the tenant.
-            source: of the records.
+            source: the source of the records.
             lines: the manifest, read once.
             remove_extra: whether to remove records that the manifest does not name.
             allow_deletes: whether to allow any number of removals.

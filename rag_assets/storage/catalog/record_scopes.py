@@ -19,7 +19,7 @@ def leave_scopes(connection: Connection, ref: TenantRef, puts: Sequence[RecordPu
     """Withdraw documents from their former scope, before the next listing does so.
 
     Args:
-        connection: of the transaction that stores the records.
+        connection: the connection of the transaction that stores the records.
         ref: the tenant.
         puts: stored records that are new or changed.
     """

@@ -41,7 +41,8 @@ class RecordState:
     """A record and its state.
 
     Attributes:
-        source, source_type, source_id, document_id, page_uuid: of the record.
+        source, source_type, source_id, document_id, page_uuid: identify the record, its document
+            and its page.
         title: the title of its document; None before the document was read.
         status: the status of its current version.
         sha256: hash of its text, or of its content if that was uploaded separately.
@@ -112,8 +113,8 @@ class RecordStateQuery:
         """Return the state of a record; None if unreadable or missing.
 
         Args:
-            document_id: of the record.
-            principals: the caller's; None: do not check access.
+            document_id: the id of the record's document.
+            principals: the caller's principals; None: do not check access.
             scope: the access scope of records without their own scope and page.
         """
         rows = placed_records(tenant_id, literal(scope))
@@ -139,7 +140,7 @@ class RecordStateQuery:
         """Return a page of the records that the principals may read, by source, type and id.
 
         Args:
-            principals: the caller's; None: do not check access.
+            principals: the caller's principals; None: do not check access.
             chosen: which records.
             scopes: by source, the access scope of records without their own scope and page; records
                 of other sources are unreadable.
@@ -174,8 +175,8 @@ def with_excluded(rows: Select[Any], excluded: FromClause) -> FromClause:
     """Return records; those on excluded pages get the scope they would have without the exclusion.
 
     Args:
-        rows: from placed_records().
-        excluded: from excluded_pages().
+        rows: the result of placed_records().
+        excluded: the result of excluded_pages().
     """
     placed = rows.subquery()
     is_out = placed.c.access_scope == EXCLUDED
@@ -273,7 +274,7 @@ def awaits_build(answering: FromClause) -> ColumnElement[bool]:
     """Return the condition that a document becomes searchable with the next build.
 
     Args:
-        answering: from answering_versions().
+        answering: the result of answering_versions().
     """
     is_out = documents.c.access_scope == EXCLUDED
     return and_(documents.c.status == "READY", ~is_out, answering.c.document_id.is_(None))

@@ -77,7 +77,7 @@ def write_records(
     until it is indexed without the block.
 
     Args:
-        connection: of a transaction that excludes all others of the tenant.
+        connection: a connection in a transaction that excludes all others of the tenant.
         ref: the tenant.
         changes: each document once, either stored or removed.
         by: name of the caller, for events.

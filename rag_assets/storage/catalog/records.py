@@ -70,7 +70,7 @@ class RecordTable:
         is pushed again unchanged is not stored.
 
         Args:
-            record: as it was pushed.
+            record: the record as it was pushed.
             scope: its access scope, given by the record itself, its source or the tenant.
 
         Raises:

@@ -93,7 +93,7 @@ def request_reindex(
     """Reindex documents of a tenant; return their number.
 
     Args:
-        connection: of a transaction that excludes others of the tenant.
+        connection: a connection in a transaction that excludes others of the tenant.
         ref: the tenant.
         scope: the scope of the request and the caller, for the event.
         conditions: which documents; none: all.

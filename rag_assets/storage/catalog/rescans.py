@@ -62,8 +62,8 @@ class RescanTable:
 
         Args:
             ref: the tenant.
-            version: of the rules.
-            rule, by, at: for the receipt.
+            version: version of the rules.
+            rule, by, at: recorded in the receipt.
 
         Returns:
             the scan; None if the stores were already scanned, or are empty.

@@ -181,8 +181,8 @@ def create_roles(url: str, passwords: Mapping[Role, str]) -> None:
     """Create the roles of a database, or bring them up to date.
 
     Args:
-        url: of the database, as a superuser.
-        passwords: of the roles.
+        url: the database's address, for a superuser.
+        passwords: the password of each role.
     """
     import psycopg
     from psycopg import sql

@@ -75,8 +75,8 @@ def prepare_run_storage(
     """Create the schema of our Dagster instance before its first use.
 
     Args:
-        url: of the database, as the role of Dagster's storage.
-        owner_url: the same, as the role that may create schemas.
+        url: the database's address, for the role of Dagster's storage.
+        owner_url: the database's address, for the role that may create schemas.
         is_embedded: whether the server is the embedded one, in which all tables are ours: an
             earlier version's tables are moved.
         before_move: raises an error if a process of an earlier version still uses the tables.
@@ -85,8 +85,8 @@ def prepare_run_storage(
         the tables that stay in `public`, until our instance has tables of its own.
 
     Raises:
-        ConfigurationError: the schema is missing, and neither role may create it; or a pooler
-            does not pass on its name.
+        ConfigurationError: the schema is missing, and neither role may create it; or a pooler does
+            not pass on its name.
         ServiceUnavailable: Postgres does not answer.
     """
     with _opened(url) as connection:
@@ -106,7 +106,7 @@ def find_former_tables(url: str) -> FormerTables | None:
     """Return Dagster's tables in `public` if they contain runs or sensors.
 
     Args:
-        url: of the database, as the role of Dagster's storage.
+        url: the database's address, for the role of Dagster's storage.
 
     Raises:
         ConfigurationError: a pooler does not pass on the name of the schema.
@@ -120,8 +120,8 @@ def replace_run_tables(url: str, owner_url: str) -> FormerTables | None:
     """Move Dagster's tables from `public` to our instance's schema, replacing its tables.
 
     Args:
-        url: of the database, as the role of Dagster's storage, which owns the tables.
-        owner_url: the same, as the role that may create schemas.
+        url: the database's address, for the role of Dagster's storage, which owns the tables.
+        owner_url: the database's address, for the role that may create schemas.
 
     Returns:
         the moved tables; None if none exist, or if they contain runs or sensors of other code.
@@ -149,7 +149,7 @@ def move_run_tables(url: str) -> None:
     """Move Dagster's tables from `public` to our instance's schema, unless it has tables.
 
     Args:
-        url: of the embedded server's database, as its superuser.
+        url: the address of the embedded server's database, for its superuser.
     """
     with _opened(url) as connection:
         _create_schema(connection, url)

@@ -101,7 +101,7 @@ class SearchStateReader:
         """Return a tenant, its serving generation and the readable scopes, all at one moment.
 
         Args:
-            principals: the caller's.
+            principals: the caller's principals.
             most: maximum number of scopes to read; None: all.
 
         Raises:

@@ -44,7 +44,7 @@ class TenantRecord:
         scanned: which credential rules its stores were scanned with, and the results.
         settings: the settings made by its application.
         operator_config, operator_enabled: the operator's values, which the application's settings
-        override; None if the application has not set any.
+            override; None if the application has not set any.
         home: the home folder that lists it; None for tenants of the API.
     """
 

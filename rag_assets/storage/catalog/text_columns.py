@@ -105,7 +105,7 @@ class StoredText:
     """A text in a row.
 
     Attributes:
-        place: of the row in its table.
+        place: the row's position in its table.
     """
 
     place: str

@@ -93,7 +93,7 @@ class NeededBlob:
     """A blob that uploads of a tenant need, or that a hold keeps.
 
     Attributes:
-        document_ids: of these uploads, in order.
+        document_ids: document ids of these uploads, in order.
     """
 
     sha256: str

@@ -228,7 +228,7 @@ def _require_room(
     """Refuse a file that exceeds the limits of its source.
 
     Args:
-        connection: of the transaction that stores it.
+        connection: the connection of the transaction that stores the file.
         ref: the tenant.
         new: the file.
         replaced: size in bytes of the file that it replaces; None: it is an additional file.

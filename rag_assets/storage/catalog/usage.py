@@ -111,7 +111,7 @@ class UsageTable:
             ref: the tenant.
             provider, model: the provider and the model used.
             used: the usage not recorded yet.
-            day: in UTC.
+            day: the day, in UTC.
             run: dollars that the running sync has spent so far, including this usage.
             generation: the build that it was for.
         """

@@ -110,7 +110,7 @@ def begin_waits_of_comments(
     """Start a wait for comments that a new number of days excludes or includes.
 
     Args:
-        connection: of the transaction that changes the days.
+        connection: the connection of the transaction that changes the number of days.
         tenant_id: the tenant.
         former, config: its configuration before and after the change.
     """

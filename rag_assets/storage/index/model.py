@@ -225,7 +225,7 @@ class EntryFilter:
         paths: folders or files; the document must be within one of them, see is_within.
         languages: allowed languages of the document.
         modified_after, modified_before: bounds of the document's modified_at; the first is
-        inclusive, the second exclusive.
+            inclusive, the second exclusive.
         tags: tags that an entry must all have.
         metadata: by key, the allowed values; None stands for a missing value.
         without_metadata: by key, the excluded values.

@@ -28,7 +28,7 @@ class Home:
     """The identity of a home folder.
 
     Args:
-        settings: with the folder.
+        settings: settings that name the folder.
     """
 
     def __init__(self, settings: Settings) -> None:

@@ -89,7 +89,7 @@ def open_catalog(
     The first home folder that opens a new catalog makes it an installation.
 
     Args:
-        settings: with the home folder and the stores.
+        settings: settings that name the home folder and the stores.
         database_url, owner_url, before_upgrade: see Catalog.open.
 
     Raises:
@@ -119,10 +119,10 @@ def find_differences(
     """Yield every part that differs from the catalog's record, or belongs to another installation.
 
     Args:
-        catalog: of the installation.
-        settings: with the home folder and the current addresses.
+        catalog: the installation's catalog.
+        settings: settings with the home folder and the current addresses.
         state: the catalog's record.
-        stores: the roots of the settings.
+        stores: the roots that the settings name.
     """
     row, home = state.row, Home(settings)
     if row is None:
@@ -317,7 +317,7 @@ def clone_installation(
 
     Args:
         catalog: the copy.
-        settings: with the home folder and the stores of the clone.
+        settings: settings with the home folder and the stores of the clone.
         keeps_builds: whether Elasticsearch was copied, too. Otherwise builds are forgotten, and the
             next syncs write new indexes from the lake.
         is_snapshot: whether a person has confirmed that the catalog is a copy, although its server

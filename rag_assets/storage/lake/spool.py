@@ -89,7 +89,7 @@ class SpooledAnswer:
     """The vectors of one request, or the space for them.
 
     Args:
-        path: of their file.
+        path: path of the file with the vectors.
     """
 
     def __init__(self, path: Path) -> None:

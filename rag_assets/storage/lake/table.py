@@ -183,7 +183,7 @@ class KeyedTable:
 
         Args:
             table: the opened table.
-            paths: of the files to read; all by default.
+            paths: paths of the files to read; all files by default.
             file_column: name of an added column with the path of each row's file.
         """
         rows = self._opened.scan(table, paths, file_column)

@@ -63,7 +63,7 @@ def indexing_role(prefix: str) -> dict[str, Any]:
     """Return the smallest role for everything that the project does.
 
     Args:
-        prefix: of the names of the installation's indexes.
+        prefix: prefix of the names of the installation's indexes.
     """
     return role_for("indexing", prefix)
 
@@ -87,7 +87,7 @@ def check_elasticsearch(
     """Check a server and the account of a connection; changes nothing.
 
     Args:
-        prefix: of the names of the installation's indexes.
+        prefix: prefix of the names of the installation's indexes.
         purposes: the required purposes of the account.
 
     Raises:

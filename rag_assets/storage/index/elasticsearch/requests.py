@@ -137,7 +137,7 @@ def pages(
     """Yield every hit of a query, from one snapshot of the index; empty if it is missing.
 
     Args:
-        client: of the cluster.
+        client: a client of the cluster.
         index_name: the index to search.
         routing: the tenant with the shard to search; None searches all shards.
         query: the query.
@@ -198,7 +198,7 @@ def buckets(
     """Yield every combination of values of some keywords with its number of hits.
 
     Args:
-        client: of the cluster.
+        client: a client of the cluster.
         index_name: the index to search; a missing index yields no combinations.
         routing: the tenant with the shard to search.
         query: the query.

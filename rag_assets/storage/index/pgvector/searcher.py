@@ -62,8 +62,8 @@ class PgVectorSearcher:
     """Ranks a build's entries by similarity to a vector.
 
     Args:
-        url: of the server.
-        prefix: of the names of schemas.
+        url: address of the server.
+        prefix: prefix of the names of schemas.
     """
 
     def __init__(self, url: str, prefix: str) -> None:
