@@ -15,7 +15,7 @@ from rag_assets.common.errors import KeyUnreadable
 from rag_assets.storage.catalog.organizations import OrganizationRef
 from rag_assets.storage.catalog.provider_keys import KeyOwner, SealedKey
 
-_NONCE_BYTES = 12  # NIST SP 800-38D, 8.2.2: random nonces, so at most 2^32 keys per master key
+_NONCE_BYTES = 12  # NIST SP 800-38D, 8.2.2: random, so keep far below 2^32 keys per master key
 
 
 def seal(master: MasterKey, owner: KeyOwner, provider: str, secret: SecretStr) -> SealedKey:

@@ -145,7 +145,7 @@ def expunge_pruned(
 
 
 def compact_due(ctx: TenantContext) -> Mapping[str, Compaction]:
-    """Merge small files of those lake tables of a run that have so many files that reads slow down.
+    """Merge small files in those tables used by a run that have enough of them to slow reads down.
 
     No row is deleted: the weekly compaction determines which rows are not needed.
 
