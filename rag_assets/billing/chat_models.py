@@ -62,7 +62,7 @@ class ChatModels:
 
         Raises:
             NoChatModel: the tenant's chat model is missing or not usable.
-            ConfigurationError: its configuration is not usable.
+            ConfigurationError: the tenant's configuration is not usable.
         """
         former = self._made.get(record.ref)
         if former is not None and former[0] == record.config:

@@ -25,8 +25,8 @@ _FREE = ChatPrice(input_per_million=0, output_per_million=0)
 class ChatSpending:
     """The costs reserved for answers in progress, by tenant.
 
-    The highest possible cost of an answer is reserved until its real cost is recorded, so that
-    concurrent answers do not exceed a cap together.
+    The highest possible cost of an answer is reserved until its real cost is recorded. So
+    concurrent answers cannot exceed a cap together.
 
     Args:
         catalog: records usage.
@@ -105,7 +105,7 @@ class BilledChat:
         """See ChatModel.
 
         Raises:
-            CapReached: its highest possible cost would exceed a cap; no request was sent.
+            CapReached: the answer's highest possible cost would exceed a cap; no request was sent.
         """
         read = tokens_of(instructions, prompt)
         most = (self._price or _FREE).of(read, max_tokens)

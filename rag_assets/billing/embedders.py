@@ -46,7 +46,7 @@ class Embedders:
         """Return a tenant of the catalog with its chosen embedder; the provider is never "auto".
 
         Raises:
-            ConfigurationError: its configuration is not usable.
+            ConfigurationError: the tenant's configuration is not usable.
         """
         return self.chosen(record, Tenant.from_config(record.config))
 
@@ -54,7 +54,7 @@ class Embedders:
         """Return a tenant, read from its record, with its chosen embedder.
 
         Raises:
-            ConfigurationError: its configuration is not usable.
+            ConfigurationError: the tenant's configuration is not usable.
         """
         embedder = tenant.embedder
         if embedder.provider == AUTO:
@@ -68,7 +68,7 @@ class Embedders:
         """Return a tenant's embedder, and the source of its key.
 
         Raises:
-            ConfigurationError: its configuration is not usable.
+            ConfigurationError: the tenant's configuration is not usable.
         """
         return self._choice(record, Tenant.from_config(record.config))
 
@@ -78,7 +78,7 @@ class Embedders:
         It refuses every call while the tenant lacks the opt-in of its organization.
 
         Raises:
-            ConfigurationError: its model is missing or not usable.
+            ConfigurationError: the embedder's model is missing or not usable.
         """
         embedder = self.of(record.ref, config)
         return NotOptedInEmbedder(embedder, record) if lacks_opt_in(record) else embedder
@@ -87,7 +87,7 @@ class Embedders:
         """Return a tenant's embedder with that configuration; its key is read when it is needed.
 
         Raises:
-            ConfigurationError: its model is missing or not usable.
+            ConfigurationError: the embedder's model is missing or not usable.
         """
         if isinstance(config.offer, LocalEmbedding):
             return _local_embedder(config)
@@ -122,7 +122,7 @@ class Embedders:
             generation: the generation to be searched.
 
         Raises:
-            ConfigurationError: its model is missing or not usable.
+            ConfigurationError: the embedder's model is missing or not usable.
         """
         built = EmbedderConfig.model_validate(generation.embedder)
         present = tenant.embedder
@@ -154,8 +154,8 @@ class Embedders:
                 if it is for the same server.
 
         Raises:
-            ConfigurationError: its provider has no batch API, or the tenant's configuration is not
-                usable.
+            ConfigurationError: the embedder's provider has no batch API, or the tenant's
+                configuration is not usable.
         """
         present = self.tenant(self._catalog.tenants.get(ref.id)).embedder
         if (present.provider, present.base_url) == (config.provider, config.base_url):

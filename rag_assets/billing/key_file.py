@@ -87,7 +87,8 @@ class KeyFile:
         """Return the keys in the file; None if it does not exist.
 
         Raises:
-            ConfigurationError: its folder is forbidden, other users may read it, or it lacks a key.
+            ConfigurationError: the file's folder is forbidden, other users may read the file, or it
+                lacks a key.
         """
         try:
             # Open without blocking, in case there is a pipe at this path.

@@ -51,7 +51,7 @@ class KeyRing:
         """Store a tenant's or an organization's key for a provider, and replace its former key.
 
         Raises:
-            ConfigurationError: it cannot be a key, or the master key's file cannot be used.
+            ConfigurationError: the secret cannot be a key, or the master key's file cannot be used.
             KeyUnreadable: the master key of other keys is lost.
             TenantGone: the tenant was removed.
         """
@@ -219,7 +219,8 @@ def require_key(secret: SecretStr) -> None:
     """Refuse a value that cannot be a provider's key.
 
     Raises:
-        ConfigurationError: it cannot be a key; the message gives the reason without quoting it.
+        ConfigurationError: the value cannot be a key; the message gives the reason without quoting
+            it.
     """
     value = secret.get_secret_value()
     if not value:

@@ -90,7 +90,7 @@ class Ledger:
 
     @property
     def promised(self) -> float:
-        """Return the dollars that the batches submitted so far will cost."""
+        """Return how many dollars the batches submitted so far will cost."""
         return self.budget.promised
 
     def record(self) -> None:

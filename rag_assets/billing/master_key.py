@@ -46,8 +46,8 @@ class MasterKey:
         """Read a key from a variable or a line of a file.
 
         Raises:
-            ConfigurationError: it is not base64 of 32 bytes; names the place without quoting the
-                value.
+            ConfigurationError: the text is not base64 of 32 bytes; the message names the place
+                without quoting the value.
         """
         try:
             secret = base64.b64decode(text.strip(), validate=True)

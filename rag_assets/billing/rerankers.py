@@ -32,8 +32,8 @@ class Rerankers:
         """Return a tenant's reranker with that configuration, behind a circuit breaker.
 
         Raises:
-            ConfigurationError: its folder is missing or not usable, or its provider's SDK is not
-                installed.
+            ConfigurationError: the reranker's folder is missing or not usable, or its provider's
+                SDK is not installed.
         """
         if config.local_folder is not None:
             return _local_reranker(config.local_folder, config.threads)

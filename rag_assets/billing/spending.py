@@ -157,27 +157,27 @@ class Spending:
 
     @property
     def promised(self) -> float:
-        """Return the dollars that the batches submitted so far will cost."""
+        """Return how many dollars the batches submitted so far will cost."""
         return self._promised
 
     def reserve(self, tokens: int) -> None:
         """Reserve the price of a request.
 
         Raises:
-            CapReached: it would exceed a cap, together with the requests in progress.
+            CapReached: the request would exceed a cap, together with the requests in progress.
         """
         with self._lock:
             self._require((self._price or FREE).of(tokens))
             self._reserved_tokens += tokens
 
     def promise(self, tokens: int) -> float | None:
-        """Commit the batch price of texts, which is charged when their batch has ended.
+        """Commit to the batch price of texts; it is charged when their batch has ended.
 
         Returns:
             the price in dollars; None if it is unknown.
 
         Raises:
-            CapReached: it would exceed a cap.
+            CapReached: the batch would exceed a cap.
         """
         with self._lock:
             cost = (self._price or FREE).of(tokens, batch=True)

@@ -58,9 +58,9 @@ class Installation:
     Attributes:
         home: the folder with `tenants.yaml` and `.local`.
         database_url: address of the catalog's database.
-        elasticsearch_url: its nodes, separated by commas. If the environment names another server,
-            that server's account and certificate are not used: add yours to the URL, or use the
-            next two attributes.
+        elasticsearch_url: the nodes of Elasticsearch, separated by commas. If the environment names
+            another server, that server's account and certificate are not used: add yours to the
+            URL, or use the next two attributes.
         elasticsearch_api_key_file: file with the API key.
         elasticsearch_ca_file: PEM file that verifies the certificate of Elasticsearch.
         lake_url, blobs_url: folders or addresses in object stores; by default in `home`, if it is

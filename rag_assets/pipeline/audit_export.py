@@ -101,7 +101,7 @@ def export_audit(
 
     Args:
         installation: id of the installation.
-        by: who exports it.
+        by: who exports the archive.
         masker: masks credentials in configuration, reasons and errors.
 
     Raises:

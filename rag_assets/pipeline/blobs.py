@@ -80,9 +80,7 @@ def compare_blobs(
 
 
 def sweep_blobs(catalog: Catalog, blobs: BlobStore, ref: TenantRef, clock: Clock) -> int:
-    """Delete a tenant's old unreferenced blobs and staged files.
-
-    Return how many blobs were deleted.
+    """Delete a tenant's old unreferenced blobs and staged files; return the number of blobs.
 
     Both are deleted when they are a day old. No blob is deleted while the catalog may have been
     restored from an older dump, because it may lack references to blobs that are needed. No file is

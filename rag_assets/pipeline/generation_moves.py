@@ -124,8 +124,8 @@ def build_to_return_to(ctx: TenantContext, number: int | None) -> Generation:
     Raises:
         ConfigurationError: no such build exists, it was never published, or no number is given and
             a pinned build already answers.
-        BuildNotWritable: its recipe or its model is not available.
-        IndexInconsistent: its index was lost.
+        BuildNotWritable: the build's recipe or model is not available.
+        IndexInconsistent: the build's index was lost.
     """
     live = ctx.catalog.generations.live(ctx.ref.id)
     generation = _former(ctx, live) if number is None else _present(ctx, number)

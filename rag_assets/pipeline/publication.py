@@ -115,7 +115,7 @@ def require_entries(ctx: TenantContext, generation: Generation) -> None:
     """Require that a build holds as many entries as it should.
 
     Raises:
-        IndexInconsistent: it holds another number.
+        IndexInconsistent: the build holds another number of entries.
     """
     expected = ctx.catalog.index.entry_count(ctx.ref.id, generation.number)
     live = ctx.store.entries.count(generation.index_name, ctx.owner(generation))

@@ -159,11 +159,10 @@ def _rows_of_the_lake(lake: Lake, record: TenantRecord) -> Mapping[str, int]:
 
 
 def delete_strays(catalog: Catalog, lake: Lake, store: VectorStore, blobs: BlobStore) -> int:
-    """Delete entries and folders that late writers left behind for removed tenants.
+    """Delete what late writers left behind for removed tenants; return how many items.
 
-    Return how many.
-
-    Nothing is deleted while the catalog lacks security changes, such as the removal of a tenant.
+    The items are entries and folders. Nothing is deleted while the catalog lacks security changes,
+    such as the removal of a tenant.
     """
     keeper = MarkKeeper(catalog, lake, blobs, lambda: store)
     if keeper.pending_restore() is not None:

@@ -174,7 +174,7 @@ def compare_source(
 
     Args:
         source: the source.
-        known: its documents in the catalog.
+        known: the source's documents in the catalog.
         settings: see settings_key.
 
     Raises:

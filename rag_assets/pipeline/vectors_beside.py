@@ -35,8 +35,8 @@ class BesideState:
 
     Attributes:
         generation: the build.
-        differing: documents with other vectors than they should have.
-        unsound: vectors with a length other than 1.
+        differing: documents whose vectors differ from what they should be.
+        unsound: number of vectors whose length is not 1.
     """
 
     generation: Generation

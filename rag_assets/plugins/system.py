@@ -109,10 +109,10 @@ class Migrations:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class System:
-    """One system: everything that it adds to the chain.
+    """One system: everything that it adds to the pipeline.
 
-    Every process creates it when the registry is read. It holds only names, numbers and
-    references, and its module imports nothing heavy.
+    Every process creates it when the registry is read. It holds only names, numbers and references,
+    and its module imports nothing heavy.
 
     Attributes:
         name: the name of the system, of its entry point and of its tenants' profile.
@@ -127,8 +127,8 @@ class System:
         follow_up: the last step of its tenants' syncs: a `FollowUp` (pipeline/follow_up.py).
         staged_rows: by table name, how to count and delete rows that wait to become documents:
             `StagedRows` (storage/catalog/system_tables.py).
-        texts: columns of these tables with texts of people or sources, as "table.column": new
-            rules for credentials mask matches in them.
+        texts: columns of these tables with texts of people or sources, as "table.column": new rules
+            for credentials mask matches in them.
         assets: Dagster assets by key.
         checks: `TenantCheck` or asset checks of Dagster, by `asset.check`.
         jobs, sensors, schedules: by their Dagster names.

@@ -30,7 +30,10 @@ _MARKS = ("sk-", "ghp_", "AKIA", "eyJ", "xoxb-", "xoxp-", _RSA)
 
 
 def is_described(rule: str) -> bool:
-    """Return whether a rule is one of these patterns; chunks that match them are dropped."""
+    """Return whether a rule is one of these patterns.
+
+    Chunks with a match of such a rule are dropped.
+    """
     return rule.startswith(DESCRIBED)
 
 

@@ -101,7 +101,7 @@ class PageBlock(_Model):
         archived: whether it is hidden; searches do not find hidden blocks.
         metadata: the application's metadata. A block of code with `secret` set to true is not
             stored.
-        children: blocks within it, of a page that is pushed as a whole. They follow it, each before
+        children: blocks within it, if the page is pushed as a whole. They follow it, each before
             its own children. Blocks within an archived block are archived; blocks within a secret
             block are not stored.
     """

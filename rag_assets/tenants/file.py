@@ -40,7 +40,7 @@ class TenantsFile:
     """The tenants.yaml of an installation; the file need not exist yet.
 
     Args:
-        path: its location; relative paths of sources are relative to its folder.
+        path: location of the file; relative paths of sources are relative to its folder.
         kinds: the kinds that tenants may name; None: all installed kinds.
         cache: folder that caches the parsed content; None: the file is parsed on each read.
     """
@@ -116,7 +116,7 @@ class TenantsFile:
         """Append a tenant.
 
         Raises:
-            ConfigurationError: its configuration is not valid, or its id is in use.
+            ConfigurationError: the tenant's configuration is not valid, or its id is in use.
         """
         tenant = Tenant.from_config(self.with_absolute_paths(config), self._kinds)
         with self._edited() as document:

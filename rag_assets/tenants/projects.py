@@ -116,7 +116,7 @@ def require_name(what: str, name: str) -> None:
     """Require a usable id of an application.
 
     Raises:
-        InvalidRequest: it is empty, too long, or contains control characters.
+        InvalidRequest: the id is empty, too long, or contains control characters.
     """
     if not 0 < len(name) <= MAX_NAME or not _is_text(name):
         raise InvalidRequest(
@@ -193,7 +193,8 @@ def require_beginning(beginning: Mapping[str, Any], profiles: Mapping[str, bool]
         profiles: the installed profiles by name, with whether applications make projects of them.
 
     Raises:
-        ConfigurationError: it contains a field that is not for all projects, or a wrong value.
+        ConfigurationError: the configuration contains a field that cannot apply to all projects, or
+            a wrong value.
     """
     own = sorted({"id", "name", "profile", "organization", "project", "enabled"} & set(beginning))
     if own:

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 from rag_assets.common.errors.base import RagAssetsError
 
 Fault: TypeAlias = Literal["key", "model", "quota", "address"]
-"""Why a request is refused: by its provider, or, because of its address, before it is sent."""
+"""Why a request is refused: for an address before it is sent, otherwise by the provider."""
 
 RerankFault: TypeAlias = Literal[
     "late", "unavailable", "refused", "malformed", "not usable", "resting"

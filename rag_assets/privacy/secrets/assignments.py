@@ -169,7 +169,7 @@ def _phrase(text: str, name: Name) -> SecretSpan | None:
 
 
 def _directive(text: str, name: Name) -> SecretSpan | None:
-    """Find the value after a blank in a directive: `ENV DB_PASSWORD X`, `requirepass X`."""
+    """Find the value after a space in a directive: `ENV DB_PASSWORD X`, `requirepass X`."""
     known = name.text.lower() in _DIRECTIVES
     if not known and not _COMMAND.search(text, max(0, name.start - 20), name.end):
         return None
@@ -271,7 +271,7 @@ def _around(text: str, begin: int, end: int) -> str:
 
 
 def _trimmed(text: str, start: int, end: int) -> int:
-    """Return the end of a bare value without punctuation, closing brackets and emphasis."""
+    """Return the end of an unquoted value without punctuation, closing brackets and emphasis."""
     while end > start + 1:
         last = text[end - 1]
         opened = {")": "(", "]": "[", "}": "{"}.get(last)

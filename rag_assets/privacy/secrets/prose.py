@@ -198,7 +198,7 @@ def _accepted(text: str, name: Name, found: re.Match[str]) -> SecretSpan | None:
 
 
 def _beside(text: str, name: Name, found: re.Match[str]) -> SecretSpan | None:
-    """Return a value directly after its name, if its form alone shows a credential."""
+    """Return a value directly after its name, if the form of the value alone shows a credential."""
     group = next(g for g in _GROUPS if found[g] is not None)
     start, end = found.span(group)
     end = _trimmed(text, start, end)

@@ -198,7 +198,7 @@ def _continues(
         return True
     # A part of a complete token may look like the start of another.
     before = rules.scan(text[: seam.at])
-    # The end of the line before may hide the start of another token.
+    # The end of the previous line may hide the start of another token.
     before = chain(before, (_shifted(one, line) for one in rules.scan(text[line : seam.at])))
     whole = any(other.start <= span.start < other.end for other in before)
     return not whole and (seam.certain or span.end == seam.end)

@@ -127,7 +127,8 @@ class TenantBlobs:
 
         Raises:
             BlobMissing: no blob has that hash.
-            BlobAltered: its content has another hash, which is known only after the last piece.
+            BlobAltered: the blob's content has another hash; this is known only after the last
+                piece.
             ServiceUnavailable: the place does not answer.
         """
         digest = hashlib.sha256()
@@ -217,7 +218,7 @@ class ReceivedFile:
         """Append a piece.
 
         Raises:
-            ServiceUnavailable: it cannot be written, for example because the disk is full.
+            ServiceUnavailable: the file cannot be written, for example because the disk is full.
         """
         with _available():
             left = memoryview(piece)

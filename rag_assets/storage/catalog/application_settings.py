@@ -68,8 +68,8 @@ rag_settings = Table(
 )
 
 Change: TypeAlias = Callable[[ApplicationSettings, Mapping[str, Any], bool], ApplicationSettings]
-"""Computes new settings from the current settings, the operator's configuration, and whether the
-tenant has no indexed document."""
+"""Computes the new settings from the current settings, the operator's configuration, and whether
+the tenant has no indexed document."""
 
 _OPERATOR = "operator"
 _SETTINGS = tuple(field.name for field in fields(ApplicationSettings))

@@ -56,7 +56,7 @@ class Hold:
 
     Attributes:
         reason: a person's text, with credentials masked.
-        by: who set it.
+        by: who set the hold.
     """
 
     scope: HoldScope

@@ -104,7 +104,7 @@ class InstallationState:
     """The catalog's record of the installation.
 
     Attributes:
-        row: its identity; None for a new catalog.
+        row: the installation's identity; None for a new catalog.
         present_database: system identifier and name of the database that holds the catalog now.
         places: present and former places, in the order in which they were recorded.
     """

@@ -61,7 +61,7 @@ class _History:
 
     Attributes:
         version_table: the table with its current revision.
-        head: its newest revision.
+        head: the newest revision in the history.
         owner: the system; None for the core.
     """
 

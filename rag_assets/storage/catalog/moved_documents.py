@@ -83,9 +83,9 @@ class MovedDocuments:
                     )
 
     def end(self, ref: TenantRef) -> int:
-        """Mark moved documents deleted if they need not wait for their new location.
+        """Mark those moved documents deleted that need not wait; return how many.
 
-        Return how many.
+        A document waits until its new location is indexed.
 
         Raises:
             TenantGone: the tenant was removed.

@@ -102,7 +102,7 @@ class Overview:
             containing: only tenants with this text in their id.
             in_trouble: only tenants with a failed document, check or last sync, or that were never
                 checked.
-            limit, offset: the most tenants to return, and the number to skip.
+            limit, offset: the maximum number of tenants to return, and the number to skip.
         """
         chosen = select(tenants.c.id).order_by(tenants.c.id).limit(limit).offset(offset)
         if containing:
@@ -203,7 +203,7 @@ class Overview:
         Args:
             status: only documents with this status; by default all but the deleted ones.
             containing: only documents with this text in their URI, ignoring case.
-            limit, offset: the most documents to return, and the number to skip.
+            limit, offset: the maximum number of documents to return, and the number to skip.
         """
         wanted = documents.c.status == status if status else documents.c.status != "DELETED"
         query = select(documents).where(documents.c.tenant == tenant_id, wanted)

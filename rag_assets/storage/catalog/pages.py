@@ -103,7 +103,7 @@ class PageTable:
     def find_moved(self, tenant_id: str) -> MovedPages | None:
         """Return the pages whose entries still lack their documents' scope.
 
-        None if there are none.
+        None without such pages.
         """
         query = select(pages.c.uuid, pages.c.moved).where(
             pages.c.tenant == tenant_id, pages.c.moved.is_not(None)

@@ -35,7 +35,7 @@ class PutProject:
     """The result of a request to create or change a project.
 
     Attributes:
-        record: its tenant.
+        record: the project's tenant.
         created: whether it is new.
         changed: whether its configuration is new or has changed.
     """

@@ -144,7 +144,7 @@ class RecordStateQuery:
             chosen: which records.
             scopes: by source, the access scope of records without their own scope and page; records
                 of other sources are unreadable.
-            limit: the most records to return.
+            limit: the maximum number of records to return.
         """
         columns = source_records.c
         given = [(columns.source == source, literal(scope)) for source, scope in scopes.items()]

@@ -117,7 +117,8 @@ class SearchStateReader:
 
         Raises:
             UnknownTenant: no tenant has that id.
-            UnknownGeneration: it has no generation of that number, or it is being removed.
+            UnknownGeneration: the tenant has no generation of that number, or the generation is
+                being removed.
             ServiceUnavailable: Postgres does not answer.
         """
         state = await self._state(

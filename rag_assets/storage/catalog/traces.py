@@ -128,7 +128,7 @@ class TraceQuery:
         Args:
             rewritten: tables of the catalog to rewrite completely, because pages keep the bytes of
                 rows that were moved.
-            only: these tables of the catalog; None: all.
+            only: only vacuum these tables of the catalog; None: all.
 
         Returns:
             the number of remaining deleted rows, which another transaction may still read.

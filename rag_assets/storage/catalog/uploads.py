@@ -73,7 +73,7 @@ class UploadTable:
 
         Raises:
             UnknownDocument: the upload to replace does not exist.
-            UploadsFull: its source is full.
+            UploadsFull: the source's limits for uploads are reached.
             TenantGone: the tenant was removed.
         """
         table = uploads.c
@@ -110,7 +110,7 @@ class UploadTable:
         """Delete an upload; searches no longer return its document.
 
         Args:
-            upload_id: its id.
+            upload_id: id of the upload.
             by: the caller's name, for the event.
 
         Returns:
@@ -132,7 +132,7 @@ class UploadTable:
         Computed data of a disabled upload is kept, so that its chunks are not embedded again.
 
         Args:
-            upload_id: its id.
+            upload_id: id of the upload.
             by: the caller's name, for the event.
             enabled: whether it may be found.
 

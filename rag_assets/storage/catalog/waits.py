@@ -112,7 +112,7 @@ def begin_waits_of_comments(
     Args:
         connection: the connection of the transaction that changes the number of days.
         tenant_id: the tenant.
-        former, config: its configuration before and after the change.
+        former, config: the tenant's configuration before and after the change.
     """
     before, after = _days_of(former), _days_of(config)
     if before == after:

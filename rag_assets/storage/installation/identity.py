@@ -205,7 +205,7 @@ def require_cluster(catalog: Catalog, store: VectorStore, identity: Identity) ->
     are marked. A cluster that does not answer, or does not report its id, is not compared.
 
     Raises:
-        PlaceChanged: it is another cluster.
+        PlaceChanged: the cluster is not the recorded one.
     """
     cluster = store.indexes.cluster_id()
     if cluster is None:

@@ -112,7 +112,7 @@ def _listed_files(table: KeyedTable) -> list[DataFile] | None:
     """Return the files that a table lists; None if it does not exist.
 
     Raises:
-        _UnreadableLog: its log cannot be decoded.
+        _UnreadableLog: the table's log cannot be decoded.
         OSError: the location cannot be read.
     """
     try:

@@ -56,7 +56,7 @@ class Lake:
         """Return the tables of one tenant, without opening or creating any.
 
         Args:
-            tenant: its id.
+            tenant: id of the tenant.
             incarnation: the number that distinguishes uses of the id.
             guard: called right before every write; raises TenantGone or TenantLocked when this
                 writer may no longer write. Readers do not need a guard.

@@ -57,8 +57,8 @@ class KeyedTable:
     """A table of one kind at one location.
 
     Args:
-        kind: its columns and layout.
-        location: its folder; it need not exist.
+        kind: the table's columns and layout.
+        location: the table's folder; it need not exist.
         guard: called before every write; raises when this writer may no longer write.
         skips_damaged: whether to read the remaining rows if files are lost or damaged.
     """
@@ -283,7 +283,7 @@ def data_files(table: DeltaTable, key: str) -> list[DataFile]:
     """Return the files of an opened table.
 
     Raises:
-        ValueError: its log lacks the statistics of a file.
+        ValueError: the table's log lacks the statistics of a file.
     """
     actions: Any = table.get_add_actions(flatten=True)
     frame = pl.DataFrame(actions)

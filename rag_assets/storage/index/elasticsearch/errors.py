@@ -210,9 +210,9 @@ def translated_errors(
 
     Raises:
         ServiceUnavailable: Elasticsearch does not answer, is overloaded, or rejects the account.
-        IndexUnavailable: it refuses until an operator acts, as the message says.
+        IndexUnavailable: Elasticsearch refuses until an operator acts, as the message says.
         IndexInconsistent: the index is gone, or has another mapping.
-        RagAssetsError: it refused for another reason.
+        RagAssetsError: Elasticsearch refused for another reason.
     """
     try:
         yield

@@ -98,7 +98,8 @@ class Ownership:
         An index that does not exist passes. An index is checked at most twice a minute.
 
         Raises:
-            ForeignInstallation: it belongs to another installation, or has no owner.
+            ForeignInstallation: the index or alias belongs to another installation, or has no
+                owner.
         """
         if self._installation is None:
             return
@@ -120,7 +121,8 @@ class Ownership:
         Indexes of earlier versions lack it.
 
         Raises:
-            ForeignInstallation: it belongs to another installation, or has no owner.
+            ForeignInstallation: the index or alias belongs to another installation, or has no
+                owner.
         """
         self.forget(index_name)
         self.require(index_name)
@@ -150,7 +152,8 @@ class Ownership:
         """Require that an alias belongs to the installation; return whether it exists.
 
         Raises:
-            ForeignInstallation: it belongs to another installation, or has no owner.
+            ForeignInstallation: the index or alias belongs to another installation, or has no
+                owner.
         """
         with translated_errors():
             try:

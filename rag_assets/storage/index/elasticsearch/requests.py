@@ -233,7 +233,7 @@ def refresh(client: Elasticsearch, index_name: str) -> None:
     """Make all writes to an index visible to searches, if the index exists.
 
     Raises:
-        IndexUnavailable: it is red; Elasticsearch would wait for a minute.
+        IndexUnavailable: the index is red; Elasticsearch would wait for a minute.
         ServiceUnavailable: Elasticsearch does not answer.
     """
     shortly = client.options(request_timeout=_REFRESH_SECONDS, max_retries=0)

@@ -74,8 +74,8 @@ class Server:
         """Return whether the server is Elastic Serverless, which restricts what may be sent to it.
 
         Raises:
-            ApiError: it is overloaded or not available, or is another product.
-            TransportError: it does not answer.
+            ApiError: the server is overloaded or not available, or is another product.
+            TransportError: the server does not answer.
         """
         return self._asked().is_serverless
 
