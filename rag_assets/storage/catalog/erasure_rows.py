@@ -51,7 +51,7 @@ from rag_assets.storage.catalog.upload_tables import uploads
 
 _BATCH = 2_000
 _NAMED_DOCUMENTS = 100
-"""Maximum of purged documents per entry in the journal of security changes."""
+"""Maximum number of purged documents per entry in the journal of security changes."""
 _FORGET_SLICES = text(
     f"UPDATE {SCHEMA}.slices SET document_ids = document_ids - :ids"  # noqa: S608 - nothing given
     " WHERE tenant = :tenant AND document_ids ?| :ids"

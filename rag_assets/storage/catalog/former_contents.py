@@ -120,7 +120,7 @@ def forget_unneeded(connection: Connection, ref: TenantRef) -> list[str]:
 def readable_contents(
     connection: Connection, ref: TenantRef, document_ids: Collection[str]
 ) -> frozenset[tuple[str, str]]:
-    """Return pushed documents, each paired with a present or kept content that can be read."""
+    """Return pairs of a pushed document and the hash of a present or kept content of it."""
     rows = connection.execute(_readable(ref.id, document_ids))
     return frozenset((row.document_id, row.content_sha256) for row in rows)
 

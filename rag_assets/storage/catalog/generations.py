@@ -30,7 +30,8 @@ from rag_assets.storage.catalog.tables import generations, serving, tenants
 
 _KEY_BYTES = 32
 GenerationState = Literal["BUILDING", "COMPLETE", "HELD", "SERVING", "RETIRED", "REMOVING"]
-"""BUILDING → COMPLETE → SERVING → RETIRED → REMOVING; HELD if a check fails at COMPLETE."""
+"""The states of a generation: BUILDING → COMPLETE → SERVING → RETIRED → REMOVING. A generation is
+HELD if a check fails when it is COMPLETE."""
 
 VectorsBeside = Literal["filling", "answering"]
 """State of the separate vector store of a build: "filling" while it lacks vectors, "answering" when
@@ -295,7 +296,7 @@ class GenerationTable:
     def move(
         self, ref: TenantRef, generation: Generation, index_name: str, index_identity: str
     ) -> None:
-        """Record that a generation is now in another index."""
+        """Record that a generation has moved to another index."""
         place = {"index_name": index_name, "index_uuid": index_identity}
         with self._database.begin_for(ref) as connection:
             connection.execute(

@@ -142,7 +142,7 @@ class PageTable:
 def below_query(
     tenant_id: str | ColumnElement[str], uuids: Texts, *, itself: bool = False
 ) -> FromClause:
-    """Return all pages below others, each with its distance; with `itself`, also the others."""
+    """Return all pages below others, with their distance; with `itself`, the others as well."""
     begun = pages.c.uuid if itself else pages.c.parent
     first = select(pages, literal(1, Integer).label("distance")).where(
         pages.c.tenant == tenant_id, among(begun, uuids)
@@ -157,7 +157,7 @@ def below_query(
 def pages_below(
     connection: Connection, ref: TenantRef, uuids: Collection[str]
 ) -> dict[str, set[str]]:
-    """Return all pages below each of some pages."""
+    """Return all pages below each of the given pages."""
     if not uuids:
         return {}
     table = pages.c
@@ -176,13 +176,13 @@ def pages_below(
 
 
 def readable_within(tenant: ColumnElement[str], uuids: Texts, principals: Texts) -> Select[Any]:
-    """Return some pages and all below them that one of these principals may read."""
+    """Return these pages and all pages below them, if one of the principals may read them."""
     below = below_query(tenant, uuids, itself=True)
     return select(below.c.uuid).where(is_readable(below, principals, column="scope")).distinct()
 
 
 def attached_documents(connection: Connection, ref: TenantRef, uuids: Sequence[str]) -> list[str]:
-    """Return the ids of the documents attached to some pages, including the pages' own."""
+    """Return the ids of the documents attached to these pages, including the pages' own."""
     if not uuids:
         return []
     listed, record = documents.c, source_records.c
@@ -285,7 +285,7 @@ def _first(
 def pages_of_records(
     connection: Connection, ref: TenantRef, document_ids: Collection[str]
 ) -> set[str]:
-    """Return the pages whose own record is among the records of some documents."""
+    """Return the pages whose own record is among the records of these documents."""
     record = source_records.c
     query = select(record.page_uuid).where(
         record.tenant == ref.id,
@@ -351,7 +351,7 @@ def documents_of_removed_pages(
 
 
 def _below(connection: Connection, ref: TenantRef, uuids: Collection[str]) -> set[str]:
-    """Return all pages below some pages."""
+    """Return all pages below the given pages."""
     if not uuids:
         return set()
     tree = below_query(ref.id, [*uuids])

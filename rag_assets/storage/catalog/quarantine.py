@@ -160,7 +160,7 @@ class QuarantineTable:
 
 
 def _left_out(ref: TenantRef, document_ids: Sequence[str]) -> Select[Any]:
-    """Return the documents that are typed records and failed in their current version."""
+    """Return those of the documents that are typed records and failed in their current version."""
     record, row = source_records.c, documents.c
     return (
         select(row.document_id)

@@ -110,7 +110,7 @@ class RecordStateQuery:
         *,
         scope: str,
     ) -> RecordState | None:
-        """Return the state of a record; None if unreadable or missing.
+        """Return the state of a record; None if it does not exist or may not be read.
 
         Args:
             document_id: the id of the record's document.

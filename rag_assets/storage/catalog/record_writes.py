@@ -285,7 +285,7 @@ def _expired(connection: Connection, ref: TenantRef, document_ids: Sequence[str]
 
 
 def _pruned(connection: Connection, ref: TenantRef, puts: Sequence[RecordPut]) -> set[str]:
-    """Return documents that were pruned with exactly the pushed content, and not restored since."""
+    """Return documents that were pruned with exactly the pushed content and not restored since."""
     contents = {put.record.document_id: put.record.content_sha256 for put in puts}
     if not contents:
         return set()

@@ -55,7 +55,7 @@ class ReindexRequestTable:
         return self._request(ref, scope, documents.c.page_uuid == uuid, of_kind)
 
     def readmit(self, ref: TenantRef, document_ids: Collection[str] | None = None) -> int:
-        """Let the next listing add invalidated documents again, and return their number.
+        """Let the next listing add invalidated documents again; return their number.
 
         Documents that were deleted, purged or past their retention stay excluded.
 

@@ -115,7 +115,9 @@ class RescanTable:
     def withhold_texts(
         self, ref: TenantRef, scan: Erasure, found: FoundTexts, *, after: str
     ) -> Erasure:
-        """Withhold all versions with these texts; their documents are reindexed without them.
+        """Withhold all versions with these texts.
+
+        Their documents are reindexed without the credentials.
 
         Args:
             ref: the tenant.
@@ -201,7 +203,7 @@ class RescanTable:
         place: Place,
         counts: Mapping[str, Mapping[str, int]],
     ) -> Erasure:
-        """Record the progress of a scan, and the counts that its last batch masked."""
+        """Record the progress of a scan, and the counts of what its last batch masked."""
         with self._database.begin_for(scan.ref) as connection:
             return _note(connection, scan, place, counts=counts)
 

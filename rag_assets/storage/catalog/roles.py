@@ -44,7 +44,7 @@ _SERVICE_RIGHTS: Final[Mapping[str, str]] = {
     "installation_homes": "INSERT, UPDATE",
     "installation_places": "INSERT, UPDATE",
 }
-"""The service's rights in tables of the catalog with restricted rights.
+"""The service's rights in those tables of the catalog in which its rights are restricted.
 
 In all other tables, requests may add, change and delete rows.
 """

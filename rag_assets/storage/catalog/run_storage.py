@@ -1,9 +1,9 @@
-"""The schema of our own Dagster instance in the catalog's database.
+"""The schema of the project's own Dagster instance in the catalog's database.
 
 A team may keep the tables of its own Dagster in the schema `public` of the same database. Earlier
-versions created ours there, too. On the embedded server these are moved. On an operator's server
-they stay until a command moves them; they cannot be moved if they have runs or sensors of other
-code.
+versions of this program created the tables of its Dagster instance there, too. On the embedded
+server, these tables are moved automatically. On an operator's server they stay until a command
+moves them. They cannot be moved if they contain runs or sensors of other code.
 """
 
 from __future__ import annotations
@@ -72,17 +72,17 @@ class FormerTables:
 def prepare_run_storage(
     url: str, owner_url: str, *, is_embedded: bool, before_move: Callable[[], None]
 ) -> FormerTables | None:
-    """Create the schema of our Dagster instance before its first use.
+    """Create the schema of the project's Dagster instance before its first use.
 
     Args:
         url: the database's address, for the role of Dagster's storage.
         owner_url: the database's address, for the role that may create schemas.
-        is_embedded: whether the server is the embedded one, in which all tables are ours: an
-            earlier version's tables are moved.
+        is_embedded: whether the server is the embedded one. All tables on it belong to this
+            project, so the tables of an earlier version are moved.
         before_move: raises an error if a process of an earlier version still uses the tables.
 
     Returns:
-        the tables that stay in `public`, until our instance has tables of its own.
+        the tables that stay in `public`, until the project's instance has tables of its own.
 
     Raises:
         ConfigurationError: the schema is missing, and neither role may create it; or a pooler does

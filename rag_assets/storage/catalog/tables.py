@@ -187,7 +187,7 @@ generations = Table(
     Column("writing_seconds", Double, nullable=False, server_default="0"),
     # Whether its vectors are in the separate vector store, too; null: they are not.
     Column("vectors_beside", Text),
-    # Until when that store is not used, after it did not answer.
+    # Time until which the separate store is not used, after it did not answer.
     time_column("vectors_retry_at", "retry"),
     # By use of a search: the measured cosine and its reason, or the floors of questions so far.
     json_column("thresholds"),

@@ -200,7 +200,10 @@ class TenantTable:
         return self.get(tenant_id)
 
     def claim(self, tenant_ids: Iterable[str], home: UUID) -> list[str]:
-        """Assign these tenants to a home folder; return their ids."""
+        """Assign these tenants to a home folder, except tenants of the API.
+
+        Return the assigned ids.
+        """
         changed = (
             update(tenants)
             .where(among(tenants.c.id, tenant_ids), tenants.c.origin != "api")

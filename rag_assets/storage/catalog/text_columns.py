@@ -84,8 +84,9 @@ SCANNED: Final = (
         *("last_materialization", "json", f"last_run_id IN ({_RUNS})"),
     ),
 )
-"""Columns with texts that people, sources or documents wrote. Names in `documents` are part of
-keys, and are masked with their rows; a test lists the columns left out, with reasons."""
+"""Columns with texts that people, sources or documents wrote. Names in `documents` are not among
+them: they are part of keys, and are masked together with their rows. A test lists the columns left
+out, with reasons."""
 
 
 def scanned_columns() -> tuple[TextColumn, ...]:
@@ -134,7 +135,7 @@ class TextColumnQuery:
     def replace(
         self, ref: TenantRef, column: TextColumn, texts: Sequence[tuple[StoredText, str]]
     ) -> int:
-        """Replace texts that have not changed since; return how many.
+        """Replace texts that have not changed since they were read; return how many.
 
         Args:
             ref: the tenant.
