@@ -30,8 +30,8 @@ class ContentsReport:
 
     Attributes:
         compared: how many documents were read.
-        altered: ids of documents whose content differs although their size, times and inode equal
-            those in the catalog.
+        altered: ids of documents whose content differs although their listing facts, such as size
+            and times, equal those in the catalog.
         gone: ids of documents that a source no longer has, but that no listing will delete, because
             the source's state equals the state at its last recorded listing.
         unlisted: names of sources that could not be listed, and were not compared.
@@ -57,8 +57,7 @@ def compare_contents(
 ) -> ContentsReport:
     """Read a share of a tenant's documents again and compare them with the catalog.
 
-    Documents whose size, times or inode differ from the catalog are left out: the next listing
-    finds them.
+    Documents whose listing facts differ from the catalog are left out: the next listing finds them.
 
     Args:
         ctx: the tenant's context; only read.

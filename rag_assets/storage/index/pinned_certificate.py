@@ -39,8 +39,8 @@ def require_pinned(chain: Sequence[bytes], fingerprint: bytes) -> None:
         fingerprint: SHA-256 of one of them.
 
     Raises:
-        ssl.SSLCertVerificationError: no certificate has the fingerprint, or the one that has it did
-        not sign the server's certificate.
+        ssl.SSLCertVerificationError: no certificate has the fingerprint, or the authority
+            that has it did not sign the server's certificate.
     """
     candidates = list(chain)
     certificate = candidates.pop(0) if candidates else None

@@ -153,7 +153,7 @@ class EntryStore(EntryWriter, Protocol):
     def of_documents(
         self, index_name: str, owner: Owner, document_ids: Collection[str]
     ) -> Iterator[StoredEntry]:
-        """Yield the entries of some documents that searches see now, in no particular order."""
+        """Yield those entries of these documents that searches see now, in no particular order."""
         ...
 
     def count(self, index_name: str, owner: Owner) -> int:

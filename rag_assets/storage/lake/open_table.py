@@ -71,7 +71,7 @@ class OpenTable:
         paths: Collection[str] | None = None,
         file_column: str | None = None,
     ) -> pl.LazyFrame | None:
-        """Return the rows of the table, or of some of its files; None without files.
+        """Return the rows of the table, or of the named files; None without files.
 
         Args:
             table: the version to read.

@@ -34,7 +34,7 @@ ENTRY_OPTIONS: Mapping[str, Any] = {
     "_source": {"excludes": ["terms"]},
     "track_total_hits": False,
 }
-"""Options of a search that returns whole entries."""
+"""The options of a search that returns whole entries."""
 
 SCORE_OPTIONS: Mapping[str, Any] = {"_source": False, "track_total_hits": False}
 """Options of a search that returns scores only."""

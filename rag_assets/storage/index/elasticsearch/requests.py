@@ -195,14 +195,14 @@ def buckets(
     query: Mapping[str, Any],
     fields: Sequence[str],
 ) -> Iterator[tuple[tuple[str | None, ...], int]]:
-    """Yield every combination of values of some keywords with its number of hits.
+    """Yield every combination of values of these keyword fields with its number of hits.
 
     Args:
         client: a client of the cluster.
         index_name: the index to search; a missing index yields no combinations.
         routing: the tenant with the shard to search.
         query: the query.
-        fields: the keywords.
+        fields: names of the keyword fields.
 
     Raises:
         ServiceUnavailable: Elasticsearch does not answer.
