@@ -1,5 +1,5 @@
 """Tenants' accounts at providers of models: keys, chosen models, spending.
 
 Belongs here: keys and their encryption, clients of models built for tenants, spending caps, usage.
-Does not: requests to providers (models), rows (storage.catalog).
+Does not belong here: requests to providers (models), rows (storage.catalog).
 """

@@ -1,4 +1,4 @@
-"""Tenants' chat models, built from configuration, key, network and spending caps."""
+"""Tenants' chat models, built from configuration, key, network settings and spending caps."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ class TenantChat:
 
     Attributes:
         id: provider and model.
-        model: bills the tenant.
-        config: has the limits of an answer.
+        model: the chat model; it bills the tenant.
+        config: the configuration, with the limits of an answer.
     """
 
     id: str
@@ -48,7 +48,7 @@ class ChatModels:
 
     Args:
         catalog: holds tenants, keys and usage.
-        settings: of the installation.
+        settings: the installation's settings.
     """
 
     def __init__(self, catalog: Catalog, settings: Settings) -> None:
@@ -62,7 +62,7 @@ class ChatModels:
 
         Raises:
             NoChatModel: the tenant's chat model is missing or not usable.
-            ConfigurationError: its configuration is not usable.
+            ConfigurationError: the tenant's configuration is not usable.
         """
         former = self._made.get(record.ref)
         if former is not None and former[0] == record.config:
@@ -117,7 +117,7 @@ class ChatModels:
     ) -> Credentials:
         same_provider = not provider.own_server and embedder.provider == provider.name
         if config.api_key is None and same_provider and embedder.base_url != config.base_url:
-            # All servers of such a provider share one stored key, which is the embedder's.
+            # All servers of such a provider share one stored key, and that key is the embedder's.
             return _no_key
         return self._keys.credentials(
             ref, provider.name, config.api_key, setting="chat_model.api_key"
@@ -153,7 +153,7 @@ def chat_price_of(config: ChatModelConfig, provider: Provider) -> ChatPrice | No
     """Return the price of a chat model; None if it is unknown."""
     if config.prices is not None:
         return config.prices
-    # The price depends on the operator of the server, whatever model it offers.
+    # The price depends on the operator of the server, whichever model it offers.
     listed = provider.charges_list_prices(config.base_url)
     return provider.chat_price(config.model) if listed else None
 

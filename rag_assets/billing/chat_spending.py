@@ -25,8 +25,8 @@ _FREE = ChatPrice(input_per_million=0, output_per_million=0)
 class ChatSpending:
     """The costs reserved for answers in progress, by tenant.
 
-    The highest possible cost of an answer is reserved until its real cost is recorded, so that
-    concurrent answers do not exceed a cap together.
+    The highest possible cost of an answer is reserved until its real cost is recorded. So
+    concurrent answers cannot exceed a cap together.
 
     Args:
         catalog: records usage.
@@ -38,10 +38,10 @@ class ChatSpending:
         self._in_progress: dict[TenantRef, float] = {}
 
     def reserve(self, ref: TenantRef, tenant: Tenant, cost: float) -> None:
-        """Reserve dollars.
+        """Reserve an amount of dollars.
 
         Raises:
-            CapReached: they would exceed a cap of the day or the month.
+            CapReached: the amount would exceed a cap of the day or the month.
         """
         with self._lock:
             in_progress = self._in_progress.get(ref, 0.0)
@@ -73,12 +73,12 @@ class BilledChat:
     """A chat model that bills its costs to a tenant; see ChatModel.
 
     Args:
-        model: answers.
-        spending: of the process.
+        model: the model that answers.
+        spending: the reservations of the process.
         ref: the tenant billed.
         tenant: has the caps.
-        provider, name: under which usage is recorded.
-        price: None if it is unknown, which requires that the tenant has no caps.
+        provider, name: the names under which usage is recorded.
+        price: the model's price; None if it is unknown, which requires that the tenant has no caps.
     """
 
     def __init__(
@@ -105,7 +105,7 @@ class BilledChat:
         """See ChatModel.
 
         Raises:
-            CapReached: its highest possible cost would exceed a cap; no request was sent.
+            CapReached: the answer's highest possible cost would exceed a cap; no request was sent.
         """
         read = tokens_of(instructions, prompt)
         most = (self._price or _FREE).of(read, max_tokens)
@@ -119,12 +119,12 @@ class BilledChat:
                 completion.requests, completion.input_tokens, completion.output_tokens, self._price
             )
         except ChatError as error:
-            # A provider also charges for an answer that failed: at least for its input.
+            # A provider also charges for an answer that failed, at least for its input.
             paid = error.requests and isinstance(error, ChatFailed | ChatTimeout)
             used = _used(error.requests, read if paid else 0, 0, self._price)
             raise
         finally:
-            # Continues if the caller is cancelled meanwhile.
+            # This continues if the caller is cancelled in the meantime.
             await asyncio.shield(
                 asyncio.to_thread(self._spending.settle, self._ref, most, *self._name, used)
             )

@@ -15,16 +15,16 @@ from rag_assets.common.errors import KeyUnreadable
 from rag_assets.storage.catalog.organizations import OrganizationRef
 from rag_assets.storage.catalog.provider_keys import KeyOwner, SealedKey
 
-_NONCE_BYTES = 12  # NIST SP 800-38D, 8.2.2: random, so far fewer than 2^32 keys per master key
+_NONCE_BYTES = 12  # NIST SP 800-38D, 8.2.2: random, so keep far below 2^32 keys per master key
 
 
 def seal(master: MasterKey, owner: KeyOwner, provider: str, secret: SecretStr) -> SealedKey:
     """Encrypt a provider key.
 
     Args:
-        master: encrypts it.
-        owner: of the key; a row that is moved to another owner cannot be decrypted.
-        provider: of the key; a row that is moved to another provider cannot be decrypted.
+        master: the master key that encrypts the provider key.
+        owner: the key's owner; a row that is moved to another owner cannot be decrypted.
+        provider: the key's provider; a row that is moved to another provider cannot be decrypted.
         secret: the key.
     """
     nonce = os.urandom(_NONCE_BYTES)
@@ -37,7 +37,8 @@ def unseal(master: MasterKey, owner: KeyOwner, provider: str, sealed: SealedKey)
     """Decrypt a provider key.
 
     Raises:
-        KeyUnreadable: it was altered, or encrypted with another key or for another owner.
+        KeyUnreadable: the stored key was altered, or encrypted with another master key or for
+            another owner.
     """
     bound = _bound(owner, provider)
     try:
@@ -51,7 +52,7 @@ def unseal(master: MasterKey, owner: KeyOwner, provider: str, sealed: SealedKey)
 
 
 def _bound(owner: KeyOwner, provider: str) -> bytes:
-    """Return the associated data; as JSON, so that different parts never give equal bytes."""
+    """Return the associated data, as JSON, so that different parts never give equal bytes."""
     if isinstance(owner, OrganizationRef):
         parts: list[object] = ["rag-assets key of an organization", 1, owner.id, provider]
     else:

@@ -22,7 +22,7 @@ class Choice:
     """The embedder of a tenant.
 
     Attributes:
-        embedder: with a provider other than "auto".
+        embedder: the chosen embedder; its provider is never "auto".
         key: the source of the provider's key; with "missing", embedding is not possible yet.
     """
 
@@ -39,14 +39,14 @@ def choose(
 ) -> Choice:
     """Choose a tenant's embedder.
 
-    A configured provider is used. "auto" follows the chat model, since the tenant has its key
-    anyway. If the chat model's provider is unknown or offers no embeddings, the first provider for
+    A configured provider is used. "auto" follows the chat model's provider, since the tenant has
+    its key anyway. If that provider is unknown or offers no embeddings, the first provider for
     which the tenant has a key is chosen. `only` restricts the choice to one provider. The serving
-    generation's provider is kept while the tenant has its key, since a change would cost all
-    embeddings again.
+    generation's provider is kept while the tenant has a key for it, since with another provider all
+    embeddings would have to be paid for again.
 
     Args:
-        embedder: as configured.
+        embedder: the configured embedder.
         chat_model: the name of the tenant's chat model.
         stored: the providers for which the tenant has a stored key.
         serving: the provider of the serving generation.

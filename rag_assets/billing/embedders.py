@@ -34,7 +34,7 @@ class Embedders:
 
     Args:
         catalog: holds the tenants and their keys.
-        settings: of the installation.
+        settings: the installation's settings.
     """
 
     def __init__(self, catalog: Catalog, settings: Settings) -> None:
@@ -46,7 +46,7 @@ class Embedders:
         """Return a tenant of the catalog with its chosen embedder; the provider is never "auto".
 
         Raises:
-            ConfigurationError: its configuration is not usable.
+            ConfigurationError: the tenant's configuration is not usable.
         """
         return self.chosen(record, Tenant.from_config(record.config))
 
@@ -54,13 +54,13 @@ class Embedders:
         """Return a tenant, read from its record, with its chosen embedder.
 
         Raises:
-            ConfigurationError: its configuration is not usable.
+            ConfigurationError: the tenant's configuration is not usable.
         """
         embedder = tenant.embedder
         if embedder.provider == AUTO:
             embedder = self._choice(record, tenant).embedder
         if embedder.batch_above is not None and lacks_opt_in(record):
-            # No batch is sent, either: texts go to the embedder, which refuses.
+            # No batch is submitted either: texts go to the embedder, which refuses them.
             embedder = embedder.model_copy(update={"batch_above": None})
         return tenant.model_copy(update={"embedder": embedder})
 
@@ -68,17 +68,17 @@ class Embedders:
         """Return a tenant's embedder, and the source of its key.
 
         Raises:
-            ConfigurationError: its configuration is not usable.
+            ConfigurationError: the tenant's configuration is not usable.
         """
         return self._choice(record, Tenant.from_config(record.config))
 
     def of_documents(self, record: TenantRecord, config: EmbedderConfig) -> Embedder:
-        """The embedder of that configuration for a tenant's documents.
+        """Return the embedder with that configuration for a tenant's documents.
 
         It refuses every call while the tenant lacks the opt-in of its organization.
 
         Raises:
-            ConfigurationError: its model is missing or not usable.
+            ConfigurationError: the embedder's model is missing or not usable.
         """
         embedder = self.of(record.ref, config)
         return NotOptedInEmbedder(embedder, record) if lacks_opt_in(record) else embedder
@@ -87,7 +87,7 @@ class Embedders:
         """Return a tenant's embedder with that configuration; its key is read when it is needed.
 
         Raises:
-            ConfigurationError: its model is missing or not usable.
+            ConfigurationError: the embedder's model is missing or not usable.
         """
         if isinstance(config.offer, LocalEmbedding):
             return _local_embedder(config)
@@ -118,11 +118,11 @@ class Embedders:
 
         Args:
             ref: the tenant.
-            tenant: its present configuration.
-            generation: to be searched.
+            tenant: the tenant's present configuration.
+            generation: the generation to be searched.
 
         Raises:
-            ConfigurationError: its model is missing or not usable.
+            ConfigurationError: the embedder's model is missing or not usable.
         """
         built = EmbedderConfig.model_validate(generation.embedder)
         present = tenant.embedder
@@ -150,12 +150,12 @@ class Embedders:
 
         Args:
             ref: the tenant.
-            config: as it was when the batch was submitted. The tenant's present key is used if it
-                is for the same server.
+            config: the configuration when the batch was submitted. The tenant's present key is used
+                if it is for the same server.
 
         Raises:
-            ConfigurationError: its provider has no batch API, or the tenant's configuration is not
-                usable.
+            ConfigurationError: the embedder's provider has no batch API, or the tenant's
+                configuration is not usable.
         """
         present = self.tenant(self._catalog.tenants.get(ref.id)).embedder
         if (present.provider, present.base_url) == (config.provider, config.base_url):

@@ -27,9 +27,9 @@ class InstallationKeys:
     """The master keys of one installation.
 
     Args:
-        catalog: has the folders of tenants' sources, which must not contain the file.
-        settings: have the path of the file.
-        environ: has master keys that replace the file.
+        catalog: provides the folders of tenants' sources, which must not contain the file.
+        settings: provide the path of the file.
+        environ: may provide master keys, which are then used instead of the file.
     """
 
     def __init__(self, catalog: Catalog, settings: Settings, environ: Mapping[str, str]) -> None:
@@ -61,8 +61,8 @@ class InstallationKeys:
         """Return the master key that encrypts a stored key.
 
         Args:
-            key: to decrypt.
-            keys: as read; None if there are none.
+            key: the stored key to decrypt.
+            keys: the master keys, as read; None if there are none.
 
         Raises:
             KeyUnreadable: the master key is not among them.

@@ -23,12 +23,13 @@ class KeyEntry:
     """The displayable part of a key.
 
     Attributes:
-        tenant: that has it; empty if an organization has it.
-        shown: its last four characters as "…abcd", or the variable that holds it as "$NAME".
+        tenant: the tenant that has the key; empty if an organization has it.
+        shown: the key's last four characters as "…abcd", or the variable that holds it as "$NAME".
         state: "not set" if the variable is missing; "unreadable" if the master key is missing;
             "missing" if the tenant's provider requires a key, and the tenant has none.
-        worked: whether the provider accepted it when it was last used.
-        organization: that has it, for all of its tenants without their own key.
+        worked: whether the provider accepted the key when it was last used.
+        organization: the organization that has the key, for all of its tenants without their own
+            key.
     """
 
     tenant: str
@@ -45,7 +46,7 @@ def entry_of(key: StoredKey, keys: MasterKeys | None) -> KeyEntry:
     """Return the entry of a stored key.
 
     Args:
-        key: to display.
+        key: the stored key to display.
         keys: the master keys; None if there are none.
     """
     readable = keys is not None and keys.find(key.sealed.master_key_id) is not None
@@ -68,9 +69,9 @@ def referenced_entries(
     """Yield the entries of the keys that a tenant's configuration refers to.
 
     Args:
-        tenant_id: of the tenant.
-        config: its configuration as stored.
-        environ: has the keys.
+        tenant_id: id of the tenant.
+        config: the tenant's configuration as stored.
+        environ: the environment with the keys.
     """
     for purpose, reference in _references(config):
         name = reference.removeprefix("$")

@@ -75,7 +75,7 @@ class KeyFile:
     """Reads, creates and replaces the file; its first line after comments is the present key.
 
     Args:
-        path: of the file.
+        path: path of the file.
         forbidden: folders that must not contain it: the data that it protects, and sources.
     """
 
@@ -87,10 +87,11 @@ class KeyFile:
         """Return the keys in the file; None if it does not exist.
 
         Raises:
-            ConfigurationError: its folder is forbidden, other users may read it, or it lacks a key.
+            ConfigurationError: the file's folder is forbidden, other users may read the file, or it
+                lacks a key.
         """
         try:
-            # Do not block on a pipe at this path.
+            # Open without blocking, in case there is a pipe at this path.
             handle = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         except FileNotFoundError:
             return None
@@ -128,7 +129,8 @@ class KeyFile:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             temporary = self._written(MasterKeys(MasterKey.random()))
             try:
-                # The file appears complete or not at all, and never replaces another.
+                # A link makes the file appear either completely or not at all, and it never
+                # replaces another file.
                 os.link(temporary, self.path)
             except FileExistsError:
                 pass
@@ -143,10 +145,10 @@ class KeyFile:
         return made
 
     def replace(self, keys: MasterKeys) -> None:
-        """Write these keys to the file atomically; callers exclude each other.
+        """Write these keys to the file atomically; concurrent callers wait for each other.
 
         Raises:
-            ConfigurationError: it cannot be written.
+            ConfigurationError: the file cannot be written.
         """
         path = self.path.resolve()  # if it is a link, its target is replaced
         try:

@@ -1,4 +1,4 @@
-"""Whether tenants' stored keys still work, recorded without a statement for every call."""
+"""Whether tenants' stored keys still work; recorded without a statement for every call."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class _KeyHealth:
         try:
             yield
         except (ProviderRefused, ChatRefused) as error:
-            # A refused model, quota or address does not concern the key; nor does a request that
+            # A refused model, quota or address says nothing about the key; nor does a request that
             # was never sent.
             if error.fault == "key" and error.requests:
                 self._worked = False
@@ -44,7 +44,7 @@ class _KeyHealth:
         worked, now = self._worked, time.monotonic()
         if worked is None or not self._is_due(worked, now):
             return
-        # A search must not fail because of this record.
+        # A search must not fail because this cannot be recorded.
         with suppress(ServiceUnavailable):
             self._record(worked)
             self._recorded = (worked, now)

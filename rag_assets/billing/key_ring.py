@@ -26,7 +26,7 @@ PURPOSES = (*WITH_KEYS, RERANK)
 
 _SHOWN_CHARACTERS = 4
 _LEAST_SHOWN = 16
-"""A shorter key is displayed without any of its characters."""
+"""A key shorter than this is displayed without any of its characters."""
 _LONGEST = 4096
 
 
@@ -51,7 +51,7 @@ class KeyRing:
         """Store a tenant's or an organization's key for a provider, and replace its former key.
 
         Raises:
-            ConfigurationError: it cannot be a key, or the master key's file cannot be used.
+            ConfigurationError: the secret cannot be a key, or the master key's file cannot be used.
             KeyUnreadable: the master key of other keys is lost.
             TenantGone: the tenant was removed.
         """
@@ -102,8 +102,8 @@ class KeyRing:
         """Return a function that reads the key of a model.
 
         Args:
-            owner: the tenant that uses it, or the organization that owns it.
-            provider: of the key.
+            owner: the tenant that uses the key, or the organization that owns it.
+            provider: the provider that the key is for.
             reference: the environment variable used instead of a stored key, as $NAME.
             setting: the setting that names the variable, for messages.
         """
@@ -153,8 +153,8 @@ class KeyRing:
             report(0)
             return 0
         keys = MasterKeys(MasterKey.random(), (held.present, *held.former))
-        # Written before any key is encrypted with it; former keys stay until they are no longer
-        # needed.
+        # The file is written before any key is encrypted with the new master key; former keys stay
+        # in it until they are no longer needed.
         file.replace(keys)
         count = self._reseal(keys)
         report(count)
@@ -175,7 +175,7 @@ class KeyRing:
             file = self._master_keys.writable_file()
             keys = file.read()
             if keys is None:
-                # A new master key in place of a lost one would hide the loss.
+                # Creating a new master key in place of a lost one would hide the loss.
                 for key in self._table.all():
                     if (key.owner, key.provider) != (owner, provider):
                         self._master_keys.find(key, None)
@@ -199,7 +199,8 @@ class KeyRing:
         try:
             return self._unsealed(owner, provider, setting)
         except KeyUnreadable:
-            # A rotation may have ended between reading the key and reading the master key.
+            # A rotation may have ended between reading the key and reading the master key, so read
+            # again.
             return self._unsealed(owner, provider, setting)
 
     def _unsealed(self, owner: KeyOwner, provider: str, setting: str) -> SecretStr:
@@ -218,7 +219,8 @@ def require_key(secret: SecretStr) -> None:
     """Refuse a value that cannot be a provider's key.
 
     Raises:
-        ConfigurationError: it cannot be a key; the message gives the reason without quoting it.
+        ConfigurationError: the value cannot be a key; the message gives the reason without quoting
+            it.
     """
     value = secret.get_secret_value()
     if not value:

@@ -38,8 +38,8 @@ class KeyTest:
 
     Attributes:
         worked: whether the provider answered with a vector.
-        reason: of the failure; None if it worked.
-        latency_ms: time to the answer, including the connection.
+        reason: the reason for the failure; None if it worked.
+        latency_ms: time until the answer, including the connection.
     """
 
     worked: bool
@@ -48,11 +48,11 @@ class KeyTest:
 
 
 class KeyTests:
-    """Tests keys by embedding a word, as documents are embedded with them.
+    """Tests keys by embedding a word, as documents are embedded.
 
     Args:
         catalog: holds tenants and keys.
-        settings: of the installation.
+        settings: the installation's settings.
     """
 
     def __init__(self, catalog: Catalog, settings: Settings) -> None:
@@ -63,11 +63,11 @@ class KeyTests:
     async def test(self, owner: KeyOwner, provider: str) -> KeyTest:
         """Make one small call with the key that an owner has, or uses, for a provider.
 
-        Its cost is recorded for a tenant; caps do not apply.
+        If the owner is a tenant, its usage is recorded; caps do not apply.
 
         Raises:
             NoProviderKey, KeyUnreadable: the key is missing or unreadable.
-            ConfigurationError: such a key is not for embedding, so it cannot be tested.
+            ConfigurationError: the key is not for embedding, so it cannot be tested.
         """
         config = self._config(owner, provider)
         credentials = self._keys.credentials(owner, provider, config.api_key)

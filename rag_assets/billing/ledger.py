@@ -23,7 +23,7 @@ def present_caps(catalog: Catalog, ref: TenantRef, tenant: Tenant, *, run: float
 
     Args:
         catalog: records usage.
-        ref: of the tenant.
+        ref: the tenant.
         tenant: has the caps.
         run: dollars that the current sync has spent.
     """
@@ -55,9 +55,9 @@ class Ledger:
 
     Args:
         catalog: records usage.
-        ref: of the tenant.
+        ref: the tenant.
         tenant: has the caps and the price of its embedder.
-        embedder_id: of the run.
+        embedder_id: id of the run's embedder.
         before: dollars that earlier runs of the same sync spent.
         generation: the build that is embedded.
 
@@ -90,7 +90,7 @@ class Ledger:
 
     @property
     def promised(self) -> float:
-        """Return the dollars that the batches submitted so far will cost."""
+        """Return how many dollars the batches submitted so far will cost."""
         return self.budget.promised
 
     def record(self) -> None:

@@ -46,8 +46,8 @@ class MasterKey:
         """Read a key from a variable or a line of a file.
 
         Raises:
-            ConfigurationError: it is not base64 of 32 bytes; names the place without quoting the
-                value.
+            ConfigurationError: the text is not base64 of 32 bytes; the message names the place
+                without quoting the value.
         """
         try:
             secret = base64.b64decode(text.strip(), validate=True)
@@ -64,11 +64,11 @@ class MasterKey:
 
 @dataclass(frozen=True, slots=True)
 class MasterKeys:
-    """The keys of an installation.
+    """The master keys of an installation.
 
     Attributes:
-        present: encrypts.
-        former: decrypt older keys, until a rotation is complete.
+        present: encrypts provider keys.
+        former: decrypt keys that were encrypted earlier, until a rotation is complete.
     """
 
     present: MasterKey

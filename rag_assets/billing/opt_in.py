@@ -22,7 +22,8 @@ def require_opt_in(profile: str, organization: str | None, *, has_opted_in: bool
     """Require that an organization has opted in, if the profile of its tenant requires that.
 
     Raises:
-        NotOptedIn: it has not; the class is the problem that the profile names.
+        NotOptedIn: the organization has not opted in; the class is the problem that the profile
+            names.
     """
     problem = profile_of(profile).opt_in_problem
     if problem is not None and not has_opted_in:

@@ -21,7 +21,7 @@ class Rerankers:
 
     Args:
         catalog: holds the tenants' keys.
-        settings: of the installation.
+        settings: the installation's settings.
     """
 
     def __init__(self, catalog: Catalog, settings: Settings) -> None:
@@ -32,8 +32,8 @@ class Rerankers:
         """Return a tenant's reranker with that configuration, behind a circuit breaker.
 
         Raises:
-            ConfigurationError: its folder is missing or not usable, or its provider's SDK is not
-                installed.
+            ConfigurationError: the reranker's folder is missing or not usable, or its provider's
+                SDK is not installed.
         """
         if config.local_folder is not None:
             return _local_reranker(config.local_folder, config.threads)

@@ -30,12 +30,12 @@ _TOLERANCE = 1e-12
 
 @dataclass(frozen=True, slots=True)
 class Cap:
-    """A cap of a tenant.
+    """A spending cap of a tenant.
 
     Attributes:
         most: dollars that may be spent.
         spent: dollars spent so far.
-        until: when its period ends; None if a person has to continue.
+        until: when its period ends; None if a person has to act before spending continues.
     """
 
     name: CapName
@@ -92,8 +92,8 @@ def caps_of(config: CapsConfig, spent: SpendingTotals, today: date) -> list[Cap]
 
     Args:
         config: limits; unset limits are left out.
-        spent: on that day, in its month, and by the running sync.
-        today: in UTC.
+        spent: spending on that day, in its month, and by the running sync.
+        today: the day, in UTC.
     """
     next_month = (today.replace(day=1) + timedelta(days=32)).replace(day=1)
     caps: tuple[tuple[CapName, float | None, float, datetime | None], ...] = (
@@ -129,13 +129,13 @@ def require_price(tenant: Tenant) -> Price | None:
 class Spending:
     """The budget of one run of a tenant.
 
-    The estimated cost of a request is reserved before it is sent. So concurrent requests exceed a
-    cap at most by the error of the estimates. Requests are sent in one thread, and their usage is
-    taken in another.
+    The estimated cost of a request is reserved before the request is sent. So concurrent requests
+    exceed a cap at most by the error of the estimates. Requests are sent in one thread, and their
+    usage is taken in another.
 
     Args:
-        tenant_id: of the tenant.
-        price: of its embedder; None if it is unknown, which requires that there are no caps.
+        tenant_id: id of the tenant.
+        price: price of its embedder; None if it is unknown, which requires that there are no caps.
         caps: limits and earlier spending.
     """
 
@@ -157,27 +157,27 @@ class Spending:
 
     @property
     def promised(self) -> float:
-        """Return the dollars that the batches submitted so far will cost."""
+        """Return how many dollars the batches submitted so far will cost."""
         return self._promised
 
     def reserve(self, tokens: int) -> None:
         """Reserve the price of a request.
 
         Raises:
-            CapReached: it would exceed a cap, together with the requests in progress.
+            CapReached: the request would exceed a cap, together with the requests in progress.
         """
         with self._lock:
             self._require((self._price or FREE).of(tokens))
             self._reserved_tokens += tokens
 
     def promise(self, tokens: int) -> float | None:
-        """Commit the batch price of texts, which is charged when their batch has ended.
+        """Commit to the batch price of texts; it is charged when their batch has ended.
 
         Returns:
             the price in dollars; None if it is unknown.
 
         Raises:
-            CapReached: it would exceed a cap.
+            CapReached: the batch would exceed a cap.
         """
         with self._lock:
             cost = (self._price or FREE).of(tokens, batch=True)
@@ -213,9 +213,9 @@ def used_of(charge: Charge, price: Price | None, *, batch: bool = False) -> Usag
     """Return the usage of a finished request.
 
     Args:
-        charge: as the provider reports it.
-        price: of a million tokens; None if it is unknown.
-        batch: whether it used the provider's batch API.
+        charge: the charge that the provider reports.
+        price: price of a million tokens; None if it is unknown.
+        batch: whether the request used the provider's batch API.
     """
     return Usage(
         requests=charge.requests,

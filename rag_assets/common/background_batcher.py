@@ -15,12 +15,12 @@ ItemT = TypeVar("ItemT")
 class BackgroundBatcher(Generic[ItemT]):
     """Passes items in batches to a thread, which runs only while there are items.
 
-    Items that arrive during a batch form the next batch: batches grow with the load, and each costs
-    a single round trip to the database.
+    Items that arrive during a batch form the next batch. So batches grow with the load, and each
+    costs a single round trip to the database.
 
     Args:
-        work: processes a batch, in order of arrival; only the kind of its errors is logged.
-        name: of the thread, and of the work in warnings.
+        work: processes a batch, in order of arrival; only the type of its errors is logged.
+        name: name of the thread, and of the work in warnings.
         gather_seconds: time that the thread waits for more items before it takes a batch.
         max_waiting: limit of waiting items; later items are dropped and counted. None: no limit.
     """

@@ -18,9 +18,9 @@ def batched(
     """Split items into non-empty batches, in order; each item is read only when it is needed.
 
     Args:
-        items: to split.
+        items: the items to split.
         size: limit of items in a batch; None for no limit.
-        weight: of an item, in any unit; required with `most`.
+        weight: returns the weight of an item, in any unit; required with `most`.
         most: limit of a batch's weight; None for no limit. A heavier item is in a batch of its own.
 
     Raises:

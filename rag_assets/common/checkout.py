@@ -1,6 +1,6 @@
-"""Detection of a checkout of the project, which is then the default home.
+"""Detection of a checkout of the project; a checkout is the default home.
 
-Only `os` is imported: the command line asks before it imports other modules.
+Only `os` is imported, because the command line calls this before it imports other modules.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ _NAME = 'name = "rag-assets"'
 def is_checkout(root: str | os.PathLike[str]) -> bool:
     """Return whether a folder is a checkout of the project.
 
-    A `pyproject.toml` alone does not prove it: wheels of other projects put theirs into
-    site-packages, as every project that `create-dagster` makes does.
+    A `pyproject.toml` alone does not prove it. Wheels of other projects put theirs into
+    site-packages; every project that `create-dagster` makes does so.
     """
     try:
         with open(os.path.join(root, "pyproject.toml"), encoding="utf-8") as file:  # noqa: PTH118, PTH123

@@ -12,7 +12,8 @@ from typing import Final
 MOST_SKEW: Final = timedelta(hours=1)
 """Largest accepted difference between a machine's clock and another trusted clock."""
 MOST_JUMP: Final = timedelta(days=1)
-"""Largest step after the last trusted time that is trusted without further evidence."""
+"""If the clock is at most this much ahead of the last trusted time, it is trusted without further
+evidence."""
 
 _BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 
@@ -52,8 +53,8 @@ class Clock:
 
     Attributes:
         machine: returns this machine's time, in UTC.
-        ahead: added to the times of both the machine and Postgres, so that ages can be computed for
-            a later time.
+        ahead: added to the times of both the machine and Postgres, so that ages can be computed as
+            of a later time.
         boot: returns the time since this machine's boot.
     """
 

@@ -1,8 +1,8 @@
 """Free disk space, compared with the space that Elasticsearch leaves free.
 
-Elasticsearch accepts no entries beyond its flood stage. The embedded server's flood stage is 1 GB
-of free space. The disks with the lake and uploaded files need the same: with less, syncs and
-servers are about to stop. On a disk below 20 GB, 5 % have to be free.
+Elasticsearch accepts no entries once its flood stage is reached. The embedded server's flood stage
+is 1 GB of free space. The disks with the lake and uploaded files need the same amount: with less,
+syncs and servers are about to stop. On a disk below 20 GB, 5 % have to be free.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ _TIERS: Final = re.compile(r"data_[a-z]+(?:,data_[a-z]+)*")
 
 @dataclass(frozen=True, slots=True)
 class IndexLayout:
-    """The distribution of a new index over nodes; existing builds keep theirs.
+    """The distribution of a new index over nodes; existing indexes keep theirs.
 
     Attributes:
         shards: primary shards of a shared index. All entries of a tenant lie in one shard, so an
@@ -70,13 +70,13 @@ class ElasticsearchSettings:
     them.
 
     Attributes:
-        cloud_id: of a deployment in Elastic Cloud.
-        api_key, password: as given; may be sealed.
-        api_key_file, password_file: files with these, in their place.
-        username: of the account that the password belongs to.
+        cloud_id: id of a deployment in Elastic Cloud.
+        api_key, password: the values as given; they may be sealed.
+        api_key_file, password_file: files that contain these values instead.
+        username: name of the account that the password belongs to.
         ca_file: certificates that verify the server's certificate.
         fingerprint: SHA-256 of the server's certificate, or of an authority that signed it.
-        layout: of new indexes.
+        layout: the layout of new indexes.
     """
 
     cloud_id: str | None = None

@@ -24,9 +24,9 @@ def require_extra(extra: str, modules: Sequence[str], user: str, otherwise: str)
     """Require that the modules of an extra are installed.
 
     Args:
-        extra: its name.
-        modules: that it installs.
-        user: the component that needs them; the start of the error.
+        extra: the extra's name.
+        modules: the modules that the extra installs.
+        user: the component that needs them; the start of the error message.
         otherwise: the alternative without them; the end of the hint.
 
     Raises:

@@ -50,7 +50,7 @@ FAILURE_KINDS: tuple[FailureKind, ...] = get_args(FailureKind)
 LEFT_OUT: frozenset[FailureKind] = frozenset(
     {"encrypted", "empty", "scanned", "unsupported", "too-large"}
 )
-"""Kinds that are not faults: such a document is skipped as it is."""
+"""Kinds that are not faults: such a document is skipped on purpose."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class FailureWords:
     Attributes:
         reason: the cause, in one sentence.
         remedy: the step for an admin of the tenant, in one sentence.
-        can_retry: whether the same file can succeed when it is tried again on request.
+        can_retry: whether the same file can succeed when a retry is requested.
         is_temporary: whether the cause is expected to end without a person.
     """
 
@@ -76,7 +76,7 @@ class FailureWords:
 
     @property
     def text_of_request(self) -> str:
-        """Return the reason and remedy for a request, which only its caller repeats."""
+        """Return the reason and remedy for a request, which only the caller can repeat."""
         return f"{self.reason} {'Try again later.' if self.is_temporary else self.remedy}"
 
 
@@ -84,8 +84,8 @@ def empty_note(chunk_count: int, dropped_count: int) -> str | None:
     """Return why searches find no passage of a document that is ready; None if they find some.
 
     Args:
-        chunk_count: passages that can be found.
-        dropped_count: passages that were withheld because of a credential.
+        chunk_count: number of passages that can be found.
+        dropped_count: number of passages that were withheld because of a credential.
     """
     if chunk_count:
         return None
@@ -261,7 +261,7 @@ OF_PROVIDERS: frozenset[FailureKind] = frozenset(
         *("wrong-vectors", "bad-response"),
     }
 )
-"""Kinds with texts that fit a request to a model as well as a document."""
+"""Kinds whose texts fit both a request to a model and a document."""
 
 
 def failure_kind(error: errors.RagAssetsError) -> FailureKind:

@@ -13,7 +13,7 @@ Hashable: TypeAlias = (
 )
 
 _DIGITS: Final = 12
-"""Hexadecimal digits of a bound between hashes."""
+"""Number of hexadecimal digits in a bound between ranges of hashes."""
 
 # Created once: json.dumps creates an encoder for each call with options.
 canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode
@@ -38,7 +38,7 @@ class HashRange:
         return cls().parts(count)[number]
 
     def parts(self, count: int) -> list[HashRange]:
-        """Split this range into parts with about as many hashes each."""
+        """Split this range into parts with about equally many hashes each."""
         low = int(self.first.ljust(_DIGITS, "0"), 16)
         high = 1 << 4 * _DIGITS if self.end is None else int(self.end, 16)
         bounds = [f"{low + (high - low) * n // count:0{_DIGITS}x}" for n in range(1, count)]
@@ -69,7 +69,7 @@ def keyed_digest(key: bytes, kind: str, *parts: Hashable) -> str:
     """Return a digest of these parts with a secret key: 128 bits, as 32 hexadecimal digits.
 
     Args:
-        key: at most 64 bytes.
+        key: the secret key, at most 64 bytes.
         kind, parts: as for key_of().
     """
     content = canonical([kind, *parts]).encode()

@@ -21,13 +21,15 @@ _VARIABLES: Final[Mapping[str, str]] = {
     "index_prefix": "RAG_ASSETS_INDEX_PREFIX",
 }
 _OF_ANOTHER_HOME: Final = ("RAG_ASSETS_LAKE_URL", "RAG_ASSETS_BLOBS_URL")
-"""Not inherited by an installation with its own home folder, which contains its stores."""
+"""Variables that an installation with its own home folder does not inherit: the folder contains its
+stores."""
 _OF_ANOTHER_DATABASE: Final = (
     "RAG_ASSETS_OWNER_DATABASE_URL",
     "RAG_ASSETS_SERVICE_DATABASE_URL",
     "RAG_ASSETS_DAGSTER_DATABASE_URL",
 )
-"""Not inherited by an installation with its own database: the same database in other roles."""
+"""Variables that an installation with its own database does not inherit: they name the
+environment's database under other roles."""
 _ADDRESSES_OF_ELASTICSEARCH: Final = (
     "RAG_ASSETS_ELASTICSEARCH_URL",
     "ELASTICSEARCH_URL",
@@ -43,8 +45,8 @@ _OF_ANOTHER_ELASTICSEARCH: Final = (
     "RAG_ASSETS_ELASTICSEARCH_CA_FILE",
     "RAG_ASSETS_ELASTICSEARCH_FINGERPRINT",
 )
-"""Not inherited by an installation whose Elasticsearch is not the environment's: its account must
-not be sent to another server."""
+"""Variables that an installation does not inherit if its Elasticsearch is not the environment's:
+the account must not be sent to another server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +57,10 @@ class Installation:
 
     Attributes:
         home: the folder with `tenants.yaml` and `.local`.
-        database_url: of the catalog.
-        elasticsearch_url: its nodes, separated by commas. If the environment names another server,
-            that server's account and certificate are not used: add yours to the URL, or use the
-            next two attributes.
+        database_url: address of the catalog's database.
+        elasticsearch_url: the nodes of Elasticsearch, separated by commas. If the environment names
+            another server, that server's account and certificate are not used: add yours to the
+            URL, or use the next two attributes.
         elasticsearch_api_key_file: file with the API key.
         elasticsearch_ca_file: PEM file that verifies the certificate of Elasticsearch.
         lake_url, blobs_url: folders or addresses in object stores; by default in `home`, if it is
@@ -78,7 +80,7 @@ class Installation:
     def given(self) -> dict[str, str]:
         """Return the given values by attribute name."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
-        # A value that Dagster reads from a variable later is already text, and is left unchanged.
+        # A value that Dagster reads from a variable later is already text, and is not changed here.
         return {
             name: str(value) if isinstance(value, Path) else value
             for name, value in values.items()

@@ -141,14 +141,14 @@ def allowed_texts() -> set[str]:
 
 
 def allowed_value(error: Mapping[str, Any]) -> str:
-    """Return the values that are allowed in the place of a validation error.
+    """Return the values that are allowed where a validation error occurred.
 
     Args:
         error: an item of Pydantic's `errors()`.
     """
     context = error.get("ctx", {})
     if error["type"] in _OF_MODELS or error["type"] not in _OF_PYDANTIC:
-        # A model's own message, without Pydantic's prefix.
+        # Return a model's own message, without Pydantic's prefix.
         return str(error["msg"]).removeprefix("Value error, ").removeprefix("Assertion failed, ")
     if error["type"] == "string_pattern_mismatch":
         return PATTERNS.get(context["pattern"], _FORM)

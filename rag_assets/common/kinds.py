@@ -51,7 +51,7 @@ def find_kind(
     """Find a kind by its name.
 
     Args:
-        name: from a configuration.
+        name: the name from a configuration.
         kinds: all kinds by name.
         what: a noun for the kind, used in the error.
         offered: whether the error lists a kind; by default it lists all.

@@ -12,7 +12,8 @@ def collected(package: ModuleType, *kinds: type) -> tuple[Any, ...]:
     """Collect the values of some types that a package's modules define or import, each once.
 
     Args:
-        package: its modules are imported in the order of their names; subpackages are skipped.
+        package: the package; its modules are imported in the order of their names; subpackages are
+            skipped.
         kinds: the types.
     """
     found: dict[int, Any] = {}

@@ -6,11 +6,12 @@ from collections.abc import Iterable
 from typing import Final
 
 MEMBERS: Final = "members"
-"""All tokens except those of guests: every member of a tenant can read what is granted to it."""
+"""Stands for all tokens except those of guests: every member of a tenant can read what is granted
+to it."""
 GUESTS: Final = "guests"
-"""The tokens of guests: public access does not apply to a caller with this name."""
+"""Stands for the tokens of guests: public access does not apply to a caller with this principal."""
 WRITER: Final = "writer"
-"""The role of tokens that push records and read nothing: none of their names grants access."""
+"""The role of tokens that push records and read nothing: none of their principals grants access."""
 RESERVED: Final = frozenset({MEMBERS, GUESTS})
 """Names that the subject of a token may not have."""
 
@@ -19,7 +20,7 @@ def principals_of(role: str | None, named: Iterable[str]) -> tuple[str, ...]:
     """Return the principals of a token's subject, including the principal implied by its role.
 
     Args:
-        role: of the token; None: the operator, whose principals are used as named.
+        role: the token's role; None: the operator, whose principals are used as named.
         named: the subject and its groups.
     """
     if role is None:

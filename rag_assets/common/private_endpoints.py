@@ -58,8 +58,8 @@ class PrivateEndpoints:
         """Return whether a host is allowed by name, regardless of its addresses.
 
         Args:
-            host: from a URL, without brackets.
-            port: of the connection.
+            host: host from a URL, without brackets.
+            port: port of the connection.
         """
         name = host.lower()
         return (name, port) in self.hosts or (name, None) in self.hosts

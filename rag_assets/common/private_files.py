@@ -13,7 +13,7 @@ def write_atomically(path: Path, text: str) -> None:
     """Replace a small private file in one step; only its owner can read it.
 
     Raises:
-        OSError: it cannot be written there.
+        OSError: the file cannot be written.
     """
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     draft = path.with_name(f"{path.name}.{os.getpid()}.{threading.get_native_id()}.new")
@@ -25,15 +25,15 @@ def write_atomically(path: Path, text: str) -> None:
 
 
 def rewrite_file(path: Path, content: bytes, *, new_mode: int) -> None:
-    """Replace a file's content in one step; its mode and owner stay, and so does a link to it.
+    """Replace a file's content in one step; its mode and owner stay, and a link to it stays a link.
 
     Args:
-        path: of the file, or of a link to it.
-        content: to write.
-        new_mode: of a file that does not exist yet.
+        path: path of the file, or of a link to it.
+        content: the new content.
+        new_mode: mode of a file that does not exist yet.
 
     Raises:
-        OSError: it cannot be replaced while keeping these; the file was not changed.
+        OSError: the file cannot be replaced while keeping mode, owner and link; it was not changed.
     """
     target = Path(os.path.realpath(path))
     try:

@@ -28,7 +28,7 @@ def resolved(setting: str, reference: str, environ: Mapping[str, str] | None = N
     """Return the value of the variable that a setting names.
 
     Raises:
-        ConfigurationError: it is not set, or empty.
+        ConfigurationError: the variable is not set, or empty.
     """
     name = reference.removeprefix("$")
     value = (os.environ if environ is None else environ).get(name)

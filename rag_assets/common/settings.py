@@ -89,8 +89,8 @@ class Settings:
     def own_dagster_home(self) -> Path:
         """Return the folder of the installation's own Dagster instance, with its dagster.yaml.
 
-        Outside a checkout it is below `local`: the home folder may be a team's Dagster project, and
-        its programs would read a dagster.yaml and a workspace.yaml there as their own.
+        Outside a checkout it is below `local`. The home folder may be a team's Dagster project, and
+        the team's programs would read a dagster.yaml and a workspace.yaml there as their own.
         """
         return _own_dagster_home(self.home)
 
@@ -138,7 +138,8 @@ class Settings:
         env = os.environ if environ is None else environ
         home = _expanded("RAG_ASSETS_HOME", env.get("RAG_ASSETS_HOME") or _default_home())
         home = home.resolve()
-        # Not Path.is_dir, which raises for a folder inside a folder without permission.
+        # Path.is_dir is not used, because it raises for a folder inside a folder without
+        # permission.
         if not os.path.isdir(home) or not os.access(home, os.X_OK):  # noqa: PTH112
             raise ConfigurationError(
                 f"RAG_ASSETS_HOME is not a folder that can be opened: {home}",
@@ -177,7 +178,7 @@ class Settings:
 def _default_home() -> str:
     """Return the folder of the checkout; for an installed package, the current folder.
 
-    The parent folder of an installed package is site-packages.
+    For an installed package, the package's parent folder is site-packages and cannot be used.
 
     Raises:
         ConfigurationError: the current folder is the root folder, or a person's home folder, where
@@ -197,7 +198,7 @@ def _default_home() -> str:
 def _named(env: Mapping[str, str], name: str, former: str) -> tuple[str, str | None]:
     """Return the name under which a setting was found, and its value.
 
-    Other programs use the former name as well, so it is ignored if the new one is set, even to an
+    Other programs use the former name as well. So it is ignored if the new name is set, even to an
     empty value.
     """
     if name in env or not env.get(former):
@@ -219,8 +220,8 @@ def _own_dagster_home(home: Path) -> Path:
 def _dagster_home(env: Mapping[str, str], home: Path) -> Path | None:
     """Return the folder of a team's own Dagster instance, or None.
 
-    It is checked when the instance is opened: most commands do not use it. Our processes set
-    DAGSTER_HOME as well, together with the storage folder that belongs to it.
+    The folder is checked when the instance is opened, because most commands do not use it. Our
+    processes set DAGSTER_HOME as well, together with the storage folder that belongs to it.
     """
     text = env.get("DAGSTER_HOME")
     if not text:
@@ -234,7 +235,7 @@ def _dagster_home(env: Mapping[str, str], home: Path) -> Path | None:
 def _require_names_in_utf8(encoding: str) -> None:
     """Require that file names are read as UTF-8, since ids of documents are derived from them.
 
-    In another locale every name beyond ASCII would be another document's.
+    With another encoding, a document whose file name is not ASCII would get another id.
     """
     if codecs.lookup(encoding).name != "utf-8":
         raise ConfigurationError(
@@ -247,7 +248,7 @@ def _require_names_in_utf8(encoding: str) -> None:
 def _prefix(text: str) -> str:
     """Return a valid prefix for the names of indexes, aliases and schemas.
 
-    The tightest limit is the length of pgvector's schema names: 63 bytes, with 27 for the tenant
+    The shortest limit is that of pgvector's schema names: 63 bytes, of which 27 are for the tenant
     and 12 for the digits of two numbers.
     """
     if len(text) > _LONGEST_PREFIX or not re.fullmatch(r"[a-z0-9]+([._-][a-z0-9]+)*", text):
@@ -298,7 +299,7 @@ def _store(name: str, env: Mapping[str, str], default: Path) -> str:
             )
         return text.rstrip("/")
     path = _absolute(name, text)
-    # As for the home folder: one without permission is not an error here.
+    # As for the home folder: a folder without permission is not an error here.
     if os.path.exists(path) and not os.path.isdir(path):  # noqa: PTH110, PTH112
         raise ConfigurationError(f"{name} is not a folder: {path}", hint="name a folder, or none")
     return str(path)

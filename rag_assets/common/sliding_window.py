@@ -12,11 +12,11 @@ class SlidingWindowLimiter:
 
     The first burst may use the whole limit. A leaky bucket, as in libraries, allows up to twice the
     limit in the first window. Here a request counts while it is in progress and for one window
-    after its end. So the limit also holds at the provider, even if a request arrives late. An event
-    without duration starts and ends at once.
+    after its end. So the limit also holds at the provider, even if a request arrives there late. An
+    event without duration starts and ends at once.
 
     Args:
-        limit: of the sum in a window; None for no limit.
+        limit: limit of the sum in a window; None for no limit.
         seconds: length of a window.
     """
 
@@ -30,8 +30,8 @@ class SlidingWindowLimiter:
     def wait(self, amount: int, now: float, *, share: float = 1.0) -> float:
         """Return the seconds until there may be room for an amount in a share of the limit.
 
-        Requests in progress may end with a smaller amount: call it again after waiting. An amount
-        above the whole limit waits for an empty window.
+        Requests in progress may end with a smaller amount, so call this again after waiting. An
+        amount above the whole limit waits for an empty window.
         """
         if self._limit is None:
             return 0.0
@@ -51,7 +51,7 @@ class SlidingWindowLimiter:
         self._in_progress += amount
 
     def end(self, begun: int, amount: int, now: float) -> None:
-        """Replace an amount in progress by the final amount, for one window from now."""
+        """Replace an amount in progress by the final amount, counted for one window from now."""
         self._in_progress -= begun
         if self._limit is not None:
             self._ended.append((now, amount))

@@ -1,4 +1,4 @@
-"""Times as they are stored: in UTC, to the millisecond, the resolution of an index."""
+"""Times as they are stored: in UTC, and to the millisecond, which is the resolution of an index."""
 
 from __future__ import annotations
 
@@ -30,14 +30,15 @@ def whole_milliseconds(at: datetime) -> datetime:
 def boundary_of(given: object) -> datetime:
     """Parse the start or end of a time span from user input.
 
-    A time between two milliseconds is rounded up, which splits stored times in the same way.
+    A time between two milliseconds is rounded up; compared with stored times, this gives the same
+    result.
 
     Args:
-        given: a datetime with a time zone, a date, which means its midnight in UTC, or the ISO 8601
-            text of either.
+        given: a datetime with a time zone, a date (its midnight in UTC), or the ISO 8601 text of
+            either.
 
     Raises:
-        ValueError: it has another form; the message does not quote it.
+        ValueError: the input has another form; the message does not quote it.
     """
     at = _read(given) if isinstance(given, str) else given
     if isinstance(at, date) and not isinstance(at, datetime):

@@ -9,7 +9,8 @@ from typing import Any
 ENCODING = "cl100k_base"
 
 _FEW = 64
-"""For up to this number of texts, separate counts are faster than a batch's 25 µs of set-up."""
+"""Up to this number of texts, counting each separately is faster than the 25 µs set-up of a
+batch."""
 
 
 def count_tokens(texts: Sequence[str]) -> list[int]:
@@ -20,7 +21,8 @@ def count_tokens(texts: Sequence[str]) -> list[int]:
     try:
         return _counts(texts)
     except UnicodeEncodeError:
-        # A lone surrogate has no UTF-8 encoding and thus no token: its replacement is counted.
+        # A lone surrogate has no UTF-8 encoding and thus no token: its replacement character is
+        # counted.
         return _counts([_encodable(text) for text in texts])
 
 

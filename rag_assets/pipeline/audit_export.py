@@ -1,8 +1,8 @@
 """Audit archives: one ZIP file with everything that an auditor of one tenant needs.
 
-It contains configuration, policies, receipts, accesses, builds and checks. It never contains a
-secret, a question, document text, a vector, or data of another tenant. Everything is read from one
-snapshot of the catalog and written row by row.
+It contains the tenant's configuration, policies, receipts, record of accesses, builds and checks.
+It never contains a secret, a question, document text, a vector, or data of another tenant.
+Everything is read from one snapshot of the catalog and written row by row.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from rag_assets.tenants.application_settings import SECTION
 from rag_assets.tenants.model import Tenant
 
 SCHEMA_VERSION: Final = 1
-"""Increase this when a file of the archive changes its meaning or is removed."""
+"""Increase this when the meaning of a file in the archive changes, or when a file is removed."""
 MASKED: Final = "[masked]"
 _USER_INFO = re.compile(r"(?<=://)[^/\s@]*@")
 _SECRET_NAME = re.compile(
@@ -81,11 +81,11 @@ class AuditReport:
     """The result of an export.
 
     Attributes:
-        path: the archive.
-        sha256: hash of the manifest, which holds the hashes of all other files. A copy kept
-            elsewhere shows later whether the archive was altered.
-        records: for each file, the number of lines; 1 for a JSON document.
-        chain: the verification of the receipts.
+        path: path of the archive.
+        sha256: hash of the manifest, which holds the hashes of all other files. An auditor who
+            keeps a copy of this hash elsewhere can later tell whether the archive was altered.
+        records: the number of lines in each file; 1 for a JSON document.
+        chain: the result of verifying the chain of receipts.
     """
 
     path: Path
@@ -101,7 +101,7 @@ def export_audit(
 
     Args:
         installation: id of the installation.
-        by: who exports it.
+        by: who exports the archive.
         masker: masks credentials in configuration, reasons and errors.
 
     Raises:
@@ -326,7 +326,7 @@ def _plain(value: Any) -> Any:
         return value.astimezone(UTC).isoformat()
     if isinstance(value, UUID):
         return str(value)
-    return float(value)  # Postgres numerics: dollars.
+    return float(value)  # Postgres numerics are amounts in dollars.
 
 
 def _require_absent(path: Path) -> None:

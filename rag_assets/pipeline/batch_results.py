@@ -38,9 +38,9 @@ class Collected:
     """The result of fetching the batches that had ended.
 
     Attributes:
-        texts: number of texts with vectors stored in the lake.
-        tokens: number of tokens charged for them.
-        outage: why no request may be sent for now.
+        texts: number of texts whose vectors were stored in the lake.
+        tokens: number of tokens charged for these texts.
+        outage: why no request may be sent for now; None if requests may be sent.
     """
 
     texts: int = 0
@@ -57,7 +57,7 @@ def collect(ctx: TenantContext, embedder_id: str | None = None) -> Collected:
     """Fetch batches that have ended, and resolve interrupted submissions.
 
     Args:
-        ctx: of the tenant.
+        ctx: the tenant's context.
         embedder_id: only batches of this embedder; None: of all.
     """
     done = Collected()
@@ -70,7 +70,8 @@ def collect(ctx: TenantContext, embedder_id: str | None = None) -> Collected:
             elif batch.state == "ENDED":
                 done += _fetch(ctx, batch)
         except ProviderError as error:
-            # Texts that may be in flight, or came back unusable, must not be sent again.
+            # Texts that may still be in flight, or whose results were unusable, must not be sent
+            # again.
             halt = error if isinstance(error, RequestsStopped) else _transient(error)
             done += Collected(outage=halt)
     return done
@@ -148,7 +149,10 @@ def _charge(ctx: TenantContext, batch: EmbeddingBatch, tokens: int, texts: int) 
 
 
 def _is_for(batch: EmbeddingBatch, generation: Generation) -> bool:
-    """Return whether a batch may have been submitted for this build; the newest one is charged."""
+    """Return whether a batch may have been submitted for this build: both use the same embedder.
+
+    The newest such build is charged.
+    """
     return generation.embedder_id == batch.embedder_id
 
 
@@ -157,7 +161,7 @@ def _transient(error: ProviderError) -> ProviderUnavailable:
 
 
 class _Fetching:
-    """Writes the results of one batch into the lake, in groups."""
+    """Writes the results of one batch into the lake, one group at a time."""
 
     def __init__(
         self,
@@ -181,8 +185,8 @@ class _Fetching:
         """Store every result; texts without a valid vector are sent again, outside of a batch.
 
         Raises:
-            MalformedResponse: no vector is valid, or the file is malformed; vectors read before
-                that are kept, because they are charged.
+            MalformedResponse: no vector is valid, or the file is malformed. Vectors that were read
+                before the error are kept, because they are charged.
             ProviderError: see BatchApi.results.
         """
         try:

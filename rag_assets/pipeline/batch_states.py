@@ -48,7 +48,7 @@ def poll(catalog: Catalog, embedders: Embedders, batches: Iterable[EmbeddingBatc
 
 
 def due(batches: Iterable[EmbeddingBatch], now: datetime, most: int) -> list[EmbeddingBatch]:
-    """Return the batches to poll now, least recently polled first."""
+    """Return at most `most` batches to poll now, least recently polled first."""
     ready = [batch for batch in batches if is_poll_due(batch, now)]
     return sorted(ready, key=lambda batch: batch.polled_at)[:most]
 
@@ -59,7 +59,8 @@ async def _poll_one(catalog: Catalog, embedders: Embedders, batch: EmbeddingBatc
         if batch.state == "SUBMITTING":
             await closing(api, recover(catalog, api, batch, locked=False))
         elif batch.state == "ENDED":
-            # The run that should have fetched it did not: its documents request another run.
+            # The run that should have fetched this batch did not, so its documents request another
+            # run.
             catalog.batches.mark_polled(batch.ref, batch.id, batch.error)
             catalog.quarantine.release(batch.ref)
         else:
@@ -90,6 +91,9 @@ def _note(catalog: Catalog, batch: EmbeddingBatch, status: BatchStatus) -> None:
 
 
 def _is_late(catalog: Catalog, batch: EmbeddingBatch) -> bool:
-    """Return whether a batch is too old to wait for; its texts are then sent and paid for again."""
+    """Return whether a batch is too old to wait for.
+
+    If so, its texts are sent again, and charged again.
+    """
     trusted = time_for_deletion(catalog, Clock())
     return not isinstance(trusted, ClockDoubt) and trusted - batch.submitted_at > ABANDONED_AFTER

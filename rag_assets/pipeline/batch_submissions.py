@@ -9,23 +9,24 @@ from rag_assets.storage.catalog.batches import EmbeddingBatch
 from rag_assets.storage.catalog.catalog import Catalog
 
 _SUBMISSION = timedelta(hours=1)
-"""Longer than any submission takes."""
+"""No submission takes longer than this."""
 LISTED_AFTER = timedelta(minutes=2)
-"""Longer than a provider takes to list a new batch."""
+"""A provider lists a new batch within this time."""
 _NOT_LISTED = "it is not among the provider's batches, and will be looked up again"
 
 
 async def recover(catalog: Catalog, api: BatchApi, batch: EmbeddingBatch, *, locked: bool) -> bool:
     """Find out whether an interrupted submission was accepted; return whether that is now known.
 
-    A provider's list may lack new batches: a submission counts as not accepted only if the list
-    lacks it twice.
+    A provider's list may lack new batches, so a submission counts as not accepted only after the
+    list has lacked it twice.
 
     Args:
         catalog: records the batch.
-        api: of its provider.
-        batch: in state SUBMITTING.
-        locked: whether the tenant's lock rules out that another run is submitting it now.
+        api: batch API of the batch's provider.
+        batch: a batch in state SUBMITTING.
+        locked: whether the caller holds the tenant's lock, so that no other run can be submitting
+            the batch at the same time.
     """
     batch_id = await api.find(batch.tag, batch.submitted_at - _SUBMISSION)
     now = datetime.now(UTC)

@@ -77,7 +77,7 @@ def submit_batches(
 
 
 def texts_in_batches(ctx: TenantContext) -> dict[str, int]:
-    """Return the texts in open batches, each with the id of its batch."""
+    """Return the texts in open batches, mapped to the id of their batch."""
     batches = ctx.catalog.batches.text_hashes(ctx.ref.id, ctx.embedder.embedder_id)
     return {key: id_ for id_, keys in batches.items() for key in keys}
 
@@ -85,11 +85,11 @@ def texts_in_batches(ctx: TenantContext) -> dict[str, int]:
 def defer_documents(
     ctx: TenantContext, work: Work, waiting: Iterable[tuple[Document, Set[str]]]
 ) -> int:
-    """Defer documents that lack only texts in batches; return how many.
+    """Defer documents whose missing vectors are all in open batches; return how many.
 
     Args:
-        ctx: of the tenant.
-        work: their slice.
+        ctx: the tenant's context.
+        work: the slice that the documents belong to.
         waiting: documents, each with the text_sha256 of its texts without a vector, if any.
     """
     submitted = texts_in_batches(ctx)
@@ -137,7 +137,7 @@ def _submit(ctx: TenantContext, items: Sequence[EmbedItem], tokens: int, budget:
     try:
         batch_id = asyncio.run(closing(api, api.submit(items, tag)))
     except ProviderUnavailable:
-        # The provider may have accepted it: the next run looks up the tag.
+        # The provider may have accepted the batch: the next run looks up its tag.
         raise
     except ProviderError as error:
         ctx.catalog.batches.delete(ctx.ref, id_)
@@ -149,10 +149,10 @@ def _submit(ctx: TenantContext, items: Sequence[EmbedItem], tokens: int, budget:
 
 
 def _require_no_fresh_failure(ctx: TenantContext) -> None:
-    """Enforce a growing delay after batches that failed.
+    """Require that the waiting time after failed batches is over; it grows with each failure.
 
     Raises:
-        ProviderUnavailable: the delay is not over.
+        ProviderUnavailable: the waiting time is not over.
     """
     failures = ctx.catalog.batches.failures(ctx.ref.id, ctx.embedder.embedder_id)
     if failures is None:

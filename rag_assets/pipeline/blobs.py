@@ -31,9 +31,9 @@ class BlobDifference:
     """A difference between the blob store and the catalog.
 
     Attributes:
-        sha256: of the blob, according to its name or an upload.
-        size: bytes, according to the store; according to an upload if the blob is missing.
-        document_ids: the uploads that need it; empty for an unreferenced blob.
+        sha256: the blob's hash, from its file name or from an upload.
+        size: size in bytes, as stored; if the blob is missing, as recorded by the upload.
+        document_ids: the uploads that need the blob; empty for an unreferenced blob.
     """
 
     fault: BlobFault
@@ -57,17 +57,17 @@ def compare_blobs(
     reported.
 
     Args:
-        catalog, blobs: of the installation.
+        catalog, blobs: the installation's catalog and blob store.
         ref: the tenant.
-        is_read: by document id, whether its content is read and hashed.
-        older_than: only unreferenced blobs that were modified before this time are reported.
+        is_read: decides by document id whether the blob's content is read and hashed.
+        older_than: unreferenced blobs are reported only if they were modified before this time.
         bytes_a_second: limit of the reading rate.
     """
     of_tenant = blobs.tenant(ref.id, ref.incarnation)
-    # List the store first: every blob kept after this is in the catalog as well.
+    # List the store first: every blob that is stored after this is in the catalog as well.
     present = {blob.sha256: blob for blob in of_tenant.all()}
     pace = _Pace(bytes_a_second)
-    # All at once: reading files takes longer than a transaction may.
+    # Read all rows at once: reading the files takes longer than a transaction may last.
     for needed in list(catalog.blob_needs.all(ref.id)):
         blob = present.pop(needed.sha256, None)
         fault = _fault(of_tenant, needed, pace, lost=blob is None, is_read=is_read)
@@ -80,13 +80,14 @@ def compare_blobs(
 
 
 def sweep_blobs(catalog: Catalog, blobs: BlobStore, ref: TenantRef, clock: Clock) -> int:
-    """Delete a tenant's old unreferenced blobs and staged files; return how many blobs it deleted.
+    """Delete a tenant's old unreferenced blobs and staged files; return the number of blobs.
 
-    Both are deleted when they are a day old. Blobs stay while the catalog may have been set back,
-    because blobs it has forgotten would be lost. No file is deleted while the clock is doubted.
+    Both are deleted when they are a day old. No blob is deleted while the catalog may have been
+    restored from an older dump, because it may lack references to blobs that are needed. No file is
+    deleted while the clock is not trusted.
 
     Args:
-        catalog, blobs: of the installation.
+        catalog, blobs: the installation's catalog and blob store.
         ref: the tenant.
         clock: determines the age of blobs and files.
     """
@@ -106,10 +107,10 @@ def sweep_blobs(catalog: Catalog, blobs: BlobStore, ref: TenantRef, clock: Clock
 
 
 def drop_blobs(catalog: Catalog, blobs: BlobStore, ref: TenantRef, hashes: Iterable[str]) -> int:
-    """Delete the given blobs that a tenant no longer needs; return how many.
+    """Delete those of the given blobs that a tenant no longer needs; return how many.
 
     No blob is deleted while the catalog lacks changes: it may lack a reference, such as a hold.
-    Once the catalog is accepted, they are swept as unreferenced blobs.
+    After an operator has accepted the catalog, the blobs are deleted as unreferenced blobs.
     """
     if lacks_changes_in(blobs.notes, catalog, ref):
         return 0
@@ -137,7 +138,7 @@ def _fault(
     is_read: Callable[[str], bool],
 ) -> BlobFault | None:
     if lost:
-        # It may have been kept after the store was listed.
+        # The blob may have been stored after the store was listed.
         return None if blobs.exists(needed.sha256) else "missing"
     if not any(is_read(id_) for id_ in needed.document_ids):
         return None

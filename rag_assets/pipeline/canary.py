@@ -30,7 +30,7 @@ from rag_assets.storage.catalog.tenants import TenantRecord
 from rag_assets.tenants.model import Tenant
 
 FRESH = timedelta(hours=20)
-"""A measurement younger than this is reused; the previous day's is always older."""
+"""A measurement younger than this is reused. A measurement of the previous day is always older."""
 _BATCH = 200
 _CONCURRENCY = 32
 _SECONDS = 15.0
@@ -41,8 +41,8 @@ class CanaryTarget:
     """A tenant's embedder, and the distance by which its vectors may move.
 
     Attributes:
-        limit: cosine distance.
-        price: of the request; None if unknown.
+        limit: the largest cosine distance that passes.
+        price: price of the request; None if unknown.
     """
 
     ref: TenantRef
@@ -61,10 +61,10 @@ class CanaryResult:
     """The result of probing an embedder.
 
     Attributes:
-        distances: from the stored answers, probe by probe; empty if none were compared.
-        since: when the stored answers were made.
-        at: the time of its last answer; None if it never answered.
-        is_new: whether it is the first result, or its verdict differs from the last result's.
+        distances: distance of each probe's vector from the stored one; empty if none were compared.
+        since: when the stored vectors were made.
+        at: when the embedder last answered; None if it never answered.
+        is_new: whether this is the first result, or its verdict differs from the last result's.
         error: why the embedder did not answer now.
     """
 
@@ -84,10 +84,10 @@ class CanaryResult:
 
 
 def run_every_canary(catalog: Catalog, embedders: Embedders) -> Iterator[CanaryResult]:
-    """Probe the embedder of every active tenant that has a build; failures are isolated.
+    """Probe the embedder of every active tenant that has a build.
 
-    An embedder that several tenants share, such as a local model, is probed once per batch of
-    tenants.
+    A failure of one embedder does not stop the others. An embedder that several tenants share, such
+    as a local model, is probed once per batch of tenants.
     """
     indexed = catalog.generations.tenants()
     records = [r for r in catalog.tenants.all() if r.state == "ACTIVE" and r.id in indexed]
@@ -192,7 +192,7 @@ def _result_of(
 
 
 def _charge_of(answer: Answer | RagAssetsError | None) -> Charge | None:
-    """Return the usage to charge for an answer, usable or not; None without usage."""
+    """Return the usage to charge for an answer, even an unusable one; None if there is no usage."""
     if isinstance(answer, Answer):
         return Charge(answer.tokens, answer.requests, len(answer.vectors))
     if isinstance(answer, ProviderError) and answer.tokens:

@@ -1,7 +1,7 @@
-"""Whether a tenant's data may be deleted: not while the catalog lacks changes.
+"""Decide whether a tenant's data may be deleted: not while the catalog lacks changes.
 
-In a restored catalog, data that seem unreferenced may be the last copy of the newest documents; see
-mark_keeper.
+In a catalog restored from an older dump, data that seem unreferenced may be the last copy of the
+newest documents; see mark_keeper.
 """
 
 from __future__ import annotations
@@ -31,19 +31,20 @@ def require_current(ctx: TenantContext) -> None:
     """Require that the catalog lacks no change of the tenant.
 
     Raises:
-        CatalogSetBack: the catalog lacks changes, or may do so.
+        CatalogSetBack: the catalog lacks changes, or possibly lacks some.
     """
     if (error := refusal(ctx)) is not None:
         raise error
 
 
 def held_warning(tenant_id: str, syncs: Sequence[Sync], refused: CatalogSetBack | None) -> str:
-    """Return the warning about documents that disappeared and are kept.
+    """Return the warning about documents that disappeared from their source and are kept.
 
     Args:
         tenant_id: the tenant.
-        syncs: of its sources with held deletions.
-        refused: why the tenant's data must not be deleted; None if only a person has to confirm it.
+        syncs: the last syncs of those of its sources whose deletions are held.
+        refused: why the tenant's data must not be deleted; None if a person only has to confirm the
+            deletions.
     """
     held = counted(sum(sync.held_deletions for sync in syncs), "document")
     if refused is None:
@@ -61,10 +62,10 @@ def held_warning(tenant_id: str, syncs: Sequence[Sync], refused: CatalogSetBack 
 def accept_catalog(ctx: TenantContext) -> bool:
     """Accept a catalog that lacks changes of the tenant; return whether it was accepted.
 
-    The next sync compares every source with it again.
+    The next sync compares every source with the catalog again.
 
     Raises:
-        RestorePending: the catalog lacks security changes as well, which must be resolved first.
+        RestorePending: the catalog also lacks security changes, which must be resolved first.
         ServiceUnavailable: a store does not answer.
     """
     if (pending := ctx.keeper.pending_restore()) is not None:

@@ -1,4 +1,4 @@
-"""chunks: makes the chunk sets of the slice's documents that are not in the lake yet."""
+"""The stage `chunks`: chunks the slice's documents whose chunk sets are not in the lake yet."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _READ_DOCUMENTS = 200
 _WRITTEN_DOCUMENTS = 500
 _TASK_TEXTS, _TASK_CHARACTERS = 32, 256_000
 _WORKERS_BYTES = 1024 * 1024
-"""Source bytes below which starting workers takes longer than chunking."""
+"""Below this many bytes of source content, starting worker processes takes longer than chunking."""
 _SECRETS, _LINES = 200, 10
 _SAMPLE = 15
 _SAMPLE_OF_EACH = 3
@@ -35,10 +35,10 @@ _SAMPLE_OF_EACH = 3
 
 @dataclass(frozen=True, slots=True)
 class ChunkSample:
-    """One chunk without its text and headings, which a purge could not find in Dagster's tables.
+    """One chunk, without text and headings: a purge could not find these in Dagster's tables.
 
     Attributes:
-        place: its position in the document, in words.
+        place: the position of the chunk in the document, in words.
     """
 
     uri: str
@@ -52,12 +52,12 @@ class ChunkingReport:
 
     Attributes:
         chunks: chunks made by this run.
-        reused: documents with chunks that were already in the lake.
-        masked_secrets: credentials that are masked in the documents chunked by this run.
-        dropped_secrets: chunks dropped for a credential: by a described pattern, or because only
-            masked characters are left of them.
-        secrets: the first documents with credentials, and which rules found these.
-        token_counts: of each chunk made by this run.
+        reused: documents whose chunks were already in the lake.
+        masked_secrets: number of credentials masked in the documents that this run chunked.
+        dropped_secrets: number of chunks dropped because of a credential: they match a described
+            pattern, or only masked characters are left of them.
+        secrets: the first documents with credentials, and the rules that found the credentials.
+        token_counts: number of tokens of each chunk made by this run.
         sample: the first chunks of the first documents.
     """
 
@@ -74,11 +74,11 @@ class ChunkingReport:
 
 @dataclass(frozen=True, slots=True)
 class SecretNote:
-    """The credentials that one rule found in a document; never their text.
+    """The credentials that one rule found in a document; the note never contains their text.
 
     Attributes:
-        lines: the first lines on which they start, counted from 1.
-        dropped: chunks that were dropped for them.
+        lines: the first lines on which such credentials start, counted from 1.
+        dropped: number of chunks dropped because of these credentials.
     """
 
     uri: str
@@ -140,7 +140,7 @@ def _chunk_sets(
     """Yield the chunk sets of documents; worker processes make them if there is enough work.
 
     Args:
-        masked: is filled with the lines of masked credentials, by chunk set and rule.
+        masked: is filled with the lines of masked credentials, keyed by chunk set and rule.
     """
     texts = _texts(ctx, todo, masked)
     small = sum(item.document.facts.size for item in todo) < _WORKERS_BYTES
@@ -166,7 +166,7 @@ def _needs_worker(ctx: TenantContext, item: ParsedDocument) -> bool:
 def _texts(
     ctx: TenantContext, todo: list[ParsedDocument], masked: dict[str, dict[str, list[int]]]
 ) -> Iterator[UnchunkedText]:
-    # In the order of the lake's files: neighbours share row groups.
+    # Use the order of the lake's files, so that neighbouring documents share row groups.
     todo = sorted(todo, key=lambda item: item.parse_key)
     for batch, texts in prefetched(_with_texts(ctx, todo)):
         for item in batch:
@@ -217,7 +217,7 @@ def _write_masked(
     by_key: Mapping[str, list[ParsedDocument]],
     masked: Mapping[str, Mapping[str, list[int]]],
 ) -> None:
-    """Write one event for each document with masked credentials: its address, rules and lines."""
+    """Write one event per document with masked credentials: its address, rules and lines."""
     events: list[dict[str, object]] = [
         {
             "uri": item.document.uri,
@@ -246,7 +246,7 @@ def _warn_of_secrets(
 
 
 def _warnings(document: Document, rows: Iterable[DroppedRow]) -> Iterator[dict[str, object]]:
-    """Yield one warning per document; per chunk and rule for a pushed application record."""
+    """Yield one warning per document; for a pushed application record, one per chunk and rule."""
     dropped = list(rows)
     if document.page_uuid is None and document.media_type != TYPED_RECORD:
         rules = sorted({rule for row in dropped for rule in row.rules})

@@ -1,14 +1,15 @@
-"""Decide whether the clock is right, so that data may be deleted for their age.
+"""Decide whether the clock is right, so that data may be deleted because of its age.
 
 A wrong clock would delete data that cannot be restored: uploads, pushed records, the history of
-searches. So the catalog keeps the latest trusted time. The present time is trusted as well
+searches. So the catalog keeps the latest trusted time. The present time is also trusted
 
-- if it is at most a day later, or
-- if the machine has not been restarted since, and its clock advanced as its running time did.
+- if it is at most a day later than the latest trusted time, or
+- if the machine has not been restarted since then, and its clock has advanced by as much as its
+  uptime.
 
-Otherwise nothing is deleted for its age until a person accepts the present time: `rag-assets
-installation accept-clock`. A clock that becomes right again is trusted again. Searching and
-indexing continue in the meantime.
+Otherwise nothing is deleted because of its age until a person accepts the present time with
+`rag-assets installation accept-clock`. A clock that becomes right again is trusted again. Searching
+and indexing continue in the meantime.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ class ClockDoubt:
     """The reason why the present time is not trusted.
 
     Attributes:
-        kind: the clock is far after the trusted time, before it, or far from Postgres's clock.
+        kind: whether the clock is far ahead of the trusted time, behind it, or far from Postgres's
+            clock.
         now: the time of this machine.
         trusted: the latest trusted time, and Postgres's time.
     """
@@ -43,7 +45,7 @@ class ClockDoubt:
 
     @property
     def message(self) -> str:
-        """Return a sentence on what is wrong, and that deletions wait."""
+        """Return a sentence that says what is wrong with the clock, and that deletions wait."""
         clock = f"nothing is deleted for its age: this machine's clock shows {shown(self.now)},"
         if self.kind == "skewed":
             return f"{clock} and Postgres's clock {shown(self.trusted.server_at)}"
@@ -67,14 +69,14 @@ class ClockDoubt:
         return f"{self.message}; {self.hint}"
 
     def error(self) -> ClockDoubted:
-        """Return the error for a command that would delete data for their age."""
+        """Return the error to raise in a command that would delete data because of its age."""
         return ClockDoubted(self.message, hint=self.hint)
 
 
 def time_for_deletion(catalog: Catalog, clock: Clock) -> datetime | ClockDoubt:
-    """Return the time from which ages are counted, or why no data may be deleted for their age.
+    """Return the time from which ages are counted, or why no deletion by age is allowed.
 
-    Every deletion by age takes its time from here, directly before it deletes.
+    Every deletion by age calls this directly before it deletes.
     """
     trusted = catalog.clock.read()
     now, boot = clock.machine(), clock.boot()
@@ -86,15 +88,15 @@ def time_for_deletion(catalog: Catalog, clock: Clock) -> datetime | ClockDoubt:
 
 
 def accept_time(catalog: Catalog, clock: Clock, *, by: str) -> None:
-    """Make the present time the trusted time, and correct times that lie after it.
+    """Make the present time the trusted time, and correct recorded times that lie after it.
 
     Args:
-        catalog: of the installation.
+        catalog: the installation's catalog.
         clock: shows the present time.
-        by: the person who has confirmed it.
+        by: the person who has confirmed the time.
 
     Raises:
-        ClockDoubted: it is far from Postgres's time.
+        ClockDoubted: the present time is far from Postgres's time.
     """
     former, now, boot = catalog.clock.read(), clock.machine(), clock.boot()
     doubt = find_doubt(former, now, boot)
@@ -131,7 +133,7 @@ def shown(at: datetime) -> str:
 
 
 def _is_explained(trusted: TrustedTime, now: datetime, boot: BootTime | None) -> bool:
-    """Return whether the clock advanced as the running time of the same machine did."""
+    """Return whether the clock advanced as much as the uptime, on the same machine."""
     if boot is None or trusted.boot is None or boot.boot_id != trusted.boot.boot_id:
         return False
     running = timedelta(seconds=boot.seconds - trusted.boot.seconds)

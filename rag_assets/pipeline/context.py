@@ -1,4 +1,4 @@
-"""The stage context: one tenant, its stores, and proof that it may write."""
+"""The stage context: one tenant, its stores, and proof that the process may write to them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from rag_assets.tenants.model import Tenant
 from rag_assets.tenants.profiles import profile_of
 
 VECTORS_PAUSE = timedelta(minutes=1)
-"""How long the separate vector store is left alone after it did not answer."""
+"""How long no request is sent to the separate vector store after it did not answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +55,9 @@ class SliceLimits:
         megabytes: approximate limit of source content.
         parse_seconds: time after which no further document is sent to the parsers.
         embed_seconds: time after which no further text is sent to the embedder.
-        list_seconds: time after which no further records are listed that were pushed in bulk.
-        hurried_seconds: the limit for work that is not urgent while urgent work waits; applies to
-            listing, parsing and embedding each.
+        list_seconds: time after which no more of the records that were pushed in bulk are listed.
+        hurried_seconds: time limit for non-urgent work while urgent work waits. It applies to
+            listing, parsing and embedding separately.
     """
 
     documents: int = 2_000
@@ -82,11 +82,11 @@ class TenantContext:
     Attributes:
         guard: raises if this process no longer holds the tenant's lock; called before writes.
         log: writes a line of progress.
-        batch_api, embedder_of: return the batch API of one of the tenant's embedders, and the
-            embedder itself, past embedders included.
+        batch_api, embedder_of: return, for the id of one of the tenant's present or past embedders,
+            its batch API and the embedder itself.
         kept_pool: keeps worker processes from stage to stage; without it each stage starts its own.
         clock: determines ages.
-        scanned: the last scan of the tenant's stores for credentials: rules and findings; see
+        scanned: the rules and findings of the last scan of the tenant's stores for credentials; see
             TenantRecord.
         has_changed: whether the change watcher has seen the tenant's sources change during the run.
     """
@@ -138,7 +138,7 @@ class TenantContext:
 
     @cached_property
     def keeper(self) -> MarkKeeper:
-        """Return the keeper, which compares the catalog with the marks in the stores."""
+        """Return the MarkKeeper, which compares the catalog with the marks in the stores."""
         return MarkKeeper(
             self.catalog, Lake(self.settings.lake_url), self.blobs, lambda: self.store
         )
@@ -150,7 +150,7 @@ class TenantContext:
 
     @property
     def new_build(self) -> tuple[str, IndexSpec]:
-        """Return the key of a build that is opened now, and the kind of index that it needs."""
+        """Return the key for a build that is opened now, and the kind of index that it needs."""
         chosen = self.tenant.index.vector_index
         dimensions = self.embedder.dimensions
         kind = suitable_index(dimensions) if chosen == "auto" else chosen
@@ -161,8 +161,8 @@ class TenantContext:
         """Return the context for stages that work on a build: its chunkers, embedder and index.
 
         Raises:
-            BuildNotWritable: its recipe is not known, or the recipe or the model cannot be used any
-                more.
+            BuildNotWritable: the build's recipe is not known, or its recipe or model can no longer
+                be used.
         """
         if build_of([generation], self.tenant, self.embedder.embedder_id) is not None:
             return self
@@ -182,7 +182,7 @@ class TenantContext:
     def writer(self, generation: Generation) -> EntryWriter:
         """Return the writer of a generation's entries, including its separate vector store, if any.
 
-        When that store misses a write, it stops answering until it has caught up.
+        After a failed write, the separate vector store answers no searches until it has caught up.
         """
         if generation.vectors_beside is None or self.store.vectors is None:
             return self.store.entries

@@ -1,6 +1,6 @@
-"""Drift: compare the live index with the catalog, and its vectors with the lake.
+"""Drift: compare the live index with the catalog, and the index's vectors with the lake.
 
-`inspect_index` compares entry by entry, `index_differences` by counts alone.
+`inspect_index` compares entry by entry; `index_differences` compares only counts.
 """
 
 from __future__ import annotations
@@ -27,12 +27,13 @@ from rag_assets.storage.index.store import VectorStore
 
 @dataclass(frozen=True, slots=True)
 class IndexState:
-    """The state of one generation's index, as the drift check compares it.
+    """The state of one generation's index, as the drift check sees it.
 
     Attributes:
         index: whether the index that was written to exists.
-        alias_correct: whether the tenant's alias shows exactly the serving generation; True for a
-            generation that is not serving, and for an index that is lost with its alias.
+        alias_correct: whether the tenant's alias shows exactly the serving generation. Also True
+            for a generation that is not serving, and for an index that was lost together with its
+            alias.
         fits: whether the index has the mapping that the generation needs.
     """
 
@@ -63,8 +64,9 @@ class IndexDifference(NamedTuple):
 
     Attributes:
         text: the difference in words.
-        is_replaced: whether another index was put in its place, perhaps on purpose.
-        is_lost: whether its index does not exist.
+        is_replaced: whether another index was put in place of the build's index, perhaps on
+            purpose.
+        is_lost: whether the build's index does not exist.
     """
 
     text: str
@@ -84,9 +86,9 @@ def inspect_index(
     Args:
         ctx: the tenant's context.
         build: compare only this build; None: every live build.
-        share: the texts with vectors to compare with the lake; None: compare no vectors.
+        share: the texts whose vectors are compared with the lake; None: compare no vectors.
         by_counts: count entries first, then read only the entries of documents with an unexpected
-            count and of the share.
+            count and of documents in the share.
     """
     generations = ctx.catalog.generations.live(ctx.ref.id)
     serving = ctx.catalog.generations.serving(ctx.ref.id)
@@ -155,7 +157,7 @@ def _drift_by_counts(
     generations: Collection[Generation],
     doubtful: Collection[str],
 ) -> Drift:
-    """Compare a generation by its entry counts, and suspects entry by entry."""
+    """Compare a generation by its entry counts; where these differ, compare entry by entry."""
     entries, name, index = ctx.store.entries, generation.index_name, ctx.catalog.index
     leaving = set(index.removals(ctx.ref.id).get(generation.number, []))
     held = index.held_versions(ctx.ref.id, generation.number)
@@ -168,7 +170,7 @@ def _drift_by_counts(
     if not found:
         return Drift(expected, expected)
     if not all(found):
-        return _drift(ctx, generation, generations)  # Entries without a document id.
+        return _drift(ctx, generation, generations)  # Some entries have no document id.
     drift = _drift(ctx, generation, generations, {id_ for id_ in found if id_}, strangers)
     return replace(drift, expected=expected, live=expected - drift.expected + drift.live)
 
@@ -187,13 +189,14 @@ def index_differences(
 ) -> dict[str, list[IndexDifference]]:
     """Return the differences between the indexes of tenants and the catalog, by tenant.
 
-    Entries are counted in two requests for all tenants. Differing tenants are counted once more.
-    Tenants being written to are left out, because they may be between two steps of a write.
+    Entries are counted in two requests for all tenants. Tenants with differences are counted a
+    second time. Tenants that are being written to are left out, because they may be between two
+    steps of a write.
 
     Args:
-        catalog, store: of the installation.
+        catalog, store: the installation's catalog and vector store.
         keeper: compares the catalog with the marks in the stores.
-        tenants: to compare.
+        tenants: the tenants to compare.
 
     Raises:
         IndexUnavailable: an index is closed, blocked or red.
@@ -231,7 +234,7 @@ def _differences(
     found: dict[str, list[IndexDifference]] = {}
     for (ref, generation, wanted), count in zip(compared, counts, strict=True):
         difference = _difference(ref, generation, wanted, count)
-        # A catalog that was set back lacks versions that the index rightly holds.
+        # A catalog restored from an older dump lacks versions that the index rightly holds.
         is_surplus = count.presence == "present" and count.entries > wanted.entries
         if difference is not None and not (is_surplus and keeper.standing(ref) != "current"):
             found.setdefault(ref.id, []).append(difference)

@@ -34,11 +34,11 @@ class MeasuredWork:
         parse: contents that would be parsed; the text of the others is in the lake.
         cut: chunk sets that would be made; the others are in the lake.
         failed: contents that would be quarantined.
-        chunks: of all documents that would be published.
-        embeddings, reused: distinct texts without and with a vector.
-        tokens: of the texts without a vector.
+        chunks: number of chunks in all documents that would be published.
+        embeddings, reused: numbers of distinct texts without and with a vector.
+        tokens: number of tokens in the texts without a vector.
         seconds: time that parsing and chunking took.
-        read: documents with text that was checked for languages that the embedder supports.
+        read: number of documents whose text was checked for a language that the embedder supports.
         unread: number of these documents in an unsupported language, by language.
         sample: a few of the texts without a vector.
     """
@@ -87,7 +87,7 @@ class _Texts:
         self._sample: dict[str, str] = {}
 
     def meet(self, texts: dict[str, str | None]) -> None:
-        """Count texts by hash; a text may be None if it need not be read."""
+        """Count texts, given by hash; a text may be None if its content is not needed."""
         new = {key: text for key, text in texts.items() if key not in self._seen}
         self._seen |= set(new)
         without = self._ctx.lake.missing_vectors(self._ctx.embedder.embedder_id, set(new))
@@ -96,7 +96,7 @@ class _Texts:
         lacking = {key: text for key, text in new.items() if key in without and text is not None}
         if lacking:
             self.tokens += sum(self._ctx.embedder.count_tokens([*lacking.values()]))
-            # Texts in the order of their hashes are a random sample, the same in every plan.
+            # Sorting texts by their hash gives a random sample that is the same in every plan.
             self._sample = dict(sorted((self._sample | lacking).items())[:_SAMPLED])
 
     @property
@@ -114,9 +114,9 @@ def due_documents(ctx: TenantContext, plan: SourcePlan, pending: set[str]) -> It
     """Yield the documents of a source that the next sync works on.
 
     Args:
-        ctx: of the tenant.
-        plan: of the source.
-        pending: ids of listed documents with entries that are out of date.
+        ctx: the tenant's context.
+        plan: the plan of the source.
+        pending: ids of listed documents whose entries are out of date.
     """
     source = plan.source
     changes = () if plan.listing is None else plan.listing.changes
@@ -132,7 +132,7 @@ def due_documents(ctx: TenantContext, plan: SourcePlan, pending: set[str]) -> It
                 ctx.parse_options,
                 change.content_sha256,
             )
-    # A document that was only touched keeps its content, and may still be pending.
+    # A document that was only touched keeps its content, but may still be pending.
     seen = {change.document.document_id for change in changes if change.kind != "touched"}
     vanished = frozenset() if plan.listing is None else plan.listing.removed
     paths = ListedPaths(source)
@@ -192,7 +192,11 @@ def measure(ctx: TenantContext, due: Sequence[DueDocument]) -> MeasuredWork:
 def _measure_stored(
     ctx: TenantContext, due: Mapping[str, list[DueDocument]], texts: _Texts
 ) -> MeasuredWork:
-    """Measure documents, by parse_key, with text in the lake; chunks are read or made in memory."""
+    """Measure documents whose text is in the lake; their chunks are read, or made in memory.
+
+    Args:
+        due: the documents, by parse_key.
+    """
     heads = ctx.lake.parsed_heads(list(due))
     wanted = {
         chunk_set_key(head.digest, head.media_type, chosen): (key, chosen)
@@ -226,7 +230,10 @@ def _measure_parsed(parsed: ParsedText, ways: Iterable[ChunkParameters], texts: 
 
 
 def _ways(ctx: TenantContext, due: Iterable[DueDocument], media_type: str) -> set[ChunkParameters]:
-    """Return the chunk parameters for one content, which may differ between its copies."""
+    """Return the chunk parameters for one content.
+
+    They may differ between documents that share it.
+    """
     return {
         ctx.tenant.chunk_parameters(
             source=item.source.name,

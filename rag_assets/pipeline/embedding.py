@@ -1,4 +1,4 @@
-"""embeddings: computes the vectors of the slice's chunks that are missing from the lake."""
+"""The stage `embeddings`: computes the vectors of the slice's chunks that the lake lacks."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from rag_assets.storage.catalog.document_rows import Document, Failure
 from rag_assets.storage.catalog.usage import Usage
 
 _LARGE_TEXTS = 100
-"""A document that lacks more vectors than this comes after others of its urgency."""
+"""A document that lacks more vectors than this is embedded after others of the same urgency."""
 _FIRST = (0, False)
 _KEPT_TOGETHER = 2_000
 _KEPT_WITHIN = 3.0
@@ -44,7 +44,7 @@ class _Waiting:
     """A document of the slice that lacks vectors.
 
     Attributes:
-        texts: text_sha256 of its chunks, in order.
+        texts: text_sha256 of the document's chunks, in order.
     """
 
     parsed: ParsedDocument
@@ -60,17 +60,17 @@ class EmbeddingReport:
     """Report on embedding the slice's chunks.
 
     Attributes:
-        embedded: texts embedded by this run.
-        reused: distinct texts with a vector that was already in the lake.
-        collected: vectors fetched from batches of the provider.
-        submitted: texts of the slice that are in open batches.
-        remaining: texts left for the next run.
-        failed: documents quarantined because one of their texts has no vector; includes documents
-            of later slices if no more texts can be embedded.
+        embedded: number of texts embedded by this run.
+        reused: number of distinct texts whose vector was already in the lake.
+        collected: number of vectors fetched from batches of the provider.
+        submitted: number of the slice's texts that are in open batches.
+        remaining: number of texts left for the next run.
+        failed: number of documents quarantined because one of their texts has no vector; includes
+            documents of later slices if no more texts can be embedded.
         used: texts, tokens and requests sent to the provider, and their cost.
-        promised: dollars that the batches submitted by this run will cost.
-        halted: whether embedding is stopped until a person acts, or until a spending cap renews;
-            then every document that lacks a vector is quarantined, in any slice.
+        promised: cost in dollars of the batches submitted by this run.
+        halted: whether embedding is stopped until a person acts or a spending cap renews. Then
+            every document that lacks a vector is quarantined, in any slice.
         outage: why no more texts could be embedded, or why a response is unusable.
         remedy: the remedy for the outage.
     """
@@ -92,13 +92,14 @@ class EmbeddingReport:
 def embed_chunks(ctx: TenantContext, work: Work, *, spent: float = 0.0) -> EmbeddingReport:
     """Embed texts without a vector, and store vectors as they arrive.
 
-    A failing embedder fails no stage: finished vectors are kept, the affected documents are
-    quarantined with the reason, and the index stage handles removals and complete documents.
+    A failing embedder does not fail the stage. Finished vectors are kept, and the affected
+    documents are quarantined with the reason. The index stage still handles removals and complete
+    documents.
 
     Args:
         ctx: the tenant's context.
         work: the run's slice.
-        spent: dollars that the same sync spent in runs before this one.
+        spent: dollars that the same sync spent in earlier runs.
 
     Raises:
         ConfigurationError: spending caps are set, but the price is unknown.
@@ -195,7 +196,8 @@ def _embed(
     }
 
     def keep(keys: Sequence[str], vectors: Vectors) -> None:
-        # First the vectors, then their price: a crash in between loses no vector that was paid for.
+        # Store the vectors before their price, so that a crash in between loses no vector that was
+        # paid for.
         ctx.lake.append_vectors(embedder_id, keys, vectors)
         ledger.record()
 
@@ -235,7 +237,8 @@ def _embed(
 def _order_of(missing: Set[str], item: _Waiting) -> tuple[int, bool]:
     """Return the sort key of a waiting document: urgent documents first, then small ones.
 
-    So a document that takes longer than a slice is embedded over several slices, along with others.
+    A document that takes longer than one slice is embedded over several slices; in each, smaller
+    documents of the same urgency are embedded first.
     """
     lacking = sum(text in missing for text in item.texts)
     return item.document.urgency, lacking > _LARGE_TEXTS
@@ -244,7 +247,7 @@ def _order_of(missing: Set[str], item: _Waiting) -> tuple[int, bool]:
 def _halted(
     ctx: TenantContext, work: Work, waiting: Sequence[_Waiting], outage: RequestsStopped
 ) -> EmbeddingReport:
-    """Report an outage that forbids any request."""
+    """Report an outage during which no request may be sent."""
     failed = _fail_incomplete(ctx, work, waiting, {}, outage)
     return _stopped(ctx, work, outage, EmbeddingReport(failed=failed))
 
@@ -266,9 +269,9 @@ def _stopped(
 def _kept_within(ctx: TenantContext) -> float:
     """Return how many seconds a vector may wait to be written together with others.
 
-    A crash loses waiting vectors. Vectors of a local model cost no money, so few and large writes
-    are better there. Paid vectors wait for less time than a request takes: a crash loses no more
-    than the requests in flight.
+    A crash loses waiting vectors. Vectors of a local model cost no money, so for them few and large
+    writes are better. Paid vectors wait for less time than a request takes, so that a crash loses
+    at most the requests in flight.
     """
     price = price_of(ctx.tenant.embedder)
     free = price is not None and not price.per_million

@@ -51,9 +51,9 @@ class ErasureStore:
     """A store from which documents are erased.
 
     Attributes:
-        name: in receipts.
+        name: the store's name in receipts.
         erase: erases the remaining data of the documents.
-        count: counts what will be erased, before any data is; None: the catalog knows the count
+        count: counts the data to be erased, before any is erased; None: the catalog knows the count
             when the erasure starts.
     """
 
@@ -63,13 +63,13 @@ class ErasureStore:
 
 
 def settle_open(ctx: TenantContext, *, seconds: float | None = None) -> list[Receipt]:
-    """Finish the tenant's open erasures, whether this process or a killed one started them.
+    """Finish the tenant's open erasures, including those that a killed process started.
 
-    While the catalog may have been set back, no erasure is finished: it may not know what else
-    needs the same text.
+    While the catalog may have been restored from an older dump, no erasure is finished: the catalog
+    may not know what else needs the same text.
 
     Args:
-        ctx: of the tenant, under its lock.
+        ctx: the tenant's context; the caller holds the tenant's lock.
         seconds: time after which a scan for credentials is left to the next run.
     """
     erasures = ctx.catalog.erasures.open(ctx.ref.id)
@@ -101,7 +101,7 @@ def rescan(ctx: TenantContext, *, by: str, seconds: float | None = None) -> Rece
     """Scan stored data for credentials, if the rules have changed since the last scan.
 
     Args:
-        ctx: of the tenant, under its lock.
+        ctx: the tenant's context; the caller holds the tenant's lock.
         by: who or what scans.
         seconds: time after which the rest is left to the next run.
 
@@ -128,7 +128,7 @@ def settle_scan(
     _erase_entries(ctx, erasure)
     needed = needed_keys(ctx)
     dead = _found_keys(erasure, needed)
-    # Vectors stay: the other chunks need theirs once the masked texts are chunked.
+    # Vectors stay: the other chunks need their vectors again when the masked texts are chunked.
     ctx.guard()
     ctx.lake.compact(replace(needed.kept, texts=None), dead)
     erase_rows(ctx, dead)
@@ -185,19 +185,19 @@ def purge(ctx: TenantContext, document_ids: Collection[str], *, by: str) -> Rece
     """Erase documents on request from every store and every file, and prove it.
 
     Args:
-        ctx: of the tenant, under its lock.
+        ctx: the tenant's context; the caller holds the tenant's lock.
         document_ids: the documents.
-        by: who asked for it.
+        by: who asked for the purge.
 
     Raises:
-        UnknownDocument: the tenant has no data of one of them.
-        OnHold: one of them is held.
-        CatalogSetBack: the catalog is an earlier one.
-        ErasureIncomplete: data of them is left; the tenant's next run continues.
+        UnknownDocument: the tenant has no data of one of the documents.
+        OnHold: one of the documents is held.
+        CatalogSetBack: the catalog was restored from an older dump.
+        ErasureIncomplete: data of the documents is left; the tenant's next run continues.
     """
     require_current(ctx)
     for erasure in ctx.catalog.erasures.open(ctx.ref.id):
-        # Started again, it would not know which data the first purge had already erased.
+        # A second purge would not know which data the first one had already erased.
         if erasure.kind == "purge" and not {*document_ids}.isdisjoint(erasure.document_ids):
             settle(ctx, erasure)
     settle_open(ctx)
@@ -216,9 +216,9 @@ def _count(ctx: TenantContext, erasure: Erasure) -> Erasure:
 
 
 def _expunge(ctx: TenantContext, erasure: Erasure, traces: Traces) -> dict[str, Any]:
-    """Remove names and deleted rows from files too, then look for what is left."""
+    """Remove names and deleted rows from files too, then search for remaining data."""
     ctx.guard()
-    # A question may quote the text.
+    # A recorded question may quote the text.
     names = [*traces.names, *traces.document_ids]
     ctx.catalog.traces.redact(ctx.ref.id, names, traces.phrases)
     ctx.guard()
@@ -249,12 +249,13 @@ def _erase_stray_entries(ctx: TenantContext, traces: Traces) -> frozenset[str]:
 def _clean_files(
     ctx: TenantContext, rewritten: Collection[str], indexes: Set[str] = frozenset()
 ) -> tuple[int | None, int]:
-    """Remove deleted entries and rows from files; return how many of both are left.
+    """Remove deleted entries and rows from files; return how many entries and rows are left.
 
     Args:
-        ctx: of the tenant.
-        rewritten: tables with pages that are all rewritten.
-        indexes: from which entries were deleted, in addition to the indexes of the tenant's builds.
+        ctx: the tenant's context.
+        rewritten: tables whose pages are all rewritten.
+        indexes: indexes from which entries were deleted, besides the indexes of the tenant's
+            builds.
     """
     indexes |= {generation.index_name for generation in ctx.catalog.generations.live(ctx.ref.id)}
     deleted_entries = total_left(ctx.store.indexes.expunge(name) for name in sorted(indexes))
@@ -298,7 +299,7 @@ def _count_rows_of_the_lake(ctx: TenantContext, erasure: Erasure) -> Mapping[str
 
 
 def _dead_keys(ctx: TenantContext, erasure: Erasure, needed: NeededKeys) -> DeadKeys:
-    """Return the keys of the documents in the lake that nobody else needs."""
+    """Return the documents' keys in the lake that no other document needs."""
     if erasure.kind == "secrets":
         return _found_keys(erasure, needed)
     documents = ctx.catalog.documents.find(ctx.ref.id, erasure.document_ids)
@@ -315,7 +316,7 @@ def _dead_keys(ctx: TenantContext, erasure: Erasure, needed: NeededKeys) -> Dead
 
 
 def _found_keys(erasure: Erasure, needed: NeededKeys) -> DeadKeys:
-    """Return the keys of texts that contain a credential, and of the chunks made of them."""
+    """Return the keys of texts that contain a credential, and of the chunks made from them."""
     hashes = found_hashes(erasure) - (needed.known.texts or set())
     return DeadKeys(erasure.parse_keys, erasure.chunk_set_keys, hashes)
 

@@ -1,7 +1,8 @@
-"""Estimates of a plan: how long its sync takes, its disk usage, and what edits cost twice.
+"""Estimates of a plan: the duration and disk usage of its sync, and the cost of later edits.
 
-Each is computed from measurements of the tenant's own builds, lake and index. An unmeasured figure
-is unknown, with the reason: no figure of another tenant or machine takes its place.
+Each is computed from measurements of the tenant's own builds, lake and index. A figure that was
+never measured is reported as unknown, with the reason. It is never replaced by a figure of another
+tenant or machine.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ class WorkAhead:
     """The work that a sync would do.
 
     Attributes:
-        parsed, cut: texts and chunk sets that it would append to the lake.
-        embedded: vectors that it would append.
-        written: entries that it would write.
+        parsed, cut: numbers of texts and chunk sets that it would append to the lake.
+        embedded: number of vectors that it would append to the lake.
+        written: number of entries that it would write.
         preparing_seconds: time that parsing and chunking took for the plan.
         batch: whether the vectors come from the provider's batch API.
     """
@@ -45,11 +46,12 @@ class Twice:
     """The cost of an edit while both the serving and the wanted build are kept up to date.
 
     Attributes:
-        embedded: whether a text of an edit is embedded for each of them; else it is embedded once
-            and written to both.
-        texts_serving, texts_wanted: chunks per document, on average; None before a build has any.
-        dollars_serving, dollars_wanted: cost of embedding a document, on average; None if no price
-            is known, or no document was embedded.
+        embedded: whether a text of an edit is embedded for each of the two builds; otherwise it is
+            embedded once and written to both.
+        texts_serving, texts_wanted: average number of chunks per document; None before a build has
+            any.
+        dollars_serving, dollars_wanted: average cost of embedding a document; None if no price is
+            known, or no document was embedded.
     """
 
     embedded: bool
@@ -64,9 +66,11 @@ class Estimate:
     """The estimates of a plan.
 
     Attributes:
-        seconds: duration of the sync; None if a part was never measured.
-        bytes: on disk, in lake and index, before compaction; None if a part was never measured.
-        rates_lacking, sizes_lacking: the parts that were never measured.
+        seconds: duration of the sync; None if a part of it was never measured.
+        bytes: disk usage in lake and index, before compaction; None if a part of it was never
+            measured.
+        rates_lacking, sizes_lacking: the parts of `seconds` and of `bytes` that were never
+            measured.
     """
 
     seconds: float | None
@@ -82,9 +86,9 @@ def estimate(ctx: TenantContext, builds: Sequence[Generation], work: WorkAhead) 
     """Estimate a sync's duration and disk usage; read the sizes of lake and index.
 
     Args:
-        ctx: of the tenant, configured for the build that the sync works on.
-        builds: all of the tenant's, oldest first.
-        work: of the sync.
+        ctx: the tenant's context, configured for the build that the sync works on.
+        builds: all builds of the tenant, oldest first.
+        work: the work of the sync.
     """
     parts = {"reading": work.preparing_seconds, **_rated(ctx, builds, work)}
     sizes = {
@@ -104,7 +108,7 @@ def _sum(parts: Mapping[str, float | None]) -> tuple[float | None, tuple[str, ..
 def _rated(
     ctx: TenantContext, builds: Sequence[Generation], work: WorkAhead
 ) -> dict[str, float | None]:
-    """Return the seconds of each part of the work, at the newest known rate."""
+    """Return the seconds that each part of the work takes at its newest known rate."""
     embedder_id = ctx.embedder.embedder_id
     embedding = [g.pace.texts_per_second for g in builds if g.embedder_id == embedder_id]
     writing = [g.pace.entries_per_second for g in builds]
@@ -145,7 +149,10 @@ def _per_row(size: TableSize | None) -> float | None:
 def _per_vector(
     ctx: TenantContext, builds: Sequence[Generation], tables: Mapping[str, TableSize]
 ) -> float | None:
-    """Return the average bytes of the embedder's vectors, else another's scaled by dimensions."""
+    """Return the average bytes per vector of the embedder.
+
+    If that is unknown, the average of another embedder is scaled by the number of dimensions.
+    """
     own = _per_row(tables.get(vectors_table(ctx.embedder.embedder_id)))
     if own is not None:
         return own
@@ -182,10 +189,10 @@ def edits_twice(
     """Return the cost of an edit while two builds are kept up to date; None if only one is.
 
     Args:
-        ctx: of the tenant, configured for the wanted build.
-        builds: all of the tenant's.
+        ctx: the tenant's context, configured for the wanted build.
+        builds: all builds of the tenant.
         wanted: the build that should answer; None if it is not opened yet.
-        chunks, documents, cost: of the plan, for the wanted build.
+        chunks, documents, cost: the plan's figures for the wanted build.
     """
     serving = next((g for g in builds if g.state == "SERVING"), None)
     if serving is None or (wanted is not None and wanted.number == serving.number):
@@ -193,7 +200,7 @@ def edits_twice(
     try:
         beside = ctx.for_build(serving)
     except BuildNotWritable:
-        return None  # Edits do not reach it.
+        return None  # Edits are not written to the serving build.
     numbers = {serving.number: None} | ({} if wanted is None else {wanted.number: None})
     progress = ctx.catalog.build_progress.of(ctx.ref.id, numbers)
     held, done = progress[serving.number], None if wanted is None else progress[wanted.number]

@@ -1,8 +1,9 @@
-"""Fact stores: what systems keep of the facts that their chunkers read from texts.
+"""Fact stores: data that systems derive from the facts that their chunkers read from texts.
 
-A chunker may state facts besides passages, such as which name a line defines. The lake keeps them.
-A system names a `FactStore` by the name of its chunker, which keeps what follows from the facts of
-all indexed texts: types of passages, rows of its own tables, further documents.
+A chunker may return facts besides passages, such as which name a line defines. The lake keeps these
+facts. A system registers a `FactStore` under the name of its chunker. The store keeps what it
+derives from the facts of all indexed texts: types of passages, rows of its own tables, further
+documents.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from rag_assets.pipeline.slices import Work
 
 Kinds: TypeAlias = Mapping[str, str]
-"""Kinds of the definitions in one document, by name."""
+"""The kinds of the definitions in one document, by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,8 @@ class DerivedWork:
     """What a fact store did at the end of a run.
 
     Attributes:
-        changed: further documents that are new, changed or deleted; the next listing finds them.
+        changed: number of derived documents that are new, changed or deleted; the next listing
+            finds them.
         lines: figures for the run's page.
     """
 
@@ -48,7 +50,7 @@ class StoreRepair:
 
     Attributes:
         description: the differences in words; "" if there were none.
-        figures: for the event of the repair, by name.
+        figures: the figures for the event of the repair, by name.
     """
 
     description: str = ""
@@ -56,11 +58,11 @@ class StoreRepair:
 
 
 class FactStore(Protocol):
-    """Keeps what follows from the facts of a tenant's texts."""
+    """Keeps data derived from the facts in a tenant's texts."""
 
     @property
     def tables(self) -> Sequence[Table]:
-        """Return its tables; Postgres counts them anew after many documents were published."""
+        """Return its tables; Postgres runs ANALYZE on them after many documents were published."""
         ...
 
     def prepare(self, ctx: TenantContext, work: Work) -> None:
@@ -75,31 +77,34 @@ class FactStore(Protocol):
         """Return the source type of a chunk with a definition.
 
         Args:
-            definition: of the chunk.
-            kinds: of the definitions in its document.
-            source_type: of its document.
+            definition: the definition in the chunk.
+            kinds: kinds of the definitions in the chunk's document.
+            source_type: source type of the chunk's document.
         """
         ...
 
     def recorder(self, ctx: TenantContext, media_types: Mapping[str, str]) -> RowRecorder:
-        """Return what records the facts of texts with the versions that have them.
+        """Return the recorder that stores the facts of texts with the versions that have them.
 
         Args:
-            ctx: of the tenant.
-            media_types: of the texts, by chunk_set_key.
+            ctx: the tenant's context.
+            media_types: media types of the texts, by chunk_set_key.
         """
         ...
 
     def finish(self, ctx: TenantContext) -> DerivedWork:
-        """Derive further documents from all files, at the end of a run of any tenant."""
+        """Derive further documents from the facts of all files.
+
+        This is called at the end of each run of any tenant.
+        """
         ...
 
     def unfinished(self, catalog: Catalog, tenant: Tenant, generation: int) -> str | None:
         """Return why a tenant needs a run although no document is pending; None if it needs none.
 
         Args:
-            catalog: holds the records of what was derived.
-            tenant: of the documents.
+            catalog: records what was derived.
+            tenant: the tenant that the documents belong to.
             generation: the serving build.
         """
         ...
@@ -116,8 +121,8 @@ class FactStore(Protocol):
         """Repair rows and derived documents that differ from the facts in the lake.
 
         Args:
-            ctx: of the tenant.
-            share: of the texts, by their chunk_set_key.
+            ctx: the tenant's context.
+            share: the part of the texts to compare, selected by chunk_set_key.
         """
         ...
 
@@ -136,7 +141,7 @@ def stores_of(tenant: Tenant) -> list[FactStore]:
 
 
 def recorders_of(ctx: TenantContext, media_types: Mapping[str, str]) -> list[RowRecorder]:
-    """Return what records the facts of texts, given their media types by chunk_set_key."""
+    """Return the recorders for the facts of texts, given the media types by chunk_set_key."""
     return [store.recorder(ctx, media_types) for store in stores_of(ctx.tenant)]
 
 
@@ -154,14 +159,14 @@ def kinds_of_documents(ctx: TenantContext, document_ids: Sequence[str]) -> dict[
 
 
 def finish(ctx: TenantContext) -> DerivedWork:
-    """Derive the further documents of all stores."""
+    """Derive the further documents of all fact stores."""
     done = [store.finish(ctx) for store in all_stores()]
     lines = {name: line for one in done for name, line in one.lines.items()}
     return DerivedWork(sum(one.changed for one in done), lines)
 
 
 def unfinished(catalog: Catalog, tenant: Tenant, generation: int) -> str | None:
-    """Return why a store of a tenant needs a run; None if none does; see FactStore."""
+    """Return why a fact store of a tenant needs a run; None if none does; see FactStore."""
     reasons = (store.unfinished(catalog, tenant, generation) for store in all_stores())
     return next(filter(None, reasons), None)
 

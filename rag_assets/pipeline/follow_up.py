@@ -1,7 +1,8 @@
-"""Follow-ups: work of a system on its tenants after their documents were published.
+"""Follow-ups: work that a system does for its tenants after their documents were published.
 
-A system names a `FollowUp` in its description. It runs at the end of each run over a slice, under
-the tenant's lock, whoever requested the run. A tenant is due while its follow-up is unfinished.
+A system names a `FollowUp` in its description. The follow-up runs at the end of each run over a
+slice, under the tenant's lock, no matter who requested the run. A tenant is due for a run while its
+follow-up is unfinished.
 """
 
 from __future__ import annotations
@@ -17,22 +18,22 @@ from rag_assets.storage.catalog.generations import Generation
 
 
 class FollowUp(Protocol):
-    """Work of a system on the documents that were published."""
+    """Work that a system does after documents were published."""
 
     def unfinished(self, catalog: Catalog, tenant_id: str) -> str | None:
         """Return why a tenant needs a run although no source changed; None if it needs none."""
         ...
 
     def kept_texts(self, catalog: Catalog, tenant_id: str) -> frozenset[str]:
-        """Return hashes of texts with vectors that the lake must keep, besides the chunks'."""
+        """Return hashes of texts with vectors that the lake must keep, besides the chunks."""
         ...
 
     def finish(self, ctx: TenantContext, serving: Generation) -> Mapping[str, Any]:
-        """Do the remaining work, as far as possible now.
+        """Do as much of the remaining work as is possible now.
 
         Args:
-            ctx: of the tenant.
-            serving: the generation that answers its questions.
+            ctx: the tenant's context.
+            serving: the generation that answers the tenant's questions.
 
         Returns:
             The results, for the run's page.
@@ -47,7 +48,7 @@ def unfinished(profile: str, catalog: Catalog, tenant_id: str) -> str | None:
 
 
 def kept_texts(ctx: TenantContext) -> frozenset[str]:
-    """Return hashes of texts with vectors that the tenant's system keeps, besides the chunks'."""
+    """Return hashes of texts with vectors that the tenant's system keeps, besides the chunks."""
     found = _follow_up(ctx.tenant.profile)
     return frozenset() if found is None else found.kept_texts(ctx.catalog, ctx.ref.id)
 

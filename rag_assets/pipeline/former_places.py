@@ -1,7 +1,7 @@
-"""Former places of lake and blobs, which erasures reach and receipts name.
+"""Former locations of lake and blobs, from which erasures delete and which receipts name.
 
-An installation that moved may have left data behind. Data in places that can be opened is erased
-with the rest. The receipt lists every other recorded place as not seen.
+An installation that moved may have left data behind. Data in locations that can be opened is erased
+with the rest. The receipt lists every other recorded location as not seen.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from rag_assets.storage.lake.store import Lake, TenantLake
 
 @dataclass(frozen=True, slots=True)
 class FormerPlaces:
-    """Former places of an installation.
+    """Former locations of an installation's data.
 
     Attributes:
-        lakes, blobs: places that can be opened, and still belong to the installation.
-        unseen: the others, for receipts.
+        lakes, blobs: locations that can be opened, and still belong to the installation.
+        unseen: the other locations, as listed in receipts.
     """
 
     lakes: tuple[Lake, ...]
@@ -34,10 +34,10 @@ class FormerPlaces:
 
 
 def open_former_places(catalog: Catalog, settings: Settings) -> FormerPlaces:
-    """Open the former places of lake and blobs.
+    """Open the former locations of lake and blobs.
 
-    Indexes under former prefixes are reached with the present indexes. A former cluster or vector
-    server is not: its credentials are not kept.
+    Indexes under former prefixes are covered together with the present indexes. A former cluster or
+    vector server is not reached, because its credentials are not kept.
     """
     row = catalog.installation.read()
     if row is None:
@@ -58,7 +58,7 @@ def open_former_places(catalog: Catalog, settings: Settings) -> FormerPlaces:
 
 
 def erase_tenant(places: FormerPlaces, ref: TenantRef) -> int:
-    """Delete a tenant's data in former places; return the number of places with data left."""
+    """Delete a tenant's data in former locations; return the number of locations with data left."""
     left = 0
     stores: list[Lake | BlobStore] = [*places.lakes, *places.blobs]
     for store in stores:

@@ -1,8 +1,8 @@
-"""Former versions: the entries in a new build of documents with content that cannot be indexed.
+"""Former versions: entries in a new build for documents whose present content cannot be indexed.
 
-If new content of a document fails, its former version keeps answering in the serving build. A new
-build takes over that version, made again from the text in the lake. Otherwise a change of model
-would remove a document that a failed replacement had left in the answers.
+If the new content of a document fails, its former version keeps answering in the serving build. A
+new build takes over that version, made again from the text in the lake. Otherwise a change of model
+would remove from the answers a document whose replacement had failed.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from rag_assets.pipeline.slices import ParsedDocument, Work, parsed_documents
 
 
 def documents_of(ctx: TenantContext, work: Work) -> list[ParsedDocument]:
-    """Return the slice's documents that could be parsed, then former versions of failed ones."""
+    """Return the slice's documents that could be parsed, then former versions of the others."""
     return parsed_documents(ctx, work.documents) + _former_documents(ctx, work)
 
 

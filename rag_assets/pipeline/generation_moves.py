@@ -29,7 +29,7 @@ class Order:
     """Who ordered an action on a build, and why; both are kept with the build and in events.
 
     Attributes:
-        reason: with credentials masked.
+        reason: the reason, with credentials masked.
     """
 
     by: str
@@ -59,18 +59,18 @@ def publish_build(
     """Publish the build of the configuration, if it passes every check or is forced.
 
     Args:
-        ctx: of the tenant, as configured and under its lock.
-        order: who publishes it, and why.
+        ctx: the tenant's context, as configured; the caller holds the tenant's lock.
+        order: who publishes the build, and why.
         judge: see publish_when_complete.
         number: the expected build; None: whichever the configuration asks for.
-        force: publish it without judging it.
+        force: publish the build without judging it.
 
     Returns:
-        The build, which is held if a check failed.
+        The build; it is held, not published, if a check failed.
 
     Raises:
-        ConfigurationError: the configuration's build is another one, or is not complete.
-        IndexInconsistent: its index was lost, or holds a wrong number of entries.
+        ConfigurationError: the configuration's build has another number, or is not complete.
+        IndexInconsistent: the build's index was lost, or holds a wrong number of entries.
     """
     if number is not None:
         require_configured(ctx, number)
@@ -101,7 +101,7 @@ def require_configured(ctx: TenantContext, number: int) -> None:
     """Require that this is the build of the tenant's configuration.
 
     Raises:
-        ConfigurationError: it is another build, or does not exist.
+        ConfigurationError: the configuration's build has another number, or does not exist.
     """
     _present(ctx, number)
     live = ctx.catalog.generations.live(ctx.ref.id)
@@ -124,8 +124,8 @@ def build_to_return_to(ctx: TenantContext, number: int | None) -> Generation:
     Raises:
         ConfigurationError: no such build exists, it was never published, or no number is given and
             a pinned build already answers.
-        BuildNotWritable: its recipe or its model is not available.
-        IndexInconsistent: its index was lost.
+        BuildNotWritable: the build's recipe or model is not available.
+        IndexInconsistent: the build's index was lost.
     """
     live = ctx.catalog.generations.live(ctx.ref.id)
     generation = _former(ctx, live) if number is None else _present(ctx, number)
@@ -145,8 +145,8 @@ def roll_back(ctx: TenantContext, generation: Generation, order: Order, *, now: 
     """Pin a build that answered before, and let it answer once it is up to date.
 
     Args:
-        ctx: of the tenant, as configured and under its lock.
-        generation: from build_to_return_to.
+        ctx: the tenant's context, as configured; the caller holds the tenant's lock.
+        generation: the build that build_to_return_to returned.
         order: who rolls back, and why.
         now: let it answer at once; the next sync brings it up to date.
 
@@ -167,10 +167,10 @@ def roll_back(ctx: TenantContext, generation: Generation, order: Order, *, now: 
 
 
 def discard(ctx: TenantContext, number: int, order: Order) -> Generation:
-    """Delete a build that does not answer; return it as it was.
+    """Delete a build that does not answer; return it as it was before.
 
     Raises:
-        ConfigurationError: the build does not exist, it answers, or it is pinned.
+        ConfigurationError: the build does not exist, answers searches, or is pinned.
         CatalogSetBack: the catalog lacks changes, and so may lack builds.
     """
     require_current(ctx)

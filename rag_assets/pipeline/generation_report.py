@@ -24,22 +24,22 @@ class BuildReport:
     """The state of one build.
 
     Attributes:
-        number: of the generation.
+        number: the number of the generation.
         differs: differences from the serving build, one line each.
-        wanted: whether it should answer: it is pinned, or the configuration's build.
+        wanted: whether this build should answer: it is pinned, or it is the configuration's build.
         current: whether syncs keep it up to date.
         not_writable: why it cannot be brought up to date.
-        documents, entries: numbers that it holds.
-        of_documents: all documents of the tenant.
-        of_entries: about how many entries it will hold.
-        behind: documents with present content that it does not hold; None if unknown.
-        waiting: documents that wait for a provider or a person.
-        per_second: documents a second, while it is being built.
-        remaining_seconds: until it is complete at this rate; None while unknown.
-        spent: dollars.
-        planned: about how many dollars it will cost in total; None without a price.
+        documents, entries: numbers of documents and entries in the build.
+        of_documents: number of all documents of the tenant.
+        of_entries: about how many entries the build will hold.
+        behind: number of documents whose present content the build lacks; None if unknown.
+        waiting: number of documents that wait for a provider or a person.
+        per_second: documents indexed per second, while the build is being made.
+        remaining_seconds: time until it is complete at this rate; None while unknown.
+        spent: dollars spent so far.
+        planned: about how many dollars the build will cost in total; None without a price.
         checks: results of the checks that judged it.
-        pinned: by whom, when and why.
+        pinned: by whom, when and why it was pinned.
         since: when it entered its state, as far as recorded.
     """
 
@@ -76,9 +76,9 @@ def report_builds(ctx: TenantContext, *, current: bool = False) -> list[BuildRep
     """Report on a tenant's builds, oldest first; read-only.
 
     Args:
-        ctx: of the tenant, as configured.
-        current: report only the serving build and those that syncs keep up to date: each costs a
-            count of all documents.
+        ctx: the tenant's context, as configured.
+        current: report only the serving build and the builds that syncs keep up to date, because
+            each reported build costs a count of all documents.
     """
     now = ctx.clock.now()
     live = ctx.catalog.generations.live(ctx.ref.id)
@@ -181,7 +181,7 @@ def _since(generation: Generation) -> datetime:
 
 
 def _rate(progress: BuildProgress, now: datetime) -> float | None:
-    """Return documents a second over the last ten minutes; None if none was indexed in them."""
+    """Return the documents indexed per second in the last ten minutes; None if there were none."""
     if progress.last_at is None or now - progress.last_at > _FRESH:
         return None
     return progress.recent / progress.recent_seconds if progress.recent_seconds else None

@@ -22,7 +22,7 @@ class ActiveBuild:
 
     Attributes:
         context: the context of stages that work on it.
-        beside: whether another build is wanted.
+        beside: whether the wanted build is a different one.
     """
 
     context: TenantContext
@@ -35,9 +35,9 @@ class ActiveBuilds:
     """The builds that a tenant's runs bring up to date.
 
     Attributes:
-        wanted: the build that should answer: the pinned one, else the configuration's.
+        wanted: the build that should answer: the pinned build, otherwise the configuration's.
         beside: the build that answers while `wanted` is not published; None if `wanted` answers
-            itself, or the other build cannot be written any more.
+            itself, or the build that answers can no longer be written.
         not_writable: why the serving build cannot be written.
     """
 
@@ -52,13 +52,13 @@ class ActiveBuilds:
 
 
 def active_builds(ctx: TenantContext) -> ActiveBuilds:
-    """Return the builds to bring up to date; open the configuration's build if none exists.
+    """Return the builds to bring up to date; open the configuration's build if it does not exist.
 
-    A tenant's first build serves from the start; a later one when it is complete.
+    A tenant's first build serves from the start. A later build serves when it is complete.
 
     Raises:
-        IndexInconsistent: the index of one of them was lost or replaced.
-        BuildNotWritable: the pinned build cannot be brought up to date any more.
+        IndexInconsistent: the index of one of the builds was lost or replaced.
+        BuildNotWritable: the pinned build can no longer be brought up to date.
     """
     live = [g for g in ctx.catalog.generations.live(ctx.ref.id) if g.state != "REMOVING"]
     present = wanted_build(live, ctx.tenant, ctx.embedder.embedder_id)
@@ -83,7 +83,7 @@ def active_builds(ctx: TenantContext) -> ActiveBuilds:
 
 
 def found_builds(ctx: TenantContext, live: Sequence[Generation]) -> dict[int, ActiveBuild]:
-    """Return which of these builds runs bring up to date, by number; open none."""
+    """Return those of the given builds that runs bring up to date, by number; open no build."""
     found: dict[int, ActiveBuild] = {}
     wanted = wanted_build(live, ctx.tenant, ctx.embedder.embedder_id)
     if wanted is not None:
@@ -99,12 +99,12 @@ def found_builds(ctx: TenantContext, live: Sequence[Generation]) -> dict[int, Ac
 def fill_in_recipes(catalog: Catalog, record: TenantRecord) -> None:
     """Record how a tenant's builds were made, before its configuration is replaced.
 
-    Builds of earlier versions have no recipe. It is known only for builds of the present
-    configuration.
+    Builds made by earlier versions of the program have no recipe. The recipe is known only for
+    builds of the present configuration.
 
     Args:
         catalog: holds the tenant.
-        record: with the configuration that will be replaced.
+        record: the tenant, with the configuration that will be replaced.
     """
     unknown = [g for g in catalog.generations.live(record.id) if g.recipe is None]
     if not unknown or record.state == "REMOVING":
@@ -122,11 +122,11 @@ def fill_in_recipes(catalog: Catalog, record: TenantRecord) -> None:
 def require_index(ctx: TenantContext, generation: Generation) -> None:
     """Verify that a build's index is the one that was written to, and can be searched.
 
-    The loss of an index is recorded: `drift_offenders` repairs it.
+    The loss of an index is recorded in the catalog; `drift_offenders` repairs it.
 
     Raises:
-        IndexInconsistent: it is missing, or was replaced by another of the same name.
-        IndexUnavailable: it is closed, blocked or red.
+        IndexInconsistent: the index is missing, or was replaced by another of the same name.
+        IndexUnavailable: the index is closed, blocked or red.
     """
     presence = ctx.store.indexes.presence(index_of(generation))
     if presence != "present":
@@ -161,12 +161,13 @@ def _wanted_build(ctx: TenantContext, generation: Generation) -> ActiveBuild:
     ctx = ctx.for_build(generation)
     if generation.state == "SERVING":
         return ActiveBuild(ctx, generation)
-    # Shorter slices: an edit waits for the end of a slice before it reaches the serving build.
+    # Slices are shorter here, because an edit reaches the serving build only after the present
+    # slice.
     return ActiveBuild(replace(ctx, limits=ctx.limits.halved), generation)
 
 
 def _with_recipe(ctx: TenantContext, generation: Generation) -> Generation:
-    """Return a build of the configuration, with its recipe recorded as configured now."""
+    """Return a build of the configuration, and record its recipe from the present configuration."""
     recipe = known_recipe(generation, ctx.tenant)
     if recipe is None or recipe == recipe_of(generation):
         return generation

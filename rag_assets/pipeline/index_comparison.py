@@ -1,4 +1,7 @@
-"""Compare the entries of a generation with the catalog's versions; query no store."""
+"""Compare the entries of a generation with the versions in the catalog.
+
+No store is queried here.
+"""
 
 from __future__ import annotations
 
@@ -20,15 +23,15 @@ class Drift:
     """The difference between a live index and the catalog.
 
     Attributes:
-        expected, live: counts of the generation's entries.
+        expected, live: numbers of the generation's entries in the catalog and in the index.
         missing: documents with missing entries.
-        altered: documents with an entry that another writer changed, or with another access scope
-            than in the catalog.
+        altered: documents with an entry that another program changed, or whose access scope differs
+            from the catalog.
         orphans: ids of entries of this tenant that belong to no recorded version.
-        foreign: ids of entries routed to this tenant that carry another tenant's id, or the other
-            way round.
-        displaced: documents that such an entry belonged to.
-        vectors: documents with an entry with a vector that differs from the lake's.
+        foreign: ids of entries that are routed to this tenant but carry another tenant's id, or the
+            other way round.
+        displaced: documents that the foreign entries belonged to.
+        vectors: documents with an entry whose vector differs from the lake's.
     """
 
     expected: int
@@ -78,14 +81,14 @@ def compare_index(
 ) -> Drift:
     """Compare the catalog's versions of a generation with the entries of a scan.
 
-    Memory grows with the documents, not with the entries.
+    Memory grows with the number of documents, not with the number of entries.
 
     Args:
         held: the catalog's versions of the generation.
         live: every entry that a scan found for the tenant.
         owner: the owner of the generation's entries.
-        others: the tenant's other live generations, with entries that are ignored.
-        leaving: ids of deleted documents, with entries that the next sync deletes.
+        others: the tenant's other live generations, whose entries are ignored.
+        leaving: ids of deleted documents, whose entries the next sync deletes.
     """
     tallies = {v.document_id: _Tally(v.indexed_key, v.chunk_count, v.access_scope) for v in held}
     elsewhere = set(others)
@@ -129,12 +132,12 @@ def suspects(
     *,
     ids: Callable[[str, str, int], str] | None = None,
 ) -> set[str | None]:
-    """Return the documents with other entries in a generation than the catalog expects.
+    """Return the documents whose entries in a generation differ from what the catalog expects.
 
     Args:
         held: the catalog's versions of the generation.
-        counts: of the generation's entries.
-        leaving: ids of deleted documents, with entries that the next sync deletes.
+        counts: the counts of the generation's entries.
+        leaving: ids of deleted documents, whose entries the next sync deletes.
         ids: makes the id that an entry should have (see entry_ids), if the counts include ids;
             None: compare numbers alone.
     """
@@ -166,9 +169,10 @@ def _is_whole(document_id: str, tally: _Tally, ids: Callable[[str, str, int], st
 
 
 def _in_place(ids: Collection[str], tallies: Mapping[str, _Tally], owner: Owner) -> dict[str, str]:
-    """Return the entries with the id of a missing entry, each with its document.
+    """Return the entries whose id is that of a missing entry, each with its document.
 
-    They were not added: they are our own entries with changed fields. Each is counted as seen.
+    Nobody added these entries: they are this installation's own entries with changed fields. Each
+    is counted as seen.
     """
     found: dict[str, str] = {}
     for document_id, tally in tallies.items():

@@ -1,8 +1,8 @@
 """Interruption of embedding: which documents wait for the embedder, and for how long.
 
 While a person has to act, or a spending cap is reached, parsing further slices is useless. So all
-waiting documents that lack a vector are quarantined at once, and the following runs process only
-documents that need no embedding: renames, copies, edits back to a known text.
+waiting documents that lack a vector are quarantined at once. The following runs process only
+documents that need no embedding: renames, copies, and edits back to a known text.
 """
 
 from __future__ import annotations
@@ -36,7 +36,10 @@ def is_permanent(outage: RagAssetsError) -> bool:
 
 
 def retry_at(document: Document, outage: RagAssetsError) -> datetime:
-    """Return when a document is retried automatically; a sync started by a person does not wait."""
+    """Return when a document is retried automatically.
+
+    A sync started by a person retries it at once.
+    """
     now = datetime.now(UTC)
     if isinstance(outage, _FOR_A_PERSON):
         return NEVER
@@ -54,7 +57,7 @@ def quarantine_waiting(ctx: TenantContext, work: Work, outage: RagAssetsError) -
     """Quarantine all waiting documents that lack a vector, in this slice and later ones.
 
     Args:
-        ctx: of the tenant.
+        ctx: the tenant's context.
         work: the slice of the current run.
         outage: why no text is embedded.
 

@@ -34,4 +34,5 @@ class Finding:
 
 
 Judge: TypeAlias = Callable[[TenantContext, Generation], Sequence[Finding]]
-"""Evaluates the checks that a build must pass, in the context of stages that work on it."""
+"""Evaluates the checks that a build must pass; takes the context of stages that work on the
+build."""

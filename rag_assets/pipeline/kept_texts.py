@@ -1,7 +1,7 @@
-"""Texts that are embedded to be compared with each other, not to be searched.
+"""Texts that are embedded to be compared with each other, and not to be searched.
 
-Their vectors are stored in the lake with the chunks' vectors and paid for under the same caps. They
-are kept as long as their system names them (FollowUp.kept_texts).
+Their vectors are stored in the lake together with the chunks' vectors, and paid for under the same
+spending caps. They are kept as long as their system names the texts (FollowUp.kept_texts).
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ def vectors_of(
     """Return the vectors of texts; embed the missing ones and store them in the lake.
 
     Args:
-        ctx: of the build (TenantContext.for_build).
-        generation: the build that is charged.
-        texts: by sha256_hex of each.
+        ctx: context of the build (TenantContext.for_build).
+        generation: the build to which the cost is charged.
+        texts: the texts, by the sha256_hex of each.
 
     Returns:
         Unit vectors by hash, of shape (dimensions,), and why some of them are missing.
@@ -52,7 +52,7 @@ def _embed(ctx: TenantContext, generation: Generation, texts: Mapping[str, str])
     ledger = Ledger(ctx.catalog, ctx.ref, ctx.tenant, embedder_id, generation=generation.number)
 
     def keep(keys: Sequence[str], vectors: Vectors) -> None:
-        # First the vectors, then their price, as for chunks.
+        # Store the vectors before their price, as for chunks.
         ctx.lake.append_vectors(embedder_id, keys, vectors)
         ledger.record()
 

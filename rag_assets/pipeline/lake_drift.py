@@ -23,7 +23,7 @@ class BuildLosses:
 
     Attributes:
         parsed, chunks, vectors: documents with a missing text, chunk or vector.
-        texts: text_sha256 of the missing vectors, of chunks that the lake has.
+        texts: text_sha256 of the missing vectors, for chunks that the lake still has.
     """
 
     generation: Generation
@@ -40,13 +40,13 @@ class BuildLosses:
 
 @dataclass(frozen=True, slots=True)
 class LakeDrift:
-    """The difference between the rows that live builds need of the lake and the rows it has.
+    """The difference between the rows that live builds need from the lake and the rows it has.
 
     Attributes:
-        files: listed by the tables, but unreadable.
-        losses: of each build with missing rows.
-        nowhere: by embedder_id, text_sha256 of missing vectors that no entry has either; they have
-            to be embedded again.
+        files: files that the tables list, but that cannot be read.
+        losses: the losses of each build with missing rows.
+        nowhere: by embedder_id, text_sha256 of the missing vectors that no entry of an index has
+            either; these texts have to be embedded again.
         versions: how many versions were compared, in all builds.
     """
 
@@ -77,11 +77,11 @@ class LakeDrift:
 def compare_lake(ctx: TenantContext, share: Share) -> LakeDrift:
     """Compare the lake with the needs of the live builds; read-only.
 
-    Only keys are compared. Files of the share are also read to their ends.
+    Only keys are compared. The files of the share are also read completely, to find damaged ones.
 
     Args:
-        ctx: of the tenant.
-        share: of the files.
+        ctx: the tenant's context.
+        share: the part of the files to read completely.
     """
     files = tuple(ctx.lake.damage.files(share.hashes))
     readable = ctx.lake.readable()

@@ -31,9 +31,9 @@ _FILES_NAMED = 20
 def repair_lake(ctx: TenantContext, share: Share) -> LakeDrift:
     """Restore the rows that the live builds need in the lake, without embedding any text.
 
-    Damaged files are removed from their tables. Lost rows are recovered from files that no table
-    lists, then vectors from the index. The next sync computes the rest again: texts and chunks from
-    the sources, and vectors with the embedder.
+    Damaged files are removed from their tables. Lost rows are first recovered from files that no
+    table lists; vectors that are still missing are recovered from the index. The next sync computes
+    the rest again: texts and chunks from the sources, and vectors with the embedder.
 
     Returns:
         The state before the repair.
@@ -49,7 +49,7 @@ def repair_lake(ctx: TenantContext, share: Share) -> LakeDrift:
     for embedder_id in {lost.generation.embedder_id for lost in left.losses}:
         texts = lacking.get(embedder_id, frozenset())
         if chunks_lost:
-            # Only the entries know which texts the lost chunks have.
+            # Without the lost chunks, only the index entries show which texts these chunks had.
             _take_all_back(ctx, embedder_id, left.versions)
         elif texts:
             _take_back(ctx, embedder_id, texts)
@@ -65,8 +65,8 @@ def heal_lake(ctx: TenantContext, damage: LakeDamaged) -> None:
     """Repair the files that a stage could not read, so that the stage can be run again.
 
     Args:
-        ctx: of the tenant, under its lock.
-        damage: found by the stage.
+        ctx: the tenant's context; the caller holds the tenant's lock.
+        damage: the damage that the stage found.
     """
     ctx.log(f"{damage.message}; it is repaired, and the step is run again")
     found = repair_lake(ctx, Share(1, ctx.clock.now().date()))
@@ -115,7 +115,7 @@ def _take_all_back(ctx: TenantContext, embedder_id: str, versions: int) -> None:
 def _append(
     ctx: TenantContext, embedder_id: str, dimensions: int, entries: Iterable[EntryVector]
 ) -> set[str]:
-    """Append the vectors of genuine entries; return their text_sha256."""
+    """Append the vectors of unaltered entries to the lake; return their text_sha256."""
     import numpy as np
 
     vectors = {

@@ -45,14 +45,14 @@ _SAMPLED_CHUNKS: Final = 3
 """Number of chunks of a document that show whether its script is supported."""
 _MAX_BYTES: Final = 1_000_000
 _NEEDED_SHARE: Final = 0.25
-"""Share of documents in other languages than English at which a tenant needs another embedder."""
+"""If this share of the documents is not in English, the tenant needs another embedder."""
 
 
 class UnreadDocuments:
-    """Counts documents with first chunks in a script that an embedder does not support.
+    """Counts documents whose first chunks are in a script that an embedder does not support.
 
     Args:
-        embedder: makes their vectors.
+        embedder: the embedder that makes the documents' vectors.
     """
 
     def __init__(self, embedder: Embedder) -> None:
@@ -72,7 +72,7 @@ def unread_notice(embedder_id: str, by_language: Mapping[str, int], documents: i
     """Return a sentence on unsupported documents and a suitable embedder; "" if all are supported.
 
     Args:
-        embedder_id: of the embedder in use.
+        embedder_id: id of the embedder in use.
         by_language: number of unsupported documents by language.
         documents: number of all documents that were checked.
     """
@@ -96,12 +96,13 @@ def sample_languages(
 ) -> Counter[str]:
     """Count the natural languages of a few documents of each source.
 
-    Documents that cannot be read, are large, or have no language or several are left out. The
-    sources are read in a separate thread, so that a hanging disk causes no longer delay.
+    A document is left out if it cannot be read, is large, or has no recognizable language or
+    several. The sources are read in a separate thread, so that a disk that hangs cannot delay the
+    caller further.
 
     Args:
         tenant, settings, catalog: define the sources, and how they are opened.
-        seconds: time limit; documents read by then are the sample.
+        seconds: time limit; the documents that were read by then are the sample.
 
     Raises:
         RagAssetsError, OSError: a source cannot be opened.
@@ -122,7 +123,7 @@ def sample_languages(
             )
         except (RagAssetsError, OSError) as error:
             failures.append(error)
-        except RuntimeError:  # the pool was closed: time is up
+        except RuntimeError:  # the pool was closed because the time is up
             return
 
     reading = threading.Thread(target=read, name="language-sample", daemon=True)
@@ -162,7 +163,7 @@ def _sample(
     """Yield a few documents of each source, until the deadline on the monotonic clock."""
     count, size = 0, 0
     for config in tenant.sources:
-        # One source at a time: a root that hangs does not block the ones before it.
+        # Open one source at a time, so that a root that hangs does not block the sources before it.
         alone = tenant.model_copy(update={"sources": (config,)})
         [source] = open_sources(alone, settings, catalog)
         listed: list[ListedDocument] = []

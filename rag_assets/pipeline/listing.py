@@ -1,4 +1,4 @@
-"""raw_documents: brings the catalog's rows in line with the sources."""
+"""The stage `raw_documents`: brings the catalog's rows in line with the sources."""
 
 from __future__ import annotations
 
@@ -42,10 +42,11 @@ from rag_assets.storage.catalog.document_rows import CatalogDocument, DocumentCh
 
 _BATCH = 500
 _URGENT = 100
-"""This many changes of one listing have priority over a bulk import: edits, then new documents."""
+"""At most this many changes of one listing have priority over a bulk import; edits come before new
+documents."""
 _LINES = 2_000
 _BULK = 1
-"""The lane of bulk imports, and of records that were pushed many at once."""
+"""The value of `lane` for bulk imports, and for records that were pushed in bulk."""
 
 
 def list_documents(
@@ -75,7 +76,7 @@ def list_documents(
         total = total.plus(_record(ctx, plan, plan.listing, plan.known, names))
     require_any_listed(failures, len(ctx.tenant.sources))
     total = total.plus(_drop_removed_sources(ctx, allow_deletes=allow_deletes))
-    # By now everything that this run reads is recorded.
+    # Everything that this run reads has been recorded by now.
     forget_former_contents(ctx)
     return total.plus(ListingReport(seconds=time.monotonic() - started))
 
@@ -84,7 +85,8 @@ def confirm_documents(ctx: TenantContext, scanner: SecretScanner) -> bool:
     """Record that documents are unchanged, after reading those that might have changed.
 
     Returns:
-        False if anything has changed; then a run must process it, and the catalog stays as it is.
+        False if any document has changed. Then the catalog stays as it is, and a run must process
+        the change.
     """
     plans = list(plan_sources(ctx))
     kinds = {change.kind for plan in plans if plan.listing for change in plan.listing.changes}
@@ -106,7 +108,7 @@ def _masker(ctx: TenantContext, scanner: SecretScanner) -> Masker:
 
 
 def _allowed(ctx: TenantContext, plan: SourcePlan) -> SourcePlan:
-    """Return the plan, with all deletions held while the catalog may have been set back."""
+    """Return the plan; all deletions are held while the catalog may come from an older dump."""
     refused = refusal(ctx) if plan.deletions.removed else None
     if refused is None:
         return plan
@@ -115,9 +117,10 @@ def _allowed(ctx: TenantContext, plan: SourcePlan) -> SourcePlan:
 
 
 def _record_departures(ctx: TenantContext, plan: SourcePlan, *, is_confirmed: bool) -> None:
-    """Record the documents that this listing removes, for the judgement of the next listings.
+    """Record the documents that this listing removes, so that later listings consider them.
 
-    This is written before they are deleted: after a crash in between they count twice.
+    This is written before the documents are deleted: after a crash in between, they are counted
+    twice.
     """
     if plan.listing is None or plan.window is None:
         return
@@ -141,7 +144,7 @@ def _record(
     scope = config.scope or ctx.tenant.access.scope
     stores = [one for one in all_stores() if one.derives_from(ctx.tenant, config.name)]
     if stores and changes_scope(listing, known, scope):
-        # Derived documents reveal files to their former readers until they are derived again.
+        # Derived documents would show a file to its former readers until they are derived again.
         for store in stores:
             store.withdraw(ctx, config.name)
     if deletions.removed:
@@ -206,13 +209,13 @@ def _write_changes(
     *,
     first: Collection[str],
 ) -> Sequence[Change]:
-    """Write the changes of a listing; those pushed in bulk only while there is time.
+    """Write the changes of a listing; changes pushed in bulk only while there is time.
 
-    People wait for the rest of the run; the next run lists the remaining changes.
+    People wait for the rest of the run. Bulk changes that are left are listed by the next run.
 
     Args:
         ctx, listing, names, scope: see _record.
-        first: documents that do not wait.
+        first: documents that are written in any case, before the time limit applies.
 
     Returns:
         The changes that were written.
@@ -263,7 +266,7 @@ def _write_urgent(
 
 
 def _urgency(change: Change) -> tuple[bool, datetime]:
-    """Return a key that is larger for an edit, then for newer content.
+    """Return a sort key that is larger for an edit than for a new document, then for newer content.
 
     A listing of a bulk import may also contain a document that a person has just saved.
     """
@@ -331,7 +334,8 @@ def _row(
     error = None if change.error is None else names.masked(change.error.message)
     kind = None if change.error is None else failure_kind(change.error)
     if metadata.access_scope != document.source_metadata.access_scope:
-        # A masked scope is another scope: it would exclude its readers, and might admit others.
+        # A masked scope would be another scope: it would exclude its readers, and might admit
+        # others.
         error = "its access scope holds a credential: choose another scope"
         kind = "credential"
     return DocumentChange(

@@ -29,7 +29,7 @@ class ListedChange:
     """One document that was added, changed, removed or moved.
 
     Attributes:
-        former: its former uri; "" unless it was moved.
+        former: the document's former uri; "" unless it was moved.
     """
 
     kind: str
@@ -43,15 +43,15 @@ class ListingReport:
     """Report on a listing of all sources.
 
     Attributes:
-        moved: removed documents with content that was found at another place; each is also counted
-            as added.
+        moved: removed documents whose content was found in another location; each of them is also
+            counted as added.
         held: documents that vanished in suspicious numbers and were not deleted.
         failed: documents that cannot be read, temporarily or permanently.
         bytes: size of added and changed documents.
         sample: the first changes.
         rejected: the first documents that cannot be read, with reasons.
-        unlisted: why sources could not be listed; the others were.
-        left_out: how many files are excluded, by the rule of their source.
+        unlisted: why sources could not be listed; the other sources were listed.
+        left_out: how many files each source excludes, by the rule that excludes them.
     """
 
     added: int = 0
@@ -81,10 +81,10 @@ class ListingReport:
 
 
 class MaskedNames:
-    """Masks names and metadata of documents: a file's name can be a credential, too.
+    """Masks credentials in names and metadata of documents; a file's name can be a credential, too.
 
-    Names in the catalog were masked when they were added. So the scanner, which takes a quarter of
-    a second to load, is not used again if only contents changed.
+    Names in the catalog were masked when they were added. The scanner takes a quarter of a second
+    to load, so it is not used again if only contents changed.
     """
 
     def __init__(self, known: Iterable[CatalogDocument], masker: Masker) -> None:
@@ -96,10 +96,10 @@ class MaskedNames:
         self._masker.prime(text for document in documents for text in self._texts(document))
 
     def uri(self, document: ListedDocument) -> str:
-        """Return a document's uri with credentials masked; unique among documents."""
+        """Return a document's uri with credentials masked; the uri stays unique."""
         if document.source_metadata.uri is not None:
             return self.masked(document.source_metadata.uri)
-        # A record's former uri may not derive from its path.
+        # The former uri of a pushed record may not derive from its path.
         uri = None if document.revision is not None else self._uris.get(document.document_id)
         if uri is None:
             uri = uri_of(document.source, self._distinct_path(document))
@@ -159,7 +159,10 @@ class MaskedNames:
                 yield f"{name}: {one}"
 
     def _distinct_path(self, document: ListedDocument) -> str:
-        """Return the path with credentials masked; if masked, made unique by a part of the id."""
+        """Return the path with credentials masked.
+
+        A masked path ends with a part of the document's id, so that it is unique.
+        """
         path = self.masked(document.path)
         if path == document.path:
             return path
@@ -180,9 +183,9 @@ def sample_of(
 
     Args:
         changes: documents that were added or changed.
-        known: the source's documents in the catalog before.
+        known: the documents of the source that the catalog had before.
         removed: ids of removed documents, in order.
-        names: masks their names.
+        names: masks the documents' names.
         moved: maps the ids of removed documents to their new ids; each move is reported once.
     """
     uris = {row.document_id: row.uri for row in known} if moved else {}

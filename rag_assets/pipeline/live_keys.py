@@ -1,4 +1,4 @@
-"""The keys of all rows in the lake that a build of the tenant holds, or that a sync would use."""
+"""The keys of all lake rows that a build of the tenant contains, or that a sync would use."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class NeededKeys:
     """The keys that the lake must keep.
 
     Attributes:
-        known: of every version in a live build, as `document_index` records them, and of documents
-            with present content that is missing from a build that syncs bring up to date: their
-            rows are used when they are retried.
-        complete: whether these are all keys. A version indexed before keys were recorded is unknown
-            once its document has changed.
+        known: keys of every version in a live build, as `document_index` records them. Also keys of
+            documents whose present content is missing from a build that syncs bring up to date:
+            their rows are used when the documents are retried.
+        complete: whether `known` contains all needed keys. If a version was indexed before keys
+            were recorded, its keys are unknown once its document has changed.
     """
 
     known: LiveKeys
@@ -33,7 +33,11 @@ class NeededKeys:
 
     @property
     def kept(self) -> LiveKeys:
-        """Return the keys to keep; while a version is unknown, everything but unused embedders."""
+        """Return the keys to keep.
+
+        While the keys of any version are unknown, all rows are kept, except the vectors of unused
+        embedders.
+        """
         return self.known if self.complete else LiveKeys(embedders=self.known.embedders)
 
 
@@ -65,7 +69,7 @@ def needed_keys(ctx: TenantContext) -> NeededKeys:
 
 
 def record_missing(ctx: TenantContext, generation: int, key: str) -> None:
-    """Record the keys of versions that were indexed before keys were recorded."""
+    """Record the keys of those versions that were indexed before keys were recorded."""
     for batch in batched(ctx.catalog.lake_keys.unrecorded(ctx.ref.id, generation, key), _BATCH):
         parsed = parsed_documents(ctx, ctx.catalog.documents.find(ctx.ref.id, batch))
         ctx.guard()

@@ -1,9 +1,11 @@
 """Marks in the stores: they detect a catalog that was restored from an earlier dump.
 
-The catalog counts the changes of each tenant (its mark) and the security changes of the
-installation (its epoch, with a journal). After each commit that raises one of them, lake, blobs and
-index keep a copy. A copy newer than the catalog proves that the catalog has lost changes. An older
-copy, for example after a crash between the commit and the copies, is updated by whoever reads it.
+The catalog counts the changes of each tenant; this count is the tenant's mark. It also counts the
+security changes of the installation; this count is the epoch, and the changes are listed in a
+journal. After each commit that raises a mark or the epoch, lake, blobs and index store a copy. A
+copy that is newer than the catalog proves that the catalog has lost changes. A copy may also be
+older, for example after a crash between the commit and the copying; whoever reads it then updates
+it.
 """
 
 from __future__ import annotations
@@ -40,12 +42,13 @@ _LOGGER: Final = logging.getLogger("rag_assets.marks")
 _MARK: Final = "catalog_mark.json"
 _JOURNAL: Final = "security_journal.json"
 _PAUSE_SECONDS: Final = 60.0
-"""How long a store that did not answer is left alone."""
+"""How long no request is sent to a store that did not answer."""
 _ROUNDS: Final = 5
 
 StoreName: TypeAlias = Literal["lake", "blobs", "index"]
 Standing: TypeAlias = Literal["current", "set back", "unknown"]
-"""Whether a catalog lacks changes; unknown: the stores have data, and have lost every copy."""
+"""Whether a catalog lacks changes; unknown: the stores have data, but have lost every copy of the
+mark."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +56,8 @@ class KeptMark:
     """A tenant's mark as a store keeps it.
 
     Attributes:
-        set_back: whether the catalog was found to lack changes, and is not accepted yet. Later
-            changes raise its mark above this one.
+        set_back: whether the catalog was found to lack changes, and nobody has accepted that yet.
+            The flag is needed because later changes raise the catalog's own mark above this one.
         forgotten: whether an operator has accepted that the catalog does not know the tenant.
     """
 
@@ -95,7 +98,8 @@ class SecurityStanding:
     """Whether the catalog lacks security changes.
 
     Attributes:
-        lost: the missing changes, as far as the stores' copies of the journal reach; oldest first.
+        lost: the missing changes, oldest first; only those that the stores' copies of the journal
+            still contain.
     """
 
     standing: Standing
@@ -105,10 +109,10 @@ class SecurityStanding:
 class MarkKeeper:
     """Keeps marks and journal in the stores, and compares them with the catalog.
 
-    A store that does not answer is left out; one copy is enough to detect a restored catalog.
+    A store that does not answer is left out: one copy is enough to detect a restored catalog.
 
     Args:
-        catalog, lake, blobs: of the installation.
+        catalog, lake, blobs: the installation's catalog, lake and blob store.
         store: opens the index when it is first needed.
     """
 
@@ -130,7 +134,7 @@ class MarkKeeper:
                 else:
                     self.standing(ref)
         except Exception as error:
-            # The change itself is committed. The next reader updates the copies.
+            # The change itself is committed. The next reader updates the copies of the mark.
             reason = error.message if isinstance(error, RagAssetsError) else type(error).__name__
             _LOGGER.warning("a mark of the catalog is not kept in the stores yet: %s", reason)
 
@@ -160,14 +164,14 @@ class MarkKeeper:
         )
 
     def standing(self, ref: TenantRef) -> Standing:
-        """Return whether the catalog lacks changes of a tenant, and update older copies.
+        """Return whether the catalog lacks changes of a tenant; update older copies of the mark.
 
         Raises:
             ServiceUnavailable: no store answers.
         """
         name = _mark_name(ref)
         for _ in range(_ROUNDS):
-            # Read the copies first: in between, the catalog's mark can only grow.
+            # Read the copies first: the catalog's mark can only grow between the two reads.
             kept = {place: KeptMark.parse(text) for place, text in self._read(name).items()}
             own = self._catalog.marks.read(ref)
             if own is None:
@@ -186,7 +190,7 @@ class MarkKeeper:
     ) -> bool:
         """Update older copies; return whether the catalog's mark is still the same.
 
-        Two processes that write at once may leave the older mark: both compare again.
+        When two processes write at once, the older mark may be written last, so both compare again.
         """
         behind = [place for place, k in kept.items() if k is None or k.mark != own.mark]
         if not behind:
@@ -234,7 +238,10 @@ class MarkKeeper:
         return True
 
     def forget(self, ref: TenantRef) -> None:
-        """Delete a removed tenant's mark in the index; its folders held the other copies."""
+        """Delete a removed tenant's mark in the index.
+
+        The other copies were in the tenant's folders, which have been deleted.
+        """
         self._notes("index").delete(_mark_name(ref))
 
     # -- tenants that the catalog does not know
@@ -242,11 +249,11 @@ class MarkKeeper:
     def is_stray(self, tenant_id: str, incarnation: int) -> bool:
         """Return whether data are leftovers of a removed tenant.
 
-        Data without a receipt of the removal may belong to a tenant that the catalog has lost,
-        until an operator accepts the loss.
+        If no receipt of the removal exists, the data may belong to a tenant that the catalog has
+        lost; they do not count as leftovers until an operator accepts the loss.
         """
-        # Read after its data was found: an incarnation that is unknown now never exists again, even
-        # if a tenant of this id is added in the meantime.
+        # Read this after the data was found: an incarnation that is unknown now never comes into
+        # existence, even if a tenant with this id is added in the meantime.
         record = self._catalog.tenants.find(tenant_id)
         if record is not None and record.incarnation == incarnation:
             return False
@@ -256,7 +263,12 @@ class MarkKeeper:
         return any(kept.forgotten for text in notes if (kept := KeptMark.parse(text)))
 
     def was_removed(self, tenant_id: str, incarnation: int | None = None) -> bool:
-        """Return whether a receipt states a tenant's removal; by default of any incarnation."""
+        """Return whether a receipt proves a tenant's removal.
+
+        Args:
+            tenant_id: the tenant.
+            incarnation: only the removal of this incarnation; None: of any.
+        """
         receipts = self._catalog.receipts.all(tenant_id)
         removals = {receipt.incarnation for receipt in receipts if receipt.kind == "removal"}
         return bool(removals) if incarnation is None else incarnation in removals
@@ -402,17 +414,17 @@ class MarkKeeper:
 def lacks_changes_in(notes: NoteStore, catalog: Catalog, ref: TenantRef) -> bool:
     """Return whether one store has kept changes that the catalog lacks.
 
-    For deletions from that store alone, which need no other copy.
+    This is for deletions from that store alone, so the copies in other stores do not matter.
 
     Args:
-        notes: of the store.
-        catalog: of the installation.
-        ref: the tenant with the data to delete.
+        notes: the notes in the store.
+        catalog: the installation's catalog.
+        ref: the tenant whose data is to be deleted.
 
     Raises:
         ServiceUnavailable: the store does not answer.
     """
-    # Read the copies first: in between, the catalog's mark can only grow.
+    # Read the copies first: the catalog's mark can only grow between the two reads.
     kept = KeptMark.parse(notes.read(_mark_name(ref)))
     journal = parse_changes(notes.read(_JOURNAL) or "")
     own = catalog.marks.read(ref)

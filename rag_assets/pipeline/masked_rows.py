@@ -15,11 +15,11 @@ from rag_assets.storage.catalog.rescan_model import MaskedDocument
 from rag_assets.storage.catalog.syncs import Sync
 
 _ENCODED = "in another encoding"
-"""Stands for a rule if a credential is found only in a name's decoded form."""
+"""Replaces the rule's name if a credential is found only in the decoded form of a name."""
 
 
 def settings_changed(last: Sync | None, settings: str) -> bool:
-    """Return whether a source was listed under other settings, including the credential rules."""
+    """Return whether a source was last listed with other settings; credential rules count."""
     digest = None if last is None else last.listing_digest
     return bool(digest) and not str(digest).endswith(settings[:8])
 

@@ -1,7 +1,7 @@
 """Mask credentials that new rules find in the texts stored in the lake.
 
-A text with credentials is masked and stored under the key that its documents have from then on. So
-no document is parsed again, and it keeps answering even if its source is gone.
+A text with credentials is masked, and stored under the key that its documents have from then on. So
+no document has to be parsed again, and documents keep answering even if their source is gone.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from rag_assets.storage.lake.model import ParsedRow
 _BATCH = 2_000
 _CHUNK_SETS = 200
 NOT_SCANNED = "not scanned in time"
-"""Stands for a rule if a text takes too long to be scanned, and is removed."""
+"""Replaces the rule's name if a text takes too long to scan; such a text is removed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class _Found:
 
     Attributes:
         masked: the text with credentials masked; None if it could not be scanned.
-        rules: of each credential.
+        rules: the rule that found each credential.
     """
 
     text: ParsedText
@@ -48,7 +48,8 @@ class _Found:
     def changes(self, chunk: Chunk) -> bool:
         """Return whether masking changes a chunk, its context or its headings.
 
-        The position of context lines in the text is not stored: any change above the chunk counts.
+        The position of context lines in the text is not stored, so any change above the chunk
+        counts.
         """
         if self.masked is None or self.masked.blocks != self.text.blocks:
             return True
@@ -57,10 +58,10 @@ class _Found:
 
 
 class MaskedTexts:
-    """Masks texts of one tenant.
+    """Masks the texts of one tenant.
 
     Args:
-        ctx: of the tenant, under its lock.
+        ctx: the tenant's context; the caller holds the tenant's lock.
         scanner: uses the new rules.
     """
 
@@ -119,7 +120,7 @@ class MaskedTexts:
         }
 
     def _present(self, ids: Collection[str], found: Collection[str]) -> list[Document]:
-        """Return the documents with one of these texts as their present text."""
+        """Return the documents whose present text is one of these texts."""
         ctx = self._ctx
         return [
             document
@@ -134,7 +135,7 @@ class MaskedTexts:
 
     @cached_property
     def _behind(self) -> dict[str, list[str]]:
-        """Return, by parse_key, the documents with a present text that no build has yet."""
+        """Return documents whose present text is in no build yet, by parse_key."""
         ctx = self._ctx
         builds = found_builds(ctx, ctx.catalog.generations.live(ctx.ref.id)).values()
         keys = {build.generation.number: build.context.config_key for build in builds} or {
@@ -156,5 +157,5 @@ def _key_for_holds(key: str, text: ParsedText | None) -> str | None:
 
 
 def _requested(document: Document) -> Document:
-    """Return the document after one more request to index it again."""
+    """Return the document as it is after one more request to reindex it."""
     return replace(document, reindex_requests=document.reindex_requests + 1)

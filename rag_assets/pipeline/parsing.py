@@ -1,4 +1,4 @@
-"""parsed_text: parses the slice's documents with text that is not in the lake yet."""
+"""The stage `parsed_text`: parses the slice's documents whose text is not in the lake yet."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ class FormatReport:
     """Report on the slice's documents of one format.
 
     Attributes:
-        parsed, failed: contents; two documents with the same content count once.
-        pages: pages, slides or sheets, if the format has them.
-        characters: of parsed text.
-        seconds: of parser processes, which run in parallel.
+        parsed, failed: numbers of contents; two documents with the same content count once.
+        pages: number of pages, slides or sheets, if the format has them.
+        characters: number of characters of parsed text.
+        seconds: total time of the parser processes, which run in parallel.
     """
 
     parsed: int = 0
@@ -71,11 +71,12 @@ class ParsingReport:
     """Report on parsing the slice's documents.
 
     Attributes:
-        reused: documents with text that was already in the lake.
-        remaining: documents left for the next run, because this run's parsing time was over.
-        masked: credentials that were masked.
+        reused: number of documents whose text was already in the lake.
+        remaining: number of documents left for the next run, because this run's parsing time was
+            over.
+        masked: number of credentials that were masked.
         ocr_pages: how many of the pages were read by OCR.
-        formats: the same figures by media type.
+        formats: the reports by media type.
         failures: the first quarantined documents, with reasons.
         notes: the first documents that were parsed incompletely, with the missing parts.
     """
@@ -218,7 +219,7 @@ class _Parsing:
         ]
         put_off(ctx, self._work, failures)
         if self._work.beside:
-            return  # The configuration's build reads the same content, and reports it.
+            return  # The configuration's build reports it.
         ctx.catalog.events.write(
             ctx.ref,
             "document_failed",
@@ -226,13 +227,16 @@ class _Parsing:
         )
 
     def _reason(self, error: RagAssetsError) -> str:
-        """Return why a document failed, masked: a file name in it may contain a credential."""
+        """Return why a document failed, with credentials masked.
+
+        A file name in the reason may contain a credential.
+        """
         return masker_of(self._ctx.settings.local).text(error.advice)
 
     def _put_off(self) -> None:
         """Defer documents that are missing from their source or differ from the listing.
 
-        They are due again when a listing finds them changed.
+        They are due again when a listing finds that they have changed.
         """
         if not self._vanished:
             return

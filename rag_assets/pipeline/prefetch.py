@@ -13,8 +13,8 @@ _T = TypeVar("_T")
 def prefetched(items: Iterable[_T]) -> Iterator[_T]:
     """Yield items while a thread makes the next one, so that two exist at a time.
 
-    An error in making an item is raised in its place. A consumer that stops early waits for the
-    item in progress; no further item is made.
+    If making an item fails, the error is raised when that item would be yielded. A consumer that
+    stops early waits for the item in progress; no further item is made.
     """
     iterator = iter(items)
 

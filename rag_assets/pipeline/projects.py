@@ -1,4 +1,4 @@
-"""Projects and organizations: created and changed by applications, within operators' limits."""
+"""Projects and organizations that applications create and change, within operators' limits."""
 
 from __future__ import annotations
 
@@ -47,17 +47,18 @@ class Projects:
         return record
 
     def covered(self, tenant_ids: Iterable[str], profile: str, project: str) -> TenantRecord:
-        """Return the tenant of this project among a token's tenants, of any organization.
+        """Return the tenant of this project among a token's tenants, in any organization.
 
         Args:
-            tenant_ids: covered by the token.
-            profile: of the requested system.
+            tenant_ids: the tenants that the token covers.
+            profile: profile of the requested system.
             project: the application's id of the project.
 
         Raises:
-            UnknownProject: the token covers no such project; whether another organization has it is
-                not disclosed.
-            InvalidRequest: several organizations have it, and the token covers their projects.
+            UnknownProject: the token covers no such project. Whether another organization has such
+                a project is not disclosed.
+            InvalidRequest: several organizations have such a project, and the token covers more
+                than one of them.
         """
         found = self._catalog.projects.covered(tenant_ids, profile, project)
         if len(found) > 1:
@@ -76,21 +77,21 @@ class Projects:
         """Create a project, or change the given settings; repeating the call changes nothing.
 
         Args:
-            project: to create or change.
+            project: the project to create or change.
             settings: the settings to change.
             anew: reset an existing project to the settings for projects in tenants.yaml; it keeps
                 its caps and the name of its chat model.
 
         Raises:
             ConfiguredByOperator: tenants.yaml defines the project.
-            InvalidRequest: the settings do not fit the operator's configuration, or something they
-                need is not installed.
+            InvalidRequest: the settings do not fit the operator's configuration, or something that
+                they need is not installed.
             TenantBusy: the project is being removed.
             ConfigurationError: tenants.yaml is not usable.
         """
         listed = self._file.load()
         for config in listed.values():
-            # It may not have reached the catalog yet.
+            # A project in tenants.yaml may not have reached the catalog yet.
             if _project_of(config) == (project.profile, project.organization, project.project):
                 raise configured_by_operator(config["id"])
         beginning = self._file.beginning_of_projects()
@@ -106,7 +107,8 @@ class Projects:
                 usable.append({**config, "id": ""})
             return config
 
-        # Loading models takes long: within the transaction only after a concurrent change.
+        # Loading models takes long, so it happens within the transaction only after a concurrent
+        # change.
         if former is None:
             compose(project.tenant_ids[0], None)
         else:
@@ -114,7 +116,7 @@ class Projects:
             compose(former.id, former.config)
         done = self._catalog.projects.put(project, compose)
         if done.changed and not done.created:
-            # Documents that wait for a key may be embedded by another provider now.
+            # Documents that wait for a provider's key may now be embedded by another provider.
             self._catalog.quarantine.retry_transient_failures(done.record.ref)
         return done
 
@@ -128,7 +130,7 @@ class Projects:
         """Change the given settings of an organization; its projects follow.
 
         Raises:
-            InvalidRequest: this cannot be an organization's id.
+            InvalidRequest: the given id is not valid for an organization.
         """
         require_name("organization", organization_id)
         organization, changed = self._catalog.organizations.put(

@@ -1,4 +1,4 @@
-"""Proof of a purge: no trace of the documents is found in any store that can be reached."""
+"""Proof of a purge: no trace of the documents was found in any store that can be reached."""
 
 from __future__ import annotations
 
@@ -48,18 +48,19 @@ def prove(
     *,
     uploaded: bool,
 ) -> dict[str, Any]:
-    """Look for data of documents that is left in any store.
+    """Search every store for remaining data of documents.
 
     Args:
-        ctx: of the tenant.
-        traces: of the documents.
-        uploaded: whether files were uploaded with them.
-        deleted_entries: that the index's files still contain; None if they cannot be seen.
-        dead_rows: that Postgres's tables still contain.
+        ctx: the tenant's context.
+        traces: traces of the documents.
+        uploaded: whether files were uploaded with the documents.
+        deleted_entries: number of deleted entries that the index's files still contain; None if it
+            cannot be determined.
+        dead_rows: number of deleted rows that Postgres's tables still contain.
 
     Returns:
-        The traces searched for and found, by store, and the places that cannot be reached, with
-            when data there is deleted.
+        The kinds of traces searched for, the traces found by store, and the locations that cannot
+        be reached, with the time when data there is deleted.
     """
     found: dict[str, int | list[str]] = {
         "index": _found_in_index(ctx, traces),
@@ -69,7 +70,7 @@ def prove(
     if open_former_places(ctx.catalog, ctx.settings).lakes:
         found["former places"] = count_files_left(ctx, traces.dead)
     if uploaded:
-        # Blobs that other uploads need belong to them; no others may be left.
+        # Blobs that other uploads need are not leftovers; any other blob is.
         found["blobs"] = len(nobodys_blobs(ctx.catalog, ctx.blobs, ctx.ref))
     return _proof(ctx, traces.kinds, found, deleted_entries, dead_rows)
 
@@ -77,10 +78,10 @@ def prove(
 def prove_masked(
     ctx: TenantContext, dead: DeadKeys, deleted_entries: int | None, dead_rows: int
 ) -> dict[str, Any]:
-    """Look for texts with credentials, by their hashes, since everything was scanned.
+    """Search for texts with credentials by their hashes, after everything was scanned.
 
     Args:
-        ctx: of the tenant.
+        ctx: the tenant's context.
         dead: keys of the texts in the lake.
         deleted_entries, dead_rows: see prove.
     """
@@ -100,8 +101,9 @@ def require_nothing_left(
     Args:
         left: the data found, by store.
         subject: what is erased, for the message.
-        command: continues the erasure.
-        histories: Dagster instances that still hold runs of it, perhaps in the catalog's database.
+        command: the command that continues the erasure.
+        histories: Dagster instances that still hold runs of the erased data, perhaps in the
+            catalog's database.
 
     Raises:
         ErasureIncomplete: data was found.
@@ -148,13 +150,13 @@ def proof_of(
     unseen: Sequence[str],
     remote: bool,
 ) -> dict[str, Any]:
-    """Return the traces searched for and found, as stored in a receipt.
+    """Return the kinds of traces searched for and the traces found, as stored in a receipt.
 
     Args:
         searched_for: kinds of traces.
-        found: by store.
+        found: the traces found, by store.
         deleted_entries, dead_rows: see prove.
-        unseen: former places of the installation that could not be searched.
+        unseen: former locations of the installation that could not be searched.
         remote: whether texts were sent to a provider.
     """
     return {
@@ -178,9 +180,9 @@ def name_dagster_instance(
     """Return a removal's proof with the Dagster instances that recorded runs of the tenant.
 
     Args:
-        proof: of the removal.
+        proof: the proof of the removal.
         settings: name the Dagster instance from which the tenant's records were deleted.
-        others: instances that still hold records of it.
+        others: instances that still hold records of the tenant.
     """
     folder = settings.dagster_home or settings.own_dagster_home
     until = "deleted by its sensor `tenants`; start its daemon"
@@ -203,8 +205,8 @@ def name_dagster_instance(
 def entries_left(ctx: TenantContext, traces: Traces) -> dict[str, set[str]]:
     """Return the entries with data of documents, by index.
 
-    They have the id or a hash of a document, or a phrase in a text that no document needs. The
-    catalog may lack the build that they belong to, for example after a restore.
+    Such an entry has the id or a hash of a document, or a phrase in a text that no document needs.
+    The catalog may lack the build that the entry belongs to, for example after a restore.
     """
     needed = needed_keys(ctx).known.texts or set()
     values = {"document_id": traces.document_ids, "text_sha256": sorted(traces.dead.texts)}
@@ -233,7 +235,10 @@ def _found_in_index(ctx: TenantContext, traces: Traces) -> int:
 
 
 def _found_in_lake(ctx: TenantContext, traces: Traces) -> int:
-    """Return how many files, listed or not, contain their rows, or a phrase in an unneeded row."""
+    """Return how many lake files contain the documents' rows, or a phrase in an unneeded row.
+
+    Files that no table lists are searched as well.
+    """
     return len(ctx.lake.files_holding(traces.dead, traces.phrases, needed_keys(ctx).known))
 
 

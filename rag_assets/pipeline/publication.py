@@ -1,4 +1,4 @@
-"""Publication of builds: which build answers, its conditions, and how other builds are deleted."""
+"""Publication of builds: which build answers, on which conditions, and how others are deleted."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ def publish(
     pin: Pin | None = None,
     notes: Mapping[str, object] | None = None,
 ) -> None:
-    """Make a build serve: one transaction, then the alias that is derived from it.
+    """Make a build serve: one transaction changes the catalog, then the alias is derived from it.
 
     Args:
-        ctx: of the tenant.
+        ctx: the tenant's context.
         generation: the build.
-        findings: of the checks that judged it.
-        pin: set in the same transaction.
+        findings: findings of the checks that judged the build.
+        pin: a pin that is set in the same transaction.
         notes: further fields of the event.
     """
     ctx.guard()
@@ -41,18 +41,18 @@ def publish_when_complete(
 ) -> bool:
     """Publish a build that is not serving, once no document is pending and all entries exist.
 
-    A pinned build is published without being judged: it answered before.
+    A pinned build is published without being judged, because it answered before.
 
     Args:
-        ctx: the context of stages that work on it.
+        ctx: the context of stages that work on the build.
         generation: the wanted build.
-        judge: evaluates the checks that decide whether it is published; None: no checks.
+        judge: evaluates the checks that decide whether the build is published; None: no checks.
 
     Returns:
-        Whether it serves now.
+        Whether the build serves now.
 
     Raises:
-        IndexInconsistent: it holds a wrong number of entries.
+        IndexInconsistent: the build holds a wrong number of entries.
     """
     serving = ctx.catalog.generations.serving(ctx.ref.id)
     if serving is not None and serving.number == generation.number:
@@ -75,7 +75,7 @@ def publish_when_complete(
 
 
 def _try_former_versions(ctx: TenantContext, serving: Generation, generation: Generation) -> bool:
-    """Retry documents that lack their serving version in a build; return whether there are any."""
+    """Retry documents whose serving version is missing in a build; return whether there are any."""
     ctx.guard()
     table = ctx.catalog.former_versions
     return table.try_again(ctx.ref, serving.number, generation.number) > 0
@@ -115,7 +115,7 @@ def require_entries(ctx: TenantContext, generation: Generation) -> None:
     """Require that a build holds as many entries as it should.
 
     Raises:
-        IndexInconsistent: it holds another number.
+        IndexInconsistent: the build holds another number of entries.
     """
     expected = ctx.catalog.index.entry_count(ctx.ref.id, generation.number)
     live = ctx.store.entries.count(generation.index_name, ctx.owner(generation))
@@ -159,7 +159,7 @@ def _delete_entries(ctx: TenantContext, generation: Generation) -> None:
 
 
 def _repair_alias(ctx: TenantContext, generation: Generation) -> None:
-    """Point the alias again if a run was killed right after it had published."""
+    """Point the alias to the build again, in case a run was killed right after publishing it."""
     if not alias_is_right(ctx, generation):
         ctx.guard()
         ctx.store.indexes.publish(generation.index_name, ctx.owner(generation))

@@ -1,4 +1,4 @@
-"""search_index: deletes removed documents, then publishes complete documents of the slice.
+"""The stage `search_index`: deletes removed documents, then publishes the slice's complete ones.
 
 A document is published in an order that is safe to interrupt anywhere:
 
@@ -7,8 +7,8 @@ A document is published in an order that is safe to interrupt anywhere:
 3. make the new version the one that searches return (one transaction),
 4. delete the entries of other versions, found by query.
 
-Until step 3 searches return the previous version, after it the new one. Step 1 ensures that
-leftover entries are found again.
+Until step 3 searches return the previous version, and after it the new one. Because of step 1,
+leftover entries of an interrupted run are found again.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ _BATCH_CHUNKS = 4_000
 _BATCH_DOCUMENTS = 500
 _MANY_DOCUMENTS = 500
 _MANY_FILES = 100
-"""For source code: each file has many definitions and relations, which are joined with each other.
-"""
+"""Limit for source code: each file has many definitions and relations, which are joined with each
+other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +49,12 @@ class PublishingReport:
     """Report on publishing the slice's documents, and on removed documents.
 
     Attributes:
-        upserted, deleted: counts of entries.
-        documents: documents published by this run.
-        unchanged: documents with entries that were already up to date.
-        removed: documents with entries that were deleted.
-        live: entries that the generation must hold.
-        pending: documents that wait for a next run.
+        upserted, deleted: numbers of entries.
+        documents: number of documents published by this run.
+        unchanged: number of documents whose entries were already up to date.
+        removed: number of documents whose entries were deleted.
+        live: number of entries that the generation must hold.
+        pending: number of documents that wait for a next run.
     """
 
     upserted: int = 0
@@ -72,7 +72,7 @@ def publish_slice(ctx: TenantContext, work: Work, judge: Judge | None = None) ->
     """Delete removed documents from every live generation, then publish complete documents.
 
     Args:
-        ctx: of the tenant, as configured.
+        ctx: the tenant's context, as configured.
         work: the run's slice.
         judge: see publish_when_complete.
 
@@ -110,7 +110,7 @@ def publish_slice(ctx: TenantContext, work: Work, judge: Judge | None = None) ->
     forget_former_contents(ctx)
     if len(due) >= (_MANY_FILES if ctx.tenant.reads_facts else _MANY_DOCUMENTS):
         ctx.catalog.index.refresh_statistics(tables_of(ctx.tenant))
-    # A run for the serving build may be the first after a run that died before it published.
+    # This run may be the first one after a run that died before it published the build.
     wanted = active_builds(ctx).wanted if work.beside else ActiveBuild(work.context, generation)
     serves = publish_when_complete(wanted.context, wanted.generation, judge)
     pending = pending_count(ctx) if work.beside or not serves else _pending_count(ctx, work)
@@ -245,8 +245,9 @@ def _publish_batch(
             recorders=_recorders(ctx, batch),
         )
     except (TenantGone, TenantLocked):
-        # If the tenant was purged in the meantime, nobody else would ever find these entries. If
-        # only the lock was lost, its next holder may have written the same entries: keep them.
+        # If the tenant was purged in the meantime, nothing else would ever find these entries, so
+        # delete them. If only the lock was lost, its next holder may have written the same entries,
+        # so keep them.
         if not ctx.catalog.tenants.is_alive(ctx.ref):
             writer.delete(index_name, ctx.ref.id, [entry.id for entry in entries])
         raise
@@ -256,7 +257,8 @@ def _publish_batch(
         ctx.catalog.events.write(ctx.ref, "rag_chunk_indexed", _chunk_events(batch, entries))
     kept = {v.document.document_id: v.key for v in batch}
     if before and not may_delete(ctx):
-        # The documents stay marked: their former entries are deleted once the catalog is accepted.
+        # The documents stay marked, so that their former entries are deleted after the catalog is
+        # accepted.
         return len(entries), 0
     deleted = 0
     if before:

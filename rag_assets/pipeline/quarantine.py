@@ -12,7 +12,7 @@ class DocumentNote:
     """A note on one document: why it failed, or which part of it was left out.
 
     Attributes:
-        uri: its printable name.
+        uri: the document's printable name.
         text: one line without credentials and without text of the document.
     """
 
@@ -22,7 +22,7 @@ class DocumentNote:
 
 
 def remedy_of(document: Document) -> str:
-    """Return the remedy for a quarantined document; empty for any other."""
+    """Return the remedy for a quarantined document; empty for any other document."""
     if document.status != "FAILED":
         return ""
     if document.retry_at == NEVER:

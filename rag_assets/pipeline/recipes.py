@@ -29,15 +29,15 @@ Settings: TypeAlias = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """How a build is made, apart from its embedder, which its row has in other columns.
+    """How a build is made, apart from its embedder, which the build's row stores separately.
 
     Attributes:
         chunker: all settings of the tenant's chunker.
-        chunkers: the same for each rule, with its conditions.
-        chunker_version, schema_version: of the code that opened the build.
-        vector_index: the kind of its index.
+        chunkers: the chunker settings of each rule, with the rule's conditions.
+        chunker_version, schema_version: versions of the code that opened the build.
+        vector_index: the kind of the build's index.
         configured_index: the kind in the tenant's configuration, or "auto".
-        placement: of its entries.
+        placement: placement of the build's entries.
     """
 
     chunker: Settings
@@ -74,7 +74,7 @@ class Recipe:
         """Return the tenant, configured so that its runs make builds of this recipe.
 
         Raises:
-            ValueError: a chunker does not exist any more, or takes other settings.
+            ValueError: a chunker no longer exists, or its settings have changed.
         """
         rules = tuple(ChunkerRule.model_validate(rule) for rule in self.chunkers)
         index = IndexConfig(placement=self.placement, vector_index=self.configured_index)
@@ -88,7 +88,10 @@ def recipe_of(generation: Generation) -> Recipe | None:
 
 
 def known_recipe(generation: Generation, tenant: Tenant) -> Recipe | None:
-    """Return a build's recipe if the configuration, with any embedder, leads to it; else None."""
+    """Return a build's recipe if the tenant's configuration produces it; else None.
+
+    The embedder is not compared.
+    """
     kind = _keys(tenant, generation.embedder_id).get(generation.key)
     return None if kind is None else Recipe.of(tenant, kind)
 
@@ -97,14 +100,13 @@ def tenant_of_build(tenant: Tenant, embedder_id: str, generation: Generation) ->
     """Return the tenant, configured as when this build was opened.
 
     Args:
-        tenant: as configured now.
-        embedder_id: of its embedder; the embedder's present limits also apply to builds that it
-            made.
+        tenant: the tenant as configured now.
+        embedder_id: id of the embedder that the tenant has now. The present limits of that embedder
+            also apply to builds that it made.
         generation: the build.
 
     Raises:
-        BuildNotWritable: the recipe is not known, or the recipe or the model cannot be used any
-            more.
+        BuildNotWritable: the recipe is not known, or the recipe or the model can no longer be used.
     """
     recipe = recipe_of(generation)
     if recipe is None:
@@ -138,7 +140,8 @@ def build_of(
 ) -> Generation | None:
     """Return the newest of these generations that is a build of the tenant's configuration.
 
-    If the tenant leaves the kind of index open, a build with any kind counts and is kept.
+    If the tenant's configuration leaves the kind of index open, a build with any kind counts and is
+    kept.
     """
     keys = _keys(tenant, embedder_id)
     builds = [g for g in generations if g.key in keys and g.state != "REMOVING"]
@@ -157,12 +160,12 @@ def generation_key(tenant: Tenant, embedder_id: str, kind: VectorIndex) -> str:
     """Return the hash that distinguishes one complete build of a tenant from another.
 
     Args:
-        tenant: with the configuration.
-        embedder_id: of the embedder that makes its vectors.
-        kind: of its index.
+        tenant: the tenant with its configuration.
+        embedder_id: id of the embedder that makes the vectors.
+        kind: kind of the index.
     """
     chosen = tenant.chunker.parameters
-    # Only if there are rules: the keys of tenants without rules must not change.
+    # Include rules only if there are any: the keys of tenants without rules must not change.
     rules = [[rule.identity() for rule in tenant.chunkers]] if tenant.chunkers else []
     levels = [{"levels": chosen.levels}] if chosen.levels is not None else []
     return key_of(
@@ -184,16 +187,17 @@ def config_key(tenant: Tenant, embedder_id: str) -> str:
     """Return the hash of all configuration that determines a tenant's entries.
 
     It includes the versions of parsers, readers of facts, secret rules, language detector and term
-    analysis. A change of these makes no new generation: their output replaces the previous output
-    document by document. The parser's limits and passwords are included as well: documents that
-    failed are retried after either changes.
+    analysis. If one of these changes, no new generation is made: their new output replaces the
+    previous output document by document. The parser's limits and passwords are included as well, so
+    that failed documents are retried after one of them changes.
 
     Raises:
         ConfigurationError: a password's variable, or another value in the settings, is missing.
     """
     parser, chosen = tenant.parser, tenant.index.vector_index
-    # The kind of a build does not matter here. Keys from the time when int8_hnsw was the default
-    # stay valid: no document is checked again because a tenant leaves its kind open.
+    # The kind of a build does not matter for this key. The key keeps the value from the time when
+    # int8_hnsw was the default, so that no document is checked again when a tenant leaves its kind
+    # open.
     kind: VectorIndex = "int8_hnsw" if chosen == "auto" else chosen
     return key_of(
         "config",
@@ -204,7 +208,7 @@ def config_key(tenant: Tenant, embedder_id: str) -> str:
         TERMS_VERSION,
         parser.model_dump(mode="json"),
         parser.options.identity(),
-        # Only if a chunker reads facts: the keys of other tenants must not change.
+        # Include these only if a chunker reads facts: the keys of other tenants must not change.
         *tenant.fact_readers.values(),
         *([tenant.own_frameworks] if tenant.own_frameworks else []),
     )
@@ -246,7 +250,8 @@ def _settings(parameters: ChunkParameters) -> dict[str, Any]:
 
 
 def _rule_settings(rule: ChunkerRule) -> dict[str, Any]:
-    # Media types instead of the configured formats, to which a later version may add media types.
+    # Use media types, not the configured formats, because a later version may add media types to a
+    # format.
     return {
         **_settings(rule.parameters),
         "formats": sorted(rule.media_types),

@@ -1,4 +1,4 @@
-"""Removal of a tenant from every store, so that its id can be used again."""
+"""Removal of a tenant from every store, after which its id can be used again."""
 
 from __future__ import annotations
 
@@ -46,16 +46,19 @@ def purge_tenant(
     clock: Clock | None = None,
     delete_history: Callable[[], None] | None = None,
 ) -> Receipt:
-    """Delete every entry, file and row of a tenant, and prove it; the caller holds its lock.
+    """Delete every entry, file and row of a tenant, and prove it.
 
-    The state REMOVING, written first, stops every writer that still holds the tenant's context.
+    The caller holds the tenant's lock.
+
+    The state REMOVING is written first. It stops every writer that still has the tenant's context.
     Interrupting the removal is safe: the next call continues. Data of a later tenant with the same
-    id stay: a restored catalog lacks that tenant, and an operator has yet to release the data.
+    id is not deleted: a restored catalog lacks that tenant, and an operator first has to release
+    the data.
 
     Args:
-        catalog, lake, store, settings: of the installation.
+        catalog, lake, store, settings: the installation's catalog, stores and settings.
         record: the tenant.
-        by: who removes it, for the receipt.
+        by: who removes the tenant, for the receipt.
         clock: gives the time of the removal.
         delete_history: deletes Dagster's records of the tenant.
 
@@ -116,7 +119,8 @@ def _prove(
     traces = read_traces(stores.lake.notes, erasure)
     proof = prove_removal(stores, record, erasure, traces, former)
     if delete_history is not None and proof["found"]["postgres"]:
-        # A sensor that started before the state was REMOVING has requested a run in the meantime.
+        # A sensor that started before the state became REMOVING may have requested a run in the
+        # meantime.
         delete_history()
         proof = prove_removal(stores, record, erasure, traces, former)
     others = catalog.dagster_histories.instances(record.id)
@@ -128,7 +132,7 @@ def _prove(
 
 
 def interrupted_removals(catalog: Catalog) -> list[TenantRecord]:
-    """Return the tenants with an interrupted removal, which no process is removing now."""
+    """Return the tenants whose removal was interrupted, and which no process is removing now."""
     return [
         record
         for record in catalog.tenants.all()
@@ -155,9 +159,10 @@ def _rows_of_the_lake(lake: Lake, record: TenantRecord) -> Mapping[str, int]:
 
 
 def delete_strays(catalog: Catalog, lake: Lake, store: VectorStore, blobs: BlobStore) -> int:
-    """Delete entries and folders that late writers left of removed tenants; return how many.
+    """Delete what late writers left behind for removed tenants; return how many items.
 
-    Nothing is deleted while the catalog lacks security changes, such as the removal of a tenant.
+    The items are entries and folders. Nothing is deleted while the catalog lacks security changes,
+    such as the removal of a tenant.
     """
     keeper = MarkKeeper(catalog, lake, blobs, lambda: store)
     if keeper.pending_restore() is not None:
@@ -176,7 +181,7 @@ def delete_late_writes(
 ) -> None:
     """Delete entries that this writer may have written after its tenant was removed.
 
-    For a writer that has lost the tenant's lock. Entries of a present tenant with the same id
+    Called by a writer that has lost the tenant's lock. Entries of a present tenant with the same id
     belong to another writer and stay. Entries of a tenant that a restored catalog lacks stay as
     well.
     """
@@ -209,14 +214,15 @@ def _delete_strays(keeper: MarkKeeper, lake: Lake, store: VectorStore, only: str
 
 
 def _delete_stray_vectors(catalog: Catalog, keeper: MarkKeeper, store: VectorStore) -> int:
-    """Delete vector tables that no build has any more; return for how many builds.
+    """Delete vector tables that no build has any more; return how many builds they belonged to.
 
-    Their names show neither tenant nor build: no table is deleted while the catalog may lack
-    either.
+    The tables' names show neither tenant nor build. So no table is deleted while the catalog may
+    lack a tenant or a build.
     """
     if store.vectors is None:
         return 0
-    # A row records a build's tables before they exist: none of the tables found is a new one.
+    # A build's row names its tables before they are created, so none of the tables found is a new
+    # one.
     found = store.vectors.schemas()
     if not found:
         return 0

@@ -33,14 +33,14 @@ def prove_removal(
     traces: Traces,
     former: FormerPlaces,
 ) -> dict[str, Any]:
-    """Clean the files shared with other tenants, and look for data of the tenant that is left.
+    """Clean the files shared with other tenants, and search for remaining data of the tenant.
 
     Args:
-        stores: of the installation.
+        stores: the stores of the installation.
         record: the tenant; only its own row is left.
-        erasure: its removal.
-        traces: collected before it.
-        former: places of lake and blobs, from which the tenant is erased as well.
+        erasure: the removal of the tenant.
+        traces: the traces collected before the removal.
+        former: former locations of lake and blobs, from which the tenant is erased as well.
     """
     catalog, store = stores.catalog, stores.store
     names = store.indexes.names()

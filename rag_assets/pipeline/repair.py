@@ -1,4 +1,7 @@
-"""Repair: brings lake and index in line with the catalog; embeds only vectors that no store has."""
+"""Repair: brings lake and index in line with the catalog.
+
+Only vectors that no store has are embedded again.
+"""
 
 from __future__ import annotations
 
@@ -21,12 +24,13 @@ from rag_assets.pipeline.vectors_beside import repair_vectors
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """The findings of a repair, each before it was repaired.
+    """The findings of a repair, as they were before the repair.
 
     Attributes:
-        contents: documents with other content than recorded; the next sync reads them again.
+        contents: documents whose content differs from the recorded content; the next sync reads
+            them again.
         stores: repairs of fact stores.
-        vectors_beside: builds with a separate vector store that was copied again.
+        vectors_beside: builds whose separate vector store was copied again.
     """
 
     states: tuple[IndexState, ...]
@@ -68,8 +72,8 @@ def repair(ctx: TenantContext, share: Share | None = None) -> Repair:
     """Repair what differs; the next sync writes missing entries and reads altered documents again.
 
     Args:
-        ctx: of the tenant, under its lock.
-        share: of contents, vectors and files that are compared; None: all.
+        ctx: the tenant's context; the caller holds the tenant's lock.
+        share: the part of contents, vectors and files that is compared; None: all.
     """
     share = share or Share(1, ctx.clock.now().date())
     contents = compare_contents(ctx, share)
@@ -86,7 +90,7 @@ def repair(ctx: TenantContext, share: Share | None = None) -> Repair:
 def repair_index(ctx: TenantContext, share: Share | None = None) -> list[IndexState]:
     """Repair the drift that inspect_index finds; the next sync writes missing entries again.
 
-    Nothing is deleted while the catalog may have been set back.
+    Nothing is deleted while the catalog may have been restored from an older dump.
 
     Returns:
         The state before the repair.
@@ -106,7 +110,7 @@ def repair_index(ctx: TenantContext, share: Share | None = None) -> list[IndexSt
         if state.generation.number not in builds:
             _repair_other(ctx, state)
     serving = ctx.catalog.generations.serving(ctx.ref.id)
-    # While the catalog may have been set back, a lost index stays lost.
+    # While the catalog may have been restored from an older dump, a lost index is not replaced.
     if serving is not None and ctx.store.indexes.presence(index_of(serving)) == "present":
         ctx.guard()
         owner = ctx.owner(serving)
@@ -126,7 +130,7 @@ def _repair(ctx: TenantContext, state: IndexState) -> None:
 
 
 def _repair_other(ctx: TenantContext, state: IndexState) -> None:
-    """Repair a build that no run brings up to date, so its entries are not written again."""
+    """Repair a build that no run brings up to date; its entries are not written again."""
     generation, drift = state.generation, state.drift
     damaged = state.replaceable or bool(drift.damaged)
     if not damaged:
@@ -135,7 +139,7 @@ def _repair_other(ctx: TenantContext, state: IndexState) -> None:
         return
     if generation.state == "SERVING":
         if not state.replaceable:
-            return  # Its remaining entries are served until its successor is complete.
+            return  # The build's remaining entries are served until its successor is complete.
         publish(ctx, active_builds(ctx).wanted.generation)
     if may_delete(ctx):
         drop_generation(ctx, generation)

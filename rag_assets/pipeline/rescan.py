@@ -1,8 +1,8 @@
-"""Re-scan: apply new credential rules to everything that is stored of a tenant.
+"""Re-scan: apply new credential rules to all stored data of a tenant.
 
-Texts in the lake, names of documents and texts in Postgres are scanned in turn. Each batch is one
-transaction that withholds its findings and advances the scan. Removing the findings from the stores
-is an ordinary erasure; see pipeline/erasure.py.
+Texts in the lake, names of documents, and texts in Postgres are scanned in this order. Each batch
+is one transaction: it hides what the batch found from searches, and records how far the scan has
+come. An ordinary erasure then removes the findings from the stores; see pipeline/erasure.py.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def begin_scan(ctx: TenantContext, *, by: str) -> Erasure | None:
     """Start to scan a tenant's stored data; None if the present rules were already applied.
 
     Args:
-        ctx: of the tenant, under its lock.
+        ctx: the tenant's context; the caller holds the tenant's lock.
         by: who or what scans.
     """
     version = present_rules()
@@ -48,10 +48,10 @@ def begin_scan(ctx: TenantContext, *, by: str) -> Erasure | None:
 def scan(
     ctx: TenantContext, erasure: Erasure, scanner: SecretScanner, *, seconds: float | None = None
 ) -> Erasure | None:
-    """Continue a scan where the last run stopped, and withhold its findings.
+    """Continue a scan where the last run stopped, and hide its findings from searches.
 
     Args:
-        ctx: of the tenant, under its lock.
+        ctx: the tenant's context; the caller holds the tenant's lock.
         erasure: the scan.
         scanner: uses the present rules.
         seconds: time after which the rest is left to the next run.
@@ -60,7 +60,7 @@ def scan(
         The finished scan; None if data is left to be scanned.
     """
     if erasure.rule != _rule(present_rules()):
-        return erasure  # A scan by newer rules has started, and covers the rest.
+        return erasure  # A scan with newer rules has started; it covers the rest.
     return _Scan(ctx, erasure, scanner).run(seconds)
 
 
@@ -126,8 +126,7 @@ class _Scan:
         ctx, masker = self._ctx, Masker(self._scanner)
         columns = scanned_columns()
         names = [column.name for column in columns]
-        # The system that owned the last column may have been uninstalled: then all are scanned
-        # again.
+        # If the system that owned the last column was uninstalled, all columns are scanned again.
         for column in columns[names.index(after) + 1 if after in names else 0 :]:
             ctx.guard()
             changed = mask_column(ctx.catalog.text_columns, ctx.ref, column, masker)

@@ -1,7 +1,7 @@
-"""Acceptance of a restored catalog: shows its missing security changes, and repeats them.
+"""Acceptance of a restored catalog: show the security changes that it lacks, and repeat them.
 
 Changes that withdraw or protect something are repeated: revocations, removals of keys, purges and
-holds. Permissions granted after the dump are listed, and left to a person.
+holds. Permissions that were granted after the dump are only listed; a person decides about them.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class LostChange:
     """A security change that a restored catalog lacks.
 
     Attributes:
-        sentence: the change, and what it means for the restored catalog.
-        remake: repeats the change; None if no action is needed, or a person has to take it.
+        sentence: describes the change, and what it means for the restored catalog.
+        remake: repeats the change; None if no action is needed, or a person has to act.
     """
 
     change: SecurityChange
@@ -45,12 +45,12 @@ class LostChange:
 def lost_changes(catalog: Catalog, security: SecurityStanding, *, by: str) -> list[LostChange]:
     """Return the changes that a restored catalog lacks, oldest first.
 
-    Of several changes of the same subject, the last one counts.
+    Of several changes of the same subject, only the last one is returned.
 
     Args:
         catalog: the restored catalog.
-        security: which changes it lacks.
-        by: who repeats them.
+        security: the changes that the catalog lacks.
+        by: who repeats the changes.
     """
     last: dict[tuple[str | None, str, str, str], SecurityChange] = {}
     for change in security.lost:
@@ -71,9 +71,9 @@ def accept_restore(
     """Accept a restored catalog: repeat changes, end the panel's sessions, raise the epoch.
 
     Args:
-        catalog, keeper: of the installation.
-        lost: the missing changes, repeated if possible.
-        security: which changes the catalog lacks.
+        catalog, keeper: the installation's catalog and MarkKeeper.
+        lost: the missing changes; those that can be repeated are repeated.
+        security: the changes that the catalog lacks.
     """
     for one in lost:
         if one.remake is not None:
@@ -83,7 +83,7 @@ def accept_restore(
 
 
 def _single_changes(change: SecurityChange) -> Iterator[SecurityChange]:
-    """Yield a change of several principals as one change for each."""
+    """Yield a change that concerns several principals as one change per principal."""
     if not change.kind.startswith("scope_"):
         yield change
         return
@@ -104,7 +104,7 @@ class _Describer:
 
     Args:
         catalog: the restored catalog.
-        by: who repeats changes.
+        by: who repeats the changes.
     """
 
     def __init__(self, catalog: Catalog, by: str) -> None:
@@ -112,9 +112,9 @@ class _Describer:
         self._by = by
 
     def __call__(self, change: SecurityChange) -> LostChange | None:
-        """Return the description of a change; None if the change has no effect any more."""
+        """Return the description of a change; None if the change no longer has an effect."""
         if change.kind == "restore_accepted" or not (change.tenant or change.about):
-            return None  # Or a change of a tenant that was removed since.
+            return None  # Or the change belongs to a tenant that has been removed since.
         on = f"on {change.at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
         if change.tenant is None:
             return self._of_organization(change, on)
@@ -240,12 +240,13 @@ class _Describer:
             try:
                 self._catalog.holds.set(ref, scope, reason=reason, by=self._by)
             except (UnknownDocument, UnknownSource):
-                return  # The catalog has no data of it that could be deleted.
+                return  # The catalog has no data of the tenant that could be deleted.
 
     def _purge(self, ref: TenantRef, ids: Sequence[str], sealed: Sequence[str]) -> None:
         """Withhold documents at once; the tenant's next run erases them from every store.
 
-        Documents unknown to the catalog are kept out, together with the purged contents.
+        Documents that the catalog does not know are kept out by tombstones with their purged
+        contents.
         """
         now = datetime.now(UTC)
         with self._locked(ref):

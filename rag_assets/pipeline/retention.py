@@ -1,4 +1,4 @@
-"""Retention: prune documents with content that was first embedded too long ago."""
+"""Retention: prune documents whose content was first embedded too long ago."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _UNSUSPICIOUS = 20
 
 @dataclass(frozen=True, slots=True)
 class HeldPrune:
-    """A source with so many due documents that a person has to confirm the pruning."""
+    """A source with so many documents due for pruning that a person has to confirm it."""
 
     source: str
     due: int
@@ -36,11 +36,11 @@ class PruningReport:
     """Report on pruning.
 
     Attributes:
-        receipts: of this run's pruning, and of an earlier interrupted one.
+        receipts: receipts of this run's pruning, and of an earlier interrupted one.
         held: sources that wait for a person's confirmation.
         doubt: why pruning was skipped, if the clock may be wrong.
-        corrected: rows with a time in the future.
-        events: deleted events of searches.
+        corrected: number of rows that had a time in the future.
+        events: number of deleted search events.
         refused: why pruning was skipped, if the catalog lacks changes.
     """
 
@@ -63,7 +63,7 @@ class PruningReport:
 
     @property
     def _pruned(self) -> list[Receipt]:
-        """Return the receipts of prunes, without other erasures that had been interrupted."""
+        """Return the receipts of prunes, without those of other interrupted erasures."""
         return [receipt for receipt in self.receipts if receipt.kind == "prune"]
 
     def warnings(self, tenant_id: str) -> list[str]:
@@ -89,9 +89,9 @@ def prune(ctx: TenantContext, *, by: str, confirm: bool = False) -> PruningRepor
     """Prune documents and search events that exceed their retention, from every store.
 
     Args:
-        ctx: of the tenant, under its lock.
+        ctx: the tenant's context; the caller holds the tenant's lock.
         by: who or what prunes.
-        confirm: whether a person has allowed any share of a source's documents.
+        confirm: whether a person has allowed pruning any share of a source's documents.
     """
     receipts = settle_open(ctx)
     now = time_for_deletion(ctx.catalog, ctx.clock)
@@ -125,7 +125,7 @@ def prune_due(ctx: TenantContext, *, by: str) -> PruningReport:
 
 
 def _correct_times(ctx: TenantContext, now: datetime) -> int:
-    """Replace times in the future, which were recorded while the clock was fast."""
+    """Replace recorded times in the future, which were written while the clock was fast."""
     ctx.guard()
     corrected = ctx.catalog.clock.correct_future_times(ctx.ref, now)
     if corrected:
@@ -136,7 +136,7 @@ def _correct_times(ctx: TenantContext, now: datetime) -> int:
 def _prune_documents(
     ctx: TenantContext, now: datetime, *, by: str, confirm: bool = False
 ) -> PruningReport:
-    """Prune documents that exceed their retention at a trusted time."""
+    """Prune documents that exceed their retention, measured at a trusted time."""
     cutoffs = cutoffs_of(ctx.tenant, now)
     if cutoffs is None:
         return PruningReport()
@@ -175,7 +175,8 @@ def held_prunes(due: DueDocuments, share: float | None) -> tuple[HeldPrune, ...]
 
     Args:
         due: the documents past their retention.
-        share: of a source's documents that may be pruned without confirmation; None: any.
+        share: the share of a source's documents that may be pruned without confirmation; None: any
+            share.
     """
     if share is None:
         return ()

@@ -23,7 +23,7 @@ class DueNext:
 
     Attributes:
         next: when the oldest document is past its retention.
-        soon: how many are due within SOON, including those due now.
+        soon: number of documents due within the period SOON, including those due now.
     """
 
     source_type: str
@@ -36,14 +36,14 @@ class RetentionReport:
     """The due documents, holds and erasures of one tenant.
 
     Attributes:
-        rule: the setting; None if everything is kept.
-        due: by source type.
-        holds: oldest first.
+        rule: the retention setting; None if everything is kept.
+        due: the aging documents, by source type.
+        holds: the holds, oldest first.
         held_documents: how many documents the holds cover.
-        prunes_to_confirm: documents that a person has to confirm, by source.
+        prunes_to_confirm: number of documents whose pruning a person has to confirm, by source.
         receipts: the last receipts, newest first.
         receipt_count: number of all receipts.
-        doubt: why no data is deleted for its age, if the clock may be wrong.
+        doubt: why no data is deleted because of its age, if the clock may be wrong.
     """
 
     rule: str | None

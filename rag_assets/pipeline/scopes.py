@@ -15,7 +15,7 @@ def move_scopes(ctx: TenantContext, work: Work, published: Collection[str]) -> i
     """Set the access scope of the slice's entries to the scope in the catalog.
 
     Args:
-        ctx: the tenant.
+        ctx: the tenant's context.
         work: the slice.
         published: documents that will be written to the slice's own build in any case.
 
@@ -39,11 +39,11 @@ def move_scopes(ctx: TenantContext, work: Work, published: Collection[str]) -> i
 
 
 def follow_moved_pages(ctx: TenantContext) -> int:
-    """Update the access scope of the entries of documents with moved pages.
+    """Update the access scope of the entries of documents whose page was moved.
 
-    This runs after entries were written: a document that was read before its page was moved has
-    entries with the former scope. A page that is moved again in the meantime is left for the next
-    run.
+    This runs after entries were written, because a document that was read before its page was moved
+    has entries with the former scope. A page that is moved again in the meantime is left for the
+    next run.
 
     Returns:
         The number of changed entries.

@@ -1,4 +1,4 @@
-"""Shares of compared data: one part per day, so that all is compared within some days."""
+"""Shares of compared data: one part per day, so that all data is compared within some days."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class Share:
     """The data compared on one day: one part of all ids and hashes.
 
     Attributes:
-        days: length of the cycle in which everything is compared once; 1 compares everything at
-            once.
+        days: length of the cycle in which everything is compared once; with 1, everything is
+            compared at once.
         day: today.
     """
 
@@ -28,7 +28,7 @@ class Share:
 
     @cached_property
     def hashes(self) -> HashRange:
-        """Return the range of the share's hashes and ids, which are hashes."""
+        """Return the range of hashes in the share; ids are hashes too."""
         return HashRange.part(self.day.toordinal() % self.days, self.days)
 
     def __contains__(self, hashed: str) -> bool:
@@ -48,7 +48,7 @@ class Pace:
         self._taken = 0
 
     def took(self, size: int) -> None:
-        """Record that this many bytes were read, and sleep if that exceeds the rate."""
+        """Record that this many bytes were read, and sleep if the rate was exceeded."""
         self._taken += size
         ahead = self._taken / self._rate - (monotonic() - self._started)
         if ahead > 0:

@@ -23,8 +23,8 @@ class Work:
     Attributes:
         context: the context for stages that work on the slice's build.
         generation: the build that the documents are written to.
-        config_key: the key of their configuration.
-        documents: most urgent first; without deleted and excluded documents.
+        config_key: the key of the build's configuration.
+        documents: the documents, most urgent first, without deleted and excluded ones.
         unlisted: why sources could not be listed when the run started.
         beside: whether the tenant's configuration asks for another build.
     """
@@ -38,18 +38,19 @@ class Work:
 
     @property
     def answers(self) -> bool:
-        """Return whether its build answers searches, so that people wait for its edits."""
+        """Return whether the slice's build answers searches, so that people wait for its edits."""
         return self.generation.state == "SERVING"
 
 
 class StageTime:
-    """The time of a stage: full for urgent documents, short for others while urgent ones wait.
+    """The time limit of a stage: in full for urgent documents, less for others while those wait.
 
-    Urgent documents may be in the slice, or have changed since the run started. So a run ends soon
-    if it has an edit or an edit waits for it. Other documents still make progress in every run.
+    Urgent documents may be in the slice, or may have changed since the run started. So a run ends
+    soon if it contains an edit or an edit waits for it. Other documents still make progress in
+    every run.
 
     Args:
-        ctx: of the tenant.
+        ctx: the tenant's context.
         seconds: the full time.
         is_hurried: whether an urgent document is in the slice.
     """
@@ -62,7 +63,7 @@ class StageTime:
         self._is_hurried = is_hurried
 
     def is_over(self, *, is_urgent: bool) -> bool:
-        """Return whether the time for urgent documents, or for the others, has passed."""
+        """Return whether the time for urgent documents, or that for other documents, is over."""
         now = time.monotonic()
         if is_urgent or now < self._hurried_deadline:
             return now >= self.deadline
@@ -72,13 +73,14 @@ class StageTime:
 
 @dataclass(frozen=True, slots=True)
 class ParsedDocument:
-    """A document of the slice with parsed text in the lake.
+    """A document of the slice whose parsed text is in the lake.
 
     Attributes:
-        title: found in its content.
+        title: the title found in its content.
         media_type: the type of its content.
         parse_key, chunk_set_key: the keys of its text and its chunks in the lake.
-        former: the former version that the text belongs to; None: the text is the document's own.
+        former: the former version that the text belongs to; None: the text is the document's
+            present one.
     """
 
     document: Document
@@ -94,7 +96,7 @@ def plan_work(ctx: TenantContext, run_id: str, unlisted: tuple[str, ...] = ()) -
 
     A run works on one build. While the serving build is not the configured one, documents missing
     from the serving build come first, so that edits become searchable. If both builds lack
-    documents, they take turns.
+    documents, they alternate from run to run.
     """
     builds = active_builds(ctx)
     behind = [] if builds.beside is None else _pending(builds.beside)
@@ -167,13 +169,14 @@ def put_off(
 ) -> None:
     """Record why documents of the slice cannot be published now.
 
-    In a build that the configuration does not ask for, this only changes when they are tried again.
+    In a build that the configuration does not ask for, this only changes when the documents are
+    retried.
 
     Args:
-        ctx: of the tenant.
-        work: their slice.
+        ctx: the tenant's context.
+        work: the slice of the documents.
         waits: the reasons.
-        deferred: whether they did not fail, and wait for a batch at the provider.
+        deferred: whether the documents did not fail, but wait for a batch at the provider.
     """
     ctx.guard()
     waits = _with_environment(ctx, waits)
@@ -187,7 +190,7 @@ def put_off(
 
 
 def _with_environment(ctx: TenantContext, waits: Sequence[Failure]) -> list[Failure]:
-    """Add the environment's key to failures that another setting of this installation may end."""
+    """Add the environment's key to failures that another setting of this installation may fix."""
     if not any(map(_is_for_setting, waits)):
         return [*waits]
     key = environment_key(ctx.settings)
@@ -197,7 +200,7 @@ def _with_environment(ctx: TenantContext, waits: Sequence[Failure]) -> list[Fail
 def _is_for_setting(wait: Failure) -> bool:
     if wait.kind in {"installation", "wrong-vectors"}:
         return True
-    # A cap is not a setting of the environment, and a retry would spend the money again.
+    # A spending cap is not a setting of the environment, and a retry would spend the money again.
     return wait.retry_at == NEVER and wait.kind != "cap-reached"
 
 

@@ -1,8 +1,8 @@
-"""Read all documents of the sources again, to find content that changed although its facts did not.
+"""Read all documents of the sources again, to find content changes that listings cannot see.
 
 A listing considers a file unchanged while its size, times and inode are the same. That is nearly
 always right, except after a disk failure, a restored backup or a change of the clock. So all
-contents are hashed again over the days of a cycle, one share each day.
+contents are hashed again over a cycle of several days, one share each day.
 """
 
 from __future__ import annotations
@@ -30,9 +30,10 @@ class ContentsReport:
 
     Attributes:
         compared: how many documents were read.
-        altered: ids of documents with other content under the facts that the catalog has.
-        gone: ids of documents that a source no longer has, and that no listing will delete: the
-            last recorded listing found the source in its present state.
+        altered: ids of documents whose content differs although their listing facts, such as size
+            and times, equal those in the catalog.
+        gone: ids of documents that a source no longer has, but that no listing will delete, because
+            the source's state equals the state at its last recorded listing.
         unlisted: names of sources that could not be listed, and were not compared.
     """
 
@@ -56,14 +57,15 @@ def compare_contents(
 ) -> ContentsReport:
     """Read a share of a tenant's documents again and compare them with the catalog.
 
-    Documents with other facts than in the catalog are left to the next listing, which finds them.
+    Documents whose listing facts differ from the catalog are left out: the next listing finds them.
 
     Args:
-        ctx: of the tenant; only read.
+        ctx: the tenant's context; only read.
         share: the documents to read.
         bytes_a_second: limit of the reading rate.
     """
-    # Before the rows: a listing recorded between both reads would make rows seem left over.
+    # Read this before the rows: a listing recorded between both reads would make rows seem left
+    # over.
     syncs = ctx.catalog.syncs.all(ctx.ref.id)
     total = ContentsReport()
     opened = open_sources(ctx.tenant, ctx.settings, ctx.catalog)
@@ -96,11 +98,11 @@ def compare_contents(
 
 
 def read_again(ctx: TenantContext, document_ids: Collection[str] | None = None) -> None:
-    """Make the next listing read documents whatever their facts are.
+    """Make the next listing read documents even if they look unchanged.
 
     Args:
-        ctx: of the tenant, for writing.
-        document_ids: of the documents; all by default.
+        ctx: the tenant's context, for writing.
+        document_ids: ids of the documents; all documents by default.
     """
     ctx.guard()
     ctx.catalog.documents.read_again(ctx.ref, document_ids)

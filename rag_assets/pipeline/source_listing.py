@@ -41,12 +41,13 @@ class SourceListing:
     """The documents of one source, compared with the catalog.
 
     Attributes:
-        lost: removed documents with content that does not appear elsewhere in the same listing.
+        lost: removed documents whose content does not appear elsewhere in the same listing.
         listed: how many documents the source holds.
         folders: the listed folders, see ReadsFolders; None if no folder was listed.
         scoped: ids of documents with an access scope set by their source.
-        left_out: how many documents the source has left out, by its rules.
-        withheld: removed documents that the source still has, but does not list by its rules.
+        left_out: how many documents the source leaves out because of its rules.
+        withheld: removed documents that the source still has, but does not list because of its
+            rules.
     """
 
     changes: tuple[Change, ...]
@@ -70,7 +71,7 @@ class ListingDigest:
         count: how many documents were added.
 
     Args:
-        settings: the key of other settings that affect the listed documents; see settings_key.
+        settings: the key of further settings that affect the listed documents; see settings_key.
     """
 
     def __init__(self, settings: str = "") -> None:
@@ -109,7 +110,8 @@ def folders_of(source: DocumentSource) -> Mapping[str, FolderIdentity] | None:
 def digest_without_listing(source: DocumentSource, settings: str = "") -> str | None:
     """Return the digest of a source's state; None if the source does not know its state.
 
-    A source that cannot report its state now is listed instead, which shows the problem.
+    A source that cannot report its state now is listed instead, so that the listing shows the
+    problem.
 
     Args:
         source: the source.
@@ -125,7 +127,7 @@ def digest_without_listing(source: DocumentSource, settings: str = "") -> str | 
 
 
 def partial_digest(settings: str) -> str:
-    """Return the digest of a partly recorded listing, so that the source is listed again.
+    """Return the digest to store for a partly recorded listing, so that the source is listed again.
 
     Args:
         settings: see settings_key.
@@ -172,14 +174,14 @@ def compare_source(
 
     Args:
         source: the source.
-        known: its documents in the catalog.
+        known: the source's documents in the catalog.
         settings: see settings_key.
 
     Raises:
         ListingFailed: the source could not be listed completely.
     """
     listed_at_ns = time.time_ns()
-    # First of all: changes during the listing lead to another state.
+    # Read the state first, so that changes during the listing lead to another state.
     known_state = digest_without_listing(source, settings)
     rows = {document.document_id: document for document in known}
     comparison = Comparison(
@@ -224,15 +226,15 @@ def compare_source(
 def successors(
     listing: SourceListing, known: Iterable[CatalogDocument], removed: Collection[str], scope: str
 ) -> dict[str, str]:
-    """Return the new documents with the content and readers of removed documents, by their ids.
+    """Return new documents with the content and readers of removed documents, by the removed ids.
 
     A removed document that was not indexed needs no successor.
 
     Args:
-        listing: in which they are new.
+        listing: the listing in which the documents are new.
         known: the source's documents in the catalog.
         removed: ids of the removed documents.
-        scope: of documents without a scope of their own.
+        scope: the access scope of documents without a scope of their own.
     """
     fresh: dict[tuple[str | None, str], Change] = {
         (change.content_sha256, change.document.source_metadata.access_scope or scope): change
@@ -287,7 +289,10 @@ def _collecting_scopes(
 
 
 def _known_failure(change: Change, rows: Mapping[str, CatalogDocument]) -> bool:
-    """Return whether a document is unreadable for the same reason as before, so no row changes."""
+    """Return whether a document is unreadable for the same reason as before.
+
+    If so, its row does not change.
+    """
     row = rows.get(change.document.document_id)
     return (
         change.error is not None

@@ -1,11 +1,11 @@
 """Plans of the changes by a tenant's next listing, source by source; nothing is written.
 
-A sync acts on these plans and `plan` shows them, so both follow the same rules: which documents are
-deleted, which are kept until a person allows their deletion, and how a source is handled that
-cannot be listed or is no longer configured.
+A sync acts on these plans and the command `plan` shows them, so both follow the same rules: which
+documents are deleted, which are kept until a person allows their deletion, and what happens to a
+source that cannot be listed or is no longer configured.
 
-Documents are kept if too many vanish at once or within a window of time, if their folder is empty,
-or if it was replaced by another folder. An unmounted disk looks like that.
+Documents are kept if too many vanish at once or within a window of time, or if their folder is
+empty or was replaced by another folder. An unmounted disk looks like that.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class Deletions:
 
     Attributes:
         removed: ids of documents to delete, in order.
-        held: ids of documents kept until a person allows their deletion, or accepts a catalog that
-            was set back; in order.
+        held: ids of documents kept until a person allows their deletion, or accepts a catalog
+            restored from an older dump; in order.
         reason: why they are kept; it may name a folder.
     """
 
@@ -58,9 +58,9 @@ class SourcePlan:
         known: the catalog's documents of the source, including deleted ones.
         settings: see settings_key.
         listing: None if the source could not be listed; its documents stay as they are.
-        folders: to store with the listing; None: keep the stored folders.
-        window: in which its deletions are judged; None without deletions.
-        error: why it could not be listed.
+        folders: the folders to store with the listing; None: keep the stored folders.
+        window: the time window in which the source's deletions are judged; None without deletions.
+        error: why the source could not be listed.
     """
 
     config: SourceConfig
@@ -79,7 +79,7 @@ class RemovedSourcePlan:
     """The changes by the removal of a source from the tenant's configuration.
 
     Attributes:
-        uris: of its documents, by id.
+        uris: uris of the source's documents, by id.
     """
 
     name: str
@@ -95,14 +95,14 @@ def decide_deletions(
     window: DeletionWindow | None = None,
     allow_deletes: bool = False,
 ) -> Deletions:
-    """Delete vanished documents, or hold all of a source's if they are suspiciously many.
+    """Delete vanished documents; hold all of a source's if they are suspiciously many.
 
     Args:
         vanished: ids of documents that the source no longer holds.
         lost: how many of them do not appear under another name in the same listing.
-        known: documents that the source held before.
+        known: number of documents that the source held before.
         window: earlier losses that are judged together with these.
-        allow_deletes: whether a person has allowed any number.
+        allow_deletes: whether a person has allowed any number of deletions.
     """
     ids = tuple(sorted(vanished))
     if allow_deletes or not lost:
@@ -123,7 +123,7 @@ def plan_sources(
     """List every configured source completely, one after the other, and compare each.
 
     Args:
-        ctx: of the tenant.
+        ctx: the tenant's context.
         allow_deletes: whether a person has allowed any number of deletions.
         anew: list a source even if it knows that its state is unchanged since its last listing.
     """
@@ -177,15 +177,15 @@ def _lost_with_their_folder(
 
     Args:
         source: the source.
-        listing: of it.
-        known: its documents in the catalog.
-        former: the folders of its last listing.
+        listing: the listing of the source.
+        known: the source's documents in the catalog.
+        former: the folders of the source's last listing.
     """
     if listing.folders is None or not isinstance(source, ReadsFolders):
         return {}
     found = {}
     for folder, identity in sorted(former.items()):
-        # A folder that the configuration excludes by now is not listed.
+        # A folder that the configuration now excludes is not listed.
         now = listing.folders.get(folder) or FolderIdentity.at(source.place_of(folder))
         if now is None or not now.is_same(identity):
             found[folder] = {
@@ -218,7 +218,7 @@ def _hold_with_folders(
 
 
 def _is_emptied(ctx: TenantContext, config: SourceConfig, listing: SourceListing) -> bool:
-    """Return whether folders contain no document any more, as with an unmounted disk."""
+    """Return whether folders no longer contain any document, as with an unmounted disk."""
     of_folders = ctx.tenant.source_kind(config).reads_folders
     return of_folders and not listing.listed and bool(listing.lost)
 
@@ -290,7 +290,8 @@ def require_any_listed(failures: Sequence[ListingFailed], sources: int) -> None:
     """Raise an error if every source of a tenant failed.
 
     Args:
-        failures: of each source that could not be listed, with a message fit to be shown.
+        failures: the failure of each source that could not be listed; its message may be shown to
+            people.
         sources: how many sources the tenant has.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Compare the stored contents of documents without another source with the catalog."""
+"""Compare stored contents with the catalog, for documents that have no other source."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.shares import BYTES_A_SECOND, Share
 
 _UNSWEPT = timedelta(days=8)
-"""Age by which the weekly compaction should have deleted an unreferenced file."""
+"""An unreferenced file of this age should have been deleted by the weekly compaction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ class StoredDrift:
     """The difference between one store and the catalog.
 
     Attributes:
-        store, one: name of the store, and of a single item in it.
+        store, one: name of the store, and the word for a single item in it.
         remedy: how to resolve a difference.
         compared: how many contents were compared.
         missing, altered: ids of documents with missing or altered stored content.
@@ -45,8 +45,8 @@ def compare_stored(ctx: TenantContext, share: Share) -> list[StoredDrift]:
     """Compare each store with the catalog; read-only.
 
     Args:
-        ctx: of the tenant.
-        share: of the documents with contents to compare; missing contents are always found.
+        ctx: the tenant's context.
+        share: the documents whose contents are compared; missing contents are always found.
     """
     return [compare(ctx, share) for compare in STORES]
 

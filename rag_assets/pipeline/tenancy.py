@@ -30,9 +30,9 @@ class Reconciliation:
     """The tenants after a reconciliation.
 
     Attributes:
-        records: of all tenants.
-        problems: with lists that tenants.yaml names, and with tenants that need software or files
-            that this machine lacks; the affected tenants are unchanged.
+        records: records of all tenants.
+        problems: problems with the lists that tenants.yaml names, and with tenants that need
+            software or files that this machine lacks. The affected tenants are unchanged.
     """
 
     records: Sequence[TenantRecord]
@@ -42,8 +42,8 @@ class Reconciliation:
 def reconcile_tenants(catalog: Catalog, settings: Settings, identity: Identity) -> Reconciliation:
     """Bring the catalog's tenants in line with the file, and with the lists that it names.
 
-    Tenants that another home folder lists keep the configuration that they have there. Tenants that
-    are no longer listed are disabled first, whatever the problems of others.
+    A tenant that another home folder lists keeps the configuration that it has there. Tenants that
+    are no longer listed are disabled first, regardless of problems with other tenants.
 
     Raises:
         ConfigurationError: the file, or a tenant in it, is not valid; nothing was changed.
@@ -107,7 +107,7 @@ def _listed_elsewhere(catalog: Catalog, record: TenantRecord) -> ConfigurationEr
 def _require_none_of_the_api(
     listed: Mapping[str, Mapping[str, Any]], known: Mapping[str, TenantRecord]
 ) -> None:
-    """Reject a file that lists a tenant created over the API: it is unclear which one counts."""
+    """Reject a file that lists a tenant created over the API: it is unclear which one applies."""
     made = {id_: record for id_, record in known.items() if record.origin == "api"}
     if not made:
         return
@@ -129,10 +129,11 @@ def _require_none_of_the_api(
 
 
 def require_usable(config: Mapping[str, Any], former: TenantRecord | None = None) -> None:
-    """Require that everything a tenant's configuration names on this machine exists and is usable.
+    """Require that everything that a tenant's configuration names on this machine exists and works.
 
     This covers the models of its embedder and reranker, and the requirements of its parser. A part
-    that an enabled tenant had before is not checked again: its folder may be away for a while.
+    that an enabled tenant already had is not checked again, because its folder may be unavailable
+    for a while.
 
     Args:
         config: the new configuration of the tenant.
@@ -166,7 +167,7 @@ def _require_embedder(tenant: Tenant) -> None:
 
 
 def _require_reranker(tenant: Tenant) -> None:
-    """Load a reranker before the change is accepted: a search would continue without it."""
+    """Load a reranker before the change is accepted, because a search would run without it."""
     rerank = tenant.retrieval.rerank
     if rerank is None or rerank.local_folder is None:
         return

@@ -1,9 +1,9 @@
 """Traces: data that documents leave behind in stores, collected before they are erased.
 
-They are kept until the erasure ends, so that a run after a crash searches for the same traces. They
-quote the erased text: the erasure's row stores them encrypted, and the lake stores the key as a
-note. The note is deleted when the erasure ends; copies of the row left in Postgres files are
-unreadable then.
+Traces are kept until the erasure ends, so that a run after a crash searches for the same traces.
+They quote the erased text. So the erasure's row stores them encrypted, and the lake stores the key
+as a note. When the erasure ends, the note is deleted; copies of the row that are left in Postgres
+files can then no longer be decrypted.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _SENTENCE: Final = re.compile(r"[^.!?\n]+")
 _NONCE_BYTES: Final = 12
 _TEXTS_AT_ONCE: Final = 50
 _KEPT: Final = "traces"
-"""Key of the encrypted traces in the progress of an erasure."""
+"""Name of the encrypted traces in the progress of an erasure."""
 _PROOF: Final = "proof"
 
 
@@ -47,7 +47,7 @@ class Traces:
     """The traces that documents, or a whole tenant, would leave behind.
 
     Attributes:
-        document_ids: of the documents; only a part for a large tenant.
+        document_ids: ids of the documents; only some of them for a large tenant.
         dead: keys in the lake that no other document needs.
         phrases: parts of their texts that appear nowhere else; a sample if there are many.
         names: uris, and ids of chunks without offsets.
@@ -60,7 +60,7 @@ class Traces:
 
     @property
     def kinds(self) -> list[str]:
-        """Return the kinds of traces that a search with these looks for."""
+        """Return the kinds of traces that a search for these traces covers."""
         kinds = {
             "document ids": self.document_ids,
             "hashes": self.dead.parsed or self.dead.chunk_sets or self.dead.texts,
@@ -94,9 +94,9 @@ def collect_traces(ctx: TenantContext, erasure: Erasure, dead: DeadKeys) -> Trac
     """Collect the traces that documents would leave behind, before they are erased.
 
     Args:
-        ctx: of the tenant.
-        erasure: of the documents.
-        dead: their keys in the lake that no other document needs.
+        ctx: the tenant's context.
+        erasure: the erasure of the documents.
+        dead: the documents' keys in the lake that no other document needs.
     """
     phrases = list(dict.fromkeys(_phrases_of_chunks(ctx, dead)))
     names = ctx.catalog.traces.names(ctx.ref, erasure.document_ids)
@@ -104,7 +104,7 @@ def collect_traces(ctx: TenantContext, erasure: Erasure, dead: DeadKeys) -> Trac
 
 
 def without_living(ctx: TenantContext, traces: Traces) -> Traces:
-    """Leave out traces of living documents: neighbours, and documents that were added again."""
+    """Leave out traces of documents that still exist: other documents, and those added again."""
     living = ctx.catalog.traces.living(ctx.ref, traces.document_ids)
     ids = [id_ for id_ in traces.document_ids if id_ not in living]
     names = {*traces.names} - {*ctx.catalog.traces.names(ctx.ref, sorted(living))}
@@ -114,7 +114,7 @@ def without_living(ctx: TenantContext, traces: Traces) -> Traces:
         traces.dead.chunk_sets - (needed.chunk_sets or set()),
         traces.dead.texts - (needed.texts or set()),
     )
-    # A neighbour may contain one of their sentences in a chunk of its own.
+    # Another document may contain one of the erased sentences in a chunk of its own.
     elsewhere = ctx.lake.phrases_of_others(dead, traces.phrases)
     elsewhere |= ctx.catalog.traces.pushed_elsewhere(ctx.ref, ids, traces.phrases)
     phrases = [phrase for phrase in traces.phrases if phrase not in elsewhere]
@@ -133,10 +133,10 @@ def keep_traces(catalog: Catalog, notes: NoteStore, erasure: Erasure, traces: Tr
     """Keep the traces of an erasure until it ends; return the erasure with them.
 
     Args:
-        catalog: of the installation.
-        notes: of the lake.
-        erasure: before it has erased any data.
-        traces: that it would leave behind.
+        catalog: the installation's catalog.
+        notes: the notes in the lake.
+        erasure: the erasure, before it has erased any data.
+        traces: the traces that it would leave behind.
     """
     key, nonce = AESGCM.generate_key(bit_length=256), os.urandom(_NONCE_BYTES)
     sealed = nonce + AESGCM(key).encrypt(nonce, traces.as_json().encode(), erasure.id.bytes)
@@ -164,9 +164,10 @@ def read_traces(notes: NoteStore, erasure: Erasure) -> Traces:
 def replace_traces(
     catalog: Catalog, notes: NoteStore, erasure: Erasure, proof: Mapping[str, Any]
 ) -> None:
-    """Record the proof of an erasure in place of its traces, then make these unreadable.
+    """Record the proof of an erasure in place of its traces, then make the traces unreadable.
 
-    This happens before the receipt: a crash after the receipt would leave the key for good.
+    This happens before the receipt is written: a crash after the receipt would leave the key behind
+    forever.
     """
     progress = {name: value for name, value in erasure.progress.items() if name != _KEPT}
     catalog.erasures.record_progress(erasure, {**progress, _PROOF: dict(proof)})
@@ -174,7 +175,7 @@ def replace_traces(
 
 
 def recorded_proof(erasure: Erasure) -> Mapping[str, Any] | None:
-    """Return the proof of an erasure that lacks only its receipt, else None."""
+    """Return the proof of an erasure that lacks only its receipt; otherwise None."""
     proof: Mapping[str, Any] | None = erasure.progress.get(_PROOF)
     return proof
 
@@ -188,7 +189,7 @@ def phrases_in(text: str) -> list[str]:
 
 
 def _cut(sentence: str, longest: int) -> str:
-    """Cut a sentence after a word; anywhere in scripts without spaces between words."""
+    """Cut a sentence after a word, or anywhere in scripts without spaces between words."""
     if len(sentence) <= longest:
         return sentence
     words = sentence[: longest + 1].rpartition(" ")[0].rstrip()

@@ -29,8 +29,8 @@ GRACE_PERIOD = timedelta(days=7)
 def drop_old_generations(ctx: TenantContext) -> int:
     """Delete builds retired or abandoned for longer than the grace period; return how many.
 
-    No build is deleted while the catalog may have been set back. While the clock is doubted, only
-    interrupted removals are continued.
+    No build is deleted while the catalog may have been restored from an older dump. While the clock
+    is not trusted, only interrupted removals are continued.
     """
     now = time_for_deletion(ctx.catalog, ctx.clock)
     grace = timedelta(days=ctx.tenant.grace_days)
@@ -52,7 +52,7 @@ def _is_over(generation: Generation, before: datetime | None) -> bool:
         return True
     if generation.state == "SERVING" or before is None:
         return False
-    # A build with a configuration that was replaced before its completion never retires.
+    # A build whose configuration was replaced before it was complete is never retired.
     last = generation.retired_at or generation.completed_at or generation.created_at
     return last < before
 
@@ -60,8 +60,9 @@ def _is_over(generation: Generation, before: datetime | None) -> bool:
 def compact(ctx: TenantContext) -> Mapping[str, Compaction]:
     """Merge the lake's small files, and delete data that no document or build needs.
 
-    Nothing is changed while the catalog may have been set back: it may not know which data is
-    needed. While the clock is doubted, no data is deleted for its age.
+    Nothing is changed while the catalog may have been restored from an older dump, because it may
+    not know which data is needed. While the clock is not trusted, no data is deleted because of its
+    age.
     """
     if not may_delete(ctx):
         return {}
@@ -103,10 +104,10 @@ def delete_leftovers(
 ) -> int:
     """Delete leftovers of removed tenants, and expunge deleted entries from the index.
 
-    Late writers leave such leftovers.
+    Such leftovers come from writers that finished after the removal.
 
     Args:
-        catalog, lake, store, blobs: of the installation.
+        catalog, lake, store, blobs: the installation's catalog and stores.
         log: called with a line about each index.
 
     Returns:
@@ -132,7 +133,7 @@ def expunge_pruned(
 ) -> None:
     """Remove pruned entries from the files of a tenant's indexes, once after each pruning.
 
-    This needs no lock: entries may be written at the same time.
+    This needs no lock, because entries may be written at the same time.
     """
     pruned = catalog.events.latest(tenant.id, kind="pruned", limit=1)
     expunged = catalog.events.latest(tenant.id, kind="pruned_expunged", limit=1)
@@ -144,9 +145,9 @@ def expunge_pruned(
 
 
 def compact_due(ctx: TenantContext) -> Mapping[str, Compaction]:
-    """Merge the lake's small files if a run's tables have so many that reads slow down.
+    """Merge small files in those tables used by a run that have enough of them to slow reads down.
 
-    All rows are kept: unneeded rows are determined weekly.
+    No row is deleted: the weekly compaction determines which rows are not needed.
 
     Returns:
         The result for each table that was due.

@@ -76,7 +76,7 @@ class Uploads:
     """Accepts uploaded files, and removes them.
 
     Args:
-        catalog, blobs: of the installation.
+        catalog, blobs: the installation's catalog and blob store.
         masker: masks credentials in names; called when there is a name.
     """
 
@@ -99,7 +99,7 @@ class Uploads:
         by: str,
         replaces: str | None = None,
     ) -> Stored:
-        """Examine and store a completely received file; see examine() and store()."""
+        """Examine a completely received file, and store it; see examine() and store()."""
         new = self.examine(source, received, file_name=file_name, by=by)
         return self.store(ref, new, received, replaces=replaces)
 
@@ -115,15 +115,15 @@ class Uploads:
         """Identify a completely received file, and stage it durably.
 
         Args:
-            source: that it belongs to.
-            received: its content.
-            file_name: the name given with it.
+            source: the source that the file belongs to.
+            received: the file's content.
+            file_name: the name given with the file.
             by: name of the caller.
             pictures: whether pictures are accepted as well, since OCR reads them.
 
         Raises:
-            UploadRefused: it is empty, has no name, is too large or cannot be read.
-            ServiceUnavailable: it cannot be stored now.
+            UploadRefused: the file is empty, has no name, is too large or cannot be read.
+            ServiceUnavailable: the file cannot be stored now.
         """
         name = shown_name(file_name)
         if not name:
@@ -157,14 +157,14 @@ class Uploads:
         Args:
             ref: the tenant.
             new: the result of examine().
-            received: its content.
-            replaces: id of the upload that it replaces.
+            received: the file's content.
+            replaces: id of the upload that the file replaces.
 
         Raises:
             UnknownDocument: the upload to replace does not exist.
-            UploadsFull: its source holds as much as it may.
+            UploadsFull: the source's limits for uploads are reached.
             TenantGone: the tenant was removed.
-            ServiceUnavailable: it cannot be stored now.
+            ServiceUnavailable: the file cannot be stored now.
         """
         stored = self._catalog.uploads.store(ref, new, received.keep, replaces=replaces)
         if stored.former is not None:
@@ -184,7 +184,7 @@ class Uploads:
 
         Args:
             ref, new, received: see store().
-            document_id, path: of the record, in its source.
+            document_id, path: the record's document id, and its path in the source.
 
         Returns:
             Whether the content is new or has changed.
@@ -192,7 +192,7 @@ class Uploads:
         Raises:
             UnknownDocument: the record does not exist.
             TenantGone: the tenant was removed.
-            ServiceUnavailable: it cannot be stored now.
+            ServiceUnavailable: the file cannot be stored now.
         """
         changed, forgotten = self._catalog.file_contents.store(
             ref, new, received.keep, document_id=document_id, path=path
@@ -227,7 +227,7 @@ def require_size(size: int, source: UploadsConfig) -> None:
     """Reject a file that is larger than its source accepts.
 
     Raises:
-        UploadTooLarge: it is.
+        UploadTooLarge: the file is too large.
     """
     if size > source.max_bytes:
         raise UploadTooLarge(

@@ -19,7 +19,8 @@ _VECTORS_AT_ONCE = 10_000
 _BYTES_OF_A_NUMBER = 4
 _NORM_TOLERANCE = 1e-3
 _ROUNDING = 1e-6
-"""A store may normalize a vector; deliberate changes are larger than this."""
+"""Differences up to this may come from a store that normalizes vectors; deliberate changes are
+larger."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +42,10 @@ def compare_entries(
     """Compare the entries in a share with their written versions, and their vectors with the lake.
 
     Args:
-        ctx: of the tenant.
+        ctx: the tenant's context.
         generation: the build.
-        share: of the texts.
-        entries: about how many the build has.
+        share: the part of the texts to compare.
+        entries: about how many entries the build has.
     """
     held = {
         version.document_id: version.indexed_key
@@ -70,8 +71,8 @@ def compare_vectors(
 
     Args:
         held: the indexed_key of each document.
-        lake: the vectors in the lake, by text_sha256. Entries of other texts are left out, as are
-            vectors in the lake that cannot be right: another check finds those.
+        lake: the vectors in the lake, by text_sha256. Entries of other texts are left out. Invalid
+            vectors in the lake are left out too; another check finds those.
         live: entries of a scan; entries of other versions are left out.
     """
     import numpy as np
@@ -97,7 +98,7 @@ def _equal(stored: npt.NDArray[np.float32], live: npt.NDArray[np.float32]) -> bo
 
 
 def is_sound(vector: npt.NDArray[np.float32]) -> bool:
-    """Return whether an embedder may have made a vector: its norm is 1."""
+    """Return whether an embedder can have made a vector: its norm must be 1."""
     import numpy as np
 
     return abs(float(np.linalg.norm(vector)) - 1.0) <= _NORM_TOLERANCE

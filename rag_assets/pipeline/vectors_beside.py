@@ -1,7 +1,7 @@
 """The separate vector store of an index: filled from the lake, compared with the catalog.
 
-A build's row records whether that store answers for it. The store answers once it has every vector.
-It stops with the transaction that records that it missed a write.
+A build's row records whether searches use that store. They use it once it has every vector. They
+stop using it with the transaction that records that it missed a write.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from rag_assets.storage.index.pgvector.rows import row_of_stored
 
 _BATCH = 1_000
 _READING_SECONDS = 1.0
-"""How long searches that read the build's row before may still read its vectors in this store."""
+"""Searches that read the build's row before a change may read its vectors in this store for so
+long."""
 _FEW = 20
 """Up to this many documents are read one at a time; more are read in one scan."""
 
@@ -34,8 +35,8 @@ class BesideState:
 
     Attributes:
         generation: the build.
-        differing: documents with other vectors than they should have.
-        unsound: vectors with a length other than 1.
+        differing: documents whose vectors differ from what they should be.
+        unsound: number of vectors whose length is not 1.
     """
 
     generation: Generation
@@ -65,12 +66,12 @@ def compare_vectors(ctx: TenantContext) -> list[BesideState]:
 
 
 def fill_vectors(ctx: TenantContext, generation: Generation, vectors: PgVectors) -> Generation:
-    """Copy missing vectors to the separate store and delete surplus ones, so that it answers.
+    """Copy missing vectors to the separate store and delete surplus ones; searches then use it.
 
     No text is embedded. If this is interrupted, the next call continues.
 
     Args:
-        ctx: of the tenant, under its lock.
+        ctx: the tenant's context; the caller holds the tenant's lock.
         generation: the build.
         vectors: the store.
 
@@ -79,12 +80,12 @@ def fill_vectors(ctx: TenantContext, generation: Generation, vectors: PgVectors)
 
     Raises:
         VectorsUnavailable: the server does not answer.
-        NoVectorBackend: it lacks the extension.
+        NoVectorBackend: the server lacks the extension.
     """
     vectors.require()
     owner, table = ctx.owner(generation), ctx.catalog.generations
     if generation.vectors_beside is None:
-        # The row first: tables that no row records are deleted as unreferenced.
+        # Write the row first: tables that no row records are deleted as unreferenced.
         ctx.guard()
         generation = table.set_vectors_beside(ctx.ref, generation, "filling")
     differing = _differing(ctx, vectors, generation)
@@ -178,7 +179,7 @@ def _ids(owner: Owner, documents: Iterable[str], counted: Mapping[str, HeldVersi
 def _entries(
     ctx: TenantContext, generation: Generation, wanted: Mapping[str, str]
 ) -> Iterator[StoredEntry]:
-    """Yield the entries of wanted versions, except altered ones, which a repair writes again."""
+    """Yield the entries of the wanted versions, except altered ones; a repair writes these."""
     entries, owner, name = ctx.store.entries, ctx.owner(generation), generation.index_name
     if len(wanted) <= _FEW:
         found = entries.of_documents(name, owner, wanted)

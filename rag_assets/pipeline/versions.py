@@ -24,17 +24,17 @@ BLOCK = "block"
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """A version of a document with a vector for every chunk; holds no text.
+    """A version of a document with a vector for every chunk; it contains no text.
 
     Attributes:
-        document_key, content_sha256: of the content that it was read from: the document's own, or a
-            former version's.
-        title: found in its content, else its file's name.
-        language: of its content; None if uncertain.
+        document_key, content_sha256: key and hash of the content that it was read from: the
+            document's present content, or that of a former version.
+        title: the title found in its content, otherwise its file's name.
+        language: the language of its content; None if uncertain.
         key: hash of all data in its entries.
         kinds: the kinds of its definitions; see FactStore.
-        passage_source: prefix of the ids of its chunks; None: tenant and path.
-        dropped_count: chunks dropped for a credential.
+        passage_source: prefix of the ids of its chunks; None: tenant and path are the prefix.
+        dropped_count: number of chunks dropped because of a credential.
     """
 
     document: Document

@@ -55,7 +55,7 @@ class Part:
         """Import the part and return it.
 
         Raises:
-            ConfigurationError: it cannot be imported, or does not exist.
+            ConfigurationError: the part cannot be imported, or does not exist.
         """
         try:
             return load_reference(self.reference)

@@ -1,4 +1,4 @@
-"""The description of a system: the parts that it adds to the chain, by name."""
+"""The description of a system: the parts that it adds to the pipeline, by name."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ class Profile:
     Attributes:
         defaults: configuration as in tenants.yaml; a tenant's own settings override it.
         thresholds: the cosine below which a hit is left out, by `provider/model` of the embedder.
-            Cosines of different embedders are not comparable. An embedder that is not listed has
-            no threshold; the ranking alone decides.
+            Cosines of different embedders are not comparable. An embedder that is not listed has no
+            threshold; then the ranking alone decides.
         thresholds_of_uses: by the name of a search's use, thresholds that replace `thresholds`.
-        calibrates: the `provider/model` of embedders with a threshold from their description, not
-            from a measurement. The first questions measure it against random passages
+        calibrates: the `provider/model` of embedders whose threshold comes from their description,
+            not from a measurement. The first questions measure it against random passages
             (rag_assets/retrieval/calibration.py), with that threshold as the upper bound, unless
             the tenant sets `retrieval.threshold_from: as described`.
-        asked_by: roles with tokens that may ask questions of its tenants and read their documents;
-            empty: any.
+        asked_by: the token roles that may ask questions of its tenants and read their documents;
+            empty: any role.
         retrieval_steps: names of the steps of a search, in order; empty for the standard steps.
         requires_project: whether each of its tenants is one project of an organization.
             Applications create these projects and address them by organization and project.
@@ -43,19 +43,19 @@ class Profile:
         share_of_window: largest share of a chat model's context window for its hits; None: no
             limit.
         sources_of_all: sources that each tenant has in addition to its own, as in tenants.yaml.
-        sources_beside: functions that return, for the configuration of a source of files, the
-            configuration of a source that each tenant has beside it.
-        tells_readers_alone: whether only its readers learn about a document: no event reports it
-            to the tenant's admins, and no count shows it to anybody else.
+        sources_beside: functions that take the configuration of a source of files, and return the
+            configuration of an additional source that each tenant gets for it.
+        tells_readers_alone: whether only the readers of a document learn that it exists: no event
+            reports it to the tenant's admins, and it is not included in counts for anybody else.
         repeats_texts: whether a text that several documents contain is one hit for each document;
             otherwise it is one hit that names the others.
         keeps_passages: whether each passage is a separate hit, ordered by score; otherwise
-            adjoining passages are one hit, and near copies share a place.
+            adjoining passages are one hit, and near copies share a position.
         most_hits: maximum number of hits of a search, whatever it asks for; None: no maximum.
         typed_records: whether records that are pushed to its tenants have the bodies of
             rag_assets.records.bodies.
-        keeps_model: whether another embedding model takes effect only when a tenant is indexed
-            again as a whole; the former embeddings answer until then.
+        keeps_model: whether another embedding model takes effect only when a tenant is fully
+            indexed again; the former embeddings answer until then.
         drops_described_secrets: whether passages that match a few patterns of credentials
             (privacy/described.py) are dropped as well, regardless of the other rules.
         opt_in_problem: the error class, a subclass of `NotOptedIn`, for requests for a tenant until
@@ -109,10 +109,10 @@ class Migrations:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class System:
-    """One system: everything that it adds to the chain.
+    """One system: everything that it adds to the pipeline.
 
-    Every process creates it when the registry is read. It holds only names, numbers and
-    references, and its module imports nothing heavy.
+    Every process creates it when the registry is read. It holds only names, numbers and references,
+    and its module imports nothing heavy.
 
     Attributes:
         name: the name of the system, of its entry point and of its tenants' profile.
@@ -127,8 +127,8 @@ class System:
         follow_up: the last step of its tenants' syncs: a `FollowUp` (pipeline/follow_up.py).
         staged_rows: by table name, how to count and delete rows that wait to become documents:
             `StagedRows` (storage/catalog/system_tables.py).
-        texts: columns of these tables with texts of people or sources, as "table.column": new
-            rules for credentials mask matches in them.
+        texts: columns of these tables with texts of people or sources, as "table.column": new rules
+            for credentials mask matches in them.
         assets: Dagster assets by key.
         checks: `TenantCheck` or asset checks of Dagster, by `asset.check`.
         jobs, sensors, schedules: by their Dagster names.

@@ -1,7 +1,8 @@
 """Six patterns of credentials, applied without exceptions: each match is a credential.
 
-The scanner's rules know the forms of credentials, and exclude text that only resembles one. These
-patterns exclude nothing: profiles with `drops_described_secrets` require that.
+The scanner's rules know the forms of credentials, and exclude text that only resembles a
+credential. These patterns exclude nothing, because profiles with `drops_described_secrets` require
+that.
 """
 
 from __future__ import annotations
@@ -29,7 +30,10 @@ _MARKS = ("sk-", "ghp_", "AKIA", "eyJ", "xoxb-", "xoxp-", _RSA)
 
 
 def is_described(rule: str) -> bool:
-    """Return whether a rule is one of these patterns; chunks that match them are dropped."""
+    """Return whether a rule is one of these patterns.
+
+    Chunks with a match of such a rule are dropped.
+    """
     return rule.startswith(DESCRIBED)
 
 
@@ -60,7 +64,7 @@ class StrictScanner:
     """Finds the credentials of a scanner, and the matches of the patterns.
 
     Args:
-        scanner: finds credentials by the rules.
+        scanner: finds credentials by its rules.
     """
 
     def __init__(self, scanner: Scans) -> None:
@@ -75,7 +79,7 @@ class StrictScanner:
     def scan(self, text: str) -> list[SecretSpan]:
         """Return the credentials in a text, sorted, with overlapping spans joined.
 
-        A span that one of the patterns matches has the pattern as its rule.
+        If one of the patterns matches a span, the span gets the pattern's name as its rule.
         """
         described = described_spans(text)
         spans = merged([*described, *self._scanner.scan(text)])

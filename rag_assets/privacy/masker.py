@@ -35,9 +35,9 @@ _WORDS = (
 
 
 def might_hold_credential(text: str) -> bool:
-    """Return whether a text has a sign of a credential: a mark, a name or a long word.
+    """Return whether a text may contain a credential: a special character, a name or a long word.
 
-    Nearly every credential has one.
+    Nearly every credential has one of these.
     """
     if not text.isascii() or _MARK.search(text):
         return True
@@ -52,7 +52,7 @@ class Finding:
     """A credential in a text.
 
     Attributes:
-        line: the number of its first line, from 1.
+        line: the number of the line on which it starts, from 1.
         rule: the rule that found it.
     """
 
@@ -107,9 +107,9 @@ class Masker:
     def prime(self, texts: Iterable[str]) -> None:
         """Scan many texts at once, so that masking each of them afterwards is cheap.
 
-        Texts that are unlikely to contain a credential are joined and scanned together; if that
-        finds any, they are scanned separately later. All other texts are always scanned separately:
-        findings must not depend on neighbouring texts.
+        Texts that are unlikely to contain a credential are joined and scanned together. If that
+        scan finds anything, they are scanned separately later. All other texts are always scanned
+        separately, because findings must not depend on neighbouring texts.
         """
         with self._lock:
             unknown = [text for text in dict.fromkeys(texts) if text not in self._cache]
@@ -122,7 +122,7 @@ class Masker:
     def replaced(self, text: str) -> tuple[str, tuple[str, ...]]:
         """Replace each credential in a text by the name of its rule; return the text and the rules.
 
-        If offsets need not stay valid, a name is more informative than blanked characters.
+        Use this if offsets need not stay valid: a name is more informative than filler characters.
         """
         spans = merged(self._scanner.scan(text))
         parts: list[str] = []

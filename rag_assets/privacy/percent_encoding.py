@@ -17,8 +17,8 @@ class Decoded:
     """A decoded text.
 
     Attributes:
-        text: after decoding.
-        places: for each of its characters, its start and end in the original.
+        text: the text after decoding.
+        places: for each character of the text, its start and end in the original.
     """
 
     text: str
@@ -43,7 +43,7 @@ def _decoded(whole: Decoded) -> Decoded:
         start, end = found.span()
         parts.append(whole.text[at:start])
         places += whole.places[at:start]
-        # Each byte that is not UTF-8 becomes a lone surrogate.
+        # Each byte that is not valid UTF-8 becomes a lone surrogate.
         read = bytes.fromhex(found[0].replace("%", "")).decode("utf-8", "surrogateescape")
         for character in read:
             width = _TRIPLE * len(character.encode("utf-8", "surrogateescape"))

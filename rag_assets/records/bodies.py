@@ -46,7 +46,7 @@ def _require_safe_url(url: str) -> str:
 
 
 def _to_utc(at: datetime) -> datetime:
-    # Times at the ends of the calendar cannot be converted to UTC.
+    # Times at the first and last day of the calendar cannot be converted to UTC.
     try:
         utc = at.astimezone(UTC)
     except OverflowError:
@@ -97,10 +97,11 @@ class PageBlock(_Model):
         block_id: its id in the application.
         type: its type, such as paragraph, heading, list, code, table.
         text: its visible text.
-        level: of a heading, 1 to 6.
+        level: for a heading, its level from 1 to 6.
         archived: whether it is hidden; searches do not find hidden blocks.
-        metadata: of the application. A block of code with `secret` set to true is not stored.
-        children: blocks within it, of a page that is pushed as a whole. They follow it, each before
+        metadata: the application's metadata. A block of code with `secret` set to true is not
+            stored.
+        children: blocks within it, if the page is pushed as a whole. They follow it, each before
             its own children. Blocks within an archived block are archived; blocks within a secret
             block are not stored.
     """
@@ -179,7 +180,7 @@ class PageBody(Body):
     """A page, with its blocks in their order.
 
     Attributes:
-        title: of the page.
+        title: title of the page.
         blocks: each id at most once, including nested blocks; see PageBlock.children.
     """
 
@@ -227,7 +228,7 @@ class CommentBody(Body):
     Attributes:
         page_uuid: the page.
         block_id: the block, if it is on one.
-        text: of the comment.
+        text: text of the comment.
         resolved_at: when it was resolved. Searches find it for `resolved_comment_days` after that.
     """
 
@@ -248,8 +249,8 @@ class FileBody(Body):
 
     Attributes:
         page_uuid: the page.
-        name: of the file; its extension distinguishes text formats.
-        metadata: of the application. A file with `is_secret` set to true is not stored.
+        name: name of the file; its extension distinguishes text formats.
+        metadata: the application's metadata. A file with `is_secret` set to true is not stored.
     """
 
     TYPE: ClassVar[str] = "file"
@@ -272,7 +273,7 @@ class TemplateBody(Body):
     """A template, which all members read.
 
     Attributes:
-        name, description: of the template.
+        name, description: name and description of the template.
         payload: the contents that it creates, as JSON; searches find its texts.
     """
 
@@ -291,7 +292,7 @@ class RowValue(_Model):
     """A value of a row.
 
     Attributes:
-        name: of its property.
+        name: name of its property.
         value_text: the value as text.
     """
 
@@ -304,7 +305,7 @@ class DbRowBody(Body):
 
     Attributes:
         database_uuid: the database.
-        values: as text, in order. Short values are also its metadata, for filters.
+        values: the values as text, in order. Short values are also its metadata, for filters.
     """
 
     TYPE: ClassVar[str] = "db_row"
@@ -353,9 +354,9 @@ def find_block(page: Mapping[str, Any], block_id: str) -> Mapping[str, Any] | No
 
 
 def block_mark(block_id: str) -> str:
-    """Return a string that the stored text of a page contains if, and only if, it has the block.
+    """Return a string that is in the stored text of a page if, and only if, the page has the block.
 
-    It cannot occur within the text of a block, where quotes are escaped.
+    The string cannot occur within the text of a block, where quotes are escaped.
     """
     return f'"block_id":{json.dumps(block_id, ensure_ascii=False)}'
 
@@ -372,8 +373,8 @@ def _is_true(value: Any) -> bool:
 class PageBlocks:
     """The blocks of a page, some of which change; a change costs the same for a page of any size.
 
-    However many blocks change, the page is read once and written once. In between, each block knows
-    its neighbours, and the page its size in bytes.
+    However many blocks change, the page is parsed once and written once. In between, each block
+    knows its neighbours, and the page knows its size in bytes.
 
     Args:
         text: the stored form of the page.

@@ -13,7 +13,7 @@ ROOT: Final = "root"
 NOBODY: Final = "tree:nobody"
 """The scope of documents on a page that is unknown, or is below an unknown page."""
 EXCLUDED: Final = "tree:excluded"
-"""The scope of pages that are archived or kept out of the knowledge: they are not indexed."""
+"""The scope of pages that are archived or excluded from search: they are not indexed."""
 PAGE_UUID: Final = r"^[A-Za-z0-9][A-Za-z0-9._:@-]*$"
 """Pattern of the id of a page or a database."""
 MOST_UUID: Final = 128

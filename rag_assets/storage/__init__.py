@@ -1,4 +1,5 @@
 """Persistent data: the catalog in Postgres, the lake in Delta tables, the search index.
 
-What belongs here: schemas, queries and adapters. Elsewhere: decisions about documents (pipeline).
+Belongs here: schemas, queries and adapters. Does not belong here: decisions about documents (they
+belong to the pipeline).
 """

@@ -32,15 +32,15 @@ class ApplicationSettings:
 
     Attributes:
         enabled: whether the tenant is indexed and answers.
-        provider: of embeddings; the providers in SELF_HOSTED speak OpenAI's API.
+        provider: provider of embeddings; the providers in SELF_HOSTED speak OpenAI's API.
         embedding_model: the model's name at its provider.
         base_url: the URL of a self-hosted server.
         dimensions: length of a vector, if there is a choice or the model is unknown.
         vector_backend: the store that answers vector searches.
         resolved_comment_days: days for which resolved comments are found.
-        embedder: the embedder that was configured when the tenant was last indexed as a whole,
-            as in tenants.yaml; None: the embedder that the operator has configured now.
-        updated_at, updated_by: of the last change.
+        embedder: the embedder that was configured when the tenant was last fully indexed, as in
+            tenants.yaml; None: the embedder that the operator has configured now.
+        updated_at, updated_by: time and author of the last change.
     """
 
     enabled: bool | None = None
@@ -97,11 +97,11 @@ def settled_embedder(
 ) -> Mapping[str, Any] | None:
     """Return the embedder in force after the operator has configured another embedder.
 
-    An embedder with other vectors waits, as does an embedder from the settings. Prices and limits
-    apply at once.
+    An embedder with other vectors has to wait, and so does an embedder from the settings. Prices
+    and limits apply at once.
 
     Args:
-        settings: of the application; the tenant has been indexed.
+        settings: the application's settings; the tenant has been indexed.
         former, operators: the operator's embedder before and after the change, as in tenants.yaml.
         is_same: whether two embedders return the same vectors.
     """

@@ -35,7 +35,7 @@ class _InstalledChunkers:
     def __get_pydantic_json_schema__(
         self, core: CoreSchema, handler: GetJsonSchemaHandler
     ) -> JsonSchemaValue:
-        """Return the schema, when it is asked for: systems are not loaded before."""
+        """Return the schema only when it is requested, so that systems are not loaded before."""
         return {"type": "string", "enum": [*installed_kinds().chunkers]}
 
 
@@ -153,7 +153,7 @@ class ChunkerRule(ChunkerConfig):
         )
 
     def identity(self) -> dict[str, Any]:
-        """Return all fields that determine the chunks; keys hash them."""
+        """Return all fields that determine the chunks; they are hashed into keys."""
         return {
             **self.parameters.identity(),
             "media_types": sorted(self.media_types),

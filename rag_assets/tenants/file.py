@@ -40,7 +40,7 @@ class TenantsFile:
     """The tenants.yaml of an installation; the file need not exist yet.
 
     Args:
-        path: its location; relative paths of sources are relative to its folder.
+        path: location of the file; relative paths of sources are relative to its folder.
         kinds: the kinds that tenants may name; None: all installed kinds.
         cache: folder that caches the parsed content; None: the file is parsed on each read.
     """
@@ -98,7 +98,7 @@ class TenantsFile:
     def lists(self) -> dict[str, ListedTenants]:
         """Load the other tenant lists that the file names, by key; see TenantList.
 
-        A key that the file lacks gives a list without tenants.
+        A key that the file lacks yields a list without tenants.
 
         Raises:
             ConfigurationError: the file, or the value of a key, is not usable.
@@ -116,7 +116,7 @@ class TenantsFile:
         """Append a tenant.
 
         Raises:
-            ConfigurationError: its configuration is not valid, or its id is in use.
+            ConfigurationError: the tenant's configuration is not valid, or its id is in use.
         """
         tenant = Tenant.from_config(self.with_absolute_paths(config), self._kinds)
         with self._edited() as document:
@@ -200,7 +200,8 @@ class TenantsFile:
             raise ConfigurationError(
                 f"{self.path} must hold a list named tenants", hint="see docs/configuration.md"
             )
-        # A misspelled list would count as an empty list, and disable every tenant.
+        # A list with a misspelled key would count as empty, and all of its tenants would be
+        # disabled.
         others = ["projects", *installed_systems().parts("tenant_lists", reserved=_KEYS)]
         if unknown := [str(key) for key in document if key not in {"tenants", *others}]:
             raise ConfigurationError(
@@ -270,7 +271,8 @@ def absolute_path(written: str, base: Path, what: str) -> Path:
     """Resolve a path in tenants.yaml, with the same result in every process.
 
     Args:
-        written: relative to the base, absolute, or with a leading `~`; `$$` stands for a dollar.
+        written: the path: relative to the base, absolute, or with a leading `~`; `$$` stands for a
+            dollar.
         base: the folder of tenants.yaml.
         what: names the path in an error.
 

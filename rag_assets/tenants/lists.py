@@ -19,8 +19,8 @@ class ListedTenants:
         places: where each tenant is declared, for people.
         problems: errors in the list; tenants with an error are not in `configs`.
         kept: ids of tenants with an error, which stay as they are.
-        complete: whether everything could be read; only then does a missing tenant count as
-            removed.
+        complete: whether everything could be read; only then does a tenant that is not in the list
+            count as removed.
     """
 
     configs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)

@@ -76,10 +76,10 @@ class _Model(BaseModel):
 
 
 class _SystemEntries:
-    """A list of entries of a tenant's configuration, with the model that a system defines.
+    """A list of entries in a tenant's configuration whose model a system defines.
 
     Args:
-        key: of the list, in tenants.yaml and in `System.tenant_settings`.
+        key: the list's key in tenants.yaml and in `System.tenant_settings`.
     """
 
     def __init__(self, key: str) -> None:
@@ -97,7 +97,7 @@ class _SystemEntries:
     def __get_pydantic_json_schema__(
         self, core: core_schema.CoreSchema, handler: GetJsonSchemaHandler
     ) -> JsonSchemaValue:
-        """Return the schema, when it is asked for."""
+        """Return the schema only when it is requested."""
         return {**handler(_entries(self._key).core_schema), "default": []}
 
     def _validated(self, value: Any) -> tuple[BaseModel, ...]:
@@ -392,10 +392,10 @@ class Tenant(_Model):
         """Return the chunk parameters of a document: of the first matching rule, else the tenant's.
 
         Args:
-            source: the name of its source.
+            source: the name of the document's source.
             source_type: the document type of the source.
-            media_type: the type of its content.
-            path: within its source; some chunkers depend on it.
+            media_type: the type of the document's content.
+            path: the document's path within its source; some chunkers depend on it.
         """
         rules = (
             rule
@@ -473,7 +473,7 @@ class Tenant(_Model):
         """Validate a tenant's configuration, completed with its profile's defaults.
 
         Args:
-            config: as written in tenants.yaml.
+            config: the configuration as written in tenants.yaml.
             kinds: the kinds that it may name; None: all installed kinds.
 
         Raises:

@@ -1,8 +1,8 @@
 """The plain values of tenants.yaml, parsed once for each content.
 
-A parser that keeps comments takes 2 ms per tenant, and a C parser a third of that. With a thousand
-tenants, each command and each fork of a sync of all tenants would spend seconds on an unchanged
-file. The parsed values are cached by the hash of the file's bytes.
+A parser that keeps comments takes 2 ms per tenant; a C parser takes a third of that. With a
+thousand tenants, each command and each fork of a sync of all tenants would spend seconds on an
+unchanged file. So the parsed values are cached by the hash of the file's bytes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 from rag_assets.common.private_files import write_atomically
 
 _FORMAT = "1"
-"""Version of the cached values; increased when the same bytes give other plain values."""
+"""Version of the cached values; increased when the same bytes yield other plain values."""
 
 
 class ParsedFile:

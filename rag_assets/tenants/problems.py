@@ -15,12 +15,13 @@ _IN_YAML: Mapping[str, str] = {
 
 
 def problem_of(error: Mapping[str, Any]) -> str:
-    """Describe a validation error: the place and the allowed values, without the value given.
+    """Describe a validation error: its location and the allowed values, without the given value.
 
     Args:
         error: an item of `ValidationError.errors()`.
     """
-    # Keys of a mapping are untrusted text: their line ends and escapes must not enter a message.
+    # Keys of a mapping are untrusted text: their line ends and control characters must not enter a
+    # message.
     where = ".".join(_printable(str(part)) for part in error["loc"]) or "configuration"
     allowed = allowed_value(error)
     return f"{where}: {_IN_YAML.get(allowed, allowed)}"

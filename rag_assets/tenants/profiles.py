@@ -13,15 +13,15 @@ from rag_assets.tenants.kinds import installed_kinds
 
 DEFAULT_PROFILE = "documents"
 _CHOICES = {"chunker": "chunker", "embedder": "provider"}
-"""By field, the setting to which its other settings belong."""
+"""For each field, the setting that its other settings belong to."""
 _NOT_INSTALLED = "no system is installed: install rag-assets again (`make setup`)"
 
 
 def with_profile(config: Mapping[str, Any]) -> dict[str, Any]:
     """Complete a tenant's configuration with the defaults of its profile.
 
-    Its rules about chunkers precede those in the profile. The profile's limits of a chunker apply
-    only to that chunker, and its model only to that provider.
+    The tenant's own chunker rules precede those in the profile. The profile's chunker limits apply
+    only to the profile's chunker, and its embedding model only to its provider.
 
     Raises:
         UnknownProfile: no profile has that name.
@@ -76,7 +76,7 @@ def profile_of(name: str) -> Profile:
 
 
 def _with_own(profile: Profile, sources: Sequence[Any]) -> list[Any]:
-    """Return the sources with those that every tenant of the profile has, each once."""
+    """Return the sources plus those that every tenant of the profile has, each once."""
     own = list(profile.sources_of_all)
     for reference in profile.sources_beside:
         make: Callable[[Mapping[str, Any]], dict[str, Any]] = load_reference(reference)
@@ -94,7 +94,7 @@ def _holds_files(source: object) -> bool:
 
 
 def _same_choice(default: Any, wanted: Any, choice: str) -> bool:
-    """Return whether the profile's other settings of a field apply, as made for its choice."""
+    """Return whether the profile's other settings of a field apply: the choice is the same."""
     both = isinstance(default, Mapping) and isinstance(wanted, Mapping)
     return not both or wanted.get(choice, default.get(choice)) == default.get(choice)
 

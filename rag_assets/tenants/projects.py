@@ -1,7 +1,8 @@
-"""Projects: tenants that an application makes, and the settings that it may change.
+"""Projects: tenants that an application creates, and the settings that it may change.
 
 An application identifies a project by its organization and the project's id. The operator decides
-where data comes from and where it is sent: an application sets only the fields of ProjectSettings.
+where data comes from and where it is sent. So an application sets only the fields of
+ProjectSettings.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class Project:
     """The identity of a project, as an application states it.
 
     Attributes:
-        profile: of the system that the project is used with.
+        profile: profile of the system that the project is used with.
         organization, project: ids in the application.
 
     Raises:
@@ -63,7 +64,7 @@ class Project:
     def tenant_ids(self) -> tuple[str, ...]:
         """Return ids for its tenant, in order of preference; the last id is unique to the project.
 
-        The first id is readable if the form of the names rules out collisions.
+        The first id is readable, if the form of the names rules out collisions.
         """
         organization, project = self.organization, self.project
         plain = f"{organization}.{project}"
@@ -115,7 +116,7 @@ def require_name(what: str, name: str) -> None:
     """Require a usable id of an application.
 
     Raises:
-        InvalidRequest: it is empty, too long, or contains control characters.
+        InvalidRequest: the id is empty, too long, or contains control characters.
     """
     if not 0 < len(name) <= MAX_NAME or not _is_text(name):
         raise InvalidRequest(
@@ -138,11 +139,11 @@ def project_config(
     Args:
         project: the project.
         tenant_id: the tenant's id.
-        settings: to change.
+        settings: the settings to change.
         beginning: the initial configuration of projects, as in tenants.yaml.
         present: the present configuration; None for a new project.
-        anew: replace the present configuration by the initial configuration, except for the caps
-            and the name of the chat model, without which a project would spend more, or answer
+        anew: replace the present configuration by the initial configuration. The caps and the name
+            of the chat model are kept; otherwise the project would spend more, or answer
             differently.
 
     Raises:
@@ -188,11 +189,12 @@ def require_beginning(beginning: Mapping[str, Any], profiles: Mapping[str, bool]
     """Require that a configuration is usable as the initial configuration of projects.
 
     Args:
-        beginning: as in tenants.yaml.
+        beginning: the configuration, as in tenants.yaml.
         profiles: the installed profiles by name, with whether applications make projects of them.
 
     Raises:
-        ConfigurationError: it contains a field that is not for all projects, or a wrong value.
+        ConfigurationError: the configuration contains a field that cannot apply to all projects, or
+            a wrong value.
     """
     own = sorted({"id", "name", "profile", "organization", "project", "enabled"} & set(beginning))
     if own:
@@ -209,7 +211,7 @@ def shown_settings(tenant: Tenant) -> dict[str, Any]:
     """Return the effective values of ProjectSettings.
 
     Args:
-        tenant: with the provider that is configured, which may be "auto".
+        tenant: the tenant with its configured provider, which may be "auto".
     """
     embedder = tenant.embedder
     return {
@@ -223,7 +225,10 @@ def shown_settings(tenant: Tenant) -> dict[str, Any]:
 
 
 def _keep(config: dict[str, Any], beginning: Mapping[str, Any], present: Mapping[str, Any]) -> None:
-    """Keep a project's caps and its chat model's name, with the gateway of the initial settings."""
+    """Keep a project's caps and its chat model's name.
+
+    The gateway of the chat model is taken from the initial settings.
+    """
     if present.get("caps"):
         config["caps"] = present["caps"]
     chat = present.get("chat_model")
@@ -238,7 +243,7 @@ def _chat_model(config: Mapping[str, Any], beginning: Mapping[str, Any], name: s
         return beginning.get("chat_model")
     if not isinstance(present, Mapping):
         return name
-    # A gateway stays whatever the model; a context window belongs to one model.
+    # A gateway applies to any model; a context window belongs to one model.
     kept = {k: v for k, v in present.items() if k != "context_window" or present["model"] == name}
     return {**kept, "model": name}
 

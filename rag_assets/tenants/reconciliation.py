@@ -38,7 +38,7 @@ class TenantChanges:
 
     Attributes:
         put: tenants to create or update, and whether they are enabled.
-        disable: ids that were removed from the list.
+        disable: ids of tenants that were removed from the list.
         foreign: listed ids that another home folder lists with another configuration.
     """
 
@@ -58,7 +58,7 @@ def plan_tenants(
 ) -> TenantChanges:
     """Compare a list with the catalog; tenants of another origin or home folder are left alone.
 
-    Changes that applications made to the file's configuration are ignored.
+    Changes that applications made to the configuration from the file are ignored.
 
     Args:
         listed: configuration by id.
@@ -103,10 +103,11 @@ def without_conflicts(
     of_file: Collection[str],
     known: Mapping[str, _Record],
 ) -> tuple[dict[str, Mapping[str, Any]], list[RagAssetsError]]:
-    """Return the tenants of a list with ids not used elsewhere, and the problems of the others.
+    """Return a list's tenants whose ids are not used elsewhere, and the problems of the others.
 
     A tenant of tenants.yaml takes precedence over a tenant of another list. So does a tenant that
-    was made over the API, or was in tenants.yaml: it may contain data that no list can restore.
+    was created over the API, or was once in tenants.yaml, because it may contain data that no list
+    can restore.
 
     Args:
         key: the key of the list, and the origin of its tenants.

@@ -50,7 +50,7 @@ class _InstalledKinds:
     def __get_pydantic_json_schema__(
         self, core: CoreSchema, handler: GetJsonSchemaHandler
     ) -> JsonSchemaValue:
-        """Return the schema, when it is asked for: systems are not loaded before."""
+        """Return the schema only when it is requested, so that systems are not loaded before."""
         kinds = [kind for kind in installed_kinds().sources.values() if not kind.implicit]
         written: Any = Union[tuple(kind.config for kind in kinds)]  # noqa: UP007
         return handler(TypeAdapter(written).core_schema)
@@ -77,13 +77,13 @@ def chosen_source(
 
     Args:
         tenant_id: the tenant.
-        takes: its sources of the kind, by name.
+        takes: the tenant's sources of the kind, by name.
         wanted: the name that was given, if any.
         kind: the `type` of these sources in tenants.yaml.
         refusal: the error to raise.
 
     Raises:
-        ConfigurationError: the refusal: no source matches, or several do.
+        ConfigurationError: no source matches, or several do; raised as `refusal`.
     """
     if not takes:
         raise refusal(

@@ -29,7 +29,7 @@ class RagAssetsError(Exception):
         hint: the remedy, in one line.
 
     Attributes:
-        exit_status: of a command that fails with it.
+        exit_status: exit status of a command that fails with this error.
         problem_kind: the API's response; None if the table in api/problems.py defines it.
     """
 

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 from rag_assets.common.errors.base import RagAssetsError
 
 Fault: TypeAlias = Literal["key", "model", "quota", "address"]
-"""Why a request is refused: by its provider, or, because of its address, before it is sent."""
+"""Why a request is refused: for an address before it is sent, otherwise by the provider."""
 
 RerankFault: TypeAlias = Literal[
     "late", "unavailable", "refused", "malformed", "not usable", "resting"
@@ -38,7 +38,7 @@ class RequestRefused(RagAssetsError):
 
     Args:
         message, hint: see RagAssetsError.
-        fault: the reason; None for any other or unknown reason.
+        fault: the reason; None if it is another reason or unknown.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class ProviderError(RagAssetsError):
 
     Attributes:
         requests: attempts made before the error; 0 if no request was sent.
-        tokens: charged for them; a malformed response is charged too.
+        tokens: tokens charged for these attempts; a malformed response is charged too.
     """
 
     requests: int = 1
@@ -68,9 +68,9 @@ class ProviderUnavailable(RequestsStopped, TransientFailure):
     """The provider is unavailable.
 
     Attributes:
-        may_be_input: whether this input may be the cause: the provider reported an error of its
-            own, or closed the connection, and requires no pause.
-        is_limited: whether it limits the rate of requests.
+        may_be_input: whether this input may be the cause: the provider reported an internal error
+            or closed the connection, and did not require a pause.
+        is_limited: whether the cause is the provider's rate limit.
     """
 
     may_be_input: bool = False
@@ -170,8 +170,8 @@ class BadVectors(MalformedResponse):
     """The embedder returned vectors that must not be stored.
 
     Attributes:
-        usable: the valid vectors of the response, by the position of their text.
-        reasons: why the other vectors are not valid, by the position of their text; empty if the
+        usable: the valid vectors of the response, by the index of their text.
+        reasons: why the other vectors are not valid, by the index of their text; empty if the
             vectors cannot be assigned to texts.
     """
 

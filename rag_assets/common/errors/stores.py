@@ -27,7 +27,7 @@ class LakeDamaged(ServiceUnavailable):
     """Files of the lake were lost or damaged, and cannot be read.
 
     Args:
-        place: of the table.
+        place: location of the table.
         files: names of the files, with their faults.
         participle: completes "the lake … cannot be".
     """
@@ -100,7 +100,7 @@ class BuildNotAskable(RagAssetsError):
     """A build cannot be searched until a person acts: its model, its key or its index is missing.
 
     Args:
-        generation: its number.
+        generation: the build's number.
         cause: the error of the search.
     """
 

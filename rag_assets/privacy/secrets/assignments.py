@@ -169,7 +169,7 @@ def _phrase(text: str, name: Name) -> SecretSpan | None:
 
 
 def _directive(text: str, name: Name) -> SecretSpan | None:
-    """Find the value after a blank in a directive: `ENV DB_PASSWORD X`, `requirepass X`."""
+    """Find the value after a space in a directive: `ENV DB_PASSWORD X`, `requirepass X`."""
     known = name.text.lower() in _DIRECTIVES
     if not known and not _COMMAND.search(text, max(0, name.start - 20), name.end):
         return None
@@ -220,7 +220,7 @@ def _is_credential(text: str, name: Name, value: str, group: str, found: re.Matc
 
 
 def _is_label(text: str, name: Name, value: str) -> bool:
-    """Return whether letters translate a label: `"Repeat Password": "Heslo znovu"`."""
+    """Return whether letters are a translated label, as in `"Repeat Password": "Heslo znovu"`."""
     if (
         any(c.isdigit() or c in "!@#$%^&*" for c in value)
         or text[name.end : name.end + 1] not in "\"'"
@@ -234,7 +234,7 @@ def _is_label(text: str, name: Name, value: str) -> bool:
 def _allows_letters_only(text: str, name: Name, value: str, found: re.Match[str]) -> bool:
     """Return whether a value of letters only is a password on this line.
 
-    It is if the rest of the line is empty and the line is not code.
+    It is one if the rest of the line is empty and the line is not code.
     """
     begin = text.rfind("\n", 0, name.start) + 1
     end = text.find("\n", found.end())
@@ -263,7 +263,7 @@ def _is_code(text: str, begin: int, end: int, line: str, value: str) -> bool:
 
 
 def _around(text: str, begin: int, end: int) -> str:
-    """Return the paragraph of a line: up to the next blank lines."""
+    """Return the paragraph around a line: the text between the previous and the next blank line."""
     low, high = max(0, begin - _NEAR), (end if end >= 0 else len(text)) + _NEAR
     first = text.rfind("\n\n", low, begin)
     last = text.find("\n\n", begin, high)
@@ -271,7 +271,7 @@ def _around(text: str, begin: int, end: int) -> str:
 
 
 def _trimmed(text: str, start: int, end: int) -> int:
-    """Return the end of a bare value without punctuation, closing brackets and emphasis."""
+    """Return the end of an unquoted value without punctuation, closing brackets and emphasis."""
     while end > start + 1:
         last = text[end - 1]
         opened = {")": "(", "]": "[", "}": "{"}.get(last)

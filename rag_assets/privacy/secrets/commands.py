@@ -60,7 +60,7 @@ _STDIN = re.compile(
     + _WORD
     + r"[ \t]*\|[^\n|]{0,80}--(?:password|passphrase|token)-?(?:stdin|fd)"
 )
-# A value followed by further words is part of a sentence, not of a command.
+# A value that is followed by further words is part of a sentence, not of a command.
 _ENDS = re.compile(
     r"[\"'`)]{0,2}[ \t]*(?:$|[\r\n\\|&;>`]|--?\w|\S*[./@:=]\S|\S+[ \t]*(?:$|[\r\n]))"
 )
@@ -166,9 +166,9 @@ def _accepted(
 
     Args:
         found: a match with one of the value groups.
-        password: whether a password is expected, else a key.
+        password: whether a password is expected; otherwise a key is expected.
         strict: whether only a credential is possible at this position.
-        known: whether the program takes a credential there, so that it is not a sentence.
+        known: whether the program takes a credential there, so that the text is not a sentence.
     """
     start, end = _span(found)
     value = found.string[start:end]
@@ -202,7 +202,7 @@ def _rule(pattern: re.Pattern[str], *anchors: str, strict: bool = True) -> Rule:
 
 
 _FLAG_PROGRAMS: Sequence[tuple[str, str, str]] = (
-    # anchor, programs that take a credential after it, the text between the two
+    # the anchor; programs that take a credential after it; the text between program and credential
     (" -k ", r"openssl(?:\.exe)?[ \t]+(?:enc|aes|des|camellia|aria|bf|rc)", r"-k[ \t]{1,4}"),
     (" -p", r"7z[aarz]?(?:\.exe)?|rar|unrar|7zz", r"-p"),
     (" -P ", r"unzip|zip|7z|zipcloak|ipmitool|sqlcmd|bcp", r"-P[ \t]{1,4}"),
@@ -214,7 +214,7 @@ _FLAG_PROGRAMS: Sequence[tuple[str, str, str]] = (
     (" /p:", r"\w{0,4}freerdp\w?|mstsc|rdesktop", r"/p:"),
 )
 _LINE_PATTERNS: Sequence[tuple[str, str]] = (
-    # anchors, separated by commas; from there to the value
+    # anchors, separated by commas; the pattern from an anchor to the value
     ("net use", r"net[ \t]+use[ \t]+[^\r\n]{1,120}?/user:\S{1,64}[ \t]+" + _WORD),
     (
         "net use",
@@ -272,7 +272,7 @@ def _program_flags(
 
 
 def is_written_value(value: str) -> bool:
-    """Return whether a value of a command is not a manual's example: `mypassword`, `COMMUNITY`."""
+    """Return whether a command's value is not a manual's example like `mypassword`, `COMMUNITY`."""
     if value.isdigit() or value.isupper():
         return False
     lowered = value.lower()

@@ -1,7 +1,8 @@
 """Credentials in the configuration of routers, switches, firewalls and wireless networks.
 
-A row of the table is a kind of line: the literals that anchor it, and a pattern with a group for
-the credential. The group is a credential unless it is a placeholder or a default such as `public`.
+A row of the table describes a kind of line: the literals that anchor it, and a pattern with a group
+for the credential. The matched group is a credential unless it is a placeholder or a default such
+as `public`.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ _SETTING = re.compile(
 _WHOLE = re.compile(r"[\"']?;?[ \t]*(?:#.*)?(?:[\r\n]|$)")
 
 _LINES: Sequence[tuple[str, str]] = (
-    # anchors, separated by commas; the pattern from the anchor on
+    # anchors, separated by commas; the pattern that starts at an anchor
     ("snmp-server community ,snmp community ,snmp-agent community ",
      r"(?:snmp-server|snmp|snmp-agent)[ \t]community[ \t]+(?:(?:read|write|cipher|simple)[ \t]+)?" + _QUOTED),
     ("/snmp community", r"/snmp[ \t]community[ \t][^\n]{0,60}?\bname=" + _QUOTED),
@@ -88,7 +89,7 @@ def _lines(pattern: re.Pattern[str], text: str, anchors: Sequence[Anchor]) -> It
 
 
 def _begins_line(text: str, at: int) -> bool:
-    """Return whether only a prompt, a mark or other words of a setting precede on the line."""
+    """Return whether the line starts with only a prompt, a sign or other words of a setting."""
     low = max(0, at - _LINE_LEFT)
     begin = max(text.rfind("\n", low, at) + 1, low)
     before = text[begin:at]

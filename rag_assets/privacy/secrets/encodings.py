@@ -29,7 +29,7 @@ _REACH = 240
 
 
 def decoded(text: str, places: Sequence[tuple[int, int]]) -> View | None:
-    """Decode the encoded parts of a text that decode to text; None if it has none."""
+    """Decode those encoded parts of a text that decode to readable text; None if there are none."""
     builder = ViewBuilder()
     for word, at in _words_with(text, _PERCENT):
         _unquote(builder, word, at)
@@ -102,7 +102,7 @@ def _readable(raw: bytes) -> str | None:
 
 
 def _words_with(text: str, pattern: re.Pattern[str]) -> Iterator[tuple[str, int]]:
-    """Find the words with a match of a pattern, and their start offsets."""
+    """Find the words that contain a match of a pattern, and their start offsets."""
     done = 0
     for found in pattern.finditer(text):
         if found.start() < done:

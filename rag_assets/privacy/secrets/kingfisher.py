@@ -25,12 +25,12 @@ _ADDRESS = re.compile(r"://[^/\s]*@")
 class Kingfisher:
     """Kingfisher's scanner, loaded at its first use.
 
-    Credentials are not verified with their services: no data leaves the process. All instances of a
-    process share the rules that the first of them loads, since they are the same everywhere.
+    Credentials are not verified with their services: no data leaves the process. All instances in a
+    process share the rules that the first of them loads, because the rules are the same everywhere.
 
     Args:
-        cache_dir: a private folder for its compiled rules; without it they are compiled each time.
-        timeout: seconds one scan may take.
+        cache_dir: a private folder for the compiled rules; without it they are compiled each time.
+        timeout: the maximum number of seconds of one scan.
     """
 
     _lock: ClassVar[threading.Lock] = threading.Lock()
@@ -41,7 +41,7 @@ class Kingfisher:
         self._timeout = timeout
 
     def load(self) -> Scanner:
-        """Return the rules; load them if no scan of the process has done so."""
+        """Return the rules; load them if no scan of the process has loaded them yet."""
         with Kingfisher._lock:
             if Kingfisher._scanner is None:
                 from kingfisher_sdk import Rules, Scanner
@@ -76,7 +76,7 @@ class Kingfisher:
         for low, high, rule in found:
             start, end = characters[low], characters[high]
             value = text[start:end]
-            # In an address, only the password is a credential, and our own rule finds it.
+            # In an address, only the password is a credential; the project's own rule finds it.
             if _ADDRESS.search(value) or is_placeholder(value):
                 continue
             if not is_placeholder(value.rpartition(":")[2]):
@@ -93,7 +93,10 @@ def _windows(length: int) -> Iterator[tuple[int, int]]:
 
 
 def _character_offsets(raw: bytes, offsets: set[int]) -> dict[int, int]:
-    """Convert byte offsets to character offsets; inside a character, to that character's."""
+    """Convert byte offsets to character offsets.
+
+    An offset inside a character is converted to that character's offset.
+    """
     characters: dict[int, int] = {}
     at = count = 0
     for offset in sorted(offsets):

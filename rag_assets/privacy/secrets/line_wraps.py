@@ -1,4 +1,4 @@
-"""Joins lines if a layout wrapped a token."""
+"""Joins lines at which a layout wrapped a token."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _REACH = 240
 
 @dataclass(frozen=True, slots=True)
 class Seam:
-    """A place in a view at which two lines were joined.
+    """A position in a view at which two lines were joined.
 
     Attributes:
         at: offset in the view at which the second line starts.
-        end: end of its first word, which may continue a token.
-        certain: whether that word is certainly not a word of a language.
-        is_name: whether that word names a following value, or a host, so that it does not continue
-            a token.
+        end: end of the second line's first word, which may continue a token.
+        certain: whether that word cannot be an ordinary word.
+        is_name: whether that word is a label of the value after it, or a host name; then it does
+            not continue a token.
     """
 
     at: int
@@ -72,7 +72,7 @@ def _gaps(text: str) -> Iterator[re.Match[str]]:
     """Find the line ends after a word that looks like a part of a token."""
     for found in _LINE_END.finditer(text):
         end = found.end(1)
-        # Backwards: a pattern for the end of a word would be tried from every start.
+        # Match backwards: a pattern for the end of a word would be tried from every start.
         word = _WORD.match(text[max(0, end - _REACH) : end][::-1])
         if word is not None and is_mixed_word(word[0][::-1]):
             gap = _WRAPPED.match(text, end)

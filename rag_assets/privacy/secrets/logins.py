@@ -26,7 +26,7 @@ _USER_BEFORE = re.compile(
 _MAIL = re.compile(r"@(?:[a-z0-9-]{1,63}\.){1,5}[a-z]{2,12}:" + _VALUE)
 _NUMBERED = re.compile(r"[A-Za-z]{3,24}[-_.!]\d{2,4}[a-z!#?]")
 _QUALIFIED = re.compile(r"(?:[A-Za-z_]\w*\.){1,8}[A-Za-z_]\w*[a-zA-Z_]")
-"""A name of code such as `client.pool.AsyncPool`."""
+"""A qualified name in code, such as `client.pool.AsyncPool`."""
 _WIFI = re.compile(r"WIFI:(?:[STHRK]:[^;\n]{0,80};){0,5}?P:(?P<value>(?:[^;\n\\]|\\.){6,80});")
 
 
@@ -60,7 +60,7 @@ def _users(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
 
 
 def _before(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
-    """Find X in `als gast mit X einloggen`, with the verb at the end."""
+    """Find X in sentences with the verb at the end, such as `als gast mit X einloggen`."""
     for anchor in anchors:
         low = max(0, anchor.start - _REACH)
         begin = max(text.rfind("\n", low, anchor.start) + 1, low)

@@ -89,7 +89,7 @@ def in_markup(text: str, name: Name) -> Iterator[SecretSpan]:
 
 
 def _beside(text: str, name: Name) -> SecretSpan | None:
-    """Return the value in the cell after a label at the start of a row, in plain text."""
+    """Return the value in the cell after a label at the start of a row of a plain-text table."""
     label = _LABEL_END.match(text, name.end)
     parting = _PARTING.match(text, label.end() if label else name.end)
     if parting is None or not _FIRST_CELL.search(text, max(0, name.start - 80), name.start):
@@ -131,7 +131,7 @@ def _below(text: str, name: Name) -> Iterator[SecretSpan]:
 
 
 def _cell_at(line: str, column: int) -> tuple[int, int] | None:
-    """Return the span of a column's cell in a row, without the marks around it."""
+    """Return the span of a column's cell in a row, without the markup around it."""
     partings = list(_DELIMITER.finditer(line))
     if column >= len(partings):
         return None
@@ -188,7 +188,7 @@ def _accepted(name: Name, found: re.Match[str], pattern: re.Pattern[str]) -> Sec
 def _takes_password(name: Name, found: re.Match[str]) -> bool:
     """Return whether a call takes a password itself: `setPassword("X")`, `PASSWORD || "X"`.
 
-    Other calls take text about a password.
+    Other calls take a text about a password.
     """
     if "(" not in found[0]:
         return True

@@ -24,12 +24,12 @@ class Span(Protocol):
 def mask(text: str, spans: Iterable[Span]) -> str:
     """Mask each span of a text.
 
-    Its number of characters, its number of UTF-8 bytes and its line breaks stay the same, so that
-    all offsets remain valid.
+    The number of characters, the number of UTF-8 bytes and the line breaks of the text stay the
+    same, so that all offsets remain valid.
 
     Args:
         text: any text.
-        spans: in order, not overlapping.
+        spans: the spans in order, not overlapping.
     """
     parts: list[str] = []
     at = 0

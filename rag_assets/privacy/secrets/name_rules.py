@@ -14,7 +14,8 @@ from rag_assets.privacy.secrets.spans import SecretSpan
 
 _ARN_REACH = 120
 _ARN = re.compile(r"\barn:aws[\w-]*:[\w:/-]*\Z")
-"""Text before a name that is part of a resource's name: `arn:aws:secretsmanager:…:secret:X`."""
+"""Matches the text before a name that is part of a resource's name:
+`arn:aws:secretsmanager:…:secret:X`."""
 
 
 def _is_in_arn(text: str, start: int) -> bool:

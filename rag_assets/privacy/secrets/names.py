@@ -29,7 +29,7 @@ class Name:
 
     Attributes:
         start, end: character offsets.
-        kind: of its value.
+        kind: the kind of value that the name announces.
         text: the name as it is written.
     """
 
@@ -129,7 +129,8 @@ _IGNORED_ENDINGS = frozenset(
     confirm again repeat""".split()  # noqa: SIM905
 )
 _IDEOGRAPHIC = "\u3000"
-"""First character of scripts without blanks between words: there a name needs no boundary."""
+"""First character of the scripts without spaces between words: in them, a name needs no
+boundary."""
 _PASS_QUALIFIERS = frozenset(
     {"proxy", "first", "second", "two", "single", "one", "multi", "render", "ask"}
 )
@@ -169,7 +170,10 @@ def find_names(text: str, anchors: Sequence[Anchor]) -> Iterator[Name]:
 
 
 def value_kind(name: str) -> ValueKind | None:
-    """Return the kind of value that a name alone announces, as for a column; None without one."""
+    """Return the kind of value that a name announces, for example as the name of a column.
+
+    None if the name announces no credential.
+    """
     bare = name.strip(" \t*_`\"':")
     bare = re.sub(r"\s*\([^()]*\)$", "", bare)
     return _kind_in(bare, 0, len(bare))[0] if len(bare) <= _LEFT_REACH else None
@@ -185,7 +189,7 @@ def _name_start(text: str, at: int) -> int:
 def _kind_in(text: str, start: int, end: int) -> tuple[ValueKind | None, int]:
     """Return the kind of value of the name between two offsets, and the start of the name.
 
-    The start includes the word before it.
+    The start includes a preceding word that belongs to the name.
     """
     words = [word.lower() for word in _WORDS.findall(text[start:end])]
     while len(words) > 1 and (words[-1].isdigit() or words[-1] in _IGNORED_ENDINGS):
@@ -202,7 +206,7 @@ def _kind_in(text: str, start: int, end: int) -> tuple[ValueKind | None, int]:
 
 
 def _is_other_term(name: str, words: list[str]) -> bool:
-    """Return whether a name is another term: 1Password, a first pass, the verdict PASS."""
+    """Return whether a name is another term, such as 1Password, a first pass, the verdict PASS."""
     if words[:2] == ["1", "password"]:
         return True
     verdict = name.isupper() and len(words) == 1
@@ -214,7 +218,7 @@ _OTHER_BEFORE = {
     "tokens": re.compile(r"(?i:page|next|continuation|pagination)[ \t]\Z"),
     "pin": re.compile(r"(?i:gpio|bcm|header|board|digital|analog|led|connector)[ \t]\Z"),
 }
-"""Words before a name that change its meaning: a page token, a pin of a board."""
+"""Words before a name that change its meaning, as in a page token, or a pin of a board."""
 
 
 def _is_other_thing(text: str, start: int, words: list[str]) -> bool:
@@ -248,7 +252,7 @@ _OTHER_TOKENS = frozenset(
 
 
 def _of_noun(text: str, start: int, end: int) -> ValueKind | None:
-    """Return the kind of value of a noun for a key, by the words around it.
+    """Return the kind of value of a noun such as key, judging by the words around it.
 
     Some languages qualify such a noun by nearby words.
     """

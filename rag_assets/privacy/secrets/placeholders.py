@@ -26,7 +26,7 @@ _TOKEN_PARTS = (
     "replace", "dummy", "goes-here", "insert-", "insert_", "***", "•••", "verylong", "abc123", "fake-", "fake_",
 )  # fmt: skip
 _RUN = 6
-"""Number of equal characters in a row that no generated value has."""
+"""A generated value never contains this many equal characters in a row."""
 _SEQUENCES = (
     "abcdefghijklmnopqrstuvwxyz",
     "01234567890",
@@ -63,7 +63,7 @@ def is_placeholder(value: str) -> bool:
 
 
 def _is_reference(bare: str) -> bool:
-    """Return whether a value refers to another: a variable, a template, a name in brackets."""
+    """Return whether a value refers to another one: a variable, a template, a name in brackets."""
     if _VARIABLE.match(bare) or _MENTIONED.search(bare) or _ESCAPED_LETTERS.search(bare):
         return True
     if any(form.fullmatch(bare) for form in (_BRACKETED, _EXPRESSION, _NAMES)):
@@ -73,7 +73,7 @@ def _is_reference(bare: str) -> bool:
 
 
 def _is_description(lowered: str) -> bool:
-    """Return whether a value describes the missing value, or repeats one or two characters."""
+    """Return whether a value describes what to fill in, or repeats one or two characters."""
     if len(set(lowered)) < _FEW or is_made_of_words(lowered) or lowered.endswith(_ENDS):
         return True
     if (
@@ -90,7 +90,7 @@ def _is_description(lowered: str) -> bool:
 
 
 def is_token_placeholder(body: str) -> bool:
-    """Return whether the rest of a token after its prefix is a placeholder: `ghp_xxxxxxxx`."""
+    """Return whether the part of a token after its prefix is a placeholder: `ghp_xxxxxxxx`."""
     lowered = body.lower()
     if len(set(lowered)) < _DISTINCT or any(part in lowered for part in _TOKEN_PARTS):
         return True
@@ -98,7 +98,7 @@ def is_token_placeholder(body: str) -> bool:
 
 
 def has_placeholder_shape(lowered: str) -> bool:
-    """Return whether a long value repeats characters or runs through an alphabet.
+    """Return whether a long value repeats characters or follows an alphabet.
 
     Args:
         lowered: the value in lower case.
@@ -116,7 +116,7 @@ def is_documented(lowered: str) -> bool:
 
 
 def is_encoded_placeholder(value: str) -> bool:
-    """Return whether base64 encodes a placeholder, or a user with one: `dXNlcjpwYXNzd29yZA==`."""
+    """Return whether base64 encodes a placeholder, perhaps with a user: `dXNlcjpwYXNzd29yZA==`."""
     if not _BASE64.fullmatch(value):
         return False
     try:
@@ -142,7 +142,7 @@ def _repeats(plain: str) -> bool:
 
 
 def _counts(plain: str) -> bool:
-    """Return whether most of a text runs through an alphabet: `1234567890abcdef`."""
+    """Return whether most of a text follows an alphabet: `1234567890abcdef`."""
     covered, run = 0, 1
     for pair in [*pairwise(plain), ("", "")]:
         if pair in _FOLLOWING:

@@ -1,4 +1,4 @@
-"""Private keys: blocks between BEGIN and END, PuTTY's, and bodies without these lines."""
+"""Private keys: blocks between BEGIN and END, PuTTY keys, and key bodies without these lines."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _PKCS5 = bytes.fromhex("2a864886f70d0105")  # the identifiers of password-based 
 
 
 def _blocks(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
-    """Find each key from its first dash to its END line, or to the end of its base64."""
+    """Find each key, from its BEGIN line to its END line or to the end of its base64."""
     done = 0
     for anchor in anchors:
         if anchor.start < done or (begin := _BEGIN.match(text, anchor.start)) is None:

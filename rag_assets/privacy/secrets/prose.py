@@ -83,7 +83,8 @@ _LOOSE = (
         _BARE_OF,
     ),
 )
-"""Patterns for the words after a name, each with words of which at least one must occur."""
+"""Patterns for the words after a name; each pattern comes with words of which at least one must
+occur."""
 _IDEOGRAPHIC = "\u3000"
 _GLUED = re.compile(
     r"(?:は|が|是|为|為|는|은|이|가|を)?[ \t\u3000]{0,4}[:：=＝]?[ \t\u3000「『“\"'`]{0,4}(?P<bare>[!-~]{4,128}?)"
@@ -122,7 +123,7 @@ def stated(text: str, name: Name) -> Iterator[SecretSpan]:
 
 
 def _goes_on(text: str, span: SecretSpan, found: re.Match[str]) -> bool:
-    """Return whether an emphasized word is part of a sentence: `It is **highly** recommended`."""
+    """Return whether a sentence goes on after an emphasized word: `It is **very** important`."""
     value = text[span.start : span.end]
     starred = found["starred"] is not None and value.isalpha() and value.islower()
     return starred and is_predicate(value) and _WORD_AFTER.match(text, span.end) is not None
@@ -155,7 +156,7 @@ def _is_lone(name: Name, value: str) -> bool:
 
 
 def _ideographic(text: str, name: Name) -> Iterator[SecretSpan]:
-    """Find a value stated in a script without blanks: `パスワードはXです`, `密码是X`."""
+    """Find a value stated in a script without spaces: `パスワードはXです`, `密码是X`."""
     found = _GLUED.match(text, name.end, name.end + _REACH)
     if found is None:
         return
@@ -197,7 +198,7 @@ def _accepted(text: str, name: Name, found: re.Match[str]) -> SecretSpan | None:
 
 
 def _beside(text: str, name: Name, found: re.Match[str]) -> SecretSpan | None:
-    """Return a value directly after its name, if its form alone shows a credential."""
+    """Return a value directly after its name, if the form of the value alone shows a credential."""
     group = next(g for g in _GROUPS if found[g] is not None)
     start, end = found.span(group)
     end = _trimmed(text, start, end)
@@ -233,7 +234,7 @@ def _before(text: str, name: Name) -> SecretSpan | None:
 
 
 def _is_unlike_words(value: str) -> bool:
-    """Return whether it is not a hyphenated word, number with a unit, date or version."""
+    """Return whether a value is not a hyphenated word, number with a unit, date or version."""
     return (
         re.fullmatch(
             r"[A-Za-z]+\d{0,2}(?:[-'’/][A-Za-z]+)+[.,;:!?]*|[A-Za-z]+(?:[-'’/][A-Za-z]+)*[.,;:!?]*|v?\d+[.,:/-][\d.,:/-]*[A-Za-z]{0,8}|v?\d{1,5}[A-Za-z]{0,8}",
@@ -244,7 +245,7 @@ def _is_unlike_words(value: str) -> bool:
 
 
 def _is_stated(text: str, end: int, value: str) -> bool:
-    """Return whether a word is the password that the sentence states, and not a description."""
+    """Return whether a word is the password that a sentence states, and not a description."""
     if has_inner_capitals(value):
         return True
     if not _SENTENCE_END.match(text, end):

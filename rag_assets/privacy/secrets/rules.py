@@ -33,7 +33,8 @@ class Rule:
     """A kind of credential.
 
     Attributes:
-        anchors: literals in lower case, found in any case; empty: the rule scans every text itself.
+        anchors: literals in lower case, which match in any case; if empty, the rule scans every
+            text itself.
         find: takes the text and the offsets of anchors, in order; yields findings. Its time must be
             linear in the length of the text, even for repetitive text.
     """
@@ -76,7 +77,7 @@ def lowered(text: str) -> str:
     """Return the text in lower case, with the same length."""
     text = _SURROGATE.sub("?", text)
     small = text.lower()
-    # Only one character, a capital I with a dot, becomes two.
+    # Only one character becomes two in lower case: a capital I with a dot.
     return small if len(small) == len(text) else text.replace("\u0130", "I").lower()
 
 

@@ -17,11 +17,11 @@ from rag_assets.privacy.secrets.spans import SecretSpan, merged
 __all__ = ["RULES_VERSION", "SecretScanner", "SecretSpan", "rules_version"]
 
 RULES_VERSION = 4
-"""Increased by hand when a scan's findings change for any text: more, fewer, elsewhere.
+"""Increased by hand when a scan's findings change for any text: more, fewer or other spans.
 
 An increase causes a new scan of all stored data of all tenants; see pipeline/rescan.py. An edit
-that changes no finding, such as of a name or a comment, does not increase it.
-tests/unit/privacy/secrets/test_rules_version.py fails if findings change and the version does not.
+that changes no finding, such as that of a name or a comment, does not increase it.
+tests/unit/privacy/secrets/test_rules_version.py fails if findings change but the version does not.
 """
 
 _MOST_ROUNDS = 24
@@ -31,20 +31,24 @@ _LONGEST_LINE = 2_000
 
 @cache
 def rules_version() -> str:
-    """Return the version of our own rules and of kingfisher's, which changes with either."""
+    """Return the version of all rules: the project's own and kingfisher's.
+
+    It changes when either of them changes.
+    """
     from importlib.metadata import version
 
     return f"{RULES_VERSION}+kingfisher-{version('kingfisher-secret-scanner')}"
 
 
 class SecretScanner:
-    """Finds credentials; the scanners of a process share their rules, loaded in 0.3 s to 3 s.
+    """Finds credentials.
 
-    Credentials are not verified with their services: no data leaves the process.
+    All scanners of a process share their rules, which take 0.3 s to 3 s to load. Credentials are
+    not verified with their services: no data leaves the process.
 
     Args:
-        cache_dir: a private folder for kingfisher's compiled rules, with which every load after the
-            first takes 0.3 s; without it, rules are compiled each time.
+        cache_dir: a private folder for kingfisher's compiled rules. With it, every load after the
+            first takes 0.3 s; without it, the rules are compiled each time.
         timeout: limit of one scan by kingfisher, in seconds.
     """
 
@@ -60,8 +64,8 @@ class SecretScanner:
     def scan(self, text: str) -> list[SecretSpan]:
         """Find the credentials in a text, sorted, with overlapping spans joined.
 
-        Findings are masked, and the surrounding text is scanned again until there are no new
-        findings, since a greedy rule can cover a preceding credential.
+        A greedy rule can include a credential that precedes its own. So findings are masked, and
+        the text around them is scanned again until there are no new findings.
 
         Raises:
             TimeoutError: the scan took too long; there is no partial answer.
@@ -85,7 +89,7 @@ class SecretScanner:
         places = text_views.candidates(text)
         if view := text_views.without_marks(text, places):
             for span in _in_view(view, self._kingfisher.scan):
-                # Blanks in place of brackets may have turned a placeholder into a credential.
+                # Spaces in place of brackets may have turned a placeholder into a credential.
                 if not is_placeholder(text[span.start : span.end].rpartition(":")[2]):
                     yield span
         for view in filter(None, (text_views.folded(text), encodings.decoded(text, places))):
@@ -98,12 +102,12 @@ class SecretScanner:
         yield from ours
         ends = {span.end: span.start for span in ours}
         for span in self._kingfisher.scan(text):
-            # A library's rule may include the user, as in `user:password`, or quotation marks.
+            # A kingfisher rule may include the user, as in `user:password`, or quotation marks.
             inner = next((ends[n] for n in (span.end, span.end - 1) if n in ends), span.start)
             yield SecretSpan(max(span.start, inner), span.end, span.rule)
 
     def _scan_part(self, text: str, start: int, end: int) -> Iterator[SecretSpan]:
-        """Scan a part of a text, as a whole and line by line."""
+        """Scan a part of a text, both as a whole and line by line."""
         part = text[start:end]
         for span in self._scan_text(part):
             yield _shifted(span, start)
@@ -119,7 +123,7 @@ def _shifted(span: SecretSpan, by: int) -> SecretSpan:
 
 
 def _lines_around(text: str, spans: Sequence[SecretSpan]) -> Iterator[tuple[int, int]]:
-    """Find the lines around findings, as far as a rule reaches; adjacent parts are joined."""
+    """Yield the lines around findings that a rule can reach; adjacent parts are joined."""
     low = high = -1
     for span in spans:
         start, end = span.start, span.end
@@ -157,7 +161,7 @@ def _over_seams(
 ) -> Iterator[SecretSpan]:
     """Find credentials across the seams of joined lines.
 
-    A word after a complete token is not part of it; after an incomplete token it may be.
+    A word after a complete token is not part of that token; after an incomplete token it may be.
     """
     readings = [view.text]
     if not seams[-1].certain:
@@ -178,14 +182,15 @@ def _continues(
 ) -> bool:
     """Return whether a token continues after a seam.
 
-    It does not if another token starts there, or if a complete token is followed by a word.
+    It does not continue if another token starts there, or if the token is complete and a word
+    follows.
 
     Args:
-        text: of joined lines.
+        text: text of the joined lines.
         span: the token, across the seam.
         seam: where lines were joined.
         line: start offset of the line in which the token starts.
-        rules: of tokens.
+        rules: rules for tokens.
     """
     if any(other.start == 0 for other in rules.scan(text[seam.at :])):
         return False
@@ -193,7 +198,7 @@ def _continues(
         return True
     # A part of a complete token may look like the start of another.
     before = rules.scan(text[: seam.at])
-    # The end of the line before may hide the start of another token.
+    # The end of the previous line may hide the start of another token.
     before = chain(before, (_shifted(one, line) for one in rules.scan(text[line : seam.at])))
     whole = any(other.start <= span.start < other.end for other in before)
     return not whole and (seam.certain or span.end == seam.end)

@@ -1,4 +1,4 @@
-"""Credentials that people and browsers hold: session cookies, backup codes, recovery keys."""
+"""Credentials held by people and browsers: session cookies, backup codes, recovery keys."""
 
 from __future__ import annotations
 

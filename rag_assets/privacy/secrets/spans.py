@@ -27,11 +27,12 @@ class Scans(Protocol):
 _GENERIC = frozenset(
     {"assigned-secret", "told-secret", "command-line-secret", "argument-secret", "login-secret"}
 )
-"""Rules that know the position of a credential but not its kind; other rules name it better."""
+"""Rules that know the position of a credential but not its kind; the name of another rule is
+preferred."""
 
 
 def merged(spans: Iterable[SecretSpan]) -> list[SecretSpan]:
-    """Sort spans, and join overlapping spans under the rule of the first."""
+    """Sort spans, and join overlapping spans under the rule of the first one."""
     result: list[SecretSpan] = []
     for span in sorted(spans, key=lambda s: (s.start, -s.end, s.rule in _GENERIC)):
         if span.end <= span.start:

@@ -1,4 +1,4 @@
-"""Views of a text, which reveal to rules the content that layout, alphabet or encoding hides.
+"""Views of a text: they show to rules what layout, alphabet or encoding hides.
 
 A view is a text with the offsets of each of its characters in the original. A finding in a view is
 masked in the original.
@@ -53,7 +53,8 @@ class _Piece(NamedTuple):
     Attributes:
         at: its start in the view.
         start, end: the part of the original that it represents.
-        copied: whether it equals that part; otherwise each of its characters stands for all of it.
+        copied: whether it equals that part; otherwise each of its characters stands for the whole
+            part.
     """
 
     at: int
@@ -113,14 +114,14 @@ class ViewBuilder:
 
 
 def candidates(text: str) -> list[tuple[int, int]]:
-    """Return the spans of long words with a digit, which may be hidden tokens."""
+    """Return the spans of long words that contain a digit; they may be hidden tokens."""
     return [found.span() for found in _CANDIDATE.finditer(text) if _DIGIT.search(found[0])]
 
 
 def without_marks(text: str, places: Sequence[tuple[int, int]]) -> View | None:
-    """Copy lines with a candidate, with marks around words blanked; None if there are none.
+    """Copy lines with a candidate, blanking markup around words; None if there are no candidates.
 
-    Most rules of libraries require a quotation mark, a blank or the end of the text after a token.
+    Most rules of libraries require a quotation mark, a space or the end of the text after a token.
     They overlook a token in bold type or at the end of a sentence.
     """
     builder = ViewBuilder()
@@ -137,7 +138,7 @@ def without_marks(text: str, places: Sequence[tuple[int, int]]) -> View | None:
 
 
 def _is_enclosed(text: str, first: int, last: int) -> bool:
-    """Return whether a mark next to a candidate, or at its end, may defeat a library's rule."""
+    """Return whether a character next to a candidate or at its end may defeat a library's rule."""
     if text[last - 1] in ".:~%_" or text[first] in ".:~_":
         return True
     return not (_is_open(text[first - 1 : first]) and _is_open(text[last : last + 1]))
@@ -152,7 +153,7 @@ def _blank(mark: re.Match[str]) -> str:
 
 
 def folded(text: str) -> View | None:
-    """Return lines with confusable or invisible characters or full-width forms, as ASCII."""
+    """Return lines with lookalike, invisible or full-width characters, converted to ASCII."""
     if text.isascii():
         return None
     builder = ViewBuilder()
@@ -165,7 +166,7 @@ def folded(text: str) -> View | None:
 
 
 def _is_part_of_word(found: re.Match[str]) -> bool:
-    """Return whether confusable letters are within a word, or are a word themselves."""
+    """Return whether lookalike letters are within a word, or are a word themselves."""
     text, start, end = found.string, found.start(), found.end()
     if text[start - 1 : start] in _BESIDE or text[end : end + 1] in _BESIDE:
         return True
@@ -189,7 +190,7 @@ def _plain(character: str) -> str:
 def is_mixed_word(word: str) -> bool:
     """Return whether a word mixes letters and digits, or has a capital inside.
 
-    No word of a language does.
+    No ordinary word does.
     """
     if _DIGIT.search(word):
         return _LETTER.search(word) is not None

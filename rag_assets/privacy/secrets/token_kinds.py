@@ -28,13 +28,13 @@ def _token(
 
 
 def _plain(name: str, prefixes: str, body: str) -> Rule:
-    """Return the rule of a kind with literal prefixes."""
+    """Return the rule for a kind of token with literal prefixes."""
     listed = "|".join(map(re.escape, prefixes.split()))
     return _token(name, prefixes.lower(), f"(?:{listed})", body)
 
 
 def _hex(prefix: str) -> str:
-    """Return anchors of a prefix that is too common alone: the prefix with each hex digit."""
+    """Return anchors for a prefix that is too common alone: the prefix plus each hex digit."""
     return " ".join(prefix + digit for digit in "0123456789abcdef")
 
 
@@ -42,7 +42,7 @@ _PLAIN_OPENAI = re.compile(r"[A-Za-z0-9]{20,}")
 
 
 def _openai_like(body: str) -> bool:
-    # Hyphenated forms look like any hyphenated name unless they mix digits and capitals.
+    # Hyphenated tokens look like any hyphenated name unless they mix digits and capitals.
     return is_token_body(body) and (_PLAIN_OPENAI.search(body) is not None or is_random(body))
 
 

@@ -1,4 +1,4 @@
-"""Tokens without a prefix, found by a pattern inside or next to them."""
+"""Tokens without a prefix, found by a pattern inside the token or text next to it."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _AWS_SECRET_LENGTH = 40
 
 
 def _around(name: str, anchors: str, before: str, after: str, reach: int) -> Rule:
-    """Return the rule of a kind with two parts around its anchor.
+    """Return the rule for a kind of token with two parts around its anchor.
 
     Args:
-        name: in reports.
-        anchors: between its parts, in lower case, separated by blanks.
-        before: the part that ends with the anchor's first character.
-        after: the anchor and the part after it.
-        reach: limit of characters in the part before.
+        name: the rule's name in reports.
+        anchors: literals between the two parts, in lower case, separated by spaces.
+        before: pattern of the part that ends with the anchor's first character.
+        after: pattern of the anchor and the part after it.
+        reach: maximum number of characters in the part before.
     """
     return Rule(
         tuple(anchors.split()),
@@ -64,7 +64,7 @@ def _find_around(
 def _value(
     name: str, anchors: str, pattern: str, accepts: Callable[[str], bool] = is_token_body
 ) -> Rule:
-    """Return the rule of a kind after a literal; the pattern's first group is the credential."""
+    """Return the rule for a value after a literal; the pattern's first group is the credential."""
     return Rule(tuple(anchors.split()), partial(_find_value, name, re.compile(pattern), accepts))
 
 
@@ -106,7 +106,10 @@ def _is_written_hash(value: str) -> bool:
 
 
 def _is_recovery_key(value: str) -> bool:
-    """Return whether the groups of a key differ: `000000-000000-…` is a placeholder."""
+    """Return whether the groups of a key differ.
+
+    A key such as `000000-000000-…` is a placeholder.
+    """
     groups = value.split("-")
     return len(set(groups)) == len(groups) and any(len(set(group)) > 1 for group in groups)
 
@@ -133,7 +136,7 @@ def _aws_secrets(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
 
 
 def _windows(anchors: Sequence[Anchor], length: int) -> Iterator[tuple[int, int]]:
-    """Return the surroundings of anchors, joined if they overlap, so that each is searched once."""
+    """Return the text spans around anchors, joined if they overlap, so each is searched once."""
     low = high = 0
     for anchor in anchors:
         begin, finish = max(0, anchor.start - _AWS_REACH), anchor.end + _AWS_REACH

@@ -1,6 +1,6 @@
-"""Tokens with a known prefix, `ghp_…`, `sk_live_…`, also if a layout wrapped them.
+"""Tokens with a known prefix, `ghp_…`, `sk_live_…`, even if a layout wrapped them.
 
-Text taken from a page may have soft hyphens, line breaks, or a blank at a former line end.
+Text taken from a page may have soft hyphens, line breaks, or a space at a former line end.
 """
 
 from __future__ import annotations
@@ -31,11 +31,12 @@ class TokenKind:
     """A kind of token.
 
     Attributes:
-        name: in reports.
+        name: its name in reports.
         prefix: the literal at its start.
-        body: the rest.
-        run: the characters of a token without a match, which are skipped, so that a text of only
-            prefixes is read once instead of once for each prefix.
+        body: pattern of the part after the prefix.
+        run: the characters that a token may have. If a candidate does not match, such characters
+            are skipped, so that a text of only prefixes is read once instead of once for each
+            prefix.
         accepts: validates the body, if the pattern alone is not enough.
     """
 
@@ -46,7 +47,7 @@ class TokenKind:
     accepts: Callable[[str], bool] = is_token_body
 
     def match(self, text: str, start: int) -> int | None:
-        """Return the end of the token that starts here; None without one."""
+        """Return the end of the token that starts here; None if no token does."""
         prefix = self.prefix.match(text, start)
         if prefix is None:
             return None
@@ -54,7 +55,10 @@ class TokenKind:
         return body.end() if body is not None and self.accepts(body[0]) else None
 
     def rejected_end(self, text: str, start: int) -> int:
-        """Return the end of a placeholder in the form of this kind; start for any other text."""
+        """Return the end of a placeholder with the form of this kind.
+
+        `start` for any other text.
+        """
         prefix = self.prefix.match(text, start)
         body = self.body.match(text, prefix.end()) if prefix is not None else None
         return body.end() if body is not None else start
@@ -82,7 +86,7 @@ def find_tokens(kind: TokenKind, text: str, anchors: Sequence[Anchor]) -> Iterat
 
 
 def _without_markup(text: str, start: int, end: int) -> int:
-    """Return the end of a token without the mark that closes its emphasis."""
+    """Return the end of a token without trailing markup that closes its emphasis."""
     while start and text[end - 1] in "_-" and text[start - 1] == text[end - 1]:
         start, end = start - 1, end - 1
     return end
@@ -106,7 +110,7 @@ def _piece_end(text: str, start: int) -> int:
 
 
 def _names_a_value(text: str, at: int) -> bool:
-    """Return whether a word after a gap is the name of a value, as in `X-Api-Key: …`."""
+    """Return whether a word after a gap is the label of a value, as in `X-Api-Key: …`."""
     gap = _BREAK.match(text, at)
     return gap is not None and _NAME_OF_VALUE.match(text, gap.end()) is not None
 
@@ -119,8 +123,8 @@ def _continues_at(kind: TokenKind, text: str, at: int) -> bool:
 def _continues(kind: TokenKind, text: str, gap: re.Match[str]) -> bool:
     """Return whether the text after a gap belongs to the token.
 
-    After an invisible character any text does; otherwise only text that is neither a word of a
-    language nor a host. Another token's prefix never does.
+    After an invisible character, any text does. After another gap, only text that is neither an
+    ordinary word nor a host does. The prefix of another token never does.
     """
     piece = _PIECE.match(text, gap.end(), gap.end() + _PIECE_REACH)
     if piece is None or kind.prefix.match(text, gap.end()):

@@ -15,7 +15,7 @@ _REACH = 600
 _SHORTEST = 3
 _TOKEN_LENGTH = 8
 _PASSWORD_WORDS = frozenset({"x-oauth-basic", "port", "oauth2", "[password]"})
-# The last @ before the path; a slash belongs to a password only if no port ends there.
+# Match the last @ before the path; a slash belongs to a password only if no port ends there.
 _CREDENTIALS = re.compile(
     r"(?P<user>[^\s/:@\"'<>`|\\?#]{0,128}):(?!//)(?P<password>(?!\d{1,5}/)[^\s\"'<>`|]{1,256})"
     r"@(?=[\w\[.-])"
@@ -95,7 +95,7 @@ def _in_headers(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
 
 
 def _is_opaque(text: str, end: int, value: str) -> bool:
-    """Return whether a value after a known scheme is not a word that describes a value."""
+    """Return whether a value after a known scheme is random, not a word that describes a value."""
     letters = value.replace("-", "").replace("_", "")
     if not letters.isalpha():
         return True

@@ -27,7 +27,7 @@ _QUANTITY = re.compile(
     r"\d+(?:[.,:/-]\d+)*(?:px|em|rem|ms|s|m|h|d|%|kb|mb|gb|k|th|st|nd|rd|x)?\b", re.I
 )
 HOST_NAME = re.compile(r"(?:[a-z0-9-]{1,63}\.){1,10}[a-z]{2,24}(?![A-Za-z0-9_.-]*[A-Za-z0-9_-])")
-"""A lower-case name of a host or a file, which never continues a token wrapped by a layout."""
+"""A lower-case name of a host or a file; it never continues a token that a layout wrapped."""
 _SYMBOLS = 7
 _MARKS = "!@#$%^&*?+~=§€£"
 _PATH = re.compile(r"(?:\.{0,2}|~)/(?![^/.]*[A-Z][^/.]*\d|[^/.]*\d[^/.]*[A-Z])|file:|\\\\|[a-z]:\\")
@@ -56,8 +56,8 @@ _TYPE_NAME = re.compile(r"(?:[A-Z]\d(?:alpha|beta)?\d?)?(?:[A-Z][a-z]+){2,8}\d?(
 class ValueKind(StrEnum):
     """The kind of value that a name announces.
 
-    A pair is a user with a password. A random value is a credential only if it looks generated: its
-    name may mean something else, such as a key of a dictionary.
+    A pair is a user with a password. A random value is a credential only if it looks generated,
+    because its name may mean something else, such as a key of a dictionary.
     """
 
     PASSWORD = "password"  # noqa: S105 - a word
@@ -68,7 +68,7 @@ class ValueKind(StrEnum):
 
 
 def is_mixed(value: str) -> bool:
-    """Return whether it has capitals, lower-case letters and digits, as in base64."""
+    """Return whether a value has capitals, lower-case letters and digits, as in base64."""
     return (
         any(c.isdigit() for c in value)
         and any(c.isupper() for c in value)
@@ -77,7 +77,7 @@ def is_mixed(value: str) -> bool:
 
 
 def is_random(value: str) -> bool:
-    """Return whether it looks generated: mixed, or a long run of digits and letters as in hex."""
+    """Return whether a value looks generated: mixed, or a long run of letters and digits (hex)."""
     if is_mixed(value):
         return True
     digits, letters = sum(c.isdigit() for c in value), sum(c.isalpha() for c in value)
@@ -99,9 +99,9 @@ def is_secret_value(kind: ValueKind, value: str, *, quoted: bool) -> bool:
     """Return whether the value of a name such as `password` is a credential.
 
     Args:
-        kind: announced by the name.
-        value: of the name.
-        quoted: whether it is in quotation marks, so that it is not code.
+        kind: the kind of value that the name announces.
+        value: the value.
+        quoted: whether the value is in quotation marks, so that it is not code.
     """
     if is_placeholder(value) or _PATH.match(value):
         return False
@@ -133,7 +133,7 @@ def is_key(value: str, *, quoted: bool = False) -> bool:
 
 
 def is_generated(value: str) -> bool:
-    """Return whether a value is certainly generated: long, with upper and lower case and digits."""
+    """Return whether a value is certainly generated: long, in both cases, with digits."""
     if len(value) < _GENERATED_LENGTH or "://" in value or _CODE.match(value):
         return False
     if not is_mixed(value) or not is_no_name(value) or "." in value[:-1] or ":" in value:
@@ -153,7 +153,7 @@ def is_strong(value: str) -> bool:
 
 
 def _is_dense(value: str) -> bool:
-    """Return whether digits are among letters more often than in a numbered name."""
+    """Return whether digits occur among letters more often than in a numbered name."""
     if not any(map(str.isalpha, value)):
         return False
     runs = re.findall(r"\d+", value)
@@ -161,7 +161,7 @@ def _is_dense(value: str) -> bool:
 
 
 def is_no_name(value: str) -> bool:
-    """Return whether a value is not an identifier of words: `access_token_v2`, `my-app-2024`."""
+    """Return whether a value is not an identifier made of words such as `access_token_v2`."""
     if _TYPE_NAME.fullmatch(value):
         return False
     parts = [part for part in re.split(r"[^A-Za-z0-9]+", value) if part]
@@ -169,7 +169,7 @@ def is_no_name(value: str) -> bool:
 
 
 def _is_scrambled(value: str) -> bool:
-    """Return whether capitals come in runs among lower-case letters, unlike in names of words."""
+    """Return whether capitals occur in runs among lower-case letters, unlike in names of words."""
     return len(_CAPITALS.findall(value)) >= _FEW
 
 
@@ -200,7 +200,7 @@ def is_symbols(value: str) -> bool:
 
 
 def is_alphabetic_password(value: str) -> bool:
-    """Return whether letters, or letters and hyphens, may be a password in its position."""
+    """Return whether letters, with or without hyphens, may be a password in their position."""
     if len(value) < _PASSWORD_LENGTH or is_placeholder(value) or _NAME_WORDS.search(value):
         return False
     if not all(c.isalpha() or c == "-" for c in value) or value.endswith("-"):
@@ -252,7 +252,7 @@ def _is_quoted_password(value: str) -> bool:
     if len(value) < _PASSWORD_LENGTH and not is_mixed(value) and not value.isalpha():
         return False
     if value.replace("_", "").replace("-", "").replace(".", "").isalpha():
-        # A label, a translation, a member or another name of a credential is not a password.
+        # A label, a translation, a member, or the name of another credential is not a password.
         return not _NAME_WORDS.search(value) and value.isascii() and not _MEMBER.fullmatch(value)
     return not _ALGORITHM.fullmatch(value)
 
@@ -261,8 +261,8 @@ def is_cell_secret(kind: ValueKind, value: str, *, described: bool = False) -> b
     """Return whether a cell below or next to the name of a credential is a credential.
 
     Args:
-        kind: announced by the name.
-        value: of the cell.
+        kind: the kind of value that the name announces.
+        value: the cell's value.
         described: whether other cells of the row may describe the name, as in a table of fields.
     """
     if is_placeholder(value) or "://" in value or _PATH.match(value):

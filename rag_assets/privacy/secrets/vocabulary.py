@@ -37,7 +37,7 @@ WORDS = frozenset(
 DOCUMENTED = frozenset(
     value.lower()
     for value in (
-        # RFC 6749, 6750, 7617, 7636; OpenID Connect Core
+        # Examples from RFC 6749, 6750, 7617, 7636 and OpenID Connect Core.
         "2YotnFZFEjr1zCsicMWpAA",
         "tGzv3JOkF0XG5Qx2TlKWIA",
         "7Fjfp0ZBr1KtDRbnfVdmIw",
@@ -52,13 +52,13 @@ DOCUMENTED = frozenset(
         "QWxhZGRpbjpvcGVuIHNlc2FtZQ",
         "QWxhZGRpbjpPcGVuU2VzYW1l",
         "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk",
-        # signatures and claims of jwt.io
+        # Signatures and claims from jwt.io.
         "SflKxwRJSMeKKF2QT4fwpMeJf36POk6yJV_adQssw5c",
         "TJVA95OrM7E2cBab30RMHrHDcEfxjoYZgeFONFh7HgQ",
         "eyJzdWIiOiIxMjM0NTY3ODkwIiwibmFtZSI6IkpvaG4gRG9lIiwiaWF0IjoxNTE2MjM5MDIyfQ",
         "eyJzdWIiOiIxMjM0NTY3ODkwIiwibmFtZSI6IkpvaG4gRG9lIiwiYWRtaW4iOnRydWV9",
         "eyJzdWIiOiIxMjM0NTY3ODkwIiwibmFtZSI6IkpvaG4gRG9lIiwiYWRtaW4iOnRydWUsImlhdCI6MTUxNjIzOTAyMn0",
-        # Stripe's shared test keys, Azurite's account, Telegram's example
+        # Stripe's shared test keys, Azurite's account, Telegram's example.
         "4eC39HqLyjWDarjtT1zdp7dc",
         "BQokikJOvBiI2HlWgH4olfQ2",
         "TYooMQauvdEDq54NiTphI7jx",
@@ -66,7 +66,7 @@ DOCUMENTED = frozenset(
         "sk_test_BQokikJOvBiI2HlWgH4olfQ2",
         "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw",
         "123456:ABC-DEF1234ghIkl-zyx57W2v1u123ew11",
-        # hashes of tutorials on bcrypt
+        # Hashes from tutorials on bcrypt.
         "$2a$10$N9qo8uLOickgx2ZMRZoMyeIjZAgcfl7p92ldGxad68LJZdL17lhWy",
         "$2a$12$R9h/cIPz0gi.URNNX3kh2OPST9/PgBkqquzi.Ss7KIUgO2t0jWMUW",
         "$2a$10$vI8aWBnW3fID.ZQ4/zo1G.q1lRps.9cGLcZEiGDMVr5yUP1KUOYTa",
@@ -101,13 +101,14 @@ def is_made_of_words(value: str) -> bool:
 
 
 def is_sentence_word(word: str) -> bool:
-    """Return whether a word belongs to a sentence: an article, a participle, a word of WORDS."""
+    """Return whether a word belongs to a sentence: an article, a participle, or one of WORDS."""
     return word in _FUNCTION_WORDS or word in WORDS or _INFLECTED.search(word) is not None
 
 
 def is_predicate(word: str) -> bool:
     """Return whether a single word can follow `The password is`: an adjective, a participle.
 
-    In the languages covered here, a noun without an article cannot: it is the password itself.
+    A noun without an article cannot follow in the languages covered here, so it is the password
+    itself.
     """
     return len(word) < _SHORT or word.lower() in WORDS or _PREDICATE.search(word) is not None

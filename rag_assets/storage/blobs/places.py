@@ -1,8 +1,8 @@
-"""Places of blobs: a local folder, or a prefix of an object store.
+"""Where blobs are stored: a local folder, or a prefix of an object store.
 
 A file is received in a local folder, so that its content can be inspected and hashed before it is
-stored. It is then made durable in a staging folder, and moved to its name in one step: a reader
-finds the whole file or no file, whatever happens to the writer.
+stored. It is then made durable in a staging folder, and moved to its name in one step. So a reader
+finds either the whole file or no file, whatever happens to the writer.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 @dataclass(frozen=True, slots=True)
 class StoredFile:
-    """A file of a place.
+    """A file in a store.
 
     Attributes:
-        name: below the place, with slashes.
-        size: bytes.
+        name: its name relative to the store, with slashes.
+        size: size in bytes.
         modified_at: when it was stored.
     """
 
@@ -158,7 +158,8 @@ class FolderPlace:
 
     def remove(self, folder: str) -> None:  # noqa: D102
         path = self._path(folder)
-        # A concurrent receiver may create new files; it then finds that the tenant is gone.
+        # A concurrent receiver may create new files while the folder is being deleted; it then
+        # finds that the tenant is gone.
         for _ in range(3):
             shutil.rmtree(path, ignore_errors=True)
             if not path.exists():

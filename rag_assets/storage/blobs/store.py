@@ -38,7 +38,7 @@ class Blob:
     """A stored file.
 
     Attributes:
-        sha256: from its name; its content may have been altered since.
+        sha256: hash of its content, from its name; the content may have been altered since.
         size: bytes.
         modified_at: when it was last stored.
     """
@@ -95,7 +95,7 @@ class BlobNotes:
             return None
 
     def write(self, name: str, text: str) -> None:
-        """Write a whole note."""
+        """Write a note as a whole."""
         with _available():
             self._place.write(name, text.encode())
 
@@ -127,7 +127,8 @@ class TenantBlobs:
 
         Raises:
             BlobMissing: no blob has that hash.
-            BlobAltered: its content has another hash, which is known only after the last piece.
+            BlobAltered: the blob's content has another hash; this is known only after the last
+                piece.
             ServiceUnavailable: the place does not answer.
         """
         digest = hashlib.sha256()
@@ -185,11 +186,11 @@ class ReceivedFile:
     """A file that is being received; it is not stored until `keep`.
 
     Args:
-        place, folder: where it belongs.
-        path: where it is received.
+        place, folder: the store and the folder that the file belongs to.
+        path: the local path at which it is received.
 
     Attributes:
-        size: bytes so far.
+        size: bytes received so far.
     """
 
     def __init__(self, place: Place, folder: str, path: Path) -> None:
@@ -217,7 +218,7 @@ class ReceivedFile:
         """Append a piece.
 
         Raises:
-            ServiceUnavailable: it cannot be written, for example because the disk is full.
+            ServiceUnavailable: the file cannot be written, for example because the disk is full.
         """
         with _available():
             left = memoryview(piece)
@@ -308,7 +309,7 @@ def _available(*, may_lack: bool = False) -> Iterator[None]:
     except Exception as error:
         if not type(error).__module__.startswith("obstore"):
             raise
-        # Its message may contain an address with credentials.
+        # The error's message may contain an address with credentials.
         raise ServiceUnavailable(
             f"the store of blobs fails: {type(error).__name__}",
             hint="check RAG_ASSETS_BLOBS_URL and the credentials of the object store",

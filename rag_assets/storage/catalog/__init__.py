@@ -1,5 +1,5 @@
 """The catalog: the state of every tenant's documents, and the serving index.
 
-What belongs here: tables, migrations, queries, the tenant lock. Elsewhere: decisions about
-documents (pipeline), file or index access.
+Belongs here: tables, migrations, queries, the tenant lock. Does not belong here: decisions about
+documents (they belong to the pipeline), file or index access.
 """

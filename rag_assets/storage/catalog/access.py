@@ -110,11 +110,11 @@ def is_readable(
     """Return the condition that one of these principals may read a row's access scope.
 
     A scope may be read by the principals to whom it is granted, and by the readers of the scopes
-    that it inherits from.
+    from which it inherits.
 
     Args:
-        table: has a column `tenant`.
-        principals: the caller's.
+        table: a table with a column `tenant`.
+        principals: the caller's principals.
         column: the name of the column with the scope.
     """
     scope = table.c[column]
@@ -142,8 +142,8 @@ def readable_scopes(
     The public scope is left out. A scope may occur twice.
 
     Args:
-        tenant: its id.
-        principals: the caller's.
+        tenant: the tenant's id.
+        principals: the caller's principals.
         most: the maximum number of scopes; null for no maximum.
     """
     direct = select(access_scopes.c.scope).where(

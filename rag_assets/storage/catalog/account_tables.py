@@ -76,7 +76,8 @@ embedding_batches = Table(
     Column("batch_id", Text),
     Column("embedder_id", Text, nullable=False),
     json_column("embedder"),
-    # The text_sha256 of its texts, 32 bytes each; empty after the batch was collected or failed.
+    # The text_sha256 of the batch's texts, 32 bytes each; empty after the batch was collected or
+    # failed.
     Column("hashes", LargeBinary, nullable=False),
     Column("texts", Integer, nullable=False),
     Column("tokens", BigInteger, nullable=False),

@@ -46,7 +46,8 @@ rag_settings = Table(
     "rag_settings",
     metadata,
     tenant_column(),
-    # The operator's configuration below the settings; tenants.config combines both.
+    # The operator's configuration, without the application's settings; tenants.config combines
+    # both.
     json_column("operator_config"),
     Column("operator_enabled", Boolean, nullable=False),
     Column("enabled", Boolean),
@@ -56,7 +57,7 @@ rag_settings = Table(
     Column("dimensions", Integer),
     Column("vector_backend", Text),
     Column("resolved_comment_days", Integer),
-    # The embedder that is in force, as in tenants.yaml; null: the operator's.
+    # The embedder that is in force, as in tenants.yaml; null: the operator's embedder.
     Column("embedder", JSONB(none_as_null=True)),
     now_column("updated_at"),
     Column("updated_by", Text, nullable=False),
@@ -67,7 +68,8 @@ rag_settings = Table(
 )
 
 Change: TypeAlias = Callable[[ApplicationSettings, Mapping[str, Any], bool], ApplicationSettings]
-"""From current settings, the operator's configuration, and whether the tenant is unindexed."""
+"""Computes the new settings from the current settings, the operator's configuration, and whether
+the tenant has no indexed document."""
 
 _OPERATOR = "operator"
 _SETTINGS = tuple(field.name for field in fields(ApplicationSettings))
@@ -95,12 +97,13 @@ class ApplicationSettingsTable:
     def change(self, ref: TenantRef, change: Change, by: str) -> ChangedSettings:
         """Change the settings of a tenant; the change is in force when the call returns.
 
-        Concurrent changes run one after another. A tenant that gets enabled takes its pending
-        model, and is fully indexed again.
+        Concurrent changes run one after another. A tenant that is enabled by the change takes its
+        pending model, and is fully indexed again.
 
         Args:
             ref: the tenant.
-            change: makes the new settings; if it raises, the settings stay as they were.
+            change: computes the new settings; if it raises an error, the settings stay as they
+                were.
             by: the caller's name.
 
         Raises:
@@ -193,15 +196,15 @@ def settings_of(row: Row[Any]) -> ApplicationSettings:
 def settle(
     connection: Connection, tenant_id: str, config: Mapping[str, Any], *, enabled: bool
 ) -> tuple[Mapping[str, Any], bool]:
-    """Apply a new configuration of the operator, below the application's settings.
+    """Apply a new configuration of the operator, underneath the application's settings.
 
-    A model with different vectors waits until the tenant is fully indexed again, if its profile
-    says so and it has entries; the former model is in force until then.
+    If a new model has different vectors, the profile requires it and the tenant has entries, the
+    model waits until the tenant is fully indexed again. Until then the former model is in force.
 
     Args:
-        connection: of the transaction that changes the tenant.
+        connection: the connection of the transaction that changes the tenant.
         tenant_id: the tenant.
-        config, enabled: set by its operator.
+        config, enabled: set by the tenant's operator.
 
     Returns:
         the effective configuration, and whether the tenant is enabled.
@@ -234,7 +237,10 @@ def settle(
 def _embedder_in_force(
     connection: Connection, tenant_id: str, row: Row[Any], config: Mapping[str, Any]
 ) -> Mapping[str, Any] | None:
-    """Return a tenant's embedder after its operator reconfigured it; None: the operator's."""
+    """Return the embedder in force after a tenant's operator reconfigured it.
+
+    None stands for the operator's embedder.
+    """
     settings = settings_of(row)
     before = row.config if row.operator_config is None else row.operator_config
     former, operators = configured_embedder(before), configured_embedder(config)
@@ -246,7 +252,7 @@ def _embedder_in_force(
 
 
 def _is_model_kept(config: Mapping[str, Any]) -> bool:
-    """Return whether a tenant keeps its model until it is indexed again as a whole."""
+    """Return whether a tenant keeps its former model until all its documents are reindexed."""
     return profile_of(config.get("profile", DEFAULT_PROFILE)).keeps_model
 
 

@@ -1,4 +1,4 @@
-"""The rows of one tenant that an auditor reads, all from one state of the catalog.
+"""The rows of one tenant that an auditor reads, all from one snapshot of the catalog.
 
 Each method streams its rows, so that memory does not grow with their number. No query selects a
 secret, a question, or a column with document text.
@@ -50,12 +50,12 @@ _COLUMNS_OF_BUILDS: Final = (
 
 
 class AuditRecords:
-    """The rows of one tenant in one state of the catalog; see open_audit.
+    """The rows of one tenant in one snapshot of the catalog; see open_audit.
 
     Attributes:
         record: the tenant's record.
         created_at: when the tenant was created.
-        read_at: the time of this state.
+        read_at: the time of the snapshot.
     """
 
     def __init__(self, connection: Connection, tenant_id: str) -> None:

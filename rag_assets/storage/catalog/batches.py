@@ -32,10 +32,10 @@ class EmbeddingBatch:
     Attributes:
         tag: identifies the batch at its provider.
         batch_id: the provider's id; None until it is known.
-        embedder: configuration from which its embedder is constructed.
-        texts, tokens: the number of submitted texts, and of their tokens as an estimate.
+        embedder: the configuration from which the batch's embedder is constructed.
+        texts, tokens: the number of submitted texts, and an estimate of the number of their tokens.
         cost: dollars for these tokens at the batch price; None if the price is unknown.
-        error: why it failed, or the error of the last poll.
+        error: why the batch failed, or the error of the last poll.
         polled_at: the time of the last poll.
     """
 
@@ -189,7 +189,7 @@ class BatchTable:
         return FailedBatches(count, rows[0].ended_at, rows[0].error or "") if count else None
 
     def _close(self, ref: TenantRef, id_: int, **values: Any) -> None:
-        # The hashes, up to megabytes, are not needed any more.
+        # The hashes, which can take megabytes, are no longer needed.
         self._update(ref, id_, hashes=b"", ended_at=func.now(), polled_at=func.now(), **values)
 
     def _update(self, ref: TenantRef, id_: int, **values: Any) -> None:

@@ -1,7 +1,7 @@
-"""The blobs that a tenant needs: for uploads, for records that are files, for holds and for runs.
+"""The blobs that a tenant needs for uploads, for records that are files, for holds and for runs.
 
-Blobs are stored and deleted in exclusive transactions: no other transaction of the tenant runs
-meanwhile.
+Blobs are stored and deleted in exclusive transactions: no other transaction of the tenant runs at
+the same time.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class BlobNeeds:
     def unneeded(self, ref: TenantRef, hashes: Collection[str]) -> Iterator[list[str]]:
         """Yield the hashes of blobs that may be deleted before the context ends.
 
-        Until then, no other transaction can start to need one of them.
+        Until the context ends, no other transaction can start to need one of these blobs.
 
         Args:
             hashes: the blobs to choose from.

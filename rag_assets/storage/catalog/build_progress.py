@@ -24,10 +24,11 @@ class BuildProgress:
     Attributes:
         documents, entries: the number of indexed documents that can be read, and of their entries.
         of_documents: the number of the tenant's documents that can be read.
-        behind: the number of these that the build lacks or has outdated; None if unknown.
+        behind: how many of the tenant's documents are missing or outdated in the build; None if
+            unknown.
         waiting: the number of outdated documents that wait for a provider or a person.
         recent: the number of documents indexed in the ten minutes before the last document.
-        recent_seconds: the time that they took.
+        recent_seconds: the time that indexing the recent documents took.
         last_at: when the last document was indexed.
     """
 
@@ -46,8 +47,8 @@ class BuildHistory:
     """The growth of a build.
 
     Attributes:
-        counts: the number of its documents at the end of each of several equal time spans.
-        first, last: when its first and last document were indexed.
+        counts: the number of its documents at the end of each of several equally long time spans.
+        first, last: when its first and its last document were indexed.
     """
 
     counts: tuple[int, ...] = ()

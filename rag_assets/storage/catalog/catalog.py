@@ -129,13 +129,13 @@ class Catalog:
         self._of_systems: dict[object, Any] = {}
 
     def of_system(self, make: Callable[[Database], TablesT]) -> TablesT:
-        """Return a system's access to its tables; it is made once for this catalog.
+        """Return the object with which a system accesses its tables; one is made per catalog.
 
         Args:
-            make: makes it, such as its class.
+            make: makes the object; for example its class.
         """
         if make not in self._of_systems:
-            # Of two threads, both get the one that was kept first.
+            # If two threads make an object, both get the one that was stored first.
             self._of_systems.setdefault(make, make(self.database))
         found: TablesT = self._of_systems[make]
         return found
@@ -152,9 +152,9 @@ class Catalog:
 
         Args:
             url: address for the role that works with the catalog.
-            owner_url: address for the role that upgrades it; the same by default.
+            owner_url: address for the role that upgrades the catalog; by default the same address.
             before_upgrade: called before an existing schema is upgraded, with the connections of
-                other programs (see other_programs); raises an error to prevent the upgrade.
+                other programs (see other_programs); it raises an error to prevent the upgrade.
 
         Raises:
             ServiceUnavailable: Postgres does not answer.

@@ -42,9 +42,9 @@ class CheckResult:
     """The last result of a check of one tenant.
 
     Attributes:
-        passed, severity, description: the last verdict; None before the first.
+        passed, severity, description: the last verdict; None before the first one.
         evaluated_at: the time of that verdict.
-        error: why a later evaluation failed; None if it did not.
+        error: why a later evaluation failed; None if no later evaluation failed.
     """
 
     asset: str
@@ -61,9 +61,10 @@ class CheckSummary:
     """A summary of the last results of all checks of a tenant.
 
     Attributes:
-        checked_at: the time of the least recent evaluation; None if a check was never evaluated.
+        checked_at: the time of the oldest of these evaluations; None if a check was never
+            evaluated.
         failed: the number of checks that did not pass.
-        errors: the number of checks with a failed last evaluation.
+        errors: the number of checks whose last evaluation failed with an error.
     """
 
     checked_at: datetime | None
@@ -76,9 +77,10 @@ class CatalogLag:
     """The lag of a tenant's index, according to the catalog.
 
     Attributes:
-        since: the earliest change that the serving index lacks; None if it is up to date.
-        held_deletions: the number of deletions that await a person's confirmation, because they
-            are too many.
+        since: the time of the earliest change that the serving index lacks; None if it is up to
+            date.
+        held_deletions: the number of deletions that await a person's confirmation, because they are
+            too many.
     """
 
     since: datetime | None = None

@@ -101,14 +101,14 @@ class ClockTable:
             connection.execute(later.values(**_values(now, boot)))
 
     def replace(self, now: datetime, boot: BootTime | None) -> None:
-        """Replace the trusted time with an earlier or later time that a person confirmed."""
+        """Replace the trusted time with an earlier or later time that a person has confirmed."""
         with self._database.begin() as connection:
             connection.execute(update(installation_clock).values(**_values(now, boot)))
 
     # -- times in the future
 
     def has_future_ages(self, tenant_id: str, now: datetime) -> bool:
-        """Return whether a document's age counts from a time in the future."""
+        """Return whether the age of any document counts from a time in the future."""
         at = documents.c.embedded_at
         query = select(documents.c.document_id).where(
             documents.c.tenant == tenant_id, at > now + MOST_SKEW
@@ -137,8 +137,9 @@ class ClockTable:
     def correct_future_times(self, ref: TenantRef, now: datetime) -> int:
         """Replace future times with the present time; return the number of corrected rows.
 
-        They were recorded while the clock was fast. Ages and pauses count from now on, retries
-        are due at once, files are read again, and sessions of the panel end.
+        Such times were recorded while the clock was fast. After the correction, ages and pauses
+        count from now on, retries are due at once, files are read again, and sessions of the panel
+        end.
 
         Args:
             now: the present time, which is trusted; times up to an hour later stay.
@@ -156,7 +157,7 @@ def time_to_record(now: datetime | None = None) -> ColumnElement[Any]:
     """Return the present time, or the trusted time if that is later.
 
     While the clock is slow, a time from which ages count must not be recorded too early: the row
-    would be deleted for its age as soon as the clock is right.
+    would be deleted because of its age as soon as the clock is right.
 
     Args:
         now: the present time; Postgres's by default.
@@ -165,9 +166,9 @@ def time_to_record(now: datetime | None = None) -> ColumnElement[Any]:
 
 
 def latest_trusted_time() -> ColumnElement[Any]:
-    """Return Postgres's present time, or a day after the trusted time if that is earlier.
+    """Return Postgres's present time, but at most a day after the trusted time.
 
-    Expiry is judged by this time, so that a clock that is far too fast does not cause it.
+    Expiry is judged by this time, so that nothing expires only because the clock is far too fast.
     """
     return func.least(func.now(), _trusted_at() + _DAY)
 
@@ -196,7 +197,7 @@ def _correct(connection: Connection, ref: TenantRef, kind: TimeKind, now: dateti
     """Replace a tenant's future times of a kind; return the number of corrected rows."""
     corrected = 0
     for table, times in _tables_with(kind):
-        # Times from LAST_DAY on stay: such a retry waits for a person.
+        # Times from LAST_DAY on stay, because such a retry waits for a person.
         wrong = {at: (at > now + MOST_SKEW) & (at < LAST_DAY) for at in times}
         values = {at.name: case((is_wrong, now), else_=at) for at, is_wrong in wrong.items()}
         statement = update(table).where(table.c.tenant == ref.id, or_(*wrong.values()))
@@ -205,7 +206,7 @@ def _correct(connection: Connection, ref: TenantRef, kind: TimeKind, now: dateti
 
 
 def _correct_lifetimes(connection: Connection, ref: TenantRef, now: datetime) -> int:
-    """End panel sessions created in the future; start the lifetime of such service tokens now."""
+    """End panel sessions created in the future; let service tokens created then start now."""
     latest = now + MOST_SKEW
     ended = sum(
         connection.execute(
@@ -220,7 +221,7 @@ def _correct_lifetimes(connection: Connection, ref: TenantRef, now: datetime) ->
 
 
 def _read_again(connection: Connection, ref: TenantRef, now: datetime) -> int:
-    """Mark files to be read again if a listing time in the future would hide their changes."""
+    """Mark files to be read again if a listing time in the future would hide changes to them."""
     latest_ns = int((now + MOST_SKEW).timestamp()) * _NANOSECONDS
     statement = update(documents).where(
         documents.c.tenant == ref.id, documents.c.listed_at_ns > latest_ns

@@ -1,7 +1,8 @@
-"""Dagster instances that have run jobs for each tenant, and so may hold records of it.
+"""Dagster instances that have run jobs for a tenant, and so may hold records of the tenant.
 
 A removal deletes Dagster's records only in the instance that it uses. Every other instance stays
-listed until its sensor `tenants` has deleted its records; these rows therefore outlive tenants.
+listed until its sensor `tenants` has deleted the records there. These rows therefore outlive
+tenants.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Connections and transactions of the catalog's Postgres, with a fence against late writers."""
+"""Connections and transactions of the catalog's Postgres; they reject late writers."""
 
 from __future__ import annotations
 
@@ -61,7 +61,8 @@ _EXCLUSIVE = text(
 """Wait five seconds at most for locks, and plan each statement for its own parameters.
 
 From the sixth execution on, Postgres would use one plan for all parameters, which assumes short
-arrays: it compared documents of 20,000 pages with each of these pages, for minutes.
+arrays. With such a plan, it compared documents of 20,000 pages with each of these pages, for
+minutes.
 """
 _IDLE_SECONDS = 1.0
 _WATCH_SECONDS = 5.0
@@ -86,10 +87,12 @@ class Database:
         url: `postgresql://…`; a driver in it is replaced by psycopg 3.
 
     Attributes:
-        after_raise: called after a transaction that raised marks, with their tenants, and with None
-            for the epoch of the installation; see note_raised. It must not raise an error.
-        require_schema: called with a connection of the driver, before it is used after a pause, and
-            every few seconds; raises SchemaTooNew if a newer program upgraded the catalog.
+        after_raise: called after a transaction that raised marks, with the tenants of these marks,
+            and with None if it raised the installation's epoch; see note_raised. It must not raise
+            an error.
+        require_schema: called with a connection of the driver, before that connection is used after
+            a pause, and every few seconds; it raises SchemaTooNew if a newer program upgraded the
+            catalog.
 
     Raises:
         ConfigurationError: the url is malformed.
@@ -122,8 +125,8 @@ class Database:
     def _compare_when_used(self) -> None:
         """Replace broken connections of the pool, and compare the schema every few seconds.
 
-        Only connections that were idle for a second are pinged. The pool's own ping before each
-        transaction would be a third of a sync's round trips.
+        Only connections that were idle for a second are pinged. If the pool pinged before each
+        transaction, pings would be a third of a sync's round trips.
         """
         engine = self._engine
 
@@ -168,7 +171,7 @@ class Database:
 
     @contextmanager
     def snapshot(self) -> Iterator[Connection]:
-        """Open a read-only transaction that sees one state in all of its statements.
+        """Open a read-only transaction in which all statements see the same state.
 
         Raises:
             ServiceUnavailable: Postgres does not answer.
@@ -242,7 +245,8 @@ class Database:
             tables.tenants.c.incarnation == ref.incarnation,
             tables.tenants.c.state != "REMOVING",
         )
-        # Inserting rows that refer to the tenant takes FOR KEY SHARE, which neither mode blocks.
+        # Inserting rows that refer to the tenant takes FOR KEY SHARE; neither lock mode blocks
+        # that.
         locked = alive.with_for_update(read=not exclusive, key_share=exclusive)
         with self.begin() as connection:
             if exclusive:
@@ -291,7 +295,8 @@ def _require_usable(url: str) -> None:
     try:
         make_url(url)
         ports = str(conninfo_to_dict(url).get("port", "")).split(",")
-        # A / in a password starts the database's name: the text before it is parsed as the port.
+        # If a password contains a /, the text after it is parsed as the database's name, and the
+        # text before it as the port.
         is_usable = all(port.isdecimal() or not port for port in ports)
     except (ArgumentError, ValueError, psycopg.ProgrammingError):
         is_usable = False
@@ -362,11 +367,11 @@ _CONDITIONS: Final[Mapping[str, tuple[str, str]]] = {
     ),
     "57P03": ("Postgres is starting, stopping or recovering", "try again in a moment"),
 }
-"""Message and hint of a condition, by SQLSTATE."""
+"""Message and hint for each condition, by SQLSTATE."""
 
 
 def condition_of(error: Exception) -> ServiceUnavailable | None:
-    """Return the error for a server condition that an operator must end; None for others."""
+    """Return the error for a server condition that an operator must resolve; None for others."""
     state = getattr(getattr(error, "orig", error), "sqlstate", None)
     known = _CONDITIONS.get(str(state))
     return None if known is None else ServiceUnavailable(known[0], hint=known[1])

@@ -1,8 +1,9 @@
 """Documents that left a source, recorded for the guard against accidental mass deletion.
 
-A single listing does not show a slow accident. Each listing or manifest that removes documents
-therefore writes an event `documents_left`. The next listing or manifest is judged together with the
-events of a time window. A person's consent ends the window; a held deletion keeps it open.
+A single listing does not reveal an accident that happens slowly. Each listing or manifest that
+removes documents therefore writes an event `documents_left`. The next listing or manifest is judged
+together with the events of a time window. A person's consent ends the window; a held deletion keeps
+it open.
 """
 
 from __future__ import annotations
@@ -40,9 +41,9 @@ class DeletionWindow:
     """The time window in which a listing's deletions are judged.
 
     Attributes:
-        since: when it starts.
-        left: the number of documents that left the source in it.
-        hours: its length, for messages.
+        since: when the window starts.
+        left: the number of documents that left the source in the window.
+        hours: the length of the window, for messages.
     """
 
     since: datetime
@@ -57,7 +58,7 @@ class HeldDeletions:
     Attributes:
         documents: how many.
         remedy: the command, or the parameter of a request, that deletes them.
-        is_manifest: whether they are missing in a manifest, and not in a listing.
+        is_manifest: whether they are missing in a manifest (otherwise: in a listing).
     """
 
     tenant: str
@@ -86,7 +87,7 @@ class DepartureTable:
         """Return the window of a source, before its next listing.
 
         Args:
-            hours: its length; 0 judges each listing alone.
+            hours: the length of the window; with 0, each listing is judged alone.
         """
         with self._database.begin() as connection:
             return read_window(connection, ref, source, hours)
@@ -168,7 +169,7 @@ def read_window(connection: Connection, ref: TenantRef, source: str, hours: int)
         .order_by(events.c.id.desc())
         .limit(1)
     ).first()
-    # Otherwise a held deletion would be allowed once the earlier losses leave the window.
+    # Otherwise a held deletion would be allowed as soon as the earlier losses leave the window.
     if held and (
         connection.scalar(is_holding)
         or _is_refused_manifest(connection, ref, held.id, held.payload)

@@ -25,7 +25,7 @@ LARGE_BYTES = 128 * 1024
 """Larger documents are not processed before others: they may take longer than a slice."""
 
 NEVER = datetime(9999, 12, 31, tzinfo=UTC)
-"""The retry time of a failure that needs a person; only a sync that a person starts retries it."""
+"""The retry time of a failure that needs a person: only a sync started by a person retries it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,14 +62,16 @@ class DocumentChange:
     @property
     def document_key(self) -> str:
         """Return the hash of everything known about the document before it is parsed."""
-        # An unreadable document has no content hash: its listing facts replace it, so that it is
-        # retried when, and only when, it changes.
+        # An unreadable document has no content hash, so its listing facts replace the hash: it is
+        # retried when, and only when, these facts change.
         facts = self.facts
         content = self.content_sha256 or f"{facts.size}/{facts.mtime_ns}/{facts.identity}"
-        # Included only if there is one, so that keys of documents without a title do not change.
+        # A title is included only if there is one, so that keys of documents without a title do not
+        # change.
         title = [] if self.said_title is None else [self.said_title]
-        # A document's id never changes, but its page may. The readers of the page may read the
-        # document: moving a page leaves the key as it is, so that no entries are written again.
+        # A document's id never changes, but the page that it is attached to may. The readers of the
+        # page may read the document, so moving a page does not change the key, and no entries are
+        # written again.
         page = [] if self.page_uuid is None else [["page", self.page_uuid]]
         scope = self.access_scope if self.page_uuid is None else None
         return key_of(
@@ -154,12 +156,12 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """The failure of a quarantined or deferred document; with a retry_at, it is transient.
+    """The failure of a quarantined or deferred document; with a retry_at, the failure is transient.
 
     Attributes:
         message: for operators.
         kind: for the people of the tenant.
-        environment: key of the environment with the settings that make it fail; empty for other
+        environment: key of the environment whose settings cause the failure; empty for other
             reasons.
     """
 
@@ -258,7 +260,7 @@ def numbered_key(
 def urgency() -> Label[int]:
     """Return the rank in the processing order, as a column.
 
-    0: a small document with an individual change. 1: another document of the lane for individual
+    0: a small document with an individual change. 1: another document in the lane of individual
     changes: it is large, failed before, or must be rebuilt. 2: a document of a bulk import.
     """
     table = documents.c

@@ -196,8 +196,8 @@ class DocumentTable:
 def must_be_read_again() -> ColumnElement[bool]:
     """Return the condition that a document may have changed unnoticed, or was requested again.
 
-    Documents that the last listing lacks, and held deletions keep, are excluded: they cannot be
-    read.
+    Documents that the last listing lacks, and that are only kept because their deletion is held,
+    are excluded: they cannot be read.
     """
     is_kept = exists().where(
         syncs.c.tenant == documents.c.tenant,

@@ -1,4 +1,4 @@
-"""The changes of rows in the transactions that start and end an erasure."""
+"""Changes of rows in the transactions that start and end an erasure."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ from rag_assets.storage.catalog.upload_tables import uploads
 
 _BATCH = 2_000
 _NAMED_DOCUMENTS = 100
-"""Maximum of purged documents per entry in the journal of security changes."""
+"""Maximum number of purged documents per entry in the journal of security changes."""
 _FORGET_SLICES = text(
     f"UPDATE {SCHEMA}.slices SET document_ids = document_ids - :ids"  # noqa: S608 - nothing given
     " WHERE tenant = :tenant AND document_ids ?| :ids"
@@ -63,12 +63,12 @@ class Erasure:
     """An erasure of documents from every store.
 
     Attributes:
-        id: also the id of its receipt.
+        id: id of the erasure, and also of its receipt.
         kind, rule, by, at: see Receipt.
         document_ids: its documents.
         parse_keys, chunk_set_keys: keys of their texts and chunks in the lake.
         blobs: hashes of their uploaded files.
-        counts: the numbers of erased objects, by store; complete once every store has counted.
+        counts: the numbers of erased objects, by store; complete when every store has counted.
         progress: the state of a scan for credentials, a removal or a discard.
     """
 
@@ -149,7 +149,7 @@ def begin_erasure(
 
 
 def require_known(connection: Connection, ref: TenantRef, document_ids: Sequence[str]) -> None:
-    """Raise UnknownDocument if a document has neither row, record, upload nor tombstone."""
+    """Raise UnknownDocument if a document has no row, record, upload or tombstone."""
     known: set[str] = set()
     # Tombstones count: a person who doubts that a document was deleted may purge it again.
     for table in (documents, source_records, uploads, tombstones):
@@ -219,7 +219,7 @@ def _keys_of_disabled(
 
 
 def forget_embedding(connection: Connection, ref: TenantRef, document_ids: Sequence[str]) -> None:
-    """Clear the embedding times and hashes of documents with a withheld former version."""
+    """Clear the embedding times and hashes of documents whose former version is withheld."""
     connection.execute(
         update(documents)
         .where(documents.c.tenant == ref.id, among(documents.c.document_id, document_ids))

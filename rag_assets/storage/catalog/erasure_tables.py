@@ -37,7 +37,7 @@ holds = Table(
     UniqueConstraint("tenant", "source", "document_id", postgresql_nulls_not_distinct=True),
 )
 
-# Written by a trigger, when a version of a held document leaves `document_index`.
+# Rows are written by a trigger, when a version of a held document leaves `document_index`.
 held_texts = Table(
     "held_texts",
     metadata,
@@ -47,7 +47,7 @@ held_texts = Table(
     Column("chunk_set_key", Text, primary_key=True),
 )
 
-# Written by a trigger, when a held record is pushed again or deleted.
+# Rows are written by a trigger, when a held record is pushed again or deleted.
 held_records = Table(
     "held_records",
     metadata,
@@ -105,7 +105,7 @@ receipts = Table(
     Column("hash", Text, nullable=False),
 )
 
-# Without a foreign key: a row stays until the instance has deleted its records of the tenant.
+# There is no foreign key: a row stays until the instance has deleted its records of the tenant.
 dagster_histories = Table(
     "dagster_histories",
     metadata,

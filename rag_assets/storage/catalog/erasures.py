@@ -1,8 +1,8 @@
-"""Open erasures: documents still to be removed from some store, and the receipt to be written.
+"""Open erasures: documents that some store still contains, and the receipt to be written.
 
 An erasure is recorded in the transaction that decides it, with all the facts for its receipt. If
-the process is killed, the erasure stays open; the tenant's next run completes it, with the same
-receipt.
+the process is killed, the erasure stays open. The tenant's next run completes it, and writes the
+same receipt.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from rag_assets.storage.catalog.upload_tables import uploads
 _OUTLIVING = frozenset(
     {"dagster_histories", "erasures", "receipts", "security_changes", "tenant_locks"}
 )
-"""Tables with rows that outlive a removed tenant."""
+"""Tables whose rows outlive a removed tenant."""
 
 
 class ErasureTable:
@@ -78,13 +78,13 @@ class ErasureTable:
     ) -> Erasure | None:
         """Start to delete documents past their retention; searches omit them from now on.
 
-        Tombstones, which contain only hashes, keep a document out until it changes in its source.
-        Pushed records and staged rows are deleted at once.
+        Tombstones, which contain only hashes, prevent a document from being added again until it
+        changes in its source. Pushed records and staged rows are deleted at once.
 
         Args:
             cutoffs: the tenant's retention.
             held: names of the sources with documents that stay until a person confirms.
-            rule, by, at: for the receipt.
+            rule, by, at: recorded in the receipt.
 
         Returns:
             the erasure; None if nothing is due.
@@ -114,12 +114,13 @@ class ErasureTable:
         A document that its source still has is not added again until it changes.
 
         Args:
-            document_ids: the documents; deleted documents, too, if a row or tombstone is left.
-            by, at: for the receipt.
+            document_ids: the documents. They may have been deleted before, if a row or tombstone is
+                left.
+            by, at: recorded in the receipt.
 
         Raises:
-            UnknownDocument: the tenant does not know one of them.
-            OnHold: one of them is held.
+            UnknownDocument: the tenant does not know one of the documents.
+            OnHold: one of the documents is held.
         """
         wanted = sorted(set(document_ids))
         with self._database.begin_exclusive(ref) as connection:
@@ -132,10 +133,10 @@ class ErasureTable:
             return made
 
     def bury_again(self, ref: TenantRef, sealed: Sequence[str]) -> None:
-        """Keep out documents that were purged after the dump of a restored catalog.
+        """Prevent documents that were purged after the dump of a restored catalog from returning.
 
         Args:
-            sealed: their tombstones, as stored in the journal.
+            sealed: the tombstones of the documents, as stored in the journal.
         """
         with self._database.begin_exclusive(ref) as connection:
             bury_sealed(connection, ref, sealed)
@@ -145,7 +146,7 @@ class ErasureTable:
 
         Args:
             ref: the tenant, in the state REMOVING.
-            by, at: for the receipt.
+            by, at: who asked, and when; recorded in the receipt.
         """
         begun = select(erasures).where(
             erasures.c.tenant == ref.id,
@@ -196,7 +197,7 @@ class ErasureTable:
         """Start to delete a build that does not serve searches, or return its open erasure.
 
         Args:
-            by, at: for the receipt.
+            by, at: who asked, and when; recorded in the receipt.
         """
         number = generation.number
         entries = select(func.coalesce(func.sum(document_index.c.chunk_count), 0)).where(
@@ -232,7 +233,7 @@ class ErasureTable:
             return erasure_of(connection.execute(made.returning(erasures)).one())
 
     def note(self, erasure: Erasure, store: str, counts: Mapping[str, int]) -> Erasure:
-        """Record the counts of what an erasure deletes from a store, before it is deleted."""
+        """Record how much an erasure will delete from a store, before it is deleted."""
         added = {**erasure.counts, store: dict(counts)}
         with self._database.begin() as connection:
             connection.execute(
@@ -272,7 +273,7 @@ class ErasureTable:
     def end_removal(self, erasure: Erasure, proof: Mapping[str, Any] | None = None) -> Receipt:
         """Delete a tenant with all of its rows, and write the receipt.
 
-        Its other open erasures end with it.
+        The tenant's other open erasures end with it.
         """
         ref = erasure.ref
         others = select(erasures).where(erasures.c.tenant == ref.id, erasures.c.id != erasure.id)

@@ -79,11 +79,11 @@ SEARCHES: tuple[EventKind, ...] = (
     *("rag_search_started", "rag_search_completed"),
     *("ai_context_loaded", "paused_for_input"),
 )
-"""Events of searches, which contain questions; the last two are written by runs of agents."""
+"""Events of searches, which contain questions; runs of agents write the last two kinds."""
 _TOLD_OF_SEARCHES = frozenset(
     {"search_id", "caller", "mode", "top_k", "latency_ms", "degraded", "altered", "error"}
 )
-"""Payload fields that are shown for other callers' searches: neither questions nor results."""
+"""Payload fields that other callers may see of a search: neither questions nor results."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ class NewEvent:
 
 @cache
 def _insertion() -> Insert:
-    """Return the statement that inserts many events at once, at a fraction of single rows' cost."""
+    """Return the statement that inserts many events at once, much cheaper than one by one."""
     given = (
         func.unnest(
             bindparam("kinds", type_=ARRAY(Text)),
@@ -190,10 +190,11 @@ class EventTable:
             caller: only events of this caller's searches.
             before: only events older than the event with this id.
             limit: the maximum number of events.
-            readers: leave out events about documents that these principals may not read, but show
-                dropped credentials, without the uri. Show other callers' searches without
-                questions and passages. None shows all events in full.
-            asker: the caller to whom their own searches are shown in full.
+            readers: principals of the reader. Events about documents that these principals may not
+                read are left out, except dropped credentials, which are shown without the uri.
+                Other callers' searches are shown without questions and passages. None shows all
+                events in full.
+            asker: the caller whose own searches are shown in full.
         """
         visible = true() if readers is None else _may_be_told(tenant_id, readers)
         query = select(events, visible.label("visible")).where(
@@ -211,10 +212,10 @@ class EventTable:
         return found if readers is None else [_told(event, asker) for event in found]
 
     def tenants_since(self, last: int | None, kind: EventKind) -> tuple[int, set[str]]:
-        """Return the tenants with an event of a kind since a former event of any tenant.
+        """Return the tenants with an event of a kind since an earlier event of any tenant.
 
         Args:
-            last: the id of the former event; None reports no tenant.
+            last: the id of the earlier event; None reports no tenant.
 
         Returns:
             the id of the latest event of all tenants, and the tenants.
@@ -241,7 +242,7 @@ class EventTable:
 def _may_be_told(tenant_id: str, readers: Collection[str]) -> ColumnElement[bool]:
     """Return the condition that one of these principals may read every document an event names.
 
-    Several documents may share a uri, which their application set.
+    Several documents may share a uri, because applications set uris.
     """
     of_tenant = select(documents.c.uri).where(documents.c.tenant == tenant_id)
     is_theirs = is_readable(documents, readers)

@@ -20,7 +20,7 @@ from rag_assets.storage.catalog.waits import hasten, waiting_since
 
 
 class FileContents:
-    """The contents of files, in `uploads`; listings read their records instead."""
+    """The contents of files, in `uploads`; listings read the files' records instead."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -41,7 +41,7 @@ class FileContents:
         Args:
             new: the content.
             keep: stores its blob.
-            document_id, path: of the record, in its source.
+            document_id, path: the record's document id, and its path in the source.
 
         Returns:
             whether the content changed, and hashes of former contents that no run needs.

@@ -1,8 +1,8 @@
 """Former contents of records, kept by their hashes for runs that have listed them.
 
-A run reads the contents that it has listed, even if they are pushed again meanwhile. Texts are kept
-as rows, files as blobs. Contents that no run can need any more are deleted by the next listing, or
-before it by the next push while no run is active.
+A run reads the contents that it has listed, even if they are pushed again in the meantime. Texts
+are kept as rows, files as blobs. Contents that no run can need any more are deleted by the next
+listing, or by an earlier push while no run is active.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ from rag_assets.storage.catalog.upload_tables import record_files, uploads
 
 
 def keep_texts(connection: Connection, ref: TenantRef, contents: Mapping[str, str]) -> None:
-    """Keep the texts of records that are replaced.
+    """Keep the texts of records that are being replaced.
 
     Args:
-        connection: of the transaction that replaces them.
+        connection: the connection of the transaction that replaces them.
         contents: hashes of the new texts, by document.
     """
     if not contents:
@@ -69,10 +69,10 @@ def keep_texts(connection: Connection, ref: TenantRef, contents: Mapping[str, st
 def pages_with_blocks(
     connection: Connection, ref: TenantRef, blocks: Mapping[str, Collection[str]]
 ) -> set[str]:
-    """Return the pages with one of their blocks in their present text or a former, kept text.
+    """Return the pages whose present text, or a kept former text, contains one of their blocks.
 
     Args:
-        connection: of a transaction that has not changed them yet.
+        connection: a connection in a transaction that has not changed the pages yet.
         blocks: ids of blocks, by the document of their page.
     """
     pairs = [(page, block_mark(one)) for page, ids in blocks.items() for one in ids]
@@ -120,7 +120,7 @@ def forget_unneeded(connection: Connection, ref: TenantRef) -> list[str]:
 def readable_contents(
     connection: Connection, ref: TenantRef, document_ids: Collection[str]
 ) -> frozenset[tuple[str, str]]:
-    """Return pushed documents, each paired with a present or kept content that can be read."""
+    """Return pairs of a pushed document and the hash of a present or kept content of it."""
     rows = connection.execute(_readable(ref.id, document_ids))
     return frozenset((row.document_id, row.content_sha256) for row in rows)
 
@@ -150,7 +150,7 @@ def _keep(connection: Connection, table: Table, former: Select[Any]) -> None:
 def _forget_statement(table: Table, ref: TenantRef, document_ids: Collection[str]) -> Delete:
     """Return the statement that deletes contents that no run can have listed.
 
-    Contents kept by this transaction stay: a run that starts now lists them.
+    Contents kept by this transaction stay, because a run that starts now lists them.
     """
     return delete(table).where(
         table.c.tenant == ref.id,

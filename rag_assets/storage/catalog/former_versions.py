@@ -1,4 +1,4 @@
-"""Former versions, in one build, of documents with a present content that cannot be indexed."""
+"""Former versions, in one build, of documents whose present content cannot be indexed."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ class FormerVersionTable:
         """Return the versions of failed documents that one build has and another lacks.
 
         Args:
-            answering: the build that has them.
+            answering: the build that has the versions.
             lacking: the build that lacks them.
-            document_ids: only these documents.
+            document_ids: only versions of these documents.
         """
         # A rejected text that is retried may be rejected again.
         failed = or_(documents.c.retry_at.is_(None), documents.c.error_kind == "text-rejected")
@@ -113,7 +113,7 @@ def _lacking(
             _FORMER.c.parse_key.is_not(None),
             state.status == "FAILED",
             state.failed_document_key == state.document_key,
-            # A document that its source cannot provide is not parsed, and so never retried.
+            # A document that its source cannot provide is not parsed, and therefore never retried.
             state.content_sha256.is_not(None),
             _OWN.c.indexed_key.is_(None),
             _OWN.c.failed_document_key.is_distinct_from(_document_key()),

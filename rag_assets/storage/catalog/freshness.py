@@ -55,7 +55,7 @@ class Freshness:
 
     Attributes:
         chunks: the number of chunks in the serving generation.
-        stale: the number of documents with an indexed content that differs from their source.
+        stale: the number of documents whose indexed content differs from their source.
         last_indexed_at: when a document was last indexed; None before the first.
         queue_depth: the number of documents that wait to be indexed or to be removed from the
             index. Records and uploads count from their arrival, other documents from their listing.
@@ -103,11 +103,11 @@ class RecordFreshness:
     """The freshness of a tenant of typed records, and its documents that cannot be found.
 
     Attributes:
-        freshness: of its serving generation.
+        freshness: the freshness of the tenant's serving generation.
         excluded: documents and records that are left out on purpose.
         failed: documents that cannot be indexed.
         oldest_wait_seconds: how long the oldest waiting item has waited; None if none is waiting.
-        backfilled: whether all of its vectors are in the separate vector store, too.
+        backfilled: whether the separate vector store also has all of the tenant's vectors.
     """
 
     freshness: Freshness
@@ -129,7 +129,7 @@ class RecordFreshnessQuery:
         """Return a tenant's freshness, in one query; see FreshnessQuery.of()."""
         record, answering = _records(tenant_id), answering_versions(tenant_id)
         waits = _waiting(record, answering)
-        # Once per statement: each further use would walk the tree again.
+        # Use this once per statement: each further use would walk the tree again.
         out = excluded_pages(tenant_id)
         unlisted = _unlisted(tenant_id, sources, readers, out)
         came = [_value(select(func.min(rows.c[0]))) for rows in unlisted]
@@ -254,9 +254,10 @@ def _records(tenant_id: str) -> FromClause:
 def _unlisted(
     tenant_id: str, sources: Collection[str], readers: Collection[str] | None, out: FromClause
 ) -> list[FromClause]:
-    """Return when the records and uploads arrived that the next listing finds.
+    """Return the arrival times of the records and uploads that the next listing finds.
 
-    Readers get only theirs; the readers of an upload are unknown until it is listed.
+    Readers get only the times of records that they may read; the readers of an upload are unknown
+    until it is listed.
     """
     if readers is None:
         return [rows.subquery() for rows in unlisted_rows(tenant_id, sources)]
@@ -268,7 +269,7 @@ def _unlisted(
 
 
 def _is_told(tenant_id: str, readers: Collection[str], out: FromClause) -> ColumnElement[bool]:
-    """Return the condition that readers may know of a document: they can, or could, read it.
+    """Return the condition that readers may know of a document: they can, or could once, read it.
 
     The readers of an archived or switched-off page still count.
     """
@@ -328,7 +329,7 @@ def _records_left_out(
     if readers is None:
         kept = select(func.count()).where(source_records.c.tenant == tenant_id, ~is_found())
         return _value(kept)
-    # They are all attached to pages: only comments and files are kept like this.
+    # All of these are attached to pages, because only comments and files are kept like this.
     rows = placed_records(tenant_id, literal(NOBODY)).where(~is_found())
     placed = with_excluded(rows, out)
     return _value(select(func.count()).select_from(placed).where(is_readable(placed, [*readers])))

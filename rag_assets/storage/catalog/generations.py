@@ -30,10 +30,12 @@ from rag_assets.storage.catalog.tables import generations, serving, tenants
 
 _KEY_BYTES = 32
 GenerationState = Literal["BUILDING", "COMPLETE", "HELD", "SERVING", "RETIRED", "REMOVING"]
-"""BUILDING → COMPLETE → SERVING → RETIRED → REMOVING; HELD if a check fails at COMPLETE."""
+"""The states of a generation: BUILDING → COMPLETE → SERVING → RETIRED → REMOVING. A generation is
+HELD if a check fails when it is COMPLETE."""
 
 VectorsBeside = Literal["filling", "answering"]
-"""State of the vector store next to the index: it still lacks vectors, or has all and answers."""
+"""State of the separate vector store of a build: "filling" while it lacks vectors, "answering" when
+it has all of them and is used by searches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +58,10 @@ class Generation:
         completed_at, published_at: when it was last completed and last published.
         checks: results of the checks before publication, each with name, passed and description.
         spent: the cost of its embeddings, in dollars.
-        pace: the pace at which it was built.
-        vectors_beside: state of its vectors in the store next to the index, which answers once it
-            has all of them; None if they are only in the index.
-        vectors_retry_at: when that store may be used again.
+        pace: how fast it was built.
+        vectors_beside: state of its vectors in the separate store, which answers when it has all of
+            them; None if its vectors are only in the index.
+        vectors_retry_at: when the separate store may be used again.
         thresholds: measurements of its threshold, by use of a search; see ThresholdTable.
     """
 
@@ -126,7 +128,7 @@ class GenerationTable:
             return {row.index_name: row.index_uuid for row in connection.execute(query)}
 
     def with_vectors_beside(self) -> list[tuple[str, int, int]]:
-        """Return tenant, incarnation and number of builds with vectors next to the index."""
+        """Return tenant, incarnation and number of each build with a separate vector store."""
         query = select(tenants.c.id, tenants.c.incarnation, generations.c.generation).join(
             tenants, tenants.c.id == generations.c.tenant
         )
@@ -235,11 +237,11 @@ class GenerationTable:
         *,
         retry_at: datetime | None = None,
     ) -> Generation:
-        """Record the state of a build's vectors next to the index; return the changed generation.
+        """Record the state of a build's separately stored vectors; return the changed generation.
 
         Args:
-            state: the new state; it applies from the next statement of a search on.
-            retry_at: when that store may be used again.
+            state: the new state; every later statement of a search sees it.
+            retry_at: when the separate store may be used again.
         """
         changed = {"vectors_beside": state, "vectors_retry_at": retry_at}
         return self._change(ref, generation, changed)
@@ -294,7 +296,7 @@ class GenerationTable:
     def move(
         self, ref: TenantRef, generation: Generation, index_name: str, index_identity: str
     ) -> None:
-        """Record that a generation is now in another index."""
+        """Record that a generation has moved to another index."""
         place = {"index_name": index_name, "index_uuid": index_identity}
         with self._database.begin_for(ref) as connection:
             connection.execute(

@@ -1,7 +1,7 @@
 """Holds: a tenant's data that must not be erased until the hold is lifted.
 
 A held document that is deleted still leaves search results and the index. Triggers keep the data
-that would then be lost: the lake keys of its versions, the texts of pushed records, and the list of
+that would be lost then: the lake keys of its versions, the texts of pushed records, and the list of
 blobs that must stay. The data computed from a disabled upload is kept in the same way.
 """
 
@@ -56,7 +56,7 @@ class Hold:
 
     Attributes:
         reason: a person's text, with credentials masked.
-        by: who set it.
+        by: who set the hold.
     """
 
     scope: HoldScope
@@ -96,7 +96,7 @@ class HoldTable:
             return holds_on(connection, tenant_id)
 
     def document_count(self, tenant_id: str) -> int:
-        """Return how many documents are held, with deleted documents and disabled uploads."""
+        """Return how many documents are held; deleted documents and disabled uploads count too."""
         held = select(func.count()).where(documents.c.tenant == tenant_id, is_held())
         with self._database.begin() as connection:
             return connection.scalar(held) or 0

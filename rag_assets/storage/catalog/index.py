@@ -59,11 +59,13 @@ _BATCH = 2_000
 _WAITING = ("failed_document_key", "failed_config_key", "error_message", "retry_at")
 
 _BESIDE_URGENT = 4
-"""Divisor of a slice's limit, if urgent documents are pending and not all documents fit."""
+"""If urgent documents are pending and not all documents fit, a slice's limit is divided by this
+number."""
 
 
 RowRecorder: TypeAlias = Callable[[Connection, TenantRef, Collection[str]], None]
-"""Writes rows about the texts of versions, given by chunk_set_key, in an open transaction."""
+"""Writes rows about the texts of versions in an open transaction; the texts are given by
+chunk_set_key."""
 
 
 class IndexTable:
@@ -87,14 +89,14 @@ class IndexTable:
         bytes_limit: int | None = None,
         answers: bool = True,
     ) -> list[str]:
-        """Return documents with a missing or outdated indexed version, the most urgent first.
+        """Return documents whose indexed version is missing or outdated, the most urgent first.
 
-        At least one is returned if any is pending, even if it exceeds the bytes_limit. If more
-        documents are pending than fit, and some are urgent, few other documents are returned:
-        people wait for the urgent documents.
+        If any document is pending, at least one is returned, even if it exceeds the bytes_limit. If
+        more documents are pending than fit, and some are urgent, few other documents are returned,
+        because people wait for the urgent ones.
 
         Args:
-            generation: the build that should hold them.
+            generation: the build that should hold the documents.
             config_key: key of the present configuration.
             beside: whether the configuration asks for another build.
             documents_limit: the maximum number of documents; None for all.
@@ -193,7 +195,7 @@ class IndexTable:
     def up_to_date(
         self, tenant_id: str, generation: int, document_ids: Sequence[str]
     ) -> dict[str, str]:
-        """Return the indexed_key of each named document with entries that need no rewrite."""
+        """Return the indexed_key of each of these documents whose entries need no rewrite."""
         query = valid_versions(tenant_id, generation, document_ids, document_index.c.indexed_key)
         with self._database.begin() as connection:
             return dict(connection.execute(query).all())
@@ -237,9 +239,9 @@ class IndexTable:
 
         Args:
             ref, generation: the build.
-            versions: versions with all of their entries written.
+            versions: versions whose entries are all written.
             recorders: write further rows about these texts in the same transaction.
-            ahead: how much later the clock of ages is than Postgres's clock.
+            ahead: how far the clock used for ages is ahead of Postgres's clock.
             beside: whether the configuration asks for another build.
         """
         if not versions:

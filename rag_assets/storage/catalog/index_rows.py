@@ -43,7 +43,7 @@ class IndexedVersion:
     """A version of a document that is completely in the index.
 
     Attributes:
-        indexed_key: hash of everything in its entries; entries with another key are not returned.
+        indexed_key: hash of everything in its entries; searches ignore entries with another key.
         document_key, config_key: keys of the inputs from which it was built.
         parse_key, chunk_set_key: keys of its text and its chunks in the lake.
         token_count: the number of tokens in its chunks; None keeps the recorded number.
@@ -68,8 +68,9 @@ class HeldVersion:
     """The version of a document that the index should hold.
 
     Attributes:
-        access_scope: the scope of its entries. None while a record that was pushed again, or that
-            has a moved page, waits for its sync: the catalog may already have the new scope.
+        access_scope: the access scope of its entries. None while a sync is pending because the
+            record was pushed again or its page was moved: the catalog may already have the new
+            scope.
     """
 
     document_id: str
@@ -80,15 +81,15 @@ class HeldVersion:
 
 @dataclass(frozen=True, slots=True)
 class ExpectedEntries:
-    """The number of entries that a build should hold, in total and of the last indexed versions.
+    """The number of entries that a build should hold: in total, and of the last indexed versions.
 
-    The last versions distinguish an index that was rolled back from a complete index: both may
-    hold equally many entries.
+    The last versions distinguish a complete index from one that was rolled back, because both may
+    hold the same number of entries.
 
     Attributes:
         entries: the number of entries of all versions.
         recent_keys: the indexed_key of each of the last versions.
-        recent: the number of their entries.
+        recent: the number of entries of the last versions.
         is_settled: whether no entries wait to be deleted or written again.
     """
 
@@ -108,10 +109,10 @@ class ReadableVersion:
     """The version of a document that a caller may read.
 
     Attributes:
-        indexed_key: of its entries.
-        uri: of its document, from the catalog.
-        access_scope: of its document.
-        content_sha256: of the document at its last listing.
+        indexed_key: the key of the version's entries.
+        uri: the document's uri, from the catalog.
+        access_scope: the document's access scope.
+        content_sha256: hash of the document's content at its last listing.
         stale: whether a later listing or push changed the document.
     """
 
@@ -327,7 +328,8 @@ def is_pending(config_key: str | ColumnElement[str]) -> ColumnElement[bool]:
 def is_pending_beside(config_key: str | ColumnElement[str]) -> ColumnElement[bool]:
     """Return the condition of is_pending, for a build that answers but is not the configured build.
 
-    The document's status does not count: it describes the build that the configuration asks for.
+    The document's status is ignored, because it describes the build that the configuration asks
+    for.
     """
     held, listed = document_index.c, documents.c
     waits = and_(
@@ -385,7 +387,7 @@ def environment_of(failed: ColumnElement[Any]) -> ColumnElement[str]:
 
 
 def fails_elsewhere(table: FromClause, environment: str) -> ColumnElement[bool]:
-    """Return the condition that a document failed by a setting, but not in this environment."""
+    """Return the condition that a setting made a document fail, but not in this environment."""
     failed = table.c.failed_config_key
     return and_(
         failed.contains(_ENVIRONMENTS),
@@ -419,7 +421,7 @@ def mark_ready_statement(ref: TenantRef, ahead: timedelta, *, beside: bool = Fal
     """Return the statement that marks documents READY; execute it with `ready_parameters` rows.
 
     Args:
-        ahead: how much later the clock of ages is than Postgres's clock.
+        ahead: how far the clock used for ages is ahead of Postgres's clock.
         beside: whether the configuration asks for another build. Documents that wait in the
             configuration's build then keep waiting.
     """

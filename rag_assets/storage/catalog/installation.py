@@ -1,4 +1,4 @@
-"""The identity of the installation in its catalog: its id, places of stores, home folders."""
+"""The identity of the installation in its catalog: id, locations of stores, home folders."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ from rag_assets.storage.catalog.panel_tables import panel_codes, panel_sessions
 from rag_assets.storage.catalog.tables import catalog_marks, generations, serving, tenants
 
 PlaceKind: TypeAlias = Literal["lake", "blobs", "index", "vectors", "cluster"]
-"""Kinds of places; the address of `index` is a prefix of names, the address of `cluster` its id."""
+"""Kinds of places (locations of stores); the address of `index` is a prefix of names, the address
+of `cluster` is the cluster's id."""
 
 installation = Table(
     "installation",
@@ -75,7 +76,7 @@ class InstallationRow:
     """The identity of an installation.
 
     Attributes:
-        id: of the installation.
+        id: id of the installation.
         database: the system identifier and name of the database in which it was recorded.
     """
 
@@ -103,7 +104,7 @@ class InstallationState:
     """The catalog's record of the installation.
 
     Attributes:
-        row: its identity; None for a new catalog.
+        row: the installation's identity; None for a new catalog.
         present_database: system identifier and name of the database that holds the catalog now.
         places: present and former places, in the order in which they were recorded.
     """
@@ -170,12 +171,13 @@ class InstallationTable:
     def replace(self, new_id: UUID, *, keeps_builds: bool) -> None:
         """Give a copied catalog a new id, and delete rows that refer to data of the original.
 
-        These are its places and home folders, and the tokens and sessions that it issued.
+        These rows are the original's places and home folders, and the tokens and sessions that it
+        issued.
 
         Args:
             new_id: the copy's id.
-            keeps_builds: whether the copy also has the indexes of the builds; otherwise the rows
-                of the builds are deleted.
+            keeps_builds: whether the indexes of the builds were copied too; otherwise the rows of
+                the builds are deleted.
         """
         others = [places, homes, service_tokens, panel_codes, panel_sessions]
         with self._database.begin() as connection:
@@ -223,7 +225,10 @@ class InstallationTable:
                 connection.execute(insert(places).values(row).on_conflict_do_nothing())
 
     def leave_cluster(self) -> None:
-        """Make the recorded Elasticsearch a former place; the next opened cluster is recorded."""
+        """Make the recorded Elasticsearch a former place.
+
+        The cluster that is opened next is recorded instead.
+        """
         is_present = (places.c.kind == "cluster") & places.c.left_at.is_(None)
         with self._database.begin() as connection:
             connection.execute(update(places).where(is_present).values(left_at=func.now()))

@@ -28,10 +28,11 @@ from rag_assets.storage.catalog.tables import document_index, documents, source_
 
 _BATCH = 1_000
 _NAMES = 20_000
-"""Maximum of names per query: each query reads all rows, because a name may be in three columns."""
+"""Maximum number of names per query. Each query reads all rows, because a name may be in three
+columns."""
 
 Others: TypeAlias = Literal["keep", "replace judged", "replace synthetic"]
-"""Whether existing questions that are not stored again are kept or deleted."""
+"""Whether existing questions that are not in the new set are kept or deleted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,13 +168,14 @@ class JudgementTable:
 
 
 def forget_judgements(connection: Connection, ref: TenantRef, document_ids: Sequence[str]) -> int:
-    """Delete the judgements on documents that leave every store, since they quote them.
+    """Delete the judgements on documents that are erased from every store, since they quote them.
 
     A question without remaining judgements is deleted. A synthetic question is deleted in any case,
     because its text is a heading of the document.
 
     Args:
-        connection: of the transaction that erases the documents, before their rows change.
+        connection: the connection of the transaction that erases the documents, before their rows
+            change.
 
     Returns:
         how many judgements were deleted.

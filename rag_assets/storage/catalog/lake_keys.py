@@ -117,7 +117,7 @@ class LakeKeyTable:
                 yield NeededVersion(*row)
 
     def behind(self, tenant_id: str, generation: int, config_key: str) -> list[str]:
-        """Return documents with a present content that a build lacks, including failed documents.
+        """Return documents whose present content a build lacks, including failed documents.
 
         Args:
             generation: the build; 0 for a build that has not started yet.
@@ -130,7 +130,7 @@ class LakeKeyTable:
         )
 
     def unrecorded(self, tenant_id: str, generation: int, config_key: str) -> list[str]:
-        """Return documents with their present content in a build, but without recorded keys."""
+        """Return documents whose present content is in a build, but whose keys are not recorded."""
         held = document_index.c
         return self._documents(
             select(documents.c.document_id)

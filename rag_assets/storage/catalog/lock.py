@@ -3,8 +3,8 @@
 The lock lasts as long as its holder's connection, so a killed holder releases it at once. The row
 outlives the holder and shows the abandoned run to the next holder.
 
-A pooler in front of Postgres must keep sessions. If it gives a client another connection for each
-transaction, the lock stays with a connection that another client uses.
+A pooler in front of Postgres must keep sessions. A pooler that gives a client another connection
+for each transaction would leave the lock on a connection that another client then uses.
 """
 
 from __future__ import annotations

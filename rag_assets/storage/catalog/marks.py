@@ -1,7 +1,8 @@
-"""The mark of each tenant's catalog: it counts changes, and never decreases.
+"""The mark of each tenant's catalog: a count of changes that never decreases.
 
-Raised by every change that a restored catalog must not forget: published versions, uploads, purges,
-tokens, grants and holds. The stores keep the mark as well; see rag_assets/pipeline/mark_keeper.py.
+It is raised by every change that a restored catalog must not forget: published versions, uploads,
+purges, tokens, grants and holds. The stores keep the mark as well; see
+rag_assets/pipeline/mark_keeper.py.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ class Mark:
     """The number of changes in a tenant's catalog.
 
     Attributes:
-        tag: random, of the last change; None for a mark of an earlier version.
+        tag: a random tag of the last change; None for a mark of an earlier version of the program.
     """
 
     number: int
@@ -84,7 +85,7 @@ class MarkTable:
 def next_mark(connection: Connection, ref: TenantRef) -> datetime:
     """Raise the mark in the transaction of a change; return Postgres's time.
 
-    The stores keep the mark after the commit. Changes of one tenant wait for each other here.
+    After the commit, the stores keep the mark too. Changes of one tenant wait for each other here.
     """
     tag = uuid4().hex[:16]
     raised = {"mark": catalog_marks.c.mark + 1, "tag": tag}

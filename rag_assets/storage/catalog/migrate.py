@@ -61,7 +61,7 @@ class _History:
 
     Attributes:
         version_table: the table with its current revision.
-        head: its newest revision.
+        head: the newest revision in the history.
         owner: the system; None for the core.
     """
 
@@ -175,7 +175,7 @@ def _upgrade(connection: Connection, history: _History) -> None:
     present = _present_revision(connection, history)
     if present is not None and present not in _known_revisions(history):
         raise _too_new(history, present)
-    # Not "head": a newer program's files may have replaced these meanwhile.
+    # Do not use "head": a newer program's files may have replaced these in the meantime.
     command.upgrade(config, history.head)
 
 
@@ -195,11 +195,11 @@ def _known_revisions(history: _History) -> frozenset[str]:
 def watch_schema(database: Database, systems: Systems | None = None) -> None:
     """Make the connections of a running process notice a schema upgrade by a newer program.
 
-    The check replaces the ping of an idle connection, so it costs no extra round trip.
+    The check replaces the ping of an idle connection, so it adds no round trip.
 
     Args:
         database: an up-to-date catalog.
-        systems: used instead of the installed ones.
+        systems: used instead of the installed systems.
     """
     histories = {one.version_table: one for one in _histories(systems or installed_systems())}
     statement = sql.SQL(" UNION ALL ").join(

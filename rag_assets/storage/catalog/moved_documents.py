@@ -1,7 +1,8 @@
-"""Documents that moved within their source: they answer until they are found at the new place.
+"""Documents that moved within their source: the former one answers until the new one is indexed.
 
-A document is identified by its place: a moved document is deleted and added. Until its new place is
-indexed, searches return the former document, so that a renamed folder can be found at any moment.
+A document is identified by its location, so a moved document is deleted and added. Until the
+document at the new location is indexed, searches return the former document. So a renamed folder
+can be found at any moment.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ moved_documents = Table(
     metadata,
     Column("tenant", Text, primary_key=True),
     Column("document_id", Text, primary_key=True),
-    # The document at its new place, which a listing records right afterwards.
+    # The document at its new location; a listing records it right afterwards.
     Column("successor", Text, nullable=False),
     ForeignKeyConstraint(
         ["tenant", "document_id"],
@@ -53,11 +54,11 @@ class MovedDocuments:
         self._database = database
 
     def record(self, ref: TenantRef, successors: Mapping[str, str]) -> None:
-        """Record documents that their source moved to another place.
+        """Record documents that their source moved to another location.
 
         Args:
             ref: the tenant.
-            successors: the document at the new place, by the document at the former place.
+            successors: maps each former document to the document at its new location.
 
         Raises:
             TenantGone: the tenant was removed.
@@ -75,14 +76,16 @@ class MovedDocuments:
                 ]
                 connection.execute(statement, rows)
                 for id_ in _awaited(connection, ref, batch):
-                    # Documents that moved to this place have been moved on.
+                    # Documents that moved to this location have now moved on from it.
                     there = and_(moved.tenant == ref.id, moved.successor == id_)
                     connection.execute(
                         update(moved_documents).where(there).values(successor=successors[id_])
                     )
 
     def end(self, ref: TenantRef) -> int:
-        """Mark documents deleted that do not wait for their new place; return how many.
+        """Mark those moved documents deleted that need not wait; return how many.
+
+        A document waits until its new location is indexed.
 
         Raises:
             TenantGone: the tenant was removed.
@@ -105,7 +108,7 @@ class MovedDocuments:
 
 
 def is_moved() -> ColumnElement[bool]:
-    """Return the condition that a document's content is at another place now."""
+    """Return the condition that a document's content is now at another location."""
     moved = moved_documents.c
     return exists().where(
         moved.tenant == documents.c.tenant, moved.document_id == documents.c.document_id
@@ -113,7 +116,7 @@ def is_moved() -> ColumnElement[bool]:
 
 
 def forget_moves(connection: Connection, ref: TenantRef, document_ids: Collection[str]) -> None:
-    """Delete the record of moves of documents that are gone, or back at their place."""
+    """Delete the record of moves of documents that are gone, or back at their former location."""
     moved = moved_documents.c
     wanted = moved.tenant == ref.id, among(moved.document_id, [*document_ids])
     connection.execute(delete(moved_documents).where(*wanted))

@@ -42,7 +42,7 @@ class Organization:
         has_opted_in: whether documents are embedded and searched for projects with a profile that
             requires an opt-in.
         chat_model: the name of the chat model for projects without their own model.
-        updated_at: when one of these last changed.
+        updated_at: when one of these settings last changed.
     """
 
     id: str

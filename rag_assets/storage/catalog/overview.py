@@ -30,9 +30,10 @@ class TenantSummary:
     """The state of a tenant.
 
     Attributes:
-        documents: their number by status.
-        entries: expected number in the serving generation.
-        generation, index_name: of the serving generation; None before the first build is complete.
+        documents: number of documents by status.
+        entries: expected number of entries in the serving generation.
+        generation, index_name: number and index of the serving generation; None before the first
+            build is complete.
         synced_at: when all of its sources were last synced.
         error: why the last sync failed, if it did.
     """
@@ -53,8 +54,8 @@ class FormatSummary:
 
     Attributes:
         media_type: derived from the files' names; None if a name does not show it.
-        documents: their number by status, without deleted ones.
-        chunks: of all of these documents.
+        documents: number of documents by status, without deleted ones.
+        chunks: number of chunks of all of these documents.
         bytes: size of all of these documents at the source.
     """
 
@@ -69,7 +70,7 @@ class HeldEntries:
     """The entries of a document in one generation.
 
     Attributes:
-        state: of the generation.
+        state: state of the generation.
         current: whether they were made from the document's last listed version.
     """
 
@@ -101,7 +102,7 @@ class Overview:
             containing: only tenants with this text in their id.
             in_trouble: only tenants with a failed document, check or last sync, or that were never
                 checked.
-            limit, offset: the most tenants to return, and the number to skip.
+            limit, offset: the maximum number of tenants to return, and the number to skip.
         """
         chosen = select(tenants.c.id).order_by(tenants.c.id).limit(limit).offset(offset)
         if containing:
@@ -113,7 +114,10 @@ class Overview:
         return self._summaries(chosen)
 
     def not_compacted_since(self, since: datetime) -> list[str]:
-        """Return the ids of older active tenants with documents but without compaction since."""
+        """Return the ids of active tenants with documents that were not compacted since a time.
+
+        Tenants created after that time are left out.
+        """
         compacted = exists().where(
             events.c.tenant == tenants.c.id, events.c.kind == "compacted", events.c.at >= since
         )
@@ -199,7 +203,7 @@ class Overview:
         Args:
             status: only documents with this status; by default all but the deleted ones.
             containing: only documents with this text in their URI, ignoring case.
-            limit, offset: the most documents to return, and the number to skip.
+            limit, offset: the maximum number of documents to return, and the number to skip.
         """
         wanted = documents.c.status == status if status else documents.c.status != "DELETED"
         query = select(documents).where(documents.c.tenant == tenant_id, wanted)

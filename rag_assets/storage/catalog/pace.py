@@ -1,4 +1,4 @@
-"""The pace of former builds, from which plans estimate the duration of the next."""
+"""How fast former builds were made; plans estimate the duration of the next build from this."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rag_assets.storage.catalog.tables import generations
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How fast a build was made in its largest slice, which fixed costs distort least.
+    """How fast a build was made, measured in its largest slice, where fixed costs matter least.
 
     Attributes:
         texts, embedding_seconds: number of texts embedded in one slice, and the time it took.
@@ -43,11 +43,11 @@ class PaceTable:
         self._database = database
 
     def record_embedding(self, ref: TenantRef, number: int, texts: int, seconds: float) -> None:
-        """Record how long the texts of a slice took, if it is the largest slice of a build."""
+        """Record how long embedding a slice's texts took, if it is the build's largest slice."""
         self._record(ref, number, embedded_texts=texts, embedding_seconds=seconds)
 
     def record_writing(self, ref: TenantRef, number: int, entries: int, seconds: float) -> None:
-        """Record how long the entries of a slice took, if it is the largest slice of a build."""
+        """Record how long writing a slice's entries took, if it is the build's largest slice."""
         self._record(ref, number, written_entries=entries, writing_seconds=seconds)
 
     def _record(self, ref: TenantRef, number: int, **largest: float) -> None:

@@ -44,10 +44,10 @@ from rag_assets.storage.catalog.tree_tables import pages
 
 @dataclass(frozen=True, slots=True)
 class MovedPages:
-    """Pages with entries that may have another scope than their documents.
+    """Pages whose entries may have another scope than their documents.
 
     Attributes:
-        uuids: of the pages.
+        uuids: ids of the pages.
         move: the last of their moves.
     """
 
@@ -101,7 +101,10 @@ class PageTable:
         return {origin: tuple(titles.items()) for origin, titles in found.items()}
 
     def find_moved(self, tenant_id: str) -> MovedPages | None:
-        """Return the pages with entries that still lack their documents' scope; None if empty."""
+        """Return the pages whose entries still lack their documents' scope.
+
+        None without such pages.
+        """
         query = select(pages.c.uuid, pages.c.moved).where(
             pages.c.tenant == tenant_id, pages.c.moved.is_not(None)
         )
@@ -124,7 +127,7 @@ class PageTable:
             return {row.document_id: row.access_scope for row in connection.execute(query)}
 
     def mark_followed(self, ref: TenantRef, moved: MovedPages) -> None:
-        """Record that the entries of pages have their documents' scope, up to a move."""
+        """Record that, up to a given move, the entries of pages have their documents' scope."""
         table = pages.c
         statement = (
             update(pages)
@@ -139,7 +142,7 @@ class PageTable:
 def below_query(
     tenant_id: str | ColumnElement[str], uuids: Texts, *, itself: bool = False
 ) -> FromClause:
-    """Return all pages below others, each with its distance; with `itself`, also the others."""
+    """Return all pages below others, with their distance; with `itself`, the others as well."""
     begun = pages.c.uuid if itself else pages.c.parent
     first = select(pages, literal(1, Integer).label("distance")).where(
         pages.c.tenant == tenant_id, among(begun, uuids)
@@ -154,7 +157,7 @@ def below_query(
 def pages_below(
     connection: Connection, ref: TenantRef, uuids: Collection[str]
 ) -> dict[str, set[str]]:
-    """Return all pages below each of some pages."""
+    """Return all pages below each of the given pages."""
     if not uuids:
         return {}
     table = pages.c
@@ -173,13 +176,13 @@ def pages_below(
 
 
 def readable_within(tenant: ColumnElement[str], uuids: Texts, principals: Texts) -> Select[Any]:
-    """Return some pages and all below them that one of these principals may read."""
+    """Return these pages and all pages below them, if one of the principals may read them."""
     below = below_query(tenant, uuids, itself=True)
     return select(below.c.uuid).where(is_readable(below, principals, column="scope")).distinct()
 
 
 def attached_documents(connection: Connection, ref: TenantRef, uuids: Sequence[str]) -> list[str]:
-    """Return the ids of the documents attached to some pages, including the pages' own."""
+    """Return the ids of the documents attached to these pages, including the pages' own."""
     if not uuids:
         return []
     listed, record = documents.c, source_records.c
@@ -235,14 +238,15 @@ def set_page_scopes(
 
 
 def excluded_pages(tenant_id: str, uuids: Select[Any] | None = None) -> FromClause:
-    """Return the pages excluded from the knowledge, each with the scope that it would have in it.
+    """Return the pages excluded from search, each with the scope that it would otherwise have.
 
     Args:
         tenant_id: the tenant.
         uuids: only these pages.
 
     Returns:
-        their `uuid`, that `scope`, and whether archiving excludes them: `is_archived`.
+        their `uuid`, that `scope`, and whether they are excluded because they are archived:
+        `is_archived`.
     """
     own = ("uuid", "parent", "kind", "inherit", "readers", "archived", "ai")
     columns = [pages.c[name] for name in own]
@@ -281,7 +285,7 @@ def _first(
 def pages_of_records(
     connection: Connection, ref: TenantRef, document_ids: Collection[str]
 ) -> set[str]:
-    """Return the pages with their own records among the records of some documents."""
+    """Return the pages whose own record is among the records of these documents."""
     record = source_records.c
     query = select(record.page_uuid).where(
         record.tenant == ref.id,
@@ -298,7 +302,7 @@ def remaining_pages(
     """Return the pages with a record that is not being removed.
 
     Args:
-        connection: of the transaction that removes the others.
+        connection: the connection of the transaction that removes records.
         uuids: the pages.
         removals: documents with records to remove.
     """
@@ -323,12 +327,12 @@ def documents_of_removed_pages(
     spared: Collection[str] = (),
     keep_stored: bool = False,
 ) -> set[str]:
-    """Return the documents to remove with pages: all attached to these or to pages below.
+    """Return the documents to remove together with pages: all attached to these or to pages below.
 
     A page that still has another record stays, with the documents attached to it.
 
     Args:
-        connection: of the transaction that removes the records.
+        connection: the connection of the transaction that removes the records.
         uuids: the pages.
         removals: documents with records to remove, including the pages' own.
         spared: pages below that stay, with their documents and the pages below them.
@@ -337,7 +341,7 @@ def documents_of_removed_pages(
     if not uuids:
         return set()
     gone = {*uuids} - remaining_pages(connection, ref, uuids, removals)
-    # A record may have the id of the root: everything else in the tree stays.
+    # A record may have the id of the root; then everything else in the tree stays.
     below = _below(connection, ref, gone - {ROOT}) - gone
     kept = below & {*spared}
     if keep_stored:
@@ -347,7 +351,7 @@ def documents_of_removed_pages(
 
 
 def _below(connection: Connection, ref: TenantRef, uuids: Collection[str]) -> set[str]:
-    """Return all pages below some pages."""
+    """Return all pages below the given pages."""
     if not uuids:
         return set()
     tree = below_query(ref.id, [*uuids])

@@ -44,11 +44,11 @@ class Holder:
     """The owner of the token that started a session.
 
     Attributes:
-        name: of the token, in logs and as the author of changes; not a secret.
+        name: the token's name, in logs and as the author of changes; not a secret.
         principals: the names under which access may have been granted.
-        token_id: of the service token; revoking it ends the session. None for a JWT or the
+        token_id: id of the service token; revoking it ends the session. None for a JWT or the
             operator.
-        token_expires_at: when the token expires, and the session with it.
+        token_expires_at: when the token and the session expire.
     """
 
     name: str
@@ -62,8 +62,8 @@ class PanelSession:
     """A session, or the session that a code would start.
 
     Attributes:
-        tenant: the tenant that it is for.
-        profile, organization, project: of the tenant.
+        tenant: the tenant that the session is for.
+        profile, organization, project: profile, organization and project of the tenant.
         name, principals: see Holder.
         created_at, used_at: when it was started and last used; a code has no last use.
         expires_at: when it ends at the latest.
@@ -159,9 +159,9 @@ class PanelSessionTable:
         return [_session(row) for row in rows]
 
     def end_others(self, sha256: bytes) -> int:
-        """End those other sessions and their unused codes; return the number of sessions."""
+        """End that holder's other sessions and unused codes; return the number of sessions."""
         with self._database.begin() as connection:
-            # Codes first: a code redeemed meanwhile has become a session.
+            # Delete codes first: a code that was redeemed in the meantime has become a session.
             connection.execute(delete(panel_codes).where(_is_other_of(sha256, panel_codes)))
             return connection.execute(delete(panel_sessions).where(_is_other_of(sha256))).rowcount
 
@@ -211,7 +211,8 @@ def _has_not_ended() -> ColumnElement[bool]:
     return and_(
         columns.expires_at > func.now(),
         columns.used_at > func.now() - IDLE_TIME,
-        # A session started while the clock was fast would otherwise last until that time.
+        # Otherwise a session that was started while the clock was fast would last until that future
+        # time.
         columns.created_at < func.now() + MOST_SKEW,
     )
 

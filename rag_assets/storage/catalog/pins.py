@@ -19,9 +19,9 @@ class Pin:
     """The build that answers, regardless of the configuration.
 
     Attributes:
-        at: None before it is written.
+        at: when it was pinned; None before the pin is stored.
         by: who pinned it.
-        reason: why.
+        reason: why it was pinned.
     """
 
     generation: int
@@ -37,7 +37,7 @@ class PinTable:
         self._database = database
 
     def set(self, ref: TenantRef, pin: Pin) -> None:
-        """Record which build must answer; it does so once it is up to date."""
+        """Record which build must answer; it answers when it is up to date."""
         with self._database.begin_for(ref) as connection:
             connection.execute(
                 update(serving).where(serving.c.tenant == ref.id).values(**pin_columns(pin))

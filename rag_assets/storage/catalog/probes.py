@@ -19,9 +19,9 @@ class StoredProbes:
     """The stored probes of one embedder of a tenant.
 
     Attributes:
-        vectors: of the first measurement, packed little-endian float32.
-        distances: between these and the last measurement, by probe; empty before the second
-            measurement.
+        vectors: vectors of the first measurement, packed little-endian float32.
+        distances: distances between the vectors of the first and of the last measurement, by probe;
+            empty before the second measurement.
         passed: whether the last measurement passed.
     """
 
@@ -71,7 +71,7 @@ class ProbeTable:
                     embedder_probes.c.tenant == ref.id,
                     embedder_probes.c.embedder_id == embedder_id,
                 )
-                # Without the vectors, which Postgres would otherwise write again.
+                # Leave out the vectors, because Postgres would write them again.
                 .values(**_measurement(probes))
             )
 

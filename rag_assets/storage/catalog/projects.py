@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 _LOCK = text("SELECT pg_advisory_xact_lock(hashtextextended(:name, 0x70726f6a))")
 
 Compose: TypeAlias = Callable[[str, Mapping[str, Any] | None], Mapping[str, Any]]
-"""From a tenant's id, and its current configuration if it exists, to its configuration."""
+"""Computes a tenant's configuration from its id, and from its current configuration if it
+exists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,7 @@ class PutProject:
     """The result of a request to create or change a project.
 
     Attributes:
-        record: its tenant.
+        record: the project's tenant.
         created: whether it is new.
         changed: whether its configuration is new or has changed.
     """

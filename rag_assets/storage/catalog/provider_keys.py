@@ -49,10 +49,10 @@ class StoredKey:
     """One row of `provider_keys`.
 
     Attributes:
-        id: of the row.
+        id: id of the row.
         owner: the owner of the key.
-        last_four: its last four characters; empty for a short key.
-        worked: whether the provider accepted it at its last use; None if it was never used.
+        last_four: the key's last four characters; empty for a short key.
+        worked: whether the provider accepted the key at its last use; None if it was never used.
     """
 
     id: int
@@ -154,9 +154,9 @@ class ProviderKeyTable:
         return bool(deleted)
 
     def record_use(self, key: StoredKey, *, worked: bool) -> None:
-        """Record a use of a key, and whether the provider accepted the key.
+        """Record a use of a key, and whether the provider accepted it.
 
-        Ignored if the key was replaced in the meantime.
+        The call has no effect if the key was replaced in the meantime.
         """
         with self._database.begin() as connection:
             connection.execute(
@@ -167,7 +167,7 @@ class ProviderKeyTable:
 
     @contextmanager
     def rotation_lock(self) -> Iterator[None]:
-        """Hold the lock that keeps other processes from rotating and storing keys."""
+        """Hold the lock that prevents other processes from rotating and storing keys."""
         key = {"key": _ROTATION_LOCK}
         with self._database.session() as connection:
             connection.execute(text("SELECT pg_advisory_lock(:key)"), key)

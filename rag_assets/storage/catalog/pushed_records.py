@@ -26,7 +26,7 @@ class PushedRecord:
         source_id: its id among records of that kind.
         media_type: the format of its text.
         page_uuid: the page or database that it is attached to.
-        resolved_at: for a comment.
+        resolved_at: for a comment, when it was resolved.
     """
 
     source: str

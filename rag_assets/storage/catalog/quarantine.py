@@ -23,10 +23,10 @@ class QuarantineTable:
         self._database = database
 
     def fail(self, ref: TenantRef, failures: Sequence[Failure], *, config_key: str) -> None:
-        """Quarantine documents; the serving version stays searchable.
+        """Quarantine documents; their serving version stays searchable.
 
-        Except for a typed record that is left out in its current version: it can no longer be
-        found.
+        The exception is a typed record that is left out in its current version: searches no longer
+        find it.
         """
         attempts = documents.c.attempts + 1
         self._put_off(ref, failures, config_key, {"status": "FAILED", "attempts": attempts})
@@ -79,11 +79,11 @@ class QuarantineTable:
             ).rowcount
 
     def retry_in_environment(self, tenant_ids: Collection[str], environment: str) -> set[str]:
-        """Make documents due now that failed because of a setting, in another environment.
+        """Make documents due now that failed because of a setting in another environment.
 
         Args:
             tenant_ids: the tenants of the documents.
-            environment: see rag_assets.common.environment.
+            environment: the present environment; see rag_assets.common.environment.
 
         Returns:
             the tenants with such documents. Their next sync does not need to wait either.
@@ -160,7 +160,7 @@ class QuarantineTable:
 
 
 def _left_out(ref: TenantRef, document_ids: Sequence[str]) -> Select[Any]:
-    """Return the documents that are typed records and failed in their current version."""
+    """Return those of the documents that are typed records and failed in their current version."""
     record, row = source_records.c, documents.c
     return (
         select(row.document_id)
@@ -178,7 +178,7 @@ def _left_out(ref: TenantRef, document_ids: Sequence[str]) -> Select[Any]:
 
 
 def _try_again_beside(ref: TenantRef) -> Update:
-    """Return the statement that makes documents due that wait in a further build."""
+    """Return the statement that makes documents due that wait in a second build."""
     return (
         update(document_index)
         .where(document_index.c.tenant == ref.id, document_index.c.retry_at > func.now())

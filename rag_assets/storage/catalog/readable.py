@@ -74,7 +74,7 @@ class ReadableDocuments:
         Args:
             tenant_id, generation: the tenant's generation.
             principals: the caller's principals.
-            limit: the most documents to return.
+            limit: the maximum number of documents to return.
             after: only documents after the document with this `place`.
         """
         found = documents.c

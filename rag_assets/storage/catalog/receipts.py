@@ -32,15 +32,15 @@ class Receipt:
 
     Attributes:
         number: counted from 1, over all tenants.
-        id: of the erasure.
+        id: id of the erasure.
         kind: prune: by retention; purge: documents, on request; removal: a tenant; discard: a
             build; secrets: credentials that new rules found.
-        rule: the setting, or the request, that demanded it.
+        rule: the setting, or the request, that demanded the erasure.
         by: the person or the automatic process that asked for it.
         counts: the number of erased items, by store.
         documents: keyed hashes of the documents' ids.
-        proof: the search for traces afterwards: its scope, its results, and the places that cannot
-            be reached.
+        proof: the search for traces afterwards: its scope, its results, and the locations that
+            cannot be reached.
         previous: hash of the receipt before it.
     """
 
@@ -76,9 +76,10 @@ class ChainReport:
     """The result of verifying the chain.
 
     Attributes:
-        receipts: how many exist.
-        broken: numbers of receipts that were altered, or with a missing or altered predecessor.
-        last: hash of the last receipt; a copy kept elsewhere shows later whether any was removed.
+        receipts: how many receipts exist.
+        broken: numbers of receipts that were altered, or whose predecessor is missing or altered.
+        last: hash of the last receipt. Somebody who keeps a copy of it elsewhere can later tell
+            whether a receipt was removed.
     """
 
     receipts: int
@@ -204,7 +205,7 @@ def receipt_key(connection: Connection) -> bytes:
 
 
 def _receipt(row: Row[Any]) -> Receipt:
-    """Return the receipt of a row; an altered shape leads to another hash."""
+    """Return the receipt of a row; if a row has an unexpected shape, its hash does not match."""
     return Receipt(
         number=row.number,
         id=row.id,

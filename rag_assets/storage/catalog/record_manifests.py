@@ -94,8 +94,8 @@ class ManifestLine:
     """A record in the manifest.
 
     Attributes:
-        is_part: whether the line is only a part of a record, which changed when the part did; it
-            does not name a record.
+        is_part: whether the line stands for only a part of a record: if the part changed, the
+            record changed. Such a line does not count as naming the record.
     """
 
     source_type: str
@@ -124,8 +124,8 @@ class ManifestComparison:
     """The differences between the stored records and a manifest.
 
     Attributes:
-        counts: of each difference.
-        named: the first NAMED of each, by type and id.
+        counts: the number of differences of each kind.
+        named: the first NAMED differences of each kind, by type and id.
         going: number of records that `remove_extra` removes: extra records, and those attached to
             their pages.
         removed: number of records removed.
@@ -161,7 +161,7 @@ class ManifestTable:
 
         Args:
             ref: the tenant.
-            source: of the records.
+            source: the source of the records.
             lines: the manifest, read once.
             remove_extra: whether to remove records that the manifest does not name.
             allow_deletes: whether to allow any number of removals.
@@ -214,7 +214,8 @@ class ManifestTable:
                 written = write_records(connection, ref, RecordChanges((), ids), by)
                 notify(connection, ref.id)
                 return replace(found, removed=len(written.removed), blobs=written.blobs)
-            # Committed with the refusal: the window stays open until somebody decides.
+            # The event is committed together with the refusal, so the window stays open until
+            # somebody decides.
             record_held_manifest(connection, ref, source, len(ids), window)
         earlier = f", after {window.left} within {window.hours} hours" if window.left else ""
         raise DeletionsHeld(
@@ -225,9 +226,10 @@ class ManifestTable:
 
 
 def _going(connection: Connection, ref: TenantRef) -> set[str]:
-    """Return the documents of extra records, and those attached to pages among them.
+    """Return the documents of extra records, and those attached to pages among the extra records.
 
-    A page below stays, with its documents, if it is named or has another stored record.
+    A page below stays, with its documents, if the manifest names it or it has another stored
+    record.
     """
     extra = {*connection.scalars(_EXTRA)}
     gone = pages_of_records(connection, ref, extra)

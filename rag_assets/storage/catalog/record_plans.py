@@ -12,7 +12,7 @@ from rag_assets.storage.catalog.pushed_records import PushedRecord
 
 @dataclass(frozen=True, slots=True)
 class WriteClock:
-    """The time of a write according to its application, which orders the writes of one record.
+    """The time of a write according to its application; it orders the writes of one record.
 
     Attributes:
         updated_at: when the record was changed.
@@ -41,7 +41,7 @@ class WriteClock:
 
 
 UNORDERED: Final = WriteClock()
-"""A write without a time and a version: it is never older than another."""
+"""A write without a time and a version: it never counts as older than another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class RecordPut:
     """A record to store.
 
     Attributes:
-        record: as it was pushed.
+        record: the record as it was pushed.
         scope: its access scope, given by the record itself, its source or the tenant; None: its
             page's scope.
         lane: 0 if a person waits for it, 1 for bulk writes.
@@ -70,8 +70,8 @@ class RecordChanges:
         puts: records to store.
         removals: ids of documents with records to remove.
         pages: pages of the tree to delete, with attached documents that are not stored.
-        pages_deleted_at: the earliest of the times of their deletion.
-        clocks: the latest of the writes of records, by document and part: see `record_clocks`.
+        pages_deleted_at: the earliest time at which one of these pages was deleted.
+        clocks: the latest write of each record, by document and part: see `record_clocks`.
     """
 
     puts: Sequence[RecordPut] = ()
@@ -86,11 +86,11 @@ class Present:
     """The current state, as far as a plan depends on it.
 
     Attributes:
-        records: by document id.
+        records: the stored records, by document id.
         below: pages below those that the plan may delete.
         standing: pages among them that another record still represents; their documents stay.
-        clocks: the latest of the writes of records, by document and part: see `record_clocks`.
-        etags: of the records that a write may be conditional on, by document.
+        clocks: the latest write of each record, by document and part: see `record_clocks`.
+        etags: ETags of the records that a write may be conditional on, by document.
     """
 
     records: Mapping[str, PushedRecord]

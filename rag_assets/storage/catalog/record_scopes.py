@@ -1,4 +1,4 @@
-"""Access scopes of documents after their records were stored: the former scope ends at once."""
+"""Access scopes of documents whose record changed: the former scope ends at once."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def leave_scopes(connection: Connection, ref: TenantRef, puts: Sequence[RecordPu
     """Withdraw documents from their former scope, before the next listing does so.
 
     Args:
-        connection: of the transaction that stores the records.
+        connection: the connection of the transaction that stores the records.
         ref: the tenant.
         puts: stored records that are new or changed.
     """
@@ -36,7 +36,7 @@ def leave_scopes(connection: Connection, ref: TenantRef, puts: Sequence[RecordPu
 
 
 def _moved_key(record: PushedRecord) -> str:
-    """Return a document_key that no listing makes, so that the next finds the document changed."""
+    """Return a document_key that no listing makes, so that the next listing finds a change."""
     return key_of("moved", record.key)
 
 

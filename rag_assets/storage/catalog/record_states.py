@@ -41,20 +41,22 @@ class RecordState:
     """A record and its state.
 
     Attributes:
-        source, source_type, source_id, document_id, page_uuid: of the record.
-        title: of its document; None before it was read.
-        status: of its current version.
-        sha256: of its text, or of its content if that was uploaded separately.
+        source, source_type, source_id, document_id, page_uuid: identify the record, its document
+            and its page.
+        title: the title of its document; None before the document was read.
+        status: the status of its current version.
+        sha256: hash of its text, or of its content if that was uploaded separately.
         is_expired: whether it is a comment that was resolved too long ago.
-        is_found: whether it is listed; else it is left out.
-        page_is: why its page is excluded from the knowledge.
-        is_placed: whether the tree has the page that it is attached to, and all pages above it.
-        chunk_count: of its searchable version.
+        is_found: whether it is listed; otherwise it is left out.
+        page_is: why its page is excluded from search.
+        is_placed: whether the tree contains the page that it is attached to, and all pages above
+            that page.
+        chunk_count: number of chunks of its searchable version.
         error_kind: why it failed, or is left out.
-        dropped: passages that were dropped because of a credential.
+        dropped: number of passages dropped because of a credential.
         updated_at: when it was changed, according to its application.
         pushed_at: when its current version arrived.
-        etag: of the record as it is stored.
+        etag: the ETag of the record as it is stored.
     """
 
     source: str
@@ -108,11 +110,11 @@ class RecordStateQuery:
         *,
         scope: str,
     ) -> RecordState | None:
-        """Return the state of a record; None if unreadable or missing.
+        """Return the state of a record; None if it does not exist or may not be read.
 
         Args:
-            document_id: of the record.
-            principals: the caller's; None: do not check access.
+            document_id: the id of the record's document.
+            principals: the caller's principals; None: do not check access.
             scope: the access scope of records without their own scope and page.
         """
         rows = placed_records(tenant_id, literal(scope))
@@ -138,11 +140,11 @@ class RecordStateQuery:
         """Return a page of the records that the principals may read, by source, type and id.
 
         Args:
-            principals: the caller's; None: do not check access.
+            principals: the caller's principals; None: do not check access.
             chosen: which records.
             scopes: by source, the access scope of records without their own scope and page; records
                 of other sources are unreadable.
-            limit: the most records to return.
+            limit: the maximum number of records to return.
         """
         columns = source_records.c
         given = [(columns.source == source, literal(scope)) for source, scope in scopes.items()]
@@ -170,11 +172,11 @@ def _may_see(placed: FromClause, principals: Collection[str] | None) -> ColumnEl
 
 
 def with_excluded(rows: Select[Any], excluded: FromClause) -> FromClause:
-    """Return records; those on excluded pages get the scope they would have in the knowledge.
+    """Return records; those on excluded pages get the scope they would have without the exclusion.
 
     Args:
-        rows: from placed_records().
-        excluded: from excluded_pages().
+        rows: the result of placed_records().
+        excluded: the result of excluded_pages().
     """
     placed = rows.subquery()
     is_out = placed.c.access_scope == EXCLUDED
@@ -272,7 +274,7 @@ def awaits_build(answering: FromClause) -> ColumnElement[bool]:
     """Return the condition that a document becomes searchable with the next build.
 
     Args:
-        answering: from answering_versions().
+        answering: the result of answering_versions().
     """
     is_out = documents.c.access_scope == EXCLUDED
     return and_(documents.c.status == "READY", ~is_out, answering.c.document_id.is_(None))

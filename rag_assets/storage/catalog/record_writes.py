@@ -77,7 +77,7 @@ def write_records(
     until it is indexed without the block.
 
     Args:
-        connection: of a transaction that excludes all others of the tenant.
+        connection: a connection in a transaction that excludes all others of the tenant.
         ref: the tenant.
         changes: each document once, either stored or removed.
         by: name of the caller, for events.
@@ -249,7 +249,7 @@ def _list_anew(connection: Connection, ref: TenantRef, document_ids: Collection[
 def _touch(connection: Connection, ref: TenantRef, records: Sequence[PushedRecord]) -> None:
     """Record when unchanged records were pushed, and the last change that their application states.
 
-    Manifests are compared with both.
+    Manifests are compared with both times.
     """
     if not records:
         return
@@ -285,7 +285,7 @@ def _expired(connection: Connection, ref: TenantRef, document_ids: Sequence[str]
 
 
 def _pruned(connection: Connection, ref: TenantRef, puts: Sequence[RecordPut]) -> set[str]:
-    """Return documents that were pruned with exactly the pushed content, and not restored since."""
+    """Return documents that were pruned with exactly the pushed content and not restored since."""
     contents = {put.record.document_id: put.record.content_sha256 for put in puts}
     if not contents:
         return set()

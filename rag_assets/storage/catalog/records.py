@@ -70,7 +70,7 @@ class RecordTable:
         is pushed again unchanged is not stored.
 
         Args:
-            record: as it was pushed.
+            record: the record as it was pushed.
             scope: its access scope, given by the record itself, its source or the tenant.
 
         Raises:
@@ -106,13 +106,13 @@ class RecordTable:
         """Store and remove records, in one transaction.
 
         Args:
-            plan: what to store and to remove.
+            plan: computes what to store and to remove.
             by: the caller's name, for events.
-            read: ids of documents; the plan depends on their records.
-            above: pages; the plan needs the pages below them. Each maps to the document of the
-                record that may be deleted.
-            ordered: ids of documents; the plan compares the times of their writes.
-            conditional: ids of documents; the plan compares their ETags.
+            read: ids of documents whose records the plan depends on.
+            above: pages; the plan needs to know the pages below them. Each maps to the document of
+                the record that may be deleted.
+            ordered: ids of documents for which the plan compares the times of writes.
+            conditional: ids of documents for which the plan compares ETags.
 
         Raises:
             TenantGone: the tenant was removed.
@@ -150,9 +150,9 @@ class RecordTable:
             return {row.document_id: StoredKey(row.record_key, row.modified_at) for row in rows}
 
     def forget_former_contents(self, ref: TenantRef) -> list[str]:
-        """Delete the former texts and files that no document of a tenant waits for any more.
+        """Delete the former texts and files that no document of a tenant needs any more.
 
-        Called while the caller's run is the only active run.
+        Called only while the caller's run is the only active run.
 
         Returns:
             hashes of the files.
@@ -163,7 +163,7 @@ class RecordTable:
     def renew_stale(self, ref: TenantRef) -> int:
         """Mark records for listing if their entries have another time of change; return how many.
 
-        A newly pushed time alone does not take effect at once.
+        Without this, a push that only changes the time does not take effect at once.
         """
         record, row = source_records.c, documents.c
         clamped = func.least(func.greatest(record.modified_at, FIRST_DAY), LAST_DAY)

@@ -55,13 +55,13 @@ class ReindexRequestTable:
         return self._request(ref, scope, documents.c.page_uuid == uuid, of_kind)
 
     def readmit(self, ref: TenantRef, document_ids: Collection[str] | None = None) -> int:
-        """Let the next listing add invalidated documents again, and return their number.
+        """Let the next listing add invalidated documents again; return their number.
 
         Documents that were deleted, purged or past their retention stay excluded.
 
         Args:
             ref: the tenant.
-            document_ids: of the documents; all by default.
+            document_ids: ids of the documents; all documents by default.
         """
         wanted = [tombstones.c.tenant == ref.id, tombstones.c.invalidated]
         if document_ids is not None:
@@ -78,7 +78,8 @@ class ReindexRequestTable:
     def _request(
         self, ref: TenantRef, scope: Mapping[str, Any], *conditions: ColumnElement[bool]
     ) -> int:
-        # Exclusive, because a sync that updates the same rows in another order could deadlock.
+        # The transaction is exclusive, because a sync that updates the same rows in another order
+        # could deadlock.
         with self._database.begin_exclusive(ref) as connection:
             return request_reindex(connection, ref, scope, *conditions)
 
@@ -92,7 +93,7 @@ def request_reindex(
     """Reindex documents of a tenant; return their number.
 
     Args:
-        connection: of a transaction that excludes others of the tenant.
+        connection: a connection in a transaction that excludes others of the tenant.
         ref: the tenant.
         scope: the scope of the request and the caller, for the event.
         conditions: which documents; none: all.

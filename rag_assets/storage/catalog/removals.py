@@ -1,9 +1,10 @@
 """Deletion of documents on request, while a sync may be running.
 
-A sync holds the tenant's lock for minutes, too long for a request to wait. A deletion therefore
-only excludes the sync's transactions during its own transaction (Database.begin_exclusive). Later
-transactions see its result: a tombstone, a missing record, the document's status. A sync that
-listed a document before its deletion therefore neither records it again nor publishes it.
+A sync holds the tenant's lock for minutes, which is too long for a request to wait. A deletion
+therefore only excludes the sync's transactions for the duration of its own transaction
+(Database.begin_exclusive). Later transactions see its result: a tombstone, a missing record, the
+document's status. A sync that listed a document before its deletion therefore neither records it
+again nor publishes it.
 """
 
 from __future__ import annotations
@@ -67,8 +68,8 @@ class RemovalTable:
             ref: the tenant.
             document_id: the document to delete.
             by: the caller's name, for the event.
-            invalidate: whether a request may add the document again unchanged. If it was removed
-                before, it stays out unless both removals allow this.
+            invalidate: whether a later request may add the document again unchanged. If it was
+                removed before, it can be added again only if both removals allow this.
 
         Returns:
             whether the document existed; False if it was deleted before.
@@ -154,8 +155,9 @@ def not_superseded(
 ) -> list[DocumentChange]:
     """Return a listing's changes without documents that were deleted since or are unreadable.
 
-    A record pushed again since is recorded as listed if that content is kept, and its page and
-    access scope are unchanged: however often it is pushed, each run indexes it once.
+    A record that was pushed again since is recorded as it was listed, if that content is kept and
+    its page and access scope are unchanged. So, however often it is pushed, each run indexes it
+    once.
     """
     tombstoned = _tombstone_contents(connection, ref, [change.document_id for change in changes])
     pushed = [change.document_id for change in changes if change.facts.revision is not None]
@@ -209,7 +211,7 @@ def _tombstone_contents(
 def _present(
     connection: Connection, ref: TenantRef, document_ids: Collection[str]
 ) -> dict[str, Row[Any]]:
-    """Return the revisions of pushed records and uploads, with what decides access to a record.
+    """Return the revisions of pushed records and uploads, with what determines access to a record.
 
     `place` of a record is its page, or else its own access scope.
     """
@@ -222,7 +224,7 @@ def _present(
     files = select(uploads.c.document_id, uploads.c.revision, null().label("place")).where(
         uploads.c.tenant == ref.id, among(uploads.c.document_id, document_ids), uploads.c.enabled
     )
-    # The content of a file record is an upload: the record is what was listed.
+    # The content of a file record is an upload, but the listing listed the record.
     found = {row.document_id: row for row in connection.execute(files)}
     return found | {row.document_id: row for row in connection.execute(records)}
 

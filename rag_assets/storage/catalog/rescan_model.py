@@ -61,8 +61,8 @@ class MaskedDocument:
     """A document's row with its credentials masked.
 
     Attributes:
-        before: the row.
-        change: as a listing would write it.
+        before: the row before masking.
+        change: the row as a listing would write it.
         title: the displayed title.
     """
 

@@ -29,7 +29,7 @@ def versions_of_texts(
 def mask_held_texts(
     connection: Connection, ref: TenantRef, masked: Mapping[str, str | None]
 ) -> None:
-    """Make holds keep the masked texts."""
+    """Make holds keep the masked texts instead of the unmasked ones."""
     kept = held_texts.c
     rows = connection.execute(
         delete(held_texts)
@@ -46,7 +46,7 @@ def mask_held_texts(
 
 
 def index_anew(connection: Connection, ref: TenantRef, present: Mapping[str, int]) -> None:
-    """Reindex documents, under keys that the found text does not have."""
+    """Reindex documents under new keys, different from the keys of the text with credentials."""
     table = documents.c
     for requests in sorted(set(present.values())):
         ids = [id_ for id_, number in present.items() if number == requests]
@@ -76,7 +76,7 @@ def index_anew(connection: Connection, ref: TenantRef, present: Mapping[str, int
 
 
 def names_statement(ref: TenantRef, one: MaskedDocument) -> Any:
-    """Return the statement for names that a listing does not write, or of deleted documents."""
+    """Return the statement that masks names of deleted documents, or names no listing writes."""
     values: dict[str, Any] = {"title": one.title}
     if one.before.status == "DELETED":
         names = ("path", "uri", "source_type", "said_title", "metadata")

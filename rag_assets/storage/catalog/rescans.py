@@ -1,7 +1,7 @@
-"""Scans of stored data with new rules for credentials: findings are withheld and masked.
+"""Scans of stored data with new rules for credentials: findings are hidden and masked.
 
-A scan is an erasure of kind `secrets`. Each batch withholds its findings and advances the scan's
-position in one transaction, so that a killed scan continues from there.
+A scan is an erasure of kind `secrets`. Each batch hides its findings from searches and advances the
+scan's position in one transaction, so that a killed scan continues from that position.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ class RescanTable:
 
         Args:
             ref: the tenant.
-            version: of the rules.
-            rule, by, at: for the receipt.
+            version: version of the rules.
+            rule, by, at: recorded in the receipt.
 
         Returns:
             the scan; None if the stores were already scanned, or are empty.
@@ -115,7 +115,9 @@ class RescanTable:
     def withhold_texts(
         self, ref: TenantRef, scan: Erasure, found: FoundTexts, *, after: str
     ) -> Erasure:
-        """Withhold all versions with these texts; their documents are reindexed without them.
+        """Withhold all versions with these texts.
+
+        Their documents are reindexed without the credentials.
 
         Args:
             ref: the tenant.
@@ -201,7 +203,7 @@ class RescanTable:
         place: Place,
         counts: Mapping[str, Mapping[str, int]],
     ) -> Erasure:
-        """Record the progress of a scan, and the counts that its last batch masked."""
+        """Record the progress of a scan, and the counts of what its last batch masked."""
         with self._database.begin_for(scan.ref) as connection:
             return _note(connection, scan, place, counts=counts)
 

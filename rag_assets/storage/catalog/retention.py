@@ -35,8 +35,8 @@ class Cutoffs:
     """The time before which contents are no longer kept.
 
     Attributes:
-        each: by source type.
-        others: for all other source types; None: they are kept.
+        each: the times by source type.
+        others: the time for all other source types; None: they are kept.
     """
 
     each: Mapping[str, datetime]
@@ -55,8 +55,8 @@ class DueDocument:
     """A document that is past its retention.
 
     Attributes:
-        former: whether this holds only for a former version, because the current content is not
-            embedded yet.
+        former: whether only a former version is past its retention, because the current content is
+            not embedded yet.
     """
 
     document_id: str
@@ -83,7 +83,7 @@ class Aging:
 
     Attributes:
         left: time until the oldest document is past its retention; negative if it already is.
-        before: number of documents past their retention at the requested time.
+        before: number of documents that are past their retention at the requested time.
     """
 
     source_type: str
@@ -177,13 +177,13 @@ def age_counts_from() -> ColumnElement[Any]:
 
 
 def embedded_values(ahead: ColumnElement[Any]) -> dict[str, ColumnElement[Any]]:
-    """Return the values that record that a document's current content is embedded.
+    """Return the column values that record that a document's current content is embedded.
 
     A copy is as old as its content, and so is a renamed document: the row of its former name has
     the same content.
 
     Args:
-        ahead: how much the clock of ages is later than Postgres's clock.
+        ahead: how far the clock used for ages is ahead of Postgres's clock.
     """
     copies = documents.alias("copies")
     oldest = (

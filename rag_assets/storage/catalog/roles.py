@@ -9,8 +9,8 @@ The name of a role starts with its database's name, as in `rag_assets_service`:
 | service | `rag-assets serve` with the panel | read; change the rows that requests change |
 | dagster | Dagster's storage | own its tables in `rag_dagster`; nothing of the catalog |
 
-None of them is a superuser. The embedded server makes them; `rag-assets roles` prints the same SQL
-for another server. On a server without these roles, one account does everything.
+No role is a superuser. The embedded server creates the roles; `rag-assets roles` prints the same
+SQL for another server. On a server without these roles, one account does everything.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _SERVICE_RIGHTS: Final[Mapping[str, str]] = {
     "installation_homes": "INSERT, UPDATE",
     "installation_places": "INSERT, UPDATE",
 }
-"""The service's rights in tables of the catalog with restricted rights.
+"""The service's rights in those tables of the catalog in which its rights are restricted.
 
 In all other tables, requests may add, change and delete rows.
 """
@@ -181,8 +181,8 @@ def create_roles(url: str, passwords: Mapping[Role, str]) -> None:
     """Create the roles of a database, or bring them up to date.
 
     Args:
-        url: of the database, as a superuser.
-        passwords: of the roles.
+        url: the database's address, for a superuser.
+        passwords: the password of each role.
     """
     import psycopg
     from psycopg import sql

@@ -1,9 +1,9 @@
-"""The schema of our own Dagster instance in the catalog's database.
+"""The schema of the project's own Dagster instance in the catalog's database.
 
 A team may keep the tables of its own Dagster in the schema `public` of the same database. Earlier
-versions created ours there, too. On the embedded server these are moved. On an operator's server
-they stay until a command moves them; they cannot be moved if they have runs or sensors of other
-code.
+versions of this program created the tables of its Dagster instance there, too. On the embedded
+server, these tables are moved automatically. On an operator's server they stay until a command
+moves them. They cannot be moved if they contain runs or sensors of other code.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _PRESENT: Final = (
     " WHERE nspname = %s AND relkind IN ('r', 'p') AND relname = ANY(%s)"
     " AND has_table_privilege(c.oid, 'SELECT')"
 )
-"""Tables that the role may not read belong to others."""
+"""Only tables that the role may read are considered: the others belong to other programs."""
 _FORMER: Final = """
 SELECT current_database(), (SELECT count(*) FROM public.runs), EXISTS (
   SELECT FROM public.runs r WHERE strpos(run_body, '"rag_assets.definitions"') = 0 AND (
@@ -57,10 +57,10 @@ class FormerTables:
     """Dagster's tables in the schema `public` that contain runs or sensors.
 
     Attributes:
-        database: its name.
-        runs: in `public`.
-        present_runs: in the schema of our instance.
-        is_shared: whether some of the runs or sensors in `public` are of other code.
+        database: name of the database.
+        runs: number of runs in `public`.
+        present_runs: number of runs in the schema of our instance.
+        is_shared: whether some of the runs or sensors in `public` belong to other code.
     """
 
     database: str
@@ -72,21 +72,21 @@ class FormerTables:
 def prepare_run_storage(
     url: str, owner_url: str, *, is_embedded: bool, before_move: Callable[[], None]
 ) -> FormerTables | None:
-    """Create the schema of our Dagster instance before its first use.
+    """Create the schema of the project's Dagster instance before its first use.
 
     Args:
-        url: of the database, as the role of Dagster's storage.
-        owner_url: the same, as the role that may create schemas.
-        is_embedded: whether the server is the embedded one, in which all tables are ours: an
-            earlier version's tables are moved.
+        url: the database's address, for the role of Dagster's storage.
+        owner_url: the database's address, for the role that may create schemas.
+        is_embedded: whether the server is the embedded one. All tables on it belong to this
+            project, so the tables of an earlier version are moved.
         before_move: raises an error if a process of an earlier version still uses the tables.
 
     Returns:
-        the tables that stay in `public`, until our instance has tables of its own.
+        the tables that stay in `public`, until the project's instance has tables of its own.
 
     Raises:
-        ConfigurationError: the schema is missing, and neither role may create it; or a pooler
-            does not pass on its name.
+        ConfigurationError: the schema is missing, and neither role may create it; or a pooler does
+            not pass on its name.
         ServiceUnavailable: Postgres does not answer.
     """
     with _opened(url) as connection:
@@ -106,7 +106,7 @@ def find_former_tables(url: str) -> FormerTables | None:
     """Return Dagster's tables in `public` if they contain runs or sensors.
 
     Args:
-        url: of the database, as the role of Dagster's storage.
+        url: the database's address, for the role of Dagster's storage.
 
     Raises:
         ConfigurationError: a pooler does not pass on the name of the schema.
@@ -120,8 +120,8 @@ def replace_run_tables(url: str, owner_url: str) -> FormerTables | None:
     """Move Dagster's tables from `public` to our instance's schema, replacing its tables.
 
     Args:
-        url: of the database, as the role of Dagster's storage, which owns the tables.
-        owner_url: the same, as the role that may create schemas.
+        url: the database's address, for the role of Dagster's storage, which owns the tables.
+        owner_url: the database's address, for the role that may create schemas.
 
     Returns:
         the moved tables; None if none exist, or if they contain runs or sensors of other code.
@@ -149,7 +149,7 @@ def move_run_tables(url: str) -> None:
     """Move Dagster's tables from `public` to our instance's schema, unless it has tables.
 
     Args:
-        url: of the embedded server's database, as its superuser.
+        url: the address of the embedded server's database, for its superuser.
     """
     with _opened(url) as connection:
         _create_schema(connection, url)

@@ -50,14 +50,14 @@ class SearchState:
     """A tenant's state at one moment, as one caller may see it.
 
     Attributes:
-        config: its configuration as JSON; equal text means equal configuration.
+        config: the tenant's configuration as JSON; equal text means equal configuration.
         serving: the generation that answers: the requested one, or else the serving one; None
             before the first generation is complete.
         scopes: all access scopes that the caller may read, including the public scope unless the
             caller is a guest. Incomplete if `are_some`.
         are_some: whether there are more scopes than were read.
-        moved: pages with entries that may still have another scope than their documents, each with
-            its documents' scope.
+        moved: pages whose entries may still have another scope than their documents, each with its
+            documents' scope.
         has_opted_in: whether the tenant's organization has opted in.
     """
 
@@ -101,7 +101,7 @@ class SearchStateReader:
         """Return a tenant, its serving generation and the readable scopes, all at one moment.
 
         Args:
-            principals: the caller's.
+            principals: the caller's principals.
             most: maximum number of scopes to read; None: all.
 
         Raises:
@@ -117,7 +117,8 @@ class SearchStateReader:
 
         Raises:
             UnknownTenant: no tenant has that id.
-            UnknownGeneration: it has no generation of that number, or it is being removed.
+            UnknownGeneration: the tenant has no generation of that number, or the generation is
+                being removed.
             ServiceUnavailable: Postgres does not answer.
         """
         state = await self._state(
@@ -215,9 +216,10 @@ class SearchStateReader:
         """Return pages and all pages below them that one of these principals may read.
 
         Args:
-            uuids: of the pages.
-            principals: the caller's.
-            most: pages to return; if there are more, `most + 1` are returned.
+            uuids: ids of the pages.
+            principals: the caller's principals.
+            most: maximum number of pages; if there are more, `most + 1` are returned, so that the
+                caller notices.
 
         Raises:
             ServiceUnavailable: Postgres does not answer.

@@ -56,7 +56,7 @@ security_changes = Table(
     "security_changes",
     metadata,
     Column("id", Uuid, primary_key=True),
-    # Not unique: accepting a restored catalog adds the changes that it lacked.
+    # The epoch is not unique: accepting a restored catalog adds the changes that it lacked.
     Column("epoch", BigInteger, nullable=False),
     now_column("at"),
     # No foreign key: the removal of a tenant is a security change, too.
@@ -70,10 +70,10 @@ security_changes = Table(
 
 @dataclass(frozen=True, slots=True)
 class SecurityChange:
-    """A change of permissions, or of what must not be deleted or come back.
+    """A change of permissions, or of what must not be deleted or added again.
 
     Attributes:
-        epoch: of the installation, from this change on.
+        epoch: the epoch of the installation from this change on.
         tenant: the affected tenant; None if it does not affect a single tenant.
         name: id of a token, name of an access scope, uuid of a page, incarnation of a tenant,
             provider of a key.
@@ -135,8 +135,8 @@ class SecurityChangeTable:
     def lacking(self, changes: Collection[SecurityChange]) -> list[SecurityChange]:
         """Return the changes that the catalog does not have, oldest first.
 
-        Changes older than all of the catalog's are left out, because the catalog has forgotten
-        them.
+        Changes older than all of the catalog's changes are left out, because the catalog keeps only
+        the newest ones.
         """
         columns = security_changes.c
         ids = [change.id for change in changes]
@@ -179,7 +179,7 @@ def record_change(
 
 
 def record_removal(connection: Connection, ref: TenantRef) -> None:
-    """Record the removal of a tenant, and erase what its former changes were about."""
+    """Record the removal of a tenant, and erase the details of its former changes."""
     columns = security_changes.c
     of_tenant = (columns.tenant == ref.id, columns.kind != "tenant_removed")
     forgotten: dict[str, Any] = {"tenant": None, "name": "", "about": []}

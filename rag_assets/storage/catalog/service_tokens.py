@@ -39,13 +39,13 @@ _CONNECTIONS = 4
 
 @dataclass(frozen=True, slots=True)
 class ServiceToken:
-    """The stored data of a token, which cannot be used instead of the token.
+    """The stored data of a token; the token cannot be derived from it.
 
     Attributes:
-        token_id: its name for people; not secret.
+        token_id: the token's name for people; not secret.
         tenant, organization: the owner; one of them is None.
         principals: the names under which access may have been granted.
-        last_used_at: to the minute.
+        last_used_at: time of the last use, to the minute.
     """
 
     token_id: str

@@ -67,13 +67,13 @@ class BlockingRunner:
 
 
 class StatementRunner:
-    """Runs statements in one event loop; connections are kept.
+    """Runs statements in one event loop; connections are kept open.
 
     Every statement sees the data committed before it started, and leaves no open transaction.
 
     Args:
         database: the catalog's database.
-        connections: maximum number; more statements wait for their turn.
+        connections: maximum number of connections; more statements have to wait.
     """
 
     def __init__(self, database: Database, connections: int) -> None:

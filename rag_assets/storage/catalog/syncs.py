@@ -22,10 +22,10 @@ class Sync:
     """The last sync of one source.
 
     Attributes:
-        listing_digest: of the last listing recorded in `documents`; see also PARTLY.
-        held_deletions: deletions that await a person's confirmation.
-        held_reason: why they do; None without held deletions.
-        held_prunes: documents past their retention that await confirmation.
+        listing_digest: digest of the last listing recorded in `documents`; see also PARTLY.
+        held_deletions: number of deletions that await a person's confirmation.
+        held_reason: why they await confirmation; None without held deletions.
+        held_prunes: number of documents past their retention that await confirmation.
         folders: the root and the mount points of the last listing, see folders_from_json; None if
             unknown.
         attempts: failed attempts since the last success.
@@ -90,7 +90,7 @@ class SyncTable:
         return found
 
     def retried_between(self, after: datetime, until: datetime) -> set[str]:
-        """Return failed tenants with their next attempt allowed since a time in this interval."""
+        """Return tenants with a failed sync whose next attempt became due in this interval."""
         query = select(syncs.c.tenant).where(syncs.c.retry_at > after, syncs.c.retry_at <= until)
         with self._database.begin() as connection:
             return set(connection.scalars(query))

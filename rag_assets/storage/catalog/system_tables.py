@@ -34,7 +34,7 @@ class StagedRows(Protocol):
         A row is kept while a hold covers its document.
 
         Args:
-            cutoffs: by the type of the row's source.
+            cutoffs: the cutoffs by source type.
             kept_sources: names of sources with documents that are not deleted now.
         """
         ...

@@ -44,7 +44,7 @@ tenants = Table(
     Column("incarnation", BigInteger, nullable=False),
     Column("state", Text, nullable=False),
     Column("origin", Text, nullable=False),
-    # The home folder with the tenants.yaml that lists it; null for tenants of the API.
+    # The home folder whose tenants.yaml lists the tenant; null for tenants of the API.
     Column("home", Uuid),
     json_column("config"),
     # From the configuration: applications use these to name the tenant of their project.
@@ -75,7 +75,7 @@ organizations = Table(
     Column("id", Text, primary_key=True),
     # Whether documents are embedded and searched for projects that require an opt-in.
     Column("rag_guidelines", Boolean, key="has_opted_in", nullable=False, server_default="false"),
-    # For its projects without their own chat model.
+    # The model for its projects that have no chat model of their own.
     Column("chat_model", Text),
     now_column("updated_at"),
 )
@@ -107,7 +107,8 @@ documents = Table(
     Column("version", Text),
     Column("listed_at_ns", BigInteger, nullable=False),
     Column("content_sha256", Text),
-    # The content that was last embedded, and when: a new build or title does not change it.
+    # The content that was last embedded, and when; a new build or title does not change these
+    # values.
     Column("embedded_sha256", Text),
     time_column("embedded_at", "event"),
     # When that content was written; touching a file does not change it.
@@ -133,7 +134,7 @@ documents = Table(
     now_column("first_seen"),
     now_column("changed_at", "event"),
     now_column("updated_at", "event"),
-    # When it started to wait to be indexed or to leave; kept by a trigger.
+    # When it started to wait to be indexed, or to be removed from the index; set by a trigger.
     now_column("waiting_since"),
     CheckConstraint("status IN ('PROCESSING', 'READY', 'FAILED', 'DELETED')", name="status"),
     CheckConstraint(
@@ -179,14 +180,14 @@ generations = Table(
     Column("checks", JSONB),
     # Cost of its embeddings in dollars.
     Column("spent", Numeric(18, 8), nullable=False, server_default="0"),
-    # Of its largest slice.
+    # Figures of its largest slice.
     Column("embedded_texts", Integer, nullable=False, server_default="0"),
     Column("embedding_seconds", Double, nullable=False, server_default="0"),
     Column("written_entries", Integer, nullable=False, server_default="0"),
     Column("writing_seconds", Double, nullable=False, server_default="0"),
     # Whether its vectors are in the separate vector store, too; null: they are not.
     Column("vectors_beside", Text),
-    # Until when that store is not used, after it did not answer.
+    # Time until which the separate store is not used, after it did not answer.
     time_column("vectors_retry_at", "retry"),
     # By use of a search: the measured cosine and its reason, or the floors of questions so far.
     json_column("thresholds"),
@@ -218,7 +219,7 @@ document_index = Table(
     # Whether other versions may have entries: set before a write, cleared after clean-up.
     Column("dirty", Boolean, nullable=False, server_default=text("true")),
     time_column("indexed_at"),
-    # Why the document waits in a further build; `documents` has the reason for the configuration's.
+    # Why the document waits in a second build; `documents` has the reason for the configured build.
     Column("failed_document_key", Text),
     Column("failed_config_key", Text),
     Column("error_message", Text),
@@ -305,7 +306,7 @@ source_records = Table(
     time_column("resolved_at"),
     # 0 if a person waits for it, 1 for bulk writes.
     Column("lane", SmallInteger, nullable=False, server_default="0"),
-    # Of the first change that was not yet listed when the change arrived.
+    # Time of the first change that had not been listed yet when the current change arrived.
     now_column("waiting_since"),
     Index(None, "tenant", "document_id", unique=True),
     Index(
@@ -317,7 +318,7 @@ source_records = Table(
 )
 
 # The latest time and version that an application gave for a record, or for a part of it. A row
-# outlives its record, so that a write from before the deletion is recognized.
+# outlives its record, so that a write older than the record's deletion is recognized.
 record_clocks = Table(
     "record_clocks",
     metadata,
@@ -375,16 +376,16 @@ slices = Table(
     Column("spent", Numeric(18, 8), nullable=False, server_default="0"),
 )
 
-# Number of changes of the tenant that a restored catalog must not forget. The stores keep it as
-# well.
+# Number of the tenant's changes that a restored catalog must not forget. The stores keep this
+# number as well.
 catalog_marks = Table(
     "catalog_marks",
     metadata,
     tenant_column(),
     Column("mark", BigInteger, nullable=False),
-    # Of the last change: it differs in a restored catalog with other later changes.
+    # Tag of the last change: it differs in a restored catalog that went on with other changes.
     Column("tag", Text),
-    # Whether a store has kept it.
+    # Whether a store has kept the mark.
     Column("kept", Boolean, nullable=False, server_default="false"),
 )
 

@@ -39,12 +39,12 @@ class TenantRecord:
     Attributes:
         config: the tenant's configuration as plain JSON, with its application's settings. A tenant
             created over the API has its organization's chat model, unless it has its own.
-        organization, project: in the configuration.
-        has_opted_in: of its organization.
+        organization, project: as in the configuration.
+        has_opted_in: whether its organization has opted in.
         scanned: which credential rules its stores were scanned with, and the results.
-        settings: set by its application.
-        operator_config, operator_enabled: the operator's values below these settings; None if the
-            application has not set any.
+        settings: the settings made by its application.
+        operator_config, operator_enabled: the operator's values, which the application's settings
+            override; None if the application has not set any.
         home: the home folder that lists it; None for tenants of the API.
     """
 
@@ -200,7 +200,10 @@ class TenantTable:
         return self.get(tenant_id)
 
     def claim(self, tenant_ids: Iterable[str], home: UUID) -> list[str]:
-        """Assign these tenants to a home folder; return their ids."""
+        """Assign these tenants to a home folder, except tenants of the API.
+
+        Return the assigned ids.
+        """
         changed = (
             update(tenants)
             .where(among(tenants.c.id, tenant_ids), tenants.c.origin != "api")

@@ -27,7 +27,8 @@ _EVENTS = (
     f"(partition = :tenant OR run_id IN ({_RUNS})"
     f" OR (strpos(event, :tenant) > 0 AND run_id NOT IN ({_ANY_RUNS})))"
 )
-"""A job that visits every tenant names the tenant in each line of its log."""
+"""Condition for events of a tenant. A job that visits every tenant names the tenant in each line of
+its log."""
 _BATCH = 500
 
 
@@ -36,9 +37,9 @@ class TextColumn:
     """A column with texts of a tenant.
 
     Attributes:
-        table: with its schema.
-        type: of the column: text, jsonb, or text that contains JSON ("json").
-        condition: for the tenant's rows.
+        table: the table's name, with its schema.
+        type: type of the column: text, jsonb, or text that contains JSON ("json").
+        condition: SQL condition for the tenant's rows.
     """
 
     table: str
@@ -83,8 +84,9 @@ SCANNED: Final = (
         *("last_materialization", "json", f"last_run_id IN ({_RUNS})"),
     ),
 )
-"""Columns with texts that people, sources or documents wrote. Names in `documents` are part of
-keys, and are masked with their rows; a test lists the columns left out, with reasons."""
+"""Columns with texts that people, sources or documents wrote. Names in `documents` are not among
+them: they are part of keys, and are masked together with their rows. A test lists the columns left
+out, with reasons."""
 
 
 def scanned_columns() -> tuple[TextColumn, ...]:
@@ -104,7 +106,7 @@ class StoredText:
     """A text in a row.
 
     Attributes:
-        place: of the row in its table.
+        place: the row's position in its table.
     """
 
     place: str
@@ -133,7 +135,7 @@ class TextColumnQuery:
     def replace(
         self, ref: TenantRef, column: TextColumn, texts: Sequence[tuple[StoredText, str]]
     ) -> int:
-        """Replace texts that have not changed since; return how many.
+        """Replace texts that have not changed since they were read; return how many.
 
         Args:
             ref: the tenant.

@@ -19,8 +19,8 @@ _KEY_DIGITS = 16
 class ThresholdTable:
     """Writes the column `thresholds` of `generations`.
 
-    For each use of a search it contains `floors`, by a digest of each calibrating question, or
-    instead `value`, `reason`, `by`, `at` and `questions`.
+    For each use of a search, the column contains either `floors`, by a digest of each calibrating
+    question, or `value`, `reason`, `by`, `at` and `questions`.
     """
 
     def __init__(self, database: Database) -> None:

@@ -1,8 +1,8 @@
-"""Tombstones: the contents of pruned or purged documents that may still be in a source.
+"""Tombstones: hashes of pruned or purged documents whose content may still be in a source.
 
 The journal of security changes, which the stores keep outside the catalog, also contains the
-tombstones of purged documents, encrypted with a key of the catalog. A catalog restored from a dump
-from before a purge can therefore keep the documents out.
+tombstones of purged documents, encrypted with a key of the catalog. So a catalog that was restored
+from a dump made before a purge can still prevent the documents from returning.
 """
 
 from __future__ import annotations

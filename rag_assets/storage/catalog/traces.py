@@ -38,7 +38,7 @@ _NAMED: Mapping[tuple[str, str], str] = {
     (f"{DAGSTER_SCHEMA}.asset_check_executions", "evaluation_event"): "partition = :tenant",
     (f"{DAGSTER_SCHEMA}.asset_keys", "last_materialization"): f"last_run_id IN ({_OF_TENANT})",
 }
-"""Columns that name documents, with the condition for one tenant's rows."""
+"""Columns that name documents, each with the condition for one tenant's rows."""
 _FORMER_HEADINGS: Final = r'("document": "\(purged\)", "heading": )"(?:[^"\\]|\\.)*"'
 """Headings of purged documents: earlier versions recorded them in the metadata of `chunks`."""
 _TEXT_COLUMNS = text(
@@ -128,7 +128,7 @@ class TraceQuery:
         Args:
             rewritten: tables of the catalog to rewrite completely, because pages keep the bytes of
                 rows that were moved.
-            only: these tables of the catalog; None: all.
+            only: only vacuum these tables of the catalog; None: all.
 
         Returns:
             the number of remaining deleted rows, which another transaction may still read.
@@ -152,11 +152,11 @@ class TraceQuery:
         """Return the columns that contain traces of documents.
 
         Args:
-            tenant_id: search its rows, and rows that name it. Another tenant may have an equal
-                document.
-            traces: ids, hashes and phrases found nowhere else in the tenant's data; searched in
-                every text column of every table, except a team's Dagster.
-            names: of the documents.
+            tenant_id: the tenant; its rows and rows that name it are searched, because another
+                tenant may have an equal document.
+            traces: ids, hashes, and phrases that occur nowhere else in the tenant's data. They are
+                searched in every text column of every table, except in a team's Dagster.
+            names: names of the documents.
         """
         found = []
         spelled = {spelling for trace in traces for spelling in (trace, *_in_json(trace))}
@@ -236,6 +236,6 @@ def _either(texts: Sequence[str]) -> str:
 
 
 def _in_json(text_: str) -> set[str]:
-    """Return the spellings of a text in a JSON string, and in JSON within such a string."""
+    """Return the escaped forms of a text: in a JSON string, and in JSON within a JSON string."""
     once = {json.dumps(text_, ensure_ascii=is_ascii)[1:-1] for is_ascii in (True, False)}
     return once | {json.dumps(text_)[1:-1] for text_ in once}

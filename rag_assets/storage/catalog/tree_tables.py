@@ -25,8 +25,8 @@ pages = Table(
     tenant_column(),
     Column("uuid", Text, primary_key=True),
     Column("kind", Text, nullable=False),
-    # Null only for the root. The parent may be unknown: an application may send the two in any
-    # order.
+    # Null only for the root. The parent may be unknown, because an application may send page and
+    # parent in any order.
     Column("parent", Text),
     # Whether its readers are added to the readers of the pages above; otherwise they replace them.
     Column("inherit", Boolean, nullable=False),
@@ -35,7 +35,8 @@ pages = Table(
     Column("ai", Boolean, nullable=False, server_default="true"),
     # Access scope of its documents, derived from this page and the pages above it.
     Column("scope", Text, nullable=False),
-    # The move after which its entries may have another scope; null once they have followed.
+    # The number of the move after which its entries may have another scope; null when they were
+    # updated.
     Column("moved", BigInteger),
     now_column("updated_at"),
     CheckConstraint("kind IN ('root', 'page', 'database')", name="kind"),
@@ -48,8 +49,8 @@ scope_ancestors = Table(
     metadata,
     tenant_column(),
     Column("scope", Text, primary_key=True),
-    # Readers of this scope also read `scope`: all scopes it inherits from, over any number of
-    # steps.
+    # Readers of this scope also read `scope`: it is one of all scopes from which `scope` inherits,
+    # directly or indirectly.
     Column("ancestor", Text, primary_key=True),
     Index(None, "tenant", "ancestor"),
 )

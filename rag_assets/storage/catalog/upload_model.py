@@ -57,12 +57,12 @@ class Upload(UploadedFile):
 
     Attributes:
         source: name of the source that it belongs to.
-        status: of its document; PROCESSING before its first listing.
-        chunk_count: of the version that may be found.
+        status: status of its document; PROCESSING before its first listing.
+        chunk_count: number of chunks of the version that searches find.
         error_message: why it failed, for operators.
-        error_kind: of the failure, for the people of the tenant.
+        error_kind: kind of the failure, for the people of the tenant.
         retry_at: when it is retried, if at all.
-        note: why it cannot be found although it is READY.
+        note: why searches do not find it although it is READY.
     """
 
     source: str
@@ -93,7 +93,7 @@ class NeededBlob:
     """A blob that uploads of a tenant need, or that a hold keeps.
 
     Attributes:
-        document_ids: of these uploads, in order.
+        document_ids: document ids of these uploads, in order.
     """
 
     sha256: str

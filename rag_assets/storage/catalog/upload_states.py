@@ -25,13 +25,14 @@ class UploadState(UploadedFile):
     """An uploaded file, and its searchable version.
 
     Attributes:
-        status: of its current content. A disabled file is READY, as it needs no processing.
-        listed: whether the chain has its current content.
+        status: status of its current content. A disabled file is READY, because it needs no
+            processing.
+        listed: whether a listing has recorded its current content.
         error_kind, retry_at: why it failed or waits, and when it is retried automatically.
-        answers: whether a version can be found, current or former.
-        chunk_count, token_count: of that version; None for tokens that were not counted.
-        dropped_count: passages of it that were withheld because of a credential.
-        chunk_set_key: of it, in the lake.
+        answers: whether searches find a version of it, current or former.
+        chunk_count, token_count: numbers for that version; None if its tokens were not counted.
+        dropped_count: number of its passages that were withheld because of a credential.
+        chunk_set_key: key of that version's chunks in the lake.
     """
 
     status: UploadStatus

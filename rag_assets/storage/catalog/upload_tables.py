@@ -10,7 +10,7 @@ uploads = Table(
     "uploads",
     metadata,
     tenant_column(),
-    # Of its document, and its own: it stays when the file is replaced.
+    # The id of its document, and its own id: it stays when the file is replaced.
     Column("document_id", Text, primary_key=True),
     Column("source", Text, nullable=False),
     # Created once at random; the document's id is derived from it.

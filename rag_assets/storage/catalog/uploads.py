@@ -73,7 +73,7 @@ class UploadTable:
 
         Raises:
             UnknownDocument: the upload to replace does not exist.
-            UploadsFull: its source is full.
+            UploadsFull: the source's limits for uploads are reached.
             TenantGone: the tenant was removed.
         """
         table = uploads.c
@@ -83,7 +83,8 @@ class UploadTable:
             if not same:
                 _require_room(connection, ref, new, None if present is None else present.size)
             next_mark(connection, ref)
-            # Also for bytes already stored: this restores a blob that was lost or damaged.
+            # Store the blob even if its bytes are already stored: this restores a blob that was
+            # lost or damaged.
             keep()
             if present is None:
                 path = uuid4().hex[:16]
@@ -109,7 +110,7 @@ class UploadTable:
         """Delete an upload; searches no longer return its document.
 
         Args:
-            upload_id: its id.
+            upload_id: id of the upload.
             by: the caller's name, for the event.
 
         Returns:
@@ -131,7 +132,7 @@ class UploadTable:
         Computed data of a disabled upload is kept, so that its chunks are not embedded again.
 
         Args:
-            upload_id: its id.
+            upload_id: id of the upload.
             by: the caller's name, for the event.
             enabled: whether it may be found.
 
@@ -227,7 +228,7 @@ def _require_room(
     """Refuse a file that exceeds the limits of its source.
 
     Args:
-        connection: of the transaction that stores it.
+        connection: the connection of the transaction that stores the file.
         ref: the tenant.
         new: the file.
         replaced: size in bytes of the file that it replaces; None: it is an additional file.
@@ -281,7 +282,7 @@ def _one(connection: Connection, tenant_id: str, upload_id: str) -> Upload:
 
 
 def _upload_of(row: Row[Any]) -> Upload:
-    # A file that the next listing finds changed is in process, whatever its former status.
+    # A file that the next listing finds changed is being processed, whatever its former status.
     waits = row.waits and row.enabled
     is_ready = row.status == "READY" and row.enabled and not waits
     return Upload(

@@ -23,11 +23,11 @@ class Usage:
     Attributes:
         requests: attempts, including failed attempts.
         retries: requests that repeated a failed request.
-        texts: embedded texts, chunks and questions.
-        tokens: as the provider counts them.
+        texts: embedded texts: chunks and questions.
+        tokens: tokens as the provider counts them.
         batch_tokens: tokens that went through the batch API.
         unpriced_tokens: tokens with an unknown price.
-        cost: of all other tokens, in dollars.
+        cost: cost of all other tokens, in dollars.
         output_tokens: tokens that a chat model wrote.
     """
 
@@ -79,8 +79,8 @@ class SpendingTotals:
     """A tenant's spending in dollars.
 
     Attributes:
-        run: of the running sync, or else of the last sync.
-        day, month: of a day, and of its month up to that day.
+        run: spending of the running sync, or else of the last sync.
+        day, month: spending of a day, and of its month up to that day.
     """
 
     run: float = 0.0
@@ -111,7 +111,7 @@ class UsageTable:
             ref: the tenant.
             provider, model: the provider and the model used.
             used: the usage not recorded yet.
-            day: in UTC.
+            day: the day, in UTC.
             run: dollars that the running sync has spent so far, including this usage.
             generation: the build that it was for.
         """

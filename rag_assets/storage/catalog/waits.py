@@ -1,8 +1,8 @@
 """Waiting times of pushed records until their current version is listed.
 
-A record waits from its first push that was not listed yet, however often it was pushed since. Once
-it is listed, its document waits instead: a trigger on `documents` keeps the start of the wait,
-whatever is written to the row meanwhile.
+A record waits from its first unlisted push, no matter how often it was pushed since. When it is
+listed, its document waits instead: a trigger on `documents` keeps the start of the wait, whatever
+is written to the row in the meantime.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def _is_settled() -> ColumnElement[bool]:
 
 
 def begin_waits_anew(connection: Connection, ref: TenantRef, document_ids: Collection[str]) -> None:
-    """Restart the wait of records pushed again while they were listed, from that push.
+    """Restart the wait of records that were pushed again while they were listed, from that push.
 
     The wait of their listed versions is recorded separately.
     """
@@ -110,9 +110,9 @@ def begin_waits_of_comments(
     """Start a wait for comments that a new number of days excludes or includes.
 
     Args:
-        connection: of the transaction that changes the days.
+        connection: the connection of the transaction that changes the number of days.
         tenant_id: the tenant.
-        former, config: its configuration before and after the change.
+        former, config: the tenant's configuration before and after the change.
     """
     before, after = _days_of(former), _days_of(config)
     if before == after:

@@ -42,10 +42,11 @@ from rag_assets.storage.catalog.tree_tables import pages
 
 @dataclass(frozen=True, slots=True)
 class WantedBuild:
-    """A build that a tenant's documents should be in.
+    """A build that should contain a tenant's documents.
 
     Attributes:
-        generation: 0 for a build that has not started yet, and lacks every document.
+        generation: the build's number; 0 for a build that has not started yet, and lacks every
+            document.
         config_key: key of the configuration that it is made with.
         beside: whether the tenant's current configuration asks for another build.
     """
@@ -62,9 +63,9 @@ class WorkLeft:
 
     Attributes:
         pending: documents with outdated entries that may be tried now, counted in each build.
-        removals: deleted and excluded documents that a generation may still contain, counted in
-            each, moved documents that still answer at their former place, erasures that have not
-            ended, and pages with entries that must follow their documents.
+        removals: the sum of four counts: deleted and excluded documents that a generation may still
+            contain, counted in each; moved documents that still answer at their former location;
+            erasures that have not ended; pages whose entries must take over their documents' scope.
         partly_replaced: documents that may have entries of several versions, counted in each build.
         read_again: documents that must be read again, by source.
         oldest: by source and source type, the time from which the age of the oldest document

@@ -1,7 +1,7 @@
-"""A store with a second vector store: writes go to both, vectors are searched in the second.
+"""A store with a second vector store: writes go to both; vectors are searched in the second.
 
-Words, texts and their own vectors stay in the first store, which answers whenever the second does
-not.
+Words and texts are only in the first store, together with its own copy of the vectors. The first
+store answers whenever the second does not.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ class EntriesBeside:
     Args:
         first: the store of all entries.
         second: the second store of vectors.
-        on_failure: called after the second store missed a write, and from then on must not answer.
+        on_failure: called after the second store missed a write; from then on the second store must
+            not answer.
     """
 
     def __init__(

@@ -1,8 +1,8 @@
 """Common words of many languages: they reveal a text's language, but do not help find passages.
 
-The lists only contain closed classes of words (articles, pronouns, prepositions, conjunctions,
-auxiliary verbs, question words), written for this program. Words that also name things are left
-out.
+The lists contain only closed classes of words (articles, pronouns, prepositions, conjunctions,
+auxiliary verbs, question words), and were written for this program. Words that also name things are
+left out.
 """
 
 from __future__ import annotations
@@ -244,21 +244,21 @@ STOP_WORDS: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
 COMMON_WORDS: Final = STOP_WORDS["en"]
 
 _SHARE: Final = 0.25
-"""Minimum share of common words in a sentence."""
+"""In a sentence, at least this share of the words are common words."""
 _LEAST_FOREIGN: Final = 2
-"""Number of common words that are evidence of a language other than English."""
+"""This many common words are evidence of a language other than English."""
 _LEAST_WORDS: Final = 3
 """Minimum number of words in a sentence without common words."""
 _LEAST_SIGNS: Final = 8
-"""Minimum number of signs in a sentence in a script without spaces."""
+"""Minimum number of characters in a sentence in a script without spaces."""
 _CERTAIN: Final = 0.8
-"""Minimum probability of a detected language: at this value, no English question in the sets used
-to measure fusion is taken for another language."""
+"""Minimum probability at which a detected language is accepted. At this value, no English question
+in the sets used to measure fusion is taken for another language."""
 _SHORT: Final = 6
-"""Minimum number of key words in plain letters to be treated like any other text: in fewer words,
-names and words shared by languages decide the detected language."""
+"""Minimum number of key words in plain letters to be treated like any other text. With fewer words,
+names and words shared by several languages would decide the detected language."""
 _CERTAIN_OF_SHORT: Final = 0.99
-"""The same probability for fewer key words without common words of the language."""
+"""The minimum probability for fewer key words without common words of the language."""
 _LAST_LATIN: Final = "\u024f"
 _UNSPACED: Final = re.compile(
     r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]+"
@@ -267,8 +267,8 @@ SOUTHEAST_ASIAN: Final = (
     "\u0e01-\u0e3a\u0e40-\u0e4e\u0e81-\u0ecf\u0edc-\u0edf\u1000-\u103f\u104c-\u108f"
     "\u109a-\u109d\u1780-\u17d3\u17d7\u17dc\u17dd\ua9e0-\ua9ef\ua9fa-\ua9fe\uaa60-\uaa7f"
 )
-"""Letters, vowel signs and tone marks of Thai, Lao, Burmese and Khmer, which do not separate
-words."""
+"""Letters, vowel signs and tone marks of Thai, Lao, Burmese and Khmer. These scripts do not
+separate words."""
 _SOUTHEAST_ASIAN: Final = re.compile(rf"[{SOUTHEAST_ASIAN}][{SOUTHEAST_ASIAN}\u200b-\u200d]*")
 _KANA: Final = re.compile(r"[\u3041-\u30fa]")
 _HAN_LANGUAGES: Final = frozenset({"zh", "ja"})
@@ -286,7 +286,7 @@ _ELISION: Final = re.compile(r"^(?:[cdjlmnst]|qu|dell|all|nell|dall|sull)['’](
 def significant_words(query: str) -> str:
     """Return a query without the common words of its language; all of it if all are common.
 
-    Documents seldom contain questions, so a ranking by words would count `what` and `how` as rare
+    Documents seldom contain questions. So a ranking by words would count `what` and `how` as rare
     and therefore important. A word in capitals, such as IT or US, is kept as a name.
     """
     words = _words(query)
@@ -298,9 +298,10 @@ def significant_words(query: str) -> str:
 def sentence_language(query: str) -> str | None:
     """Return the language of a query that is a sentence; None for key words, or if unknown.
 
-    A sentence in English is a text with at least a quarter of common words. Other languages, such
-    as Turkish with its suffixes, have short sentences without common words. For these, the detector
-    of documents' languages decides if it is certain, and otherwise the common words.
+    A sentence in English is a text in which at least a quarter of the words are common words. Other
+    languages, such as Turkish with its suffixes, have short sentences without common words. For
+    these, the detector of documents' languages decides if it is certain; otherwise the common words
+    decide.
     """
     words = _words(query)
     language = _most_common_words(words)
@@ -310,10 +311,10 @@ def sentence_language(query: str) -> str | None:
     is_latin = _are_mostly_latin(words)
     if language == "en" and is_latin:
         return language
-    # Imported here: a process that never gets a question needs no detector.
+    # Imported here, because a process that never gets a question needs no detector.
     from rag_assets.ingest.parsing.languages import language_of_text
 
-    # Words in plain letters may be common in other languages, as `go to` is in Polish.
+    # Words in plain letters may be common words in other languages, as `go to` is in Polish.
     is_doubtful = language == "en" or (language is not None and query.isascii())
     is_short = query.isascii() and len(words) < _SHORT and "?" not in query
     guess = language_of_text(
@@ -361,12 +362,12 @@ def _are_mostly_latin(words: Sequence[str]) -> bool:
 
 
 def prose_language(text: str) -> str | None:
-    """Return the language of a text's common words; None with fewer than two in any language."""
+    """Return the language of a text's common words; None if no language has two of them."""
     return _most_common_words([*islice(_iterate_words(text), _SAMPLE)], least=2)
 
 
 def _most_common_words(words: Iterable[str], least: int = 1) -> str | None:
-    """Return the language with the most common words among these, English before others.
+    """Return the language with the most common words among these; English wins a tie.
 
     A single word of plain letters is evidence only for English: `die`, `io` and `van` are common
     words in other languages.
@@ -402,7 +403,7 @@ def _iterate_words(text: str) -> Iterator[str]:
         text = unicodedata.normalize("NFC", text)
         if _MARKED.search(text):
             pattern = _MARKED_WORD
-            text = _SOUTHEAST_ASIAN.sub(r" \g<0> ", text)  # a Latin word may adjoin
+            text = _SOUTHEAST_ASIAN.sub(r" \g<0> ", text)  # a Latin word may be adjacent
     return (match.group() for match in pattern.finditer(text))
 
 

@@ -17,15 +17,15 @@ _PORTS = {"http": 80, "https": 443}
 
 @dataclass(frozen=True, slots=True)
 class ElasticsearchConnection:
-    """The nodes of a cluster, the account, and how to verify their certificate.
+    """The nodes of a cluster, the account, and how to verify the server's certificate.
 
     Attributes:
         nodes: addresses of the nodes, without an account; a node that is down is skipped.
         api_key: an encoded API key.
         account: name and password, if there is no API key.
-        ca_file: certificates for verifying the server's; None: the system's.
-        fingerprint: SHA-256 of the server's certificate or of an authority that signed it, instead
-            of verifying it.
+        ca_file: certificates for verifying the server's certificate; None: the system's.
+        fingerprint: SHA-256 of the server's certificate or of an authority that signed it; compared
+            instead of verifying the certificate otherwise.
     """
 
     nodes: tuple[str, ...]
@@ -98,8 +98,8 @@ class ElasticsearchConnection:
 
             options["ssl_context"] = pinned_context(self.fingerprint)
             if not is_async:
-                # Without it, this client would demand an authority that the system knows; with it,
-                # the other client would only accept the server's own certificate.
+                # Without this, this client would demand an authority that the system knows. With
+                # it, the other client would accept only the server's own certificate.
                 options["ssl_assert_fingerprint"] = self.fingerprint.replace(":", "").lower()
         return options
 

@@ -87,21 +87,21 @@ def entry_source(entry: Entry) -> dict[str, Any]:
 
 
 def entry_terms(text: str, language: str | None) -> str:
-    """Return the terms of an entry: its analysis, and the words of its text.
+    """Return the terms of an entry: the mark of its analysis, and the terms of its text.
 
     Args:
-        text: of the passage, with title and headings.
-        language: of the document, if certain.
+        text: text of the passage, with title and headings.
+        language: language of the document, if certain.
     """
     analysis = analysis_of(text, language)
     return f"{MARK}{analysis} {lexical_terms(text, analysis)}"
 
 
 def length_weight(terms: float) -> float:
-    """Return the weight of the words of an entry with this number of terms.
+    """Return the weight of each word in an entry with this number of terms.
 
-    A word says less about a long passage. Terms are counted instead of a model's tokens: an English
-    term has one or two tokens, a Greek or Hindi term five.
+    In a long passage, a single word says less about the passage. Terms are counted instead of a
+    model's tokens: an English term has one or two tokens, a Greek or Hindi term five.
     """
     return float(f"{0.5 ** (terms / _HALVING_TERMS):.6g}")
 
@@ -110,7 +110,8 @@ def digest_of(fields: Mapping[str, Any], key: bytes | None) -> str:
     """Return the digest of an entry's stored fields.
 
     Args:
-        fields: as stored; `terms` count through their own digest, the vector does not count.
+        fields: the fields as stored; `terms` are covered through their own digest, the vector is
+            not covered.
         key: the generation's digest key; None if it has no key.
     """
     if key is None:
@@ -127,7 +128,7 @@ def is_intact(fields: Mapping[str, Any], key: bytes | None) -> bool:
 
 
 def with_scope(stored: Mapping[str, Any], scope: str, key: bytes | None) -> dict[str, Any]:
-    """Return stored fields with another access scope; altered fields keep their wrong digest."""
+    """Return stored fields with another access scope; altered fields still fail verification."""
     changed = {**stored, "access_scope": scope}
     if is_intact(stored, key):
         changed["digest"] = digest_of(changed, key)
@@ -137,7 +138,7 @@ def with_scope(stored: Mapping[str, Any], scope: str, key: bytes | None) -> dict
 def stored(
     owner: Owner, id_: str, fields: Mapping[str, Any], cosine: float | None = None
 ) -> StoredEntry:
-    """Return an entry that was read, verified if the generation has a digest key."""
+    """Return an entry that was read; it is verified if the generation has a digest key."""
     return StoredEntry(id_, fields["index_key"], fields, _is_genuine(owner, id_, fields), cosine)
 
 
@@ -147,9 +148,9 @@ def scanned(
     """Return an entry that a scan found, with defaults for missing fields.
 
     Args:
-        id_: of the entry.
-        stored: its fields.
-        routing: the tenant with searches that may find it.
+        id_: id of the entry.
+        stored: the entry's fields.
+        routing: the tenant whose searches may find the entry.
         key: the generation's digest key; None if it has no key.
     """
     return ScannedEntry(

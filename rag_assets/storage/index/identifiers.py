@@ -1,9 +1,9 @@
-"""Terms for lexical search: identifiers split into their parts, words folded and stemmed.
+"""Terms for lexical search: identifiers are split into parts; words are folded and stemmed.
 
 Elasticsearch's standard analyzer does not split `snake_case_name`, and its core server has no
-stemmer. This module does both. A text is analyzed in its language, which its first term names. A
-query is analyzed in every language of the texts (see `query_words`), so that both agree regardless
-of the query's language.
+stemmer. This module does both. A text is analyzed in its language, and its first term names that
+language. A query is analyzed in every language of the texts (see `query_words`). So both agree,
+whatever the query's language is.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from typing import Any, Final
 from rag_assets.storage.index.common_words import SOUTHEAST_ASIAN, prose_language
 
 TERMS_VERSION: Final = 3
-"""Increased whenever the same text gets other terms, so that all entries are written again."""
+"""Increased whenever the same text yields other terms, so that all entries are written again."""
 FORMER: Final = "former"
 """The analysis of entries of version 1: English stems in all languages, and no folding."""
 PLAIN: Final = "plain"
 """The analysis of texts in languages without a stemmer: words are only folded."""
 MARK: Final = "lang="
-"""Prefix of the term that names an entry's analysis. No word of a text has this character."""
+"""Prefix of the term that names an entry's analysis. No word of a text contains its "="."""
 
 _LATIN: Final = {
     "en": "english", "de": "german", "fr": "french", "es": "spanish", "it": "italian",
@@ -55,7 +55,8 @@ ANALYSES: Final = (*_STEMMERS, _VIETNAMESE, PLAIN)
 EVERY_ANALYSIS: Final = (FORMER, *ANALYSES)
 """All analyses that entries of an index may have."""
 _SCRIPTS: Final = (
-    # The first letter of a word, the languages written in its script, and the usual one of them.
+    # The first letter of a word, the languages written in its script, and the usual language among
+    # them.
     (re.compile(r"[a-z\u00aa-\u024f\u1e00-\u1eff]"), frozenset({*_LATIN, _VIETNAMESE, "sr"}), "en"),
     (re.compile(r"[\u0400-\u052f]"), frozenset(_CYRILLIC), "ru"),
     (re.compile(r"[\u0370-\u03ff\u1f00-\u1fff]"), frozenset({"el"}), "el"),
@@ -69,10 +70,10 @@ _SCRIPTS: Final = (
 _CODE_LENGTH: Final = 2
 _MAX_WORD: Final = 100
 _SAMPLE: Final = 2_000
-"""Characters of a text that show its script."""
+"""Number of characters of a text that are inspected to find its script."""
 _WORD: Final = re.compile(r"[^\W_]+(?:[_.\-/:][^\W_]+)*")
 _PART: Final = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
-# For words with letters beyond ASCII: split at punctuation and digits, never at an umlaut.
+# For words with letters beyond ASCII: they are split at punctuation and digits, never at an umlaut.
 _PLAIN_PART: Final = re.compile(r"[^\W\d_]+|\d+")
 # Python does not treat vowel signs of Indic scripts as letters; dandas and digits are not parts of
 # words.
@@ -85,20 +86,20 @@ _IDEOGRAPHS: Final = "\u2e80-\u309f\u31f0-\u9fff\uf900-\ufaff\U00020000-\U0003ff
 _KATAKANA: Final = "\u30a0-\u30ff"
 _SIGNS: Final = re.compile(rf"[{_IDEOGRAPHS}{_KATAKANA}]+")
 _SIGN: Final = re.compile(rf"[{_KATAKANA}]{{1,100}}|[{_IDEOGRAPHS}]")
-"""A sign of Chinese or Japanese; a word in katakana counts as one sign."""
+"""A character of Chinese or Japanese; a word in katakana counts as one character."""
 _SOUTHEAST_ASIAN: Final = re.compile(rf"[{SOUTHEAST_ASIAN}]+")
 _UNSEPARATED: Final = re.compile(rf"({_SIGNS.pattern}|{_SOUTHEAST_ASIAN.pattern})")
 _PAIR, _TRIPLE = 2, 3
 _UNMARKED: Final = re.compile(rf"[^\W\d_]{{{_TRIPLE + 1},}}")
-"""Letters between marks, in runs longer than any term of this version's entries."""
+"""Letters between marks, in runs longer than any term in entries of this version."""
 _TERMS_PER_WORD: Final = (
     (re.compile(rf" (?=[{SOUTHEAST_ASIAN}])"), 10),
     (re.compile(rf" (?=[{_IDEOGRAPHS}{_KATAKANA}])"), 1.5),
 )
-"""Terms in the Thai and Chinese translations of XQuAD for each term of its English text."""
+"""Number of terms in the Thai and Chinese translations of XQuAD per term of its English text."""
 _SYMBOL: Final = re.compile("[\u2600-\u27bf\U0001f000-\U0001faff]")
 _UNTYPED: Final = re.compile(
-    # Soft hyphens, joiners, Arabic's tatweel and vowels, Hebrew's points, nuktas.
+    # Soft hyphens, joiners, Arabic tatweel and vowels, Hebrew points, nuktas.
     "[\u00ad\u200b-\u200f\u2060\ufeff\u0640\u064b-\u065f\u0670\u0591-\u05bd\u05bf\u05c1\u05c2"
     "\u05c4\u05c5\u093c\u09bc\u0a3c\u0abc\u0b3c\u0cbc]"
 )
@@ -114,14 +115,15 @@ _BEFORE_STEMS: Final[Mapping[str, Mapping[int, int]]] = MappingProxyType(
         "hi": str.maketrans("ँ", "ं"),
     }
 )
-"""Letters that are typed in several ways, and the form that the stemmer of a language expects."""
+"""Letters that are typed in several ways, mapped to the form that a language's stemmer expects."""
 _FOLDED: Final = str.maketrans(
     {"ß": "ss", "ı": "i", "ø": "o", "æ": "ae", "œ": "oe", "ł": "l", "đ": "d", "ð": "d", "þ": "th"}
     | {"ς": "σ", "ё": "е", "أ": "ا", "إ": "ا", "آ": "ا", "ٱ": "ا", "ى": "ي", "ی": "ي", "ة": "ه"}
     | {"ک": "ك"}
 )
 _MARKED: Final = re.compile(r"[\u00c0-\u024f\u1e00-\u1fff\u0386-\u03ce\u0300-\u036f]")
-"""Latin and Greek letters that may have diacritics. In other scripts, marks make other letters."""
+"""Latin and Greek letters that may have diacritics. In other scripts, diacritics make other
+letters."""
 _MARKS: Final = re.compile(r"[\u0300-\u036f]+")
 
 
@@ -129,9 +131,9 @@ def analysis_of(text: str, language: str | None) -> str:
     """Return the analysis for a text, one of ANALYSES.
 
     Args:
-        text: to be analyzed.
-        language: of its document, an ISO 639-1 code or the name of a programming language; None if
-            uncertain.
+        text: the text to analyze.
+        language: language of the text's document, an ISO 639-1 code or the name of a programming
+            language; None if uncertain.
     """
     if language is not None and len(language) != _CODE_LENGTH:
         return "en"  # identifiers and comments of source code
@@ -141,17 +143,18 @@ def analysis_of(text: str, language: str | None) -> str:
 
 
 def is_analyzed(language: str) -> bool:
-    """Return whether forms of the same word have the same term in a language."""
+    """Return whether a language has a stemmer, so that forms of a word share a term."""
     return language in _STEMMERS or language == _VIETNAMESE
 
 
 def lexical_terms(text: str, analysis: str = "en") -> str:
     """Return the words of a text, whole and in parts, folded and stemmed, separated by spaces.
 
-    `handleHTTPError` gives `handlehttperror handl http error`; repeated words stay repeated, so
-    that term frequencies keep their meaning. If words or their endings are not separated, the terms
-    are pairs: of adjacent signs in Chinese and Japanese, of syllables in Korean. In Thai, Lao,
-    Burmese and Khmer, they are all pairs and triples of letters; a query uses the triples.
+    `handleHTTPError` gives `handlehttperror handl http error`. Repeated words stay repeated, so
+    that term frequencies keep their meaning. In scripts that do not separate words or their
+    endings, the terms are sequences: pairs of adjacent characters in Chinese and Japanese, and
+    pairs of syllables in Korean. In Thai, Lao, Burmese and Khmer, they are all pairs and triples of
+    letters; a query uses the triples.
     """
     runs = _normalized(text).split()
     # Longer runs would fill the cache's memory.
@@ -162,8 +165,8 @@ def lexical_terms(text: str, analysis: str = "en") -> str:
 def words_in(text: str) -> list[str]:
     """Return the words of a query, whole and in parts, in lower case, neither folded nor stemmed.
 
-    Korean words are also returned whole, as in entries of version 1. For Thai and similar scripts,
-    the letters between marks are also returned, as in entries of versions 1 and 2.
+    Korean words are also returned whole, to match entries of version 1. For Thai and similar
+    scripts, the letters between marks are also returned, to match entries of versions 1 and 2.
     """
     parts: list[str] = []
     for word in _split(_normalized(text)):
@@ -177,7 +180,7 @@ def count_words(terms: str) -> float:
     """Return how many words the terms of an entry represent: a pair or triple is part of a word.
 
     Args:
-        terms: of an entry, after its mark.
+        terms: the terms of an entry, after the term that names the analysis.
     """
     count: float = terms.count(" ")
     if not terms.isascii():
@@ -188,17 +191,17 @@ def count_words(terms: str) -> float:
 
 
 def symbols_in(text: str) -> list[str]:
-    """Return the pictographs in a text, which are searched as they are written."""
+    """Return the pictographs (such as emoji) in a text; they are searched as they are written."""
     return [] if text.isascii() else _SYMBOL.findall(text)
 
 
 @lru_cache(maxsize=1 << 13)
 def forms_of(word: str, analyses: tuple[str, ...] = EVERY_ANALYSIS) -> Mapping[str, frozenset[str]]:
-    """Return the terms that a word has in texts, each with the analyses that make it.
+    """Return the terms that a word has in texts, each with the analyses that produce it.
 
     Args:
-        word: as `words_in` returns it.
-        analyses: of the texts.
+        word: a word as `words_in` returns it.
+        analyses: analyses of the texts.
     """
     forms: dict[str, set[str]] = {}
     is_term, is_written = _is_term(word), is_phrase(word)
@@ -216,7 +219,7 @@ def is_phrase(word: str) -> bool:
 
 
 def is_sequence(word: str) -> bool:
-    """Return whether a word is letters of Thai, Lao, Burmese or Khmer: a part of a longer run."""
+    """Return whether a word is a sequence of Thai, Lao, Burmese or Khmer letters from a run."""
     return _SOUTHEAST_ASIAN.match(word) is not None
 
 
@@ -227,7 +230,7 @@ def _is_term(word: str) -> bool:
 
 
 def _normalized(text: str) -> str:
-    """Return a text composed, with ASCII digits, and without marks that people do not type."""
+    """Return a text in composed Unicode, with ASCII digits and without marks nobody types."""
     if text.isascii():
         return text
     text = _UNTYPED.sub("", unicodedata.normalize("NFKC", text))
@@ -239,7 +242,7 @@ def _terms_of_any_run(run: str, analysis: str) -> str:
     return terms_of(run, analysis)
 
 
-# Caches words with the punctuation around them: in a bulk import most of them recur.
+# The cache holds words with the punctuation around them: in a bulk import most of them recur.
 @lru_cache(maxsize=1 << 16)
 def _terms_of_run(run: str, analysis: str) -> str:
     return _terms_of_words(run, analysis)
@@ -314,7 +317,7 @@ def _stem(word: str, analysis: str) -> str:
 
 
 def _language_in_script(word: str, analysis: str) -> str:
-    """Return the language for stemming a word: the text's, if it uses the word's script."""
+    """Return the language for stemming a word: the text's, if the word is in its script."""
     if word[0].isdecimal():
         return PLAIN
     for letters, languages, usual in _SCRIPTS:
@@ -324,7 +327,7 @@ def _language_in_script(word: str, analysis: str) -> str:
 
 
 def _fold(word: str) -> str:
-    """Return a word without the diacritics of Latin and Greek letters, and letters in one form."""
+    """Return a word without Latin and Greek diacritics, and with variant letters unified."""
     if word.isascii():
         return word
     word = word.translate(_FOLDED)

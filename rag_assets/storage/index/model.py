@@ -19,12 +19,12 @@ SCHEMA_VERSION = 7
 SYMBOL, SIGNATURE = "code_symbol", "code_signature"
 """Keys in the metadata of entries of source code."""
 _LONGEST_NAME = 1_000
-"""Characters of a symbol or a signature that an entry keeps."""
+"""Maximum number of characters of a symbol or a signature that an entry keeps."""
 
 VectorIndex = Literal["int8_hnsw", "hnsw", "bbq_hnsw"]
 Placement = Literal["shared", "dedicated"]
 _FEWEST_BITS = 384
-"""Fewest dimensions at which one bit per number is enough to find candidates."""
+"""From this many dimensions on, one bit per number is enough to find candidates."""
 
 
 Presence = Literal["present", "missing", "replaced"]
@@ -36,15 +36,16 @@ class IndexRef:
     """A concrete index.
 
     Attributes:
-        name: of the index.
-        identity: assigned by the store; an index created later under the same name gets another.
+        name: name of the index.
+        identity: assigned by the store; an index created later under the same name gets another
+            identity.
     """
 
     name: str
     identity: str
 
     def presence_of(self, identity: str | None) -> Presence:
-        """Compare with the identity of the index of this name; None if it does not exist."""
+        """Return whether the index exists, given the store's present identity for its name."""
         if identity is None:
             return "missing"
         return "present" if identity == self.identity else "replaced"
@@ -68,8 +69,8 @@ class Owner:
     """The owner of entries: one generation of one incarnation of a tenant.
 
     Attributes:
-        digest_key: the generation's key, which is never stored in the index; None in generations of
-            the first four schemas. Anyone with write access can forge their digests.
+        digest_key: the generation's key, which is never stored in the index. None in generations of
+            the first four schemas: anyone with write access to the index can forge their digests.
         vectors_beside: whether its vectors are searched in the separate vector store.
     """
 
@@ -82,10 +83,10 @@ class Owner:
 
 @dataclass(frozen=True, slots=True)
 class CountedBuild:
-    """A build with entries to count.
+    """A build whose entries are to be counted.
 
     Attributes:
-        index: the index that it was written to.
+        index: the index that the build was written to.
         recent_keys: index keys of versions to count separately.
         is_serving: whether the tenant's view should show exactly this build.
     """
@@ -119,15 +120,15 @@ class EntryDocument:
     """The values that all entries of one version of a document share.
 
     Attributes:
-        indexed_key: hash of everything in its entries.
-        media_type: the format of its content.
+        indexed_key: hash of everything in the version's entries.
+        media_type: the format of the document's content.
         path: the document's printable path within its source, for the chunk id.
         passage_source: the first part of the chunk id, instead of tenant and path; None for tenant
             and path.
         language: an ISO 639-1 code or a programming language; None if uncertain.
-        modified_at: when its current content was written, to the millisecond.
-        source_id: its id in the application that pushed it; None if it was not pushed.
-        page_uuid: the page or database that it belongs to, if any.
+        modified_at: when the document's current content was written, to the millisecond.
+        source_id: the document's id in the application that pushed it; None if it was not pushed.
+        page_uuid: the page or database that the document belongs to, if any.
     """
 
     document_id: str
@@ -218,14 +219,14 @@ class EntryFilter:
     Attributes:
         scopes: allowed access scopes; None: any.
         moved: pages for which the scopes of entries are ignored.
-        pages: allowed pages; None: any, or no page at all.
+        pages: allowed pages; None: any page, and entries without a page.
         source_types, sources, documents: allowed values.
         without_source_types: excluded source types.
         paths: folders or files; the document must be within one of them, see is_within.
         languages: allowed languages of the document.
         modified_after, modified_before: bounds of the document's modified_at; the first is
             inclusive, the second exclusive.
-        tags: all of which it must have.
+        tags: tags that an entry must all have.
         metadata: by key, the allowed values; None stands for a missing value.
         without_metadata: by key, the excluded values.
     """
@@ -253,7 +254,7 @@ class EntryFilter:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A position to look up: a document, or a symbol in it.
+    """A target to look up: a document, or a symbol in it.
 
     Attributes:
         document_id: the document.
@@ -266,10 +267,10 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Entries in a given order: all entries of the first place, then of the next.
+    """Entries in a given order: all entries of the first place, then those of the next place.
 
     Attributes:
-        of: at most MOST_PLACES.
+        of: the places, at most MOST_PLACES.
     """
 
     of: tuple[Place, ...]
@@ -294,12 +295,12 @@ class RankingRequest:
     """A request for one ranking: by similarity to a vector, by words, or in a given order.
 
     Attributes:
-        by: the query's vector, of shape (dimensions,), its text, places, or texts; None: any
+        by: the query's vector, of shape (dimensions,), or its text, or places, or texts; None: any
             entries, in no particular order.
         limit: the maximum number of entries in the ranking.
-        entry_filter: the entries that it may contain.
+        entry_filter: the entries that the ranking may contain.
         first: how many of the best entries to return; None returns all.
-        symbols: whether to return the symbols that they define.
+        symbols: whether to return the symbols that the entries define.
     """
 
     by: npt.NDArray[np.float32] | str | Places | EqualTexts | None
@@ -341,8 +342,8 @@ class EntryVector:
 
     Attributes:
         vector: None if the entry has none.
-        genuine: whether the entry's fields are unaltered and belong to its id. They show which text
-            the vector belongs to.
+        genuine: whether the entry's fields are unaltered and belong to its id. Only then do the
+            fields show which text the vector belongs to.
     """
 
     id: str
@@ -370,7 +371,7 @@ class VersionCount:
     """The number of entries that a generation has of one version of a document.
 
     Attributes:
-        document_id, index_key, access_scope: of the entries; None if the entries lack it.
+        document_id, index_key, access_scope: fields of the entries; None if the entries lack them.
         ids: checksum of the entries' ids with their ordinals, if the store can compute it; see
             checksum_of().
     """
@@ -385,8 +386,9 @@ class VersionCount:
 def checksum_of(ids: Iterable[str]) -> int:
     """Return the checksum of the ids of a version's entries, in the order of their ordinals.
 
-    The checksums of parts add up. A store that computes it must get the same number: the first 60
-    bits of each id's SHA-256, times its position from 1.
+    The checksum of all entries is the sum of the checksums of its parts. A store that computes it
+    must get the same number: the sum of the first 60 bits of each id's SHA-256, times its position
+    from 1.
     """
     return sum(int(sha256_hex(id_)[:15], 16) * place for place, id_ in enumerate(ids, start=1))
 
@@ -411,13 +413,13 @@ class Candidate:
     """An entry that a search found, with the values by which candidates are ranked.
 
     Attributes:
-        uri: of its document, from the index; empty if it is too long for a doc value.
-        text_key: equal for equal texts; in generations of the first three schemas, for equal texts
-            with equal titles and headings.
+        uri: the document's uri, from the index; empty if it is too long for a doc value.
+        text_key: equal for equal texts; in generations of the first three schemas, equal for equal
+            texts with equal titles and headings.
         ordinal: its position among the entries of its version.
         within: for a block, the ordinals of the entries that contain part of it.
-        symbol: the symbol that it defines; empty without a definition, or if not requested.
-        matched: in a ranking by words, how many different terms it contains; else 0.
+        symbol: the symbol that it defines; empty if it defines none, or if not requested.
+        matched: in a ranking by words, how many different terms it contains; otherwise 0.
     """
 
     id: str
@@ -461,7 +463,8 @@ def entry_ids(owner: Owner) -> Callable[[str, str, int], str]:
     beginning = canonical([*_entry_parts(owner)])[:-1]
 
     def id_of(document_id: str, indexed_key: str, ordinal: int) -> str:
-        # Ids and keys are hexadecimal, so JSON writes them unchanged; others take the slow path.
+        # Ids and keys are hexadecimal, so JSON writes them unchanged; other strings take the slow
+        # path.
         both = document_id + indexed_key
         if not (both.isascii() and both.isalnum()):
             return entry_id(owner, document_id, indexed_key, ordinal)
@@ -494,7 +497,7 @@ def indexed_key(
     passage_source: str | None = None,
 ) -> str:
     """Return the hash of everything in the entries of a version."""
-    # Only if there are any: the keys of other documents must not change.
+    # Included only if there are requests: the keys of other documents must not change.
     anew = [reindex_requests] if reindex_requests else []
     typed = [dict(kinds)] if kinds else []
     placed = [["of", source_id, page_uuid]] if source_id or page_uuid else []

@@ -1,8 +1,8 @@
 """TLS to a server with a pinned fingerprint in its chain of certificates.
 
-Elasticsearch's clients differ: the client for an event loop compares only the server's own
-certificate, and the other accepts an authority that did not sign the server's. This context is for
-both.
+Elasticsearch's two clients differ. The client for an event loop compares only the server's own
+certificate. The other client accepts an authority even if it did not sign the server's certificate.
+This context works for both clients.
 """
 
 from __future__ import annotations
@@ -35,11 +35,12 @@ def require_pinned(chain: Sequence[bytes], fingerprint: bytes) -> None:
     """Require that a certificate, or an authority that signed it, has a fingerprint.
 
     Args:
-        chain: certificates as the server sent them, in DER, its own first.
+        chain: certificates as the server sent them, in DER, the server's own first.
         fingerprint: SHA-256 of one of them.
 
     Raises:
-        ssl.SSLCertVerificationError: no certificate has it, or its owner did not sign the server's.
+        ssl.SSLCertVerificationError: no certificate has the fingerprint, or the authority
+            that has it did not sign the server's certificate.
     """
     candidates = list(chain)
     certificate = candidates.pop(0) if candidates else None
@@ -55,7 +56,7 @@ def require_pinned(chain: Sequence[bytes], fingerprint: bytes) -> None:
 
 
 def _signed(issuer: bytes, certificate: bytes) -> bool:
-    """Return whether a certificate belongs to an authority that signed the other."""
+    """Return whether a certificate belongs to an authority that signed the other certificate."""
     try:
         authority = x509.load_der_x509_certificate(issuer)
         constraints = authority.extensions.get_extension_for_class(x509.BasicConstraints)

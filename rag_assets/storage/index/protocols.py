@@ -1,7 +1,7 @@
 """The three protocols of a vector store: entries, searches, administration.
 
-Methods take the name of an index that `place` returned. All raise ServiceUnavailable when the store
-does not answer. Details of one store stay in its adapter.
+Methods take the name of an index that `place` returned. All methods raise ServiceUnavailable when
+the store does not answer. Details of one store stay in its adapter.
 """
 
 from __future__ import annotations
@@ -87,9 +87,10 @@ class EntryWriter(Protocol):
 
         Args:
             index_name, owner: the index, and the owner of the entries.
-            kept: by document_id, the version (index_key) to keep; None keeps none.
+            kept: by document_id, the version (index_key) to keep; None keeps no version.
             guard: called before each write; raises when this writer may no longer write.
-            refreshed: whether everything written can be found already, as right after `write`.
+            refreshed: whether searches can already find everything that was written, as right after
+                `write`.
         """
         ...
 
@@ -130,7 +131,7 @@ class EntryStore(EntryWriter, Protocol):
         Args:
             index_name: the index to scan.
             tenant: the tenant.
-            digest_key: key of the generation to verify.
+            digest_key: digest key of the generation whose entries are verified.
             document_ids: only scan entries of these documents; None: all.
         """
         ...
@@ -152,7 +153,7 @@ class EntryStore(EntryWriter, Protocol):
     def of_documents(
         self, index_name: str, owner: Owner, document_ids: Collection[str]
     ) -> Iterator[StoredEntry]:
-        """Yield the entries of some documents that searches see now, in no particular order."""
+        """Yield those entries of these documents that searches see now, in no particular order."""
         ...
 
     def count(self, index_name: str, owner: Owner) -> int:
@@ -176,7 +177,7 @@ class EntryStore(EntryWriter, Protocol):
 
         Args:
             index_name, owner: the index, and the owner of the entries.
-            texts: text_sha256 of the entries: a range, or all of them.
+            texts: text_sha256 of the entries: a range of hashes, or a list of hashes.
         """
         ...
 
@@ -196,7 +197,7 @@ class EntrySearcher(Protocol):
     ) -> list[list[Candidate]]:
         """Return the ranking of each request, best first, ties broken by id.
 
-        The score of a candidate is its cosine in a ranking by vector. In a ranking by words, each
+        In a ranking by vector, the score of a candidate is its cosine. In a ranking by words, each
         word is weighted by its rarity among the entries that pass the filter; other entries have no
         influence.
 
@@ -232,9 +233,9 @@ class EntrySearcher(Protocol):
 
         Args:
             index_name, owner: the index, and the owner of the entries.
-            ids: of entries.
+            ids: ids of entries.
             scopes: the scopes that may be read; None: any.
-            vector: to compute cosines with; None computes no cosines.
+            vector: the vector to compute cosines with; None computes no cosines.
             moved: pages for which the scopes of entries are ignored.
 
         Raises:
@@ -272,7 +273,7 @@ class EntrySearcher(Protocol):
 
 
 class IndexAdministration(Protocol):
-    """Places generations in indexes, manages tenants' views of them, and deletes indexes.
+    """Places generations in indexes, manages tenants' views of indexes, and deletes indexes.
 
     Methods only return or change what belongs to the installation. Methods that change an index or
     a view raise ForeignInstallation if it belongs to another installation.
@@ -283,15 +284,16 @@ class IndexAdministration(Protocol):
         ...
 
     def adopt(self, indexes: Mapping[str, str]) -> None:
-        """Claim indexes that an earlier version made without an owner.
+        """Claim indexes that an earlier version of the program created without an owner.
 
         Args:
-            indexes: the identity of each, by name; an index with another identity is not claimed.
+            indexes: the identity of each index, by name; an index with another identity is not
+                claimed.
         """
         ...
 
     def take_over(self, former: UUID) -> None:
-        """Claim the indexes of an installation that this store is a copy of."""
+        """Claim the indexes of another installation, of which this store is a copy."""
         ...
 
     def place(self, spec: IndexSpec, tenant: str, placement: Placement) -> IndexRef:
@@ -306,7 +308,7 @@ class IndexAdministration(Protocol):
         """Require that an index can be searched; a missing index passes.
 
         Raises:
-            IndexUnavailable: it is closed, blocked or red.
+            IndexUnavailable: the index is closed, blocked or red.
         """
         ...
 
@@ -324,7 +326,7 @@ class IndexAdministration(Protocol):
     def count(self, builds: Sequence[CountedBuild]) -> list[BuildCount]:
         """Count the entries of builds of any tenants, in two requests for all of them.
 
-        Entries that were written without a refresh may be missing.
+        Entries that were written without a refresh may not be counted.
 
         Raises:
             IndexUnavailable: an index is closed, blocked or red.
@@ -363,13 +365,16 @@ class IndexAdministration(Protocol):
         ...
 
     def expunge(self, index_name: str) -> int | None:
-        """Remove deleted entries from an index's files, which keep them until they are rewritten.
+        """Remove deleted entries from an index's files.
 
-        Takes up to half a minute if entries were deleted just now; seconds in the embedded server.
+        Otherwise they stay until a file is rewritten.
+
+        This takes up to half a minute if entries were deleted just before; seconds in the embedded
+        server.
 
         Returns:
-            how many deleted entries the files still contain, because others were deleted meanwhile;
-            None if the server rewrites its files automatically and does not report them.
+            how many deleted entries the files still contain, because others were deleted in the
+            meantime; None if the server rewrites its files automatically and does not report them.
         """
         ...
 

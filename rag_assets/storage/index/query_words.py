@@ -1,7 +1,7 @@
 """The words of a query: how they are split, and their weights.
 
 No score by words depends on an entry that the search may not find: terms are weighted by their
-frequency among the entries that pass the filter, and lengths are compared with a constant.
+frequency among the entries that pass the filter, and an entry's length is compared with a constant.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ from rag_assets.storage.index.identifiers import (
 MOST_TERMS: Final = 250
 """Maximum number of a query's words."""
 MOST_CLAUSES: Final = 390
-"""Maximum number of the forms of these words, each of which is a clause.
+"""Maximum number of forms of these words; each form is a clause.
 
 Elasticsearch rejects a query with more clauses than its memory allows, which may be as few as
 1,024. Each filter is a clause, too.
 """
 MOST_TITLE_WORDS: Final = 140
-"""Maximum number of words searched in titles and headings, with two clauses each."""
+"""Maximum number of words searched in titles and headings; each of them takes two clauses."""
 MOST_WRITTEN_FIELDS: Final = 4
 """Maximum number of fields in which a word is searched as it is written."""
 TITLE_WEIGHT: Final = 0.3
 """Weight of a word in title or headings, in addition to its weight as a term.
 
-All passages of a document share its title, so it must not outweigh a passage's text.
+All passages of a document share its title, so the title must not outweigh a passage's text.
 """
 
 
@@ -51,9 +51,9 @@ class QueryWords:
     """The words of a query.
 
     Attributes:
-        terms: as `words_in` returns them, each with its number of occurrences in the query.
-        title_words: the words of the terms, as they are written in titles and headings, each with
-            its terms.
+        terms: words as `words_in` returns them, each with its number of occurrences in the query.
+        title_words: words of the terms, as they are written in titles and headings, each with its
+            terms.
         analyses: the expected analyses of the entries.
     """
 
@@ -86,9 +86,9 @@ class WeighedWord(NamedTuple):
     """A word as it is searched.
 
     Attributes:
-        weight: of the word.
-        forms: its terms; only the best match counts.
-        is_written: whether it is searched in the texts as it is written, too.
+        weight: the weight of the word.
+        forms: the word's terms; only the best match counts.
+        is_written: whether it is also searched in the texts as it is written.
     """
 
     weight: float
@@ -97,10 +97,10 @@ class WeighedWord(NamedTuple):
 
 
 def words_of(query: str, analyses: tuple[str, ...] = EVERY_ANALYSIS) -> QueryWords:
-    """Return the words of a query without common words; only the first of a very long query.
+    """Return the words of a query without common words; a very long query is cut off.
 
     Args:
-        query: in any language.
+        query: the query, in any language.
         analyses: the expected analyses of the entries.
     """
     return QueryWords(*_words_of(query), analyses)
@@ -130,13 +130,13 @@ def weighed_words(
 ) -> dict[str, WeighedWord]:
     """Return the words of a query that some entry contains, each with its weight.
 
-    A word is only searched in the forms that it has in the languages of these entries: a stem of
+    A word is searched only in the forms that it has in the languages of these entries: a stem of
     another language may be another word.
 
     Args:
-        words: of the query.
+        words: words of the query.
         entries: number of entries that pass the filter.
-        forms: by form, the number of these entries with it among their terms.
+        forms: by form, the number of these entries that have it among their terms.
         phrases: by word, the number of these entries that contain it as it is written.
         marks: by analysis, the number of these entries that have it.
     """
@@ -159,10 +159,10 @@ def weighed_words(
 
 
 def present_analyses(entries: int, marks: Mapping[str, int]) -> tuple[str, ...]:
-    """Return the analyses of entries, with FORMER if some entries have no mark.
+    """Return the analyses of entries, with FORMER if some entries have no analysis mark.
 
     Args:
-        entries: their number.
+        entries: the number of entries.
         marks: by analysis, the number of these entries that have it.
     """
     present = [analysis for analysis in ANALYSES if marks.get(analysis)]

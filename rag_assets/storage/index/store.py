@@ -29,12 +29,14 @@ class StoreConfig:
 
     Attributes:
         server: connection to an Elasticsearch, or its address, or `memory:`.
-        prefix: of the names of indexes and views; separates installations that share a server.
-        shared_limit: number of entries from which on new generations use a new shared index.
+        prefix: prefix of the names of indexes and views; separates installations that share a
+            server.
+        shared_limit: when a shared index has this many entries, new generations use a new one.
         vectors_url: address of a Postgres with additional copies of some builds' vectors, if any.
-        installation: the owner of indexes, views and schemas; None: every user of the store.
+        installation: the owner of indexes, views and schemas; None: every user of the store owns
+            all of them.
         former_prefixes: former prefixes of the installation's indexes.
-        layout: of new indexes.
+        layout: the layout of new indexes.
     """
 
     server: str | ElasticsearchConnection = field(repr=False)

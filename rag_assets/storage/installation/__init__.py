@@ -1,1 +1,1 @@
-"""Identity of an installation: whether its catalog, home folder and stores belong together."""
+"""The identity of an installation: whether its catalog, home folder and stores belong together."""

@@ -1,7 +1,7 @@
-"""The home folder of an installation, described by a file in its `.local`.
+"""The home folder of an installation, described by a file in the folder's `.local`.
 
-The file records where the folder is. A copy of the folder has another path and another anchor, a
-file that is never changed; a folder that was moved keeps its anchor.
+The file records the folder's path, and the identity of its anchor, a file that is never changed. A
+copy of the folder has another path and another anchor; a folder that was moved keeps its anchor.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Home:
     """The identity of a home folder.
 
     Args:
-        settings: with the folder.
+        settings: settings that name the folder.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -62,7 +62,7 @@ class Home:
             return False
         if self.recorded_path != self._path:
             return True
-        # The same file with other permissions, or a backup that was restored in place.
+        # This is the same file with other permissions, or a backup that was restored in place.
         same_file = anchor.partition(":")[0] == recorded.partition(":")[0]
         return not same_file and self._stored.get("machine") != machine_name()
 
@@ -79,7 +79,8 @@ class Home:
 
         Args:
             installation: the new owner of the folder.
-            recorded_home: the catalog's id of a folder here that lost its `.local`.
+            recorded_home: the id in the catalog of a folder with this path, used if the folder lost
+                its `.local`.
             clone_of: the original, while the folder is being assigned to a clone.
         """
         home = parse_uuid(self._stored.get("home"))

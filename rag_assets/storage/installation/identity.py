@@ -50,9 +50,9 @@ class Identity:
     """The installation that a process works for.
 
     Attributes:
-        id: of the installation.
+        id: id of the installation.
         home: id of the home folder.
-        prefixes: of names of indexes: the current prefix, then former prefixes.
+        prefixes: prefixes of index names: the current prefix, then former prefixes.
         cluster: id of its Elasticsearch; None if it was not recorded yet.
     """
 
@@ -89,7 +89,7 @@ def open_catalog(
     The first home folder that opens a new catalog makes it an installation.
 
     Args:
-        settings: with the home folder and the stores.
+        settings: settings that name the home folder and the stores.
         database_url, owner_url, before_upgrade: see Catalog.open.
 
     Raises:
@@ -119,10 +119,10 @@ def find_differences(
     """Yield every part that differs from the catalog's record, or belongs to another installation.
 
     Args:
-        catalog: of the installation.
-        settings: with the home folder and the current addresses.
+        catalog: the installation's catalog.
+        settings: settings with the home folder and the current addresses.
         state: the catalog's record.
-        stores: the roots of the settings.
+        stores: the roots that the settings name.
     """
     row, home = state.row, Home(settings)
     if row is None:
@@ -162,7 +162,8 @@ def _root_differences(
     Args:
         stores: the roots.
         installation: the required owner of the roots; None for a new installation.
-        may_adopt: whether data without an owner belong to this catalog, from an earlier version.
+        may_adopt: whether data without an owner is assumed to belong to this catalog, written by an
+            earlier version of the program.
     """
     for root in stores:
         owner = root.owner()
@@ -204,7 +205,7 @@ def require_cluster(catalog: Catalog, store: VectorStore, identity: Identity) ->
     are marked. A cluster that does not answer, or does not report its id, is not compared.
 
     Raises:
-        PlaceChanged: it is another cluster.
+        PlaceChanged: the cluster is not the recorded one.
     """
     cluster = store.indexes.cluster_id()
     if cluster is None:
@@ -241,7 +242,7 @@ def _mark(
 ) -> Identity:
     """Mark the roots and the home folder as the installation's; return its identity.
 
-    Former places that a root lists, and a restored catalog lacks, are recorded again.
+    Former places that a root lists, and that a restored catalog lacks, are recorded again.
     """
     if lost := _forgotten_places(installation, state, stores):
         catalog.installation.record_former_places(lost)
@@ -316,7 +317,7 @@ def clone_installation(
 
     Args:
         catalog: the copy.
-        settings: with the home folder and the stores of the clone.
+        settings: settings with the home folder and the stores of the clone.
         keeps_builds: whether Elasticsearch was copied, too. Otherwise builds are forgotten, and the
             next syncs write new indexes from the lake.
         is_snapshot: whether a person has confirmed that the catalog is a copy, although its server

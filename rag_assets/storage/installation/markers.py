@@ -29,14 +29,14 @@ ANCHOR: Final = "anchor"
 class Root:
     """The root of a store of files: a local folder, or a prefix of an object store.
 
-    Its marker contains the owner, the address at which it was written, the identity of its anchor,
-    and the former places of the installation. In a copy of the root, address or anchor differs; a
-    root that was renamed keeps its anchor. The marker is read once.
+    The root's marker contains the owner, the address at which the marker was written, the identity
+    of its anchor, and the former places of the installation. In a copy of the root, the address or
+    the anchor differs; a root that was renamed keeps its anchor. The marker is read once.
 
     Args:
-        kind: of the store.
+        kind: the kind of the store.
         url: the address.
-        settings: of the installation.
+        settings: the settings of the installation.
     """
 
     def __init__(self, kind: PlaceKind, url: str, settings: Settings) -> None:
@@ -57,9 +57,9 @@ class Root:
         return (marker.get("address"), marker.get("anchor", "")) != (self.url, self._anchor())
 
     def former_address(self) -> str | None:
-        """Return the address that the root had before it, or a parent, was renamed.
+        """Return the address that the root had before it, or a parent folder, was renamed.
 
-        The former address is empty now. None if the root was not renamed, or was copied.
+        Nothing exists at the former address now. None if the root was not renamed, or was copied.
         """
         marker, anchor = self._marker, self._anchor()
         if not anchor or marker.get("anchor") != anchor or marker.get("address") == self.url:

@@ -1,8 +1,8 @@
-"""Checksums of rows, and the errors of readers that indicate damage.
+"""Checksums of rows, and the reader errors that indicate damage.
 
-Parquet's pages and Delta's log have no checksums here: altered bytes that still decode would be
-taken as text or vectors. Each row therefore has a checksum of its values. Older rows lack it (null)
-until compaction writes them again.
+Parquet's pages and Delta's log have no checksums here, so altered bytes that can still be decoded
+would be taken as text or vectors. Each row therefore has a checksum of its values. Older rows have
+none (null) until compaction writes them again.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def with_checksums(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def require_unaltered(rows: pl.DataFrame) -> pl.DataFrame:
-    """Return whole rows, after checking that their values are unaltered.
+    """Check that the values of whole rows are unaltered; return the rows.
 
     Raises:
         AlteredRows: the checksum of a row differs.
@@ -47,8 +47,8 @@ def require_unaltered(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def is_reader_error(error: BaseException) -> bool:
-    """Return whether a reader of files failed: on their bytes, or on reaching them."""
-    # Panics of Rust libraries are not Exceptions, and each library has its own class.
+    """Return whether an error means that a reader could not decode or reach files."""
+    # Panics of Rust libraries are not Exceptions, and each library has its own panic class.
     return isinstance(error, _READER_ERRORS) or type(error).__name__ == "PanicException"
 
 
@@ -59,7 +59,7 @@ def _compute(rows: pl.DataFrame) -> pl.Series:
 
 
 def _checksum(row: dict[str, object]) -> int:
-    # Without nulls, so that adding columns later does not change any checksum.
+    # Nulls are left out, so that adding columns later does not change any checksum.
     present = {name: value for name, value in row.items() if value is not None}
     packed = orjson.dumps(present, default=_hexadecimal)
     return int.from_bytes(blake2b(packed, digest_size=_BYTES).digest(), "big", signed=True)

@@ -1,8 +1,8 @@
 """Compaction: merges small files, drops duplicate and dead rows, and deletes unreferenced files.
 
-Only the keys of a table are held in memory at once; rows are rewritten one range of keys at a time.
-Merged files are added before the old files are removed from the table. A crash in between leaves
-duplicate rows, which readers ignore and the next compaction drops.
+Only the keys of a table are held in memory all at once; rows are rewritten one range of keys at a
+time. Merged files are added before the old files are removed from the table. A crash in between
+leaves duplicate rows, which readers ignore and the next compaction drops.
 """
 
 from __future__ import annotations
@@ -82,11 +82,11 @@ def files_to_merge(
 ) -> list[DataFile]:
     """Return the files to rewrite: small or wasteful files, or all if large files overlap too much.
 
-    Large files stay until many of them cover the same keys, so that a row is rewritten only a few
-    times and not in every compaction.
+    Large files stay until many of them cover the same keys. So a row is rewritten only a few times,
+    and not in every compaction.
 
     Args:
-        files: of the table.
+        files: files of the table.
         file_bytes: size of a file that needs no merging.
         wasteful: paths of files with duplicate or dead rows.
     """
@@ -100,7 +100,7 @@ def files_to_merge(
 
 
 def overlap_depth(files: Collection[DataFile]) -> int:
-    """Return the greatest number of files with key ranges that contain the same key."""
+    """Return the largest number of files whose key ranges contain the same key."""
     events = sorted([(f.first, 0) for f in files] + [(f.last, 1) for f in files])
     depth = deepest = 0
     for _, is_end in events:
@@ -154,7 +154,7 @@ def _remove_from_log(table: KeyedTable, files: Sequence[DataFile]) -> None:
 def _vacuum(table: KeyedTable) -> None:
     """Delete staged files, old log entries, and then files that the table does not refer to.
 
-    Unreferenced files are deleted last: if a file is left, the next compaction repeats this.
+    Unreferenced files are deleted last. If such a file is left, the next compaction repeats this.
     """
     staged = table.location.staged_files()
     if staged:

@@ -1,7 +1,7 @@
-"""Lost or damaged files of a table: finds them, and removes them from the table.
+"""Lost or damaged files of a table: find them, and remove them from the table.
 
 A table's log lists its files with their sizes. A listed file that is missing, has another size or
-cannot be decoded makes every read of the table fail. A file with altered bytes that can still be
+cannot be decoded makes every read of the table fail. A file whose altered bytes can still be
 decoded is found by the checksums of its rows. Files that no log lists may still contain rows that
 were lost with a log.
 """
@@ -29,9 +29,9 @@ def damaged_files(
     """Yield the damaged files of a table.
 
     Args:
-        name: of the table.
+        name: name of the table.
         table: the table; it need not exist.
-        decoded: files with the hash of their name in this range are read completely.
+        decoded: a file is read completely if the hash of its name is in this range.
 
     Raises:
         ServiceUnavailable: the location could not be read.
@@ -82,8 +82,8 @@ def salvage(
 
     Args:
         table: the table; it need not exist.
-        keys: of the rows.
-        name, description: of the table, if this creates it.
+        keys: keys of the rows.
+        name, description: those of the table, if this creates it.
     """
     left = set(keys)
     if not left:
@@ -112,7 +112,7 @@ def _listed_files(table: KeyedTable) -> list[DataFile] | None:
     """Return the files that a table lists; None if it does not exist.
 
     Raises:
-        _UnreadableLog: its log cannot be decoded.
+        _UnreadableLog: the table's log cannot be decoded.
         OSError: the location cannot be read.
     """
     try:
@@ -166,10 +166,10 @@ def _fault(table: KeyedTable, file: DataFile, *, whole: bool) -> FileFault | Non
 
 
 def _require_all_by_key(table: KeyedTable, rows: pl.LazyFrame, keys: pl.Series) -> None:
-    """Require that a read by key finds each row, in case only the statistics were altered.
+    """Require that a read by key finds each row, because only the file's statistics may be altered.
 
     Raises:
-        AlteredRows: it misses a row.
+        AlteredRows: the read misses a row.
     """
     key = table.kind.key
     for part in keys.sort().to_frame().iter_slices(FEW_KEYS):

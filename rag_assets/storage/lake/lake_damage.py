@@ -15,7 +15,7 @@ class LakeDamage:
 
     Args:
         location: the incarnation's folder.
-        tables: in it.
+        tables: the tables in the folder.
     """
 
     def __init__(self, location: Location, tables: TenantTables) -> None:
@@ -26,7 +26,7 @@ class LakeDamage:
         """Return the listed files that are missing, truncated or unreadable.
 
         Args:
-            decoded: files with the hash of their name in this range are read completely.
+            decoded: a file is read completely if the hash of its name is in this range.
         """
         if not any(self._location.folders()):
             return []
@@ -56,8 +56,8 @@ class LakeDamage:
 
         Args:
             lost: keys of the rows; None skips that table.
-            embedder_id: of the vectors.
-            dimensions: of the vectors.
+            embedder_id: id of the embedder of the vectors.
+            dimensions: number of dimensions of the vectors.
         """
         from rag_assets.storage.lake import damage
 

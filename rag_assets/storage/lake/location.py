@@ -14,10 +14,10 @@ from typing import Any
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.hashing import sha256_hex
 
-_UNUSABLE = re.compile(r"[\[\]|^\\]|%[0-9A-Fa-f]{2}")  # Delta Lake fails on these in a path
+_UNUSABLE = re.compile(r"[\[\]|^\\]|%[0-9A-Fa-f]{2}")  # Delta Lake fails if a path contains these
 _STAGED = re.compile(r"#[0-9]+$")
 SPOOL_FOLDER = "_spool"
-"""The folder of vectors that are not in a table yet; it is never a table's name."""
+"""The folder of vectors that are not in a table yet; no table has this name."""
 _NAME = re.compile(r"[a-z0-9]+(?:[._-][a-z0-9]+)*", re.ASCII)
 
 
@@ -33,7 +33,7 @@ class Location:
 
     Attributes:
         url: an absolute local path, or an address with a scheme (s3://bucket/prefix, …).
-        storage_options: credentials and settings of the object store; not in the repr.
+        storage_options: credentials and settings of the object store; not included in the repr.
     """
 
     url: str
@@ -85,7 +85,7 @@ class Location:
         yield from sorted(name for name in names if _NAME.fullmatch(name))
 
     def child(self, name: str) -> Location:
-        """Return a folder in it with a name that the lake does not use."""
+        """Return a subfolder with a name that the lake does not use itself."""
         return Location(f"{self.url.rstrip('/')}/{name}", self.storage_options)
 
     def size_of(self, url: str) -> int | None:
@@ -124,7 +124,7 @@ class Location:
             return
         folder = (Path(self.url) / name).parent
         folder.mkdir(parents=True, exist_ok=True)
-        # Unique per thread, too; staged_files() finds names that end with a number.
+        # The name is unique per thread, too; staged_files() finds names that end with a number.
         aside = Path(self.url) / f"{name}#{os.getpid()}{threading.get_ident()}"
         with aside.open("w", encoding="utf-8") as file:
             file.write(text)
@@ -156,7 +156,7 @@ class Location:
         """Return a killed writer's incomplete files, which Delta's own clean-up does not find.
 
         A local file is written as `<name>#<number>` and then renamed; listings omit such names. An
-        object store keeps unfinished uploads separately and deletes them by its lifecycle rule.
+        object store keeps unfinished uploads separately, and its lifecycle rule deletes them.
         """
         path = Path(self.url)
         found = path.rglob("*#*") if self.is_local and path.is_dir() else ()

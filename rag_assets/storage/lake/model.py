@@ -27,7 +27,7 @@ class ParsedRow:
         key: the parse_key.
         digest: hash of the parsed output; an input of the chunk_set_key.
         parsed: the masked text with its blocks.
-        created_at: when it was computed; not compared.
+        created_at: when it was computed; ignored in comparisons.
     """
 
     key: str
@@ -57,16 +57,16 @@ class DroppedRow:
 
 @dataclass(frozen=True, slots=True)
 class ChunkSetRow:
-    """All chunks of one document in one row, so that an existing row is complete.
+    """All chunks of one document in one row, so that a row that exists is complete.
 
     Attributes:
         key: the chunk_set_key.
         digest: hash of the chunks; an input of the indexed_key.
-        chunks: in order.
+        chunks: the chunks, in order.
         dropped: the dropped chunks, in order.
-        language: of the document; None if uncertain.
+        language: language of the document; None if uncertain.
         facts: the facts that source code states.
-        created_at: when it was computed; not compared.
+        created_at: when it was computed; ignored in comparisons.
     """
 
     key: str
@@ -86,7 +86,7 @@ class ChunkSetHead:
         digest: hash of the chunks; an input of the indexed_key.
         hashes: text_sha256 of each chunk, in order.
         dropped: the number of dropped chunks.
-        language: of the document; None if uncertain.
+        language: language of the document; None if uncertain.
     """
 
     digest: str
@@ -129,7 +129,7 @@ class LiveKeys:
     Attributes:
         parsed: parse_keys.
         chunk_sets: chunk_set_keys.
-        texts: text_sha256 of texts; their vectors are kept, of every embedder.
+        texts: text_sha256 of texts whose vectors are kept, for every embedder.
         embedders: embedder_ids; the tables of other embedders are deleted.
     """
 
@@ -146,7 +146,7 @@ class DeadKeys:
     Attributes:
         parsed: parse_keys.
         chunk_sets: chunk_set_keys.
-        texts: text_sha256 of texts; their vectors are dropped, of every embedder.
+        texts: text_sha256 of texts whose vectors are dropped, for every embedder.
     """
 
     parsed: Set[str] = frozenset()
@@ -156,7 +156,7 @@ class DeadKeys:
 
 @dataclass(frozen=True, slots=True)
 class TableSize:
-    """Rows (including duplicates after a crash), files and bytes of one table."""
+    """Number of rows (including duplicates after a crash), files and bytes of one table."""
 
     rows: int = 0
     files: int = 0
@@ -165,7 +165,7 @@ class TableSize:
 
 @dataclass(frozen=True, slots=True)
 class LakeSize:
-    """The tables of a tenant by name: parsed_text, chunks, embeddings/<slug>."""
+    """The sizes of a tenant's tables, by name: parsed_text, chunks, embeddings/<slug>."""
 
     tables: Mapping[str, TableSize]
 
@@ -175,13 +175,13 @@ FileFault = Literal["missing", "cut", "unreadable", "altered"]
 
 @dataclass(frozen=True, slots=True)
 class DamagedFile:
-    """An unreadable file that a table lists, or its log.
+    """An unreadable file that a table lists, or the table's log.
 
     Attributes:
-        table: its name; see LakeSize.
-        path: its name in the table's folder.
+        table: name of the table; see LakeSize.
+        path: the file's name in the table's folder.
         fault: `altered` means that its rows can be read but differ from their checksums.
-        bytes: its expected size.
+        bytes: the file's expected size.
     """
 
     table: str
@@ -195,9 +195,9 @@ class Compaction:
     """The result of compacting one table.
 
     Attributes:
-        before, after: its size.
-        duplicates: dropped rows with the key of another row.
-        dead: dropped rows with a key that was not live.
+        before, after: size of the table before and after.
+        duplicates: number of dropped rows with the key of another row.
+        dead: number of dropped rows with a key that was not live.
     """
 
     before: TableSize

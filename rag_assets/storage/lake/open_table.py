@@ -1,4 +1,4 @@
-"""A Delta table kept open: updated for each use, and not opened again."""
+"""A Delta table kept open: it is updated for each use instead of being opened again."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FILE: Final = "__file"
 """The column with the name of each row's file."""
 
 _MOST_KEYS: Final = 20_000
-"""Maximum number of keys held in memory; keys of other files are read for every request."""
+"""Maximum number of keys held in memory; the keys of other files are read for every request."""
 
 _NOTHING: Final = pl.DataFrame(schema={"key": pl.String, FILE: pl.String})
 
@@ -26,13 +26,13 @@ _NOTHING: Final = pl.DataFrame(schema={"key": pl.String, FILE: pl.String})
 class OpenTable:
     """The newest version of a table, and the keys of its files.
 
-    Opening a table reads its log from the last checkpoint on, which takes several times as long as
+    Opening a table reads its log from the last checkpoint on. That takes several times as long as
     reading only the additions since its last use. Files never change, so their keys are read once.
-    If the folder is deleted by others, reading its files fails: then call `forget`.
+    If another process deletes the folder, reading its files fails: then call `forget`.
 
     Args:
         location: the table's folder; it need not exist.
-        kind: its columns; columns that a file lacks are read as null.
+        kind: the table's columns; columns that a file lacks are read as null.
     """
 
     def __init__(self, location: Location, kind: TableKind) -> None:
@@ -71,7 +71,7 @@ class OpenTable:
         paths: Collection[str] | None = None,
         file_column: str | None = None,
     ) -> pl.LazyFrame | None:
-        """Return the rows of the table, or of some of its files; None without files.
+        """Return the rows of the table, or of the named files; None without files.
 
         Args:
             table: the version to read.
@@ -97,7 +97,7 @@ class OpenTable:
         return pl.concat(found).unique(self._key)
 
     def _keep_keys(self, table: DeltaTable) -> set[str]:
-        """Read the keys of new small files; return the files with keys that are not held."""
+        """Read the keys of new small files; return the files whose keys are not held in memory."""
         names = file_names(table) - self._left_out
         self._keys = {name: keys for name, keys in self._keys.items() if name in names}
         new = names - self._keys.keys()
@@ -130,7 +130,7 @@ class OpenTable:
 
 def file_names(table: DeltaTable) -> set[str]:
     """Return the names of an open table's files, which are all in its folder."""
-    # Only the names: Delta percent-encodes folders (a space, an umlaut), Polars does not.
+    # Use only the names: Delta percent-encodes folders (a space, an umlaut), Polars does not.
     return {uri.rsplit("/", 1)[-1] for uri in table.file_uris()}
 
 

@@ -74,9 +74,9 @@ def facts_by_key(frame: pl.DataFrame) -> dict[str, tuple[Fact, ...]]:
 
 
 def hashes_by_symbol(frame: pl.DataFrame) -> dict[str, dict[str, str]]:
-    """Return hashes of embedded texts, by chunk set and the symbol that the chunk defines.
+    """Return hashes of embedded texts, by chunk set and by the symbol that the chunk defines.
 
-    If a definition was split into several chunks, the first chunk counts.
+    If a definition was split into several chunks, the first chunk is used.
     """
     found: dict[str, dict[str, str]] = {}
     columns = ("key", "definitions", "text_sha256")
@@ -95,8 +95,8 @@ def vectors_frame(
 
     Args:
         hashes: text_sha256 of each vector.
-        vectors: shape (len(hashes), dimensions).
-        dimensions: of the stored vectors; None without stored vectors.
+        vectors: the vectors, of shape (len(hashes), dimensions).
+        dimensions: number of dimensions of the vectors already stored; None if there are none.
 
     Raises:
         BadVectors: wrong shape, not floating point, not finite, or all zero.
@@ -153,7 +153,7 @@ def _frame(records: list[dict[str, Any]], schema: pl.Schema) -> pl.DataFrame:
     try:
         return pl.DataFrame(records, schema=schema, orient="row")
     except UnicodeEncodeError:
-        # The error contains the text: report the keys of the rows instead.
+        # The error contains the text, so report only the keys of the rows.
         keys = ", ".join(str(r["key"]) for r in records if not _is_unicode(r)) or "unknown"
     raise DocumentRejected(
         f"a text contains a lone surrogate and cannot be stored as UTF-8: {keys}",

@@ -1,9 +1,9 @@
 """The columns of the lake's tables, and the layout of their files.
 
-Two choices make reading fast, measured in benchmarks/lake.py. A vector is stored as the bytes of
-its little-endian float32 values: reading 20 of 300,000 is then about ten times faster than from a
-Delta array, with two levels to decode per element. The hashes of a chunk set's texts are a separate
-column, so that finding the needed vectors reads no text.
+Two choices make reading fast, as measured in benchmarks/lake.py. First, a vector is stored as the
+bytes of its little-endian float32 values. Reading 20 of 300,000 is then about ten times faster than
+from a Delta array, which has two levels to decode per element. Second, the hashes of a chunk set's
+texts are a separate column, so that finding the needed vectors reads no text.
 """
 
 from __future__ import annotations
@@ -124,12 +124,13 @@ class TableKind:
     """One kind of table.
 
     Attributes:
-        key: the column that identifies a row; the only one with statistics.
-        schema: its columns.
+        key: the column that identifies a row; the only column with statistics.
+        schema: the columns of the table.
         group_rows: rows in a row group, the smallest unit that a read by key decodes.
         file_bytes: size of a file that needs no merging; also bounds the memory of compaction.
-        compression: of its files; vectors would be 9 % smaller and read two to five times slower.
-        added: columns of the schema that came later, and are null in files without them.
+        compression: compression of the files. Compressed vectors would be 9 % smaller, but reading
+            them would take two to five times as long.
+        added: columns of the schema that came later; they are null in files without them.
     """
 
     key: str

@@ -11,8 +11,8 @@ from rag_assets.storage.lake.location import Location
 from rag_assets.storage.lake.schemas import TableKind
 
 FEW_KEYS: Final = 2_000
-"""Up to this number of keys, row groups are skipped by their lowest and highest key; beyond it,
-each group would search the whole list of keys."""
+"""Up to this number of keys, row groups are skipped by their lowest and highest key. With more
+keys, each row group would search the whole list of keys."""
 
 
 def rows_of(
@@ -22,8 +22,8 @@ def rows_of(
 
     Args:
         kind: the table's columns.
-        location: the table's.
-        urls: of the files; at least one.
+        location: the table's location.
+        urls: addresses of the files; at least one.
         file_column: name of an added column with the path of each row's file.
     """
     return pl.scan_parquet(
@@ -40,8 +40,8 @@ def rows_with(rows: pl.LazyFrame, key: str, wanted: Collection[str]) -> pl.LazyF
     """Return the rows with one of the wanted keys, in no particular order.
 
     Args:
-        rows: of a table, or of a file.
-        key: the column of keys.
+        rows: rows of a table, or of a file.
+        key: name of the column of keys.
         wanted: the distinct keys.
     """
     if len(wanted) <= FEW_KEYS:

@@ -1,10 +1,12 @@
-"""A spool of vectors: it keeps a provider's answers until the lake has them.
+"""A spool of vectors: it keeps a provider's answers until the lake has stored them.
 
-Space for the answer to a request is reserved before it is sent, so that a full disk stops requests
+Before a request is sent, disk space for its answer is reserved. So a full disk stops requests
 instead of losing vectors that were paid for. If the lake cannot be written, or the process is
-killed, the vectors stay here. The next writer stores them before it sends any request.
+killed, the vectors stay in the spool. The next writer stores them in the lake before it sends any
+request.
 
-Each request has a file, `<number>.vectors`: a line of JSON with its texts, then packed numbers.
+Each request has a file, `<number>.vectors`: a line of JSON with its texts' hashes, then packed
+numbers.
 """
 
 from __future__ import annotations
@@ -27,18 +29,18 @@ from rag_assets.common.errors import ServiceUnavailable
 _ENDING: Final = ".vectors"
 _HEAD_BYTES: Final = 256
 _HASH_BYTES: Final = 72
-"""Space of a text_sha256 in the first line, with quotes and comma."""
+"""Bytes that a text_sha256 takes in the first line, with quotes and comma."""
 _FULL: Final = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 class VectorSpool:
     """Keeps the vectors of one embedder until the lake has them.
 
-    Only for the holder of the tenant's lock.
+    Only the holder of the tenant's lock may use it.
 
     Args:
-        folder: of the spool; it need not exist.
-        dimensions: of the vectors.
+        folder: folder of the spool; it need not exist.
+        dimensions: number of dimensions of the vectors.
     """
 
     def __init__(self, folder: Path, dimensions: int) -> None:
@@ -74,7 +76,7 @@ class VectorSpool:
             answer = SpooledAnswer(self._folder / f"{number}{_ENDING}")
             content = answer.path.read_bytes()
             if (read := _read(content, self._dimensions)) is None:
-                answer.release()  # reserved and never filled, or killed while it was written
+                answer.release()  # reserved but never filled, or killed while it was written
             else:
                 yield answer, *read
 
@@ -87,7 +89,7 @@ class SpooledAnswer:
     """The vectors of one request, or the space for them.
 
     Args:
-        path: of their file.
+        path: path of the file with the vectors.
     """
 
     def __init__(self, path: Path) -> None:

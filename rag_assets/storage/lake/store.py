@@ -1,7 +1,7 @@
 """The lake: one set of tables per tenant and incarnation.
 
-Importing this module loads neither Polars nor Delta Lake, and methods called without keys open no
-table.
+Importing this module loads neither Polars nor Delta Lake. Methods that are called without keys open
+no table.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Lake:
         """Return the tables of one tenant, without opening or creating any.
 
         Args:
-            tenant: its id.
+            tenant: id of the tenant.
             incarnation: the number that distinguishes uses of the id.
             guard: called right before every write; raises TenantGone or TenantLocked when this
                 writer may no longer write. Readers do not need a guard.
@@ -75,8 +75,8 @@ class Lake:
     def incarnations(self) -> Iterator[tuple[str, int]]:
         """Yield every tenant and incarnation with data in the lake.
 
-        An incarnation missing from the catalog was left by a writer that outlived its tenant, and
-        can be purged.
+        An incarnation that the catalog lacks was left by a writer that finished after its tenant's
+        removal, and can be purged.
         """
         for tenant in self._location.folders():
             for incarnation in (self._location / tenant).folders():
@@ -175,9 +175,9 @@ class TenantLake:
         return rows.chunk_set_heads(self._tables.chunks().read(keys, rows.CHUNK_SET_HEAD))
 
     def facts(self, keys: Collection[str]) -> dict[str, tuple[Fact, ...]]:
-        """Return the facts that chunk sets state, by chunk_set_key, for sets with facts.
+        """Return the facts that chunk sets state, by chunk_set_key.
 
-        Reads no text.
+        Sets without facts are left out. No text is read.
         """
         if not keys:
             return {}
@@ -208,7 +208,7 @@ class TenantLake:
     # -- vectors
 
     def missing_vectors(self, embedder_id: str, hashes: Collection[str]) -> set[str]:
-        """Return the text_sha256 without a vector of this embedder."""
+        """Return those text_sha256 that have no vector of this embedder."""
         return self._tables.vectors(embedder_id).missing(hashes) if hashes else set()
 
     def vectors(self, embedder_id: str, hashes: Collection[str]) -> VectorRows:
@@ -248,7 +248,9 @@ class TenantLake:
         table.append(frame, name=embedder_id, description=str(vectors.shape[1]))
 
     def spool(self, embedder_id: str, dimensions: int) -> VectorSpool | None:
-        """Return the spool of an embedder's vectors; None in an object store, which never fills.
+        """Return the spool of an embedder's vectors; None if the lake is in an object store.
+
+        An object store never fills, so it needs no spool.
 
         Raises:
             TenantGone, TenantLocked: raised by the guard.
@@ -318,7 +320,7 @@ class TenantLake:
     def due(self) -> list[str]:
         """Return the names of tables with many small files, among those used through this object.
 
-        Other tables cannot have grown, so they are not opened, and no folder is listed.
+        Other tables cannot have grown. So they are not opened, and no folder is listed.
         """
         used = self._tables.used()
         if not used:
@@ -349,14 +351,14 @@ class TenantLake:
     ) -> dict[str, Compaction]:
         """Merge small files, drop rows that are duplicate or not live, and delete their files.
 
-        A concurrent reader retries; a crash leaves all tables readable. Vectors are deleted before
-        chunks, and chunks before texts, so that the remaining rows show what is left to delete
-        after a crash.
+        A concurrent reader retries; after a crash, all tables are readable. Vectors are deleted
+        before chunks, and chunks before texts, so that after a crash the remaining rows show what
+        is left to delete.
 
         Args:
             live: keys to keep; everything by default.
-            dead: keys to drop in any case; the spooled vectors, which may be of their texts, are
-                dropped as well.
+            dead: keys to drop in any case. All spooled vectors are dropped as well, because they
+                may belong to dead texts.
 
         Returns:
             the result for each table that exists.
@@ -387,7 +389,10 @@ class TenantLake:
             shutil.rmtree(self._spools)
 
     def phrases_of_others(self, dead: DeadKeys, phrases: Sequence[str]) -> set[str]:
-        """Return the phrases in parsed texts with a key that is not dead; reads all texts."""
+        """Return the phrases that occur in parsed texts whose key is not dead.
+
+        All texts are read.
+        """
         from rag_assets.storage.lake import traces
 
         return traces.phrases_of_others(self._tables.parsed(), dead.parsed, phrases)
@@ -418,4 +423,4 @@ class TenantLake:
 
 
 def _unguarded() -> None:
-    """The default guard, for readers and for callers that cannot lose the tenant's lock."""
+    """Do nothing: the default guard, for readers and callers that cannot lose the tenant's lock."""

@@ -1,8 +1,8 @@
-"""A Delta table with rows found by a key.
+"""A Delta table whose rows are found by a key.
 
-One writer only appends rows. A crash may leave duplicate rows with equal content, so readers return
-each key once. A reader that misses files because compaction just deleted them opens the table
-again.
+There is one writer, which only appends rows. A crash may leave duplicate rows with equal content,
+so readers return each key once. If a reader misses files because compaction has just deleted them,
+it opens the table again.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ _READ_ATTEMPTS: Final = 3
 LOG_FOLDER: Final = "_delta_log"
 _NO_SPACE: Final = re.compile(r"No space left|Disk quota exceeded|File too large")
 
-# Column statistics copy the start of values into the log, where they remain after the rows are
-# deleted: only keys have statistics. Compaction deletes unreferenced files, so there is no
-# retention.
+# Column statistics copy the first bytes of values into the log, where they remain after the rows
+# are deleted. So only keys have statistics. Compaction deletes unreferenced files itself, so no
+# retention is set.
 _PROPERTIES: Final = {
     "delta.logRetentionDuration": "interval 0 seconds",
     "delta.deletedFileRetentionDuration": "interval 0 seconds",
@@ -44,7 +44,7 @@ _PROPERTIES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class DataFile:
-    """A file of the table, with its least and greatest key."""
+    """A file of the table, with its lowest and highest key."""
 
     path: str
     bytes: int
@@ -57,8 +57,8 @@ class KeyedTable:
     """A table of one kind at one location.
 
     Args:
-        kind: its columns and layout.
-        location: its folder; it need not exist.
+        kind: the table's columns and layout.
+        location: the table's folder; it need not exist.
         guard: called before every write; raises when this writer may no longer write.
         skips_damaged: whether to read the remaining rows if files are lost or damaged.
     """
@@ -92,9 +92,9 @@ class KeyedTable:
         """Return the rows with these keys, without duplicates, in no particular order.
 
         Args:
-            keys: of the rows; unknown keys are ignored.
-            columns: to read, including the key. By default all are read, and then compared with the
-                checksums of their rows.
+            keys: keys of the rows; unknown keys are ignored.
+            columns: the columns to read, including the key. By default all columns are read, and
+                then compared with the checksums of their rows.
         """
         names = list(columns or self.kind.schema)
         found = self._with_retry(lambda table: self._read(table, set(keys), names))
@@ -117,7 +117,7 @@ class KeyedTable:
 
         Args:
             frame: rows with the columns of the kind.
-            name, description: of the table, if this first append creates it.
+            name, description: those of the table, if this first append creates it.
 
         Raises:
             TenantGone, TenantLocked: raised by the guard; no row was written.
@@ -128,8 +128,9 @@ class KeyedTable:
         self.guard()
         with self.translated_errors("written"):
             write_deltalake(
-                # Not the open table: if its folder was deleted meanwhile, that would write a
-                # version to an empty log, which no reader could read.
+                # Pass the address, not the open table: if the table's folder was deleted in the
+                # meantime, an append to the open table would write a version to an empty log, which
+                # no reader could read.
                 self.location.url,
                 rows,
                 mode="append",
@@ -182,7 +183,7 @@ class KeyedTable:
 
         Args:
             table: the opened table.
-            paths: of the files to read; all by default.
+            paths: paths of the files to read; all files by default.
             file_column: name of an added column with the path of each row's file.
         """
         rows = self._opened.scan(table, paths, file_column)
@@ -192,8 +193,8 @@ class KeyedTable:
         return pl.LazyFrame(schema=schema)
 
     def _read(self, table: DeltaTable, wanted: set[str], names: list[str]) -> pl.DataFrame:
-        # In two steps, so that other columns are read only from files with a wanted row, which is
-        # faster while there are many small files.
+        # Read in two steps, so that other columns are read only from files with a wanted row. This
+        # is faster while there are many small files.
         located = self._opened.locate(table, wanted)
         files = [str(name) for name in located[FILE].unique()]
         rows = rows_with(self.scan(table, files), self.kind.key, wanted)
@@ -228,7 +229,10 @@ class KeyedTable:
             return None
 
     def _damaged(self, participle: str) -> list[DamagedFile]:
-        """Return the damaged files; after a failed read, by reading all files completely."""
+        """Return the damaged files.
+
+        After a failed read, all files are read completely to find them.
+        """
         from rag_assets.storage.lake.damage import damaged_files
 
         return list(damaged_files("", self, None if participle == "written" else HashRange()))
@@ -279,7 +283,7 @@ def data_files(table: DeltaTable, key: str) -> list[DataFile]:
     """Return the files of an opened table.
 
     Raises:
-        ValueError: its log lacks the statistics of a file.
+        ValueError: the table's log lacks the statistics of a file.
     """
     actions: Any = table.get_add_actions(flatten=True)
     frame = pl.DataFrame(actions)

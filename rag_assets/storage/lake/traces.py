@@ -35,7 +35,7 @@ class Search:
 
     Attributes:
         dead: keys that no row may have.
-        phrases: parts of texts that only needed rows may have.
+        phrases: parts of texts that only needed rows may contain.
         needed: keys of the rows that are needed.
     """
 
@@ -45,10 +45,10 @@ class Search:
 
 
 def phrases_of_others(table: KeyedTable, dead: Set[str], phrases: Sequence[str]) -> set[str]:
-    """Return the phrases that are also in a text with a key that is not dead.
+    """Return the phrases that also occur in a text whose key is not dead.
 
     Args:
-        table: of parsed texts.
+        table: the table of parsed texts.
         dead: keys of texts to skip.
         phrases: parts of texts.
     """

@@ -40,11 +40,11 @@ class ElasticsearchIndexes:
     """Administers indexes in Elasticsearch (see IndexAdministration).
 
     Args:
-        client: of the cluster.
-        names: of the installation's indexes and aliases.
-        shared_limit: number of entries from which on new generations use a new shared index.
-        ownership: of indexes and aliases.
-        layout: of new indexes.
+        client: a client of the cluster.
+        names: names of the installation's indexes and aliases.
+        shared_limit: when a shared index has this many entries, new generations use a new one.
+        ownership: checks the owner of indexes and aliases.
+        layout: the layout of new indexes.
     """
 
     def __init__(
@@ -126,7 +126,10 @@ class ElasticsearchIndexes:
         ]
 
     def _layout_of(self, name: str) -> IndexLayout:
-        """Return the layout of a new index: all entries of a tenant are in one shard."""
+        """Return the layout of a new index.
+
+        All entries of a tenant are in one shard, so an index of one tenant has a single shard.
+        """
         return replace(self._layout, shards=1) if "-own-" in name else self._layout
 
     def count(self, builds: Sequence[CountedBuild]) -> list[BuildCount]:
@@ -183,7 +186,7 @@ class ElasticsearchIndexes:
             except NotFoundError:
                 return None
         total = stats["_all"]["primaries"]
-        # Deleted entries take up space until their file is rewritten.
+        # Deleted entries take up space until the file that contains them is rewritten.
         entries = total["docs"]["count"] + total["docs"]["deleted"]
         return total["store"]["size_in_bytes"] / entries if entries else None
 
@@ -215,19 +218,19 @@ class ElasticsearchIndexes:
         return left
 
     def _merge(self, index_name: str) -> int:
-        """Rewrite files with deleted entries; return how many of these entries are left."""
+        """Rewrite files with deleted entries; return how many deleted entries are left."""
         merging = self._client.options(request_timeout=_MERGE_SECONDS)
         self._client.indices.flush(index=index_name, wait_if_ongoing=True)
         merging.indices.forcemerge(index=index_name, only_expunge_deletes=True)
-        # The next commit removes merged files and the log of writes.
+        # After the next commit, merged files and the transaction log of writes are removed.
         self._client.indices.flush(index=index_name, force=True, wait_if_ongoing=True)
         return self._deleted(index_name)
 
     def _await_history(self, index_name: str, written: Mapping[str, int], deadline: float) -> None:
-        """Wait until no copy of the index may still need deletions as its history.
+        """Wait until no copy of the index needs the deletions any more as history.
 
         Elasticsearch checks this twice a minute, the embedded server every other second. Until
-        then, a merge keeps deleted entries, and rewrites large files with their graphs in vain.
+        then, a merge keeps deleted entries, and rewrites large files and their graphs for nothing.
         """
         while time.monotonic() < deadline:
             kept = {shard: _history_from(stats) for shard, stats in self._shards(index_name)}
@@ -327,14 +330,15 @@ class ElasticsearchIndexes:
     def _shared_with_room(self, spec: IndexSpec) -> str:
         stem = self._names.shared_stem(spec)
         settings = self._client.indices.get_settings(index=f"{stem}*", name="index.uuid")
-        # The stem of the default vector index is a prefix of the other stems.
+        # The stem of the default vector index is a prefix of the other stems, so match the number
+        # too.
         numbered = re.compile(re.escape(stem) + r"(\d+)")
         numbers = sorted(int(m[1]) for name in settings if (m := numbered.fullmatch(name)))
         if not numbers:
             return f"{stem}1"
         newest = f"{stem}{numbers[-1]}"
         full = self._entries_in(newest) >= self._shared_limit
-        # Writing to a deleted index makes Elasticsearch create it with a guessed mapping.
+        # Writing to a deleted index would make Elasticsearch create it with a guessed mapping.
         usable = not full and self._fits(newest, spec)
         return newest if usable else f"{stem}{numbers[-1] + 1}"
 

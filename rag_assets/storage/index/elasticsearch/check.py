@@ -1,7 +1,7 @@
 """Check of an Elasticsearch server: version, licence, health, disks, and the account's rights.
 
-The roles here are minimal: `docs/elasticsearch.md` shows them, and a test runs the project with
-exactly these against a server that enforces them.
+The roles here are minimal. `docs/elasticsearch.md` shows them, and a test runs the project with
+exactly these roles against a server that enforces them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ _PRIVILEGES: Final[Mapping[Purpose, tuple[str, ...]]] = {
 }
 _SECONDS: Final = 10
 _WITHOUT_SECURITY: Final = (400, 404, 405)
-"""Statuses of a server without security, which does not have this request."""
+"""HTTP statuses with which a server without security answers, because it does not have this
+request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +40,12 @@ class ElasticsearchCheck:
 
     Attributes:
         nodes: addresses of the server.
-        version: None if the server does not state it.
+        version: version of the server; None if the server does not state it.
         flavor: "serverless" or "default".
-        licence: its type and status; None if the server does not state it.
+        licence: type and status of the licence; None if the server does not state it.
         health: color of the installation's indexes; None if not visible or on Serverless.
         missing: privileges that the account lacks, by purpose; None if the server has no security.
-        problems: reasons why it cannot be used, with the remedy.
+        problems: reasons why the server cannot be used, with the remedy.
         warnings: conditions that need a person, and checks that were not possible.
     """
 
@@ -62,7 +63,7 @@ def indexing_role(prefix: str) -> dict[str, Any]:
     """Return the smallest role for everything that the project does.
 
     Args:
-        prefix: of the names of the installation's indexes.
+        prefix: prefix of the names of the installation's indexes.
     """
     return role_for("indexing", prefix)
 
@@ -86,7 +87,7 @@ def check_elasticsearch(
     """Check a server and the account of a connection; changes nothing.
 
     Args:
-        prefix: of the names of the installation's indexes.
+        prefix: prefix of the names of the installation's indexes.
         purposes: the required purposes of the account.
 
     Raises:
@@ -105,7 +106,7 @@ async def _connect_as_searches(connection: ElasticsearchConnection) -> None:
     """Connect with the client of searches, which has a separate transport."""
     options = connection.client_options(is_async=True)
     async with AsyncElasticsearch(**options, request_timeout=_SECONDS, max_retries=1) as client:
-        # The other client has already checked the server's view of the account.
+        # The other client has already checked that the server accepts the account.
         with suppress(ApiError):
             await client.perform_request("GET", "/", headers={"accept": "application/json"})
 
@@ -131,7 +132,7 @@ class _Checker:
         with translated_errors():
             server = Server(self._client)
             is_serverless, info = server.is_serverless, server.info()
-            # Raises if no node answers, or if the account is refused.
+            # This raises an error if no node answers, or if the account is refused.
             missing = self._missing_privileges()
         licence = self._licence()
         health = None

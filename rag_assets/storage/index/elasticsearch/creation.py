@@ -1,4 +1,4 @@
-"""Verified creation of indexes: someone else's index template may change the new index.
+"""Verified creation of indexes: an index template of somebody else may change the new index.
 
 A template with a matching pattern adds settings, mappings and aliases to an index. For example, a
 template that keeps fields out of `_source` makes the index lose every text.
@@ -17,7 +17,8 @@ from rag_assets.common.errors import IndexUnavailable
 
 _EXISTS: Final = "resource_already_exists_exception"
 _STORED_ELSEWISE: Final = ("_source", "runtime", "enabled")
-"""Parts of a mapping that change what is stored or found; none of our indexes has them."""
+"""Parts of a mapping that change what is stored or found; none of the project's indexes has
+them."""
 _CHANGING: Final = (
     *("index.mapping.", "index.analysis.", "index.blocks.", "index.lifecycle.", "index.sort."),
     *("index.similarity.", "index.default_pipeline", "index.final_pipeline", "index.mode"),
@@ -40,16 +41,16 @@ def create_index(
 ) -> None:
     """Create an index if it does not exist, and verify that it was created as requested.
 
-    An index that differs is deleted again, so that it is never written to.
+    An index that differs is deleted again, so that nothing is ever written to it.
 
     Args:
-        client: of the cluster.
-        name: of the index.
-        body: its settings and mappings.
-        aliases: of the index.
+        client: a client of the cluster.
+        name: name of the index.
+        body: settings and mappings of the index.
+        aliases: aliases of the index.
 
     Raises:
-        IndexUnavailable: an index template changes it, or forbids its creation.
+        IndexUnavailable: an index template changes the index, or forbids its creation.
     """
     try:
         client.indices.create(index=name, **body, aliases=aliases, wait_for_active_shards=1)
@@ -72,8 +73,8 @@ def differences(
     """Yield descriptions of how an index differs from the request; additional fields are allowed.
 
     Args:
-        mappings, settings: of the index; settings by their full names.
-        body: its requested settings and mappings.
+        mappings, settings: those of the index; settings by their full names.
+        body: the requested settings and mappings.
     """
     wanted = body["mappings"]
     yield from (f"its mapping has `{part}`" for part in _STORED_ELSEWISE if part in mappings)
@@ -83,7 +84,7 @@ def differences(
     fields = mappings.get("properties", {})
     for name, field in wanted["properties"].items():
         live = fields.get(name, {})
-        # Elasticsearch only completes the options of vectors.
+        # Elasticsearch adds defaults only to the options of vector fields.
         complete = "dims" in field or live.keys() <= field.keys()
         if not (complete and _is_within(field, live)):
             yield f"its field `{name}` has another mapping"

@@ -51,8 +51,8 @@ def flood_stage_bytes(size: int, settings: Mapping[str, str]) -> int:
     """Return how many bytes of a disk must be free for its indexes to accept entries.
 
     Args:
-        size: of the disk.
-        settings: of the cluster, by their full names.
+        size: size of the disk.
+        settings: settings of the cluster, by their full names.
     """
     flood = settings.get(_FLOOD, _DEFAULT_FLOOD)
     if (absolute := _bytes_of(flood)) is not None:
@@ -64,6 +64,6 @@ def flood_stage_bytes(size: int, settings: Mapping[str, str]) -> int:
 
 
 def _bytes_of(text: str) -> int | None:
-    """Return the bytes that a setting names; None if it is a share, or unlimited (-1)."""
+    """Return the bytes that a setting names; None if it is a percentage, or unlimited (-1)."""
     found = _SIZE.fullmatch(text.lower())
     return None if found is None else int(float(found[1]) * _UNITS[found[2]])

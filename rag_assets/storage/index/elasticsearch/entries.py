@@ -34,7 +34,7 @@ class ElasticsearchEntries:
     """Writes and reads entries in Elasticsearch (see EntryStore).
 
     Args:
-        client: of the cluster.
+        client: a client of the cluster.
         ownership: checks who owns an index before it is changed.
     """
 

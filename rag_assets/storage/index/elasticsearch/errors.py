@@ -1,4 +1,4 @@
-"""Translation of Elasticsearch's errors into the project's: one table of named conditions.
+"""Translation of Elasticsearch's errors to the project's errors: one table of named conditions.
 
 Elasticsearch's own reasons are never repeated, because they may quote a document.
 """
@@ -32,7 +32,7 @@ _NOT_ACCEPTABLE = 406
 
 
 class _Condition(NamedTuple):
-    """A condition of Elasticsearch; error_of() fills in the names in braces."""
+    """A condition of Elasticsearch; error_of() fills in the placeholders in braces."""
 
     error: type[RagAssetsError]
     message: str
@@ -114,7 +114,7 @@ _BLOCKS: Final[Mapping[int, _Condition]] = {
     ),
     13: _cluster_read_only("cluster.blocks.read_only_allow_delete"),
 }
-"""Conditions by the number of a block of Elasticsearch (ClusterBlock.id)."""
+"""Conditions by the number of an Elasticsearch block (ClusterBlock.id)."""
 
 _CONDITIONS: Final[Mapping[str, _Condition]] = {
     "index_closed_exception": _CLOSED,
@@ -189,7 +189,7 @@ CONDITION_SETTINGS: Final[Mapping[str, _Condition]] = {
     "index.blocks.metadata": _BLOCKS[9],
     "index.blocks.read_only_allow_delete": _BLOCKS[12],
 }
-"""Conditions by the index setting that is "true" under them."""
+"""Conditions by the index setting that is "true" while the condition holds."""
 
 _BLOCK = re.compile(r"[\[;]\s*[A-Z_]+/(\d+)/")
 _BLOCKED_INDEX = re.compile(r"^index \[([^\]]+)\]")
@@ -210,9 +210,9 @@ def translated_errors(
 
     Raises:
         ServiceUnavailable: Elasticsearch does not answer, is overloaded, or rejects the account.
-        IndexUnavailable: it refuses until an operator acts, as the message says.
+        IndexUnavailable: Elasticsearch refuses until an operator acts, as the message says.
         IndexInconsistent: the index is gone, or has another mapping.
-        RagAssetsError: it refused for another reason.
+        RagAssetsError: Elasticsearch refused for another reason.
     """
     try:
         yield
@@ -239,10 +239,10 @@ def error_of(
     """Return the project's error for a response of Elasticsearch.
 
     Args:
-        status: of the response, or of a part of it.
+        status: status of the response, or of a part of it.
         body: the response; only its "error" is used.
         index_name: the index of the request; None if unknown.
-        tenant_id: named in hints.
+        tenant_id: the tenant named in hints.
         client: see translated_errors.
     """
     causes = list(_causes(body.get("error") if isinstance(body, Mapping) else None))
@@ -261,7 +261,7 @@ def index_errors(
 
     Args:
         index_name: the index.
-        health: its color; None if unknown.
+        health: color of the index; None if unknown.
         settings: the settings listed in CONDITION_SETTINGS.
         client: see translated_errors.
     """
@@ -306,7 +306,7 @@ def bulk_item_error(
     cause = result.get("error")
     kind = cause.get("type") if isinstance(cause, Mapping) else None
     if kind in {"mapper_parsing_exception", "illegal_argument_exception"}:
-        # For a single entry, they mean that its fields do not fit the mapping.
+        # For a single entry, such errors mean that its fields do not fit the mapping.
         result = {"error": {"type": "document_parsing_exception"}}
     return error_of(status, result, name, client=client)
 

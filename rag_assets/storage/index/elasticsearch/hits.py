@@ -63,8 +63,8 @@ def candidate(
 
     Args:
         id_of: makes ids; see entry_ids().
-        hit: of Elasticsearch.
-        score: of the candidate.
+        hit: a hit of Elasticsearch.
+        score: the candidate's score.
     """
     values = hit["fields"]
     [document_id], [index_key], [ordinal] = (

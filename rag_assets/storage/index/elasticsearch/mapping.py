@@ -26,11 +26,12 @@ _SCANNED_NUMBERS: Mapping[VectorIndex, int] = {
     "int8_hnsw": 8_000_000,
     "bbq_hnsw": 64_000_000,
 }
-"""Maximum amount of numbers in a segment's vectors for comparing a query with each vector."""
+"""Limit of a segment for comparing a query with each vector: the total count of numbers in its
+vectors."""
 _SERVERLESS_REFRESH_SECONDS = 5
 """Shortest refresh interval that Elastic Serverless accepts."""
 _OVERSAMPLE: Mapping[VectorIndex, float] = {"int8_hnsw": 2.0, "bbq_hnsw": 3.0}
-"""Number of candidates compared by their exact vectors, as a multiple of the wanted number."""
+"""How many candidates are compared by their exact vectors, as a multiple of the wanted number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,7 @@ class IndexNames:
 
     def is_dedicated(self, index_name: str, tenant: str) -> bool:
         """Return whether an index is dedicated to this tenant."""
-        # The ending alone would not distinguish the tenants "a" and "b-a".
+        # Comparing only the end of the name would not distinguish the tenants "a" and "b-a".
         kinds = "|".join(kind.replace("_", "-") for kind in get_args(VectorIndex))
         prefixes = "|".join(map(re.escape, self._prefixes))
         stem = rf"(?:{prefixes})-own-\d+-v\d+-(?:{kinds})-"
@@ -97,9 +98,9 @@ def index_settings(layout: IndexLayout, *, is_serverless: bool = False) -> dict[
     """Return the settings of an index that the installation chooses.
 
     Args:
-        layout: of the index.
-        is_serverless: whether the server chooses shards, replicas and tiers, and refuses settings
-            about them and short refresh intervals.
+        layout: the layout of the index.
+        is_serverless: whether the server is Serverless: it chooses shards, replicas and tiers
+            itself, and refuses settings about them and short refresh intervals.
     """
     # Every write through EntryStore refreshes explicitly.
     settings: dict[str, Any] = {"refresh_interval": layout.refresh_interval}
@@ -204,8 +205,8 @@ def flat_index_threshold(spec: IndexSpec) -> int:
 
     By default, Elasticsearch builds a graph from about a thousand vectors on, and again in every
     merge. This costs far more than all other work on an entry. Comparing a query with 20,000
-    vectors of 384 numbers, or 160,000 vectors of 384 bits, takes a few milliseconds. It overlooks
-    no vector, and reads only the tenant's vectors.
+    vectors of 384 numbers, or with 160,000 vectors of 384 bits, takes only a few milliseconds. The
+    comparison overlooks no vector, and reads only the tenant's vectors.
 
     Elasticsearch builds a graph if size > threshold * ln(size).
     """
@@ -214,7 +215,7 @@ def flat_index_threshold(spec: IndexSpec) -> int:
 
 
 def fits(mappings: Mapping[str, Any], spec: IndexSpec) -> bool:
-    """Return whether mappings match a spec and keep whole entries; further fields are allowed."""
+    """Return whether mappings match a spec and store whole entries; further fields are allowed."""
     wanted = index_body(spec)["mappings"]["properties"]
     fields = mappings.get("properties", {})
     vector = fields.get("vector", {})

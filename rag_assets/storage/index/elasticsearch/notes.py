@@ -19,10 +19,10 @@ class ElasticsearchNotes:
     """Reads and writes notes (see NoteStore), always by id, so that no refresh is needed.
 
     Args:
-        client: of the cluster.
-        index_name: of the index, which is created if necessary.
+        client: a client of the cluster.
+        index_name: name of the index, which is created if necessary.
         ownership: requires that the index belongs to the installation.
-        installation: the owner of the notes; a copy of it has separate notes.
+        installation: the owner of the notes; a copy of the installation has separate notes.
     """
 
     def __init__(

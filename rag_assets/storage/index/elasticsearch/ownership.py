@@ -1,7 +1,7 @@
 """Ownership of indexes and aliases: each names the installation that created it.
 
-An index has the installation's id in its mapping's `_meta`, an alias in the name of its filter. A
-cluster may contain other installations' indexes under any name; these are never changed.
+An index has the installation's id in its mapping's `_meta`; an alias has it in the name of its
+filter. A cluster may contain other installations' indexes under any name; these are never changed.
 """
 
 from __future__ import annotations
@@ -28,8 +28,9 @@ class Ownership:
     """Requires that indexes and aliases belong to an installation.
 
     Args:
-        client: of the cluster.
-        installation: their owner; None: every user of the store owns all of it.
+        client: a client of the cluster.
+        installation: the owner of the indexes and aliases; None: every user of the store owns all
+            of it.
 
     Attributes:
         server: the cluster's server.
@@ -58,7 +59,7 @@ class Ownership:
         return {"bool": {**alias_filter["bool"], "_name": f"{_FILTER_NAME}{self._owner}"}}
 
     def cluster_id(self) -> str | None:
-        """Return the id of the cluster; None if it does not answer or does not state it.
+        """Return the id of the cluster; None if the cluster does not answer or does not state it.
 
         Raises:
             IndexUnavailable: the server is not Elasticsearch.
@@ -97,7 +98,8 @@ class Ownership:
         An index that does not exist passes. An index is checked at most twice a minute.
 
         Raises:
-            ForeignInstallation: it belongs to another installation, or has no owner.
+            ForeignInstallation: the index or alias belongs to another installation, or has no
+                owner.
         """
         if self._installation is None:
             return
@@ -119,7 +121,8 @@ class Ownership:
         Indexes of earlier versions lack it.
 
         Raises:
-            ForeignInstallation: it belongs to another installation, or has no owner.
+            ForeignInstallation: the index or alias belongs to another installation, or has no
+                owner.
         """
         self.forget(index_name)
         self.require(index_name)
@@ -135,7 +138,7 @@ class Ownership:
         return added
 
     def forget(self, index_name: str) -> None:
-        """Check a deleted or replaced index again before its next change."""
+        """Make the next change of a deleted or replaced index check it again."""
         self._verified.pop(index_name, None)
 
     def has_alias(self, alias: str) -> bool:
@@ -149,7 +152,8 @@ class Ownership:
         """Require that an alias belongs to the installation; return whether it exists.
 
         Raises:
-            ForeignInstallation: it belongs to another installation, or has no owner.
+            ForeignInstallation: the index or alias belongs to another installation, or has no
+                owner.
         """
         with translated_errors():
             try:
@@ -165,10 +169,10 @@ class Ownership:
         return bool(found)
 
     def adopt(self, indexes: Mapping[str, str]) -> None:
-        """Claim indexes that an earlier version made without an owner.
+        """Claim indexes that an earlier version of the program created without an owner.
 
         Args:
-            indexes: the UUID of each, by name; an index with another UUID is not claimed.
+            indexes: the UUID of each index, by name; an index with another UUID is not claimed.
         """
         for name, identity in indexes.items():
             with translated_errors():
@@ -181,7 +185,7 @@ class Ownership:
                     self._client.indices.put_mapping(index=name, meta=self.meta)
 
     def take_over(self, patterns: Iterable[str], former: UUID) -> None:
-        """Claim the indexes and aliases of a copied cluster that the original does not use."""
+        """Claim those indexes and aliases of a copied cluster that the original does not use."""
         with translated_errors():
             found = self._client.indices.get(index=list(patterns))
             for name, body in found.items():

@@ -34,7 +34,7 @@ ENTRY_OPTIONS: Mapping[str, Any] = {
     "_source": {"excludes": ["terms"]},
     "track_total_hits": False,
 }
-"""Options of a search that returns whole entries."""
+"""The options of a search that returns whole entries."""
 
 SCORE_OPTIONS: Mapping[str, Any] = {"_source": False, "track_total_hits": False}
 """Options of a search that returns scores only."""
@@ -60,13 +60,13 @@ _PHRASES = "phrases"
 
 
 def candidate_options(owner: Owner, *, symbols: bool = False) -> dict[str, Any]:
-    """Options of a search that returns candidates.
+    """Return the options of a search that returns candidates.
 
     Args:
         owner: the generation.
-        symbols: whether to return what they define.
+        symbols: whether to return the symbols that the candidates define.
     """
-    # Generations of the first schemas, which lack a digest key too, do not have text_key.
+    # Generations of the first schemas have neither a digest key nor text_key.
     older = ("text_sha256",) if owner.digest_key is None else ()
     return {
         "_source": False,
@@ -79,7 +79,7 @@ def candidate_options(owner: Owner, *, symbols: bool = False) -> dict[str, Any]:
 
 
 def entry_count(owner: Owner, recent_keys: Sequence[str]) -> dict[str, Any]:
-    """Return the search that counts a generation's entries, in total and with these keys."""
+    """Return the search that counts a generation's entries, in total and with these index keys."""
     recent = {"filter": {"terms": {"index_key": list(recent_keys)}}}
     return {
         "size": 0,
@@ -90,7 +90,7 @@ def entry_count(owner: Owner, recent_keys: Sequence[str]) -> dict[str, Any]:
 
 
 def reachable(tenant: str) -> dict[str, Any]:
-    """Return a query for all entries with a tenant's id or routing, even if only one matches."""
+    """Return a query for all entries with a tenant's id, with its routing, or with both."""
     return {"bool": {"should": [{"term": {"tenant": tenant}}, {"term": {"_routing": tenant}}]}}
 
 
@@ -126,7 +126,7 @@ def ranking(owner: Owner, request: RankingRequest) -> dict[str, Any]:
         # The field is not indexed: the values of the tenant's entries are compared.
         equal = {"terms": {"text_key": list(request.by.keys)}}
         return {"query": entries(owner, [*clauses, equal]), "size": request.returned}
-    # The limit decides how the vectors are searched, regardless of how many are returned.
+    # The limit decides how the vectors are searched, regardless of how many hits are returned.
     found = _by_vector(owner, request.by, request.limit, clauses)
     return {**found, "size": request.returned}
 
@@ -141,8 +141,8 @@ def cosine_search(
 
     Args:
         owner: the generation.
-        vector: to compare with.
-        clauses: that each entry must match.
+        vector: the vector to compare with.
+        clauses: clauses that each entry must match.
         limit: the maximum number of matching entries.
     """
     return _by_vector(owner, vector, limit, clauses)
@@ -239,7 +239,7 @@ def _by_vector(
 def _by_place(
     owner: Owner, places: Places, limit: int, clauses: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """Return a search that scores entries by the order of the places, the first place highest."""
+    """Return a search that scores entries by the order of the places; the first scores highest."""
     last = len(places.of)
     found = entries(owner, clauses)
     found["bool"] |= {
@@ -268,7 +268,7 @@ def _at(place: Place) -> dict[str, Any]:
 def word_counts(owner: Owner, request: RankingRequest, words: QueryWords) -> dict[str, Any]:
     """Return the search that counts the entries that pass a filter and contain each of these words.
 
-    It also counts the entries of each analysis, which decide in which forms words are searched.
+    It also counts the entries per analysis; these counts decide in which forms words are searched.
     """
     counts = {
         _TERMS: {form: {"term": {"terms": form}} for form in sorted(words.forms)},
@@ -318,14 +318,15 @@ def words_ranking(
     """Return the search for a ranking by words.
 
     Unlike `match`, `intervals` scores a word only by its frequency in the entry (f / (f + 1)). It
-    uses no statistics of the index, which contains entries that the caller may not read.
+    uses no statistics of the index, because the index contains entries that the caller may not
+    read.
 
     Args:
-        words: of the request's query.
-        weights: by word, see `word_weights`; words without a weight are not searched.
+        words: words of the request's query.
+        weights: the weights by word, see `word_weights`; words without a weight are not searched.
     """
     clauses = [
-        # Named, so that each hit shows which words it has.
+        # The clause is named, so that each hit shows which words it contains.
         _word_clause(word, weights[word], count)
         for word, count in words.terms.items()
         if word in weights
@@ -341,7 +342,7 @@ def words_ranking(
     by_length = {"field": "length_weight", "missing": 1}
     return {
         "query": {"function_score": {"query": found, "field_value_factor": by_length}},
-        # The choice among equal entries must not depend on where the index stores them.
+        # The choice among entries with equal scores must not depend on where the index stores them.
         "sort": [{"_score": "desc"}, {"document_id": "asc"}, {"ordinal": "asc"}],
         "size": request.returned,
     }

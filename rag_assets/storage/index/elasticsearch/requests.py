@@ -43,14 +43,14 @@ def bulk(
     actions: Iterable[dict[str, Any]],
     make_writable: Callable[[str], bool],
 ) -> int:
-    """Execute actions in bounded requests, two at a time; return their number.
+    """Execute actions in bounded requests, two at a time; return the number of actions.
 
-    Actions on one id must not depend on their order. Deleting a missing entry counts as done. All
-    requests have ended when this returns or raises.
+    The result of several actions on one id must not depend on their order. Deleting a missing entry
+    counts as done. All requests have ended when this returns or raises.
 
     Args:
-        client: of the cluster.
-        actions: in the format of the client's helpers.
+        client: a client of the cluster.
+        actions: actions in the format of the client's helpers.
         make_writable: adds an index's missing write alias; returns whether it was missing.
 
     Raises:
@@ -67,7 +67,7 @@ def bulk(
         done = 0
         for part in parts:
             sent.append(sender.submit(_send, client, part, make_writable))
-            # One part more than the number of threads may wait, while the next is prepared.
+            # One more request than there are threads may wait while the next one is prepared.
             if len(sent) > _BULK_THREADS:
                 done += sent.popleft().result()
         return done + sum(part_sent.result() for part_sent in sent)
@@ -81,7 +81,7 @@ def _send(
     try:
         return _send_once(client, actions)
     except IndexInconsistent:
-        # The index may have been replaced by another since the last write.
+        # The index may have been replaced by another one since the last write.
         names = {action["_index"] for action in actions}
         is_deletion = all(action.get("_op_type") == "delete" for action in actions)
         if not [name for name in names if make_writable(name)] and not is_deletion:
@@ -96,8 +96,8 @@ def _send_once(
 
     Args:
         client, actions: see bulk.
-        may_be_gone: whether deletions from a missing index count as done. Otherwise the index may
-            only lack its alias.
+        may_be_gone: whether deletions from a missing index count as done. Otherwise a missing index
+            is an error, because it may only lack its write alias.
     """
     done = 0
     aliased = ({**action, "_index": mapping.write_alias(action["_index"])} for action in actions)
@@ -105,8 +105,8 @@ def _send_once(
         for ok, item in streaming_bulk(
             client,
             aliased,
-            # Otherwise Elasticsearch creates an index that was deleted meanwhile, with a guessed
-            # mapping.
+            # Otherwise Elasticsearch would create an index that was deleted in the meantime, with a
+            # guessed mapping.
             require_alias=True,
             chunk_size=_BULK_ACTIONS,
             max_chunk_bytes=_BULK_BYTES,
@@ -137,7 +137,7 @@ def pages(
     """Yield every hit of a query, from one snapshot of the index; empty if it is missing.
 
     Args:
-        client: of the cluster.
+        client: a client of the cluster.
         index_name: the index to search.
         routing: the tenant with the shard to search; None searches all shards.
         query: the query.
@@ -153,7 +153,7 @@ def pages(
         "size": size,
         "source_includes": fields,
         "track_total_hits": False,
-        # Otherwise the hits of some shards could pass for all hits.
+        # Otherwise the hits of only some shards could be taken for all hits.
         "allow_partial_search_results": False,
     }
     if vectors:
@@ -195,14 +195,14 @@ def buckets(
     query: Mapping[str, Any],
     fields: Sequence[str],
 ) -> Iterator[tuple[tuple[str | None, ...], int]]:
-    """Yield every combination of values of some keywords with its number of hits.
+    """Yield every combination of values of these keyword fields with its number of hits.
 
     Args:
-        client: of the cluster.
+        client: a client of the cluster.
         index_name: the index to search; a missing index yields no combinations.
         routing: the tenant with the shard to search.
         query: the query.
-        fields: the keywords.
+        fields: names of the keyword fields.
 
     Raises:
         ServiceUnavailable: Elasticsearch does not answer.
@@ -233,7 +233,7 @@ def refresh(client: Elasticsearch, index_name: str) -> None:
     """Make all writes to an index visible to searches, if the index exists.
 
     Raises:
-        IndexUnavailable: it is red; Elasticsearch would wait for a minute.
+        IndexUnavailable: the index is red; Elasticsearch would wait for a minute.
         ServiceUnavailable: Elasticsearch does not answer.
     """
     shortly = client.options(request_timeout=_REFRESH_SECONDS, max_retries=0)
@@ -249,7 +249,7 @@ def require_usable(client: Elasticsearch, index_name: str) -> None:
     """Require that an index can be searched; a missing index passes.
 
     Raises:
-        IndexUnavailable: it is closed, blocked or red.
+        IndexUnavailable: the index is closed, blocked or red.
     """
     search = [_header(index_name, None), {"size": 0, "terminate_after": 1}]
     with translated_errors(client, index_name):
@@ -266,9 +266,9 @@ def conditions(
     Each request waits two seconds at most.
 
     Args:
-        client: of the cluster.
-        patterns: of the indexes' names.
-        is_serverless: whether the provider manages shards and disks, so that they are not visible.
+        client: a client of the cluster.
+        patterns: patterns of the indexes' names.
+        is_serverless: whether the server is Serverless, where shards and disks are not visible.
 
     Raises:
         ServiceUnavailable: Elasticsearch does not answer.
@@ -310,8 +310,8 @@ def count_builds(
     """Count the entries of builds, in one request for all existing builds.
 
     Args:
-        client: of the cluster.
-        builds: of any tenants.
+        client: a client of the cluster.
+        builds: builds of any tenants.
         alias_of: returns the name of a tenant's alias.
 
     Raises:
@@ -379,7 +379,7 @@ def _counted(build: CountedBuild, answers: Iterator[Mapping[str, Any]]) -> Build
 def _header(index_name: str, routing: str | None) -> dict[str, Any]:
     """Return the header of a search in a request with several searches.
 
-    Partial results are refused: the hits of some shards could pass for all hits.
+    Partial results are refused: the hits of only some shards could be taken for all hits.
     """
     routed = {} if routing is None else {"routing": routing}
     return {"index": index_name, "allow_partial_search_results": False, **routed}

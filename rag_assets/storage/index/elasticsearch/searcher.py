@@ -72,7 +72,7 @@ class ElasticsearchSearcher:
         ]
         answers = [*await self._answers(index_name, owner, first)]
         await self._count_missed(index_name, owner, requests, words, answers)
-        # A word is weighted by its rarity among readable entries, which must be counted first.
+        # A word is weighted by its rarity among readable entries, so these must be counted first.
         weighed = {number: queries.word_weights(words[number], answers[number]) for number in words}
         second = {
             number: _candidates(
@@ -165,7 +165,7 @@ class ElasticsearchSearcher:
     ) -> None:
         """Count words again if entries have unknown analyses, and cache those analyses.
 
-        The cache only decides which forms are counted first, never which entries are found: the
+        The cache only decides which forms are counted first, never which entries are found. The
         answer shows whether some entries have none of the known analyses.
         """
         missed = {
@@ -182,7 +182,7 @@ class ElasticsearchSearcher:
         for number in words:
             present = {*queries.counted_analyses(answers[number])}
             known = {*self._analyses.get((index_name, owner), ())}
-            # Entries without a mark will soon be written again, so they are not cached.
+            # Entries without an analysis mark will soon be written again, so they are not cached.
             if present and FORMER not in present and not present <= known:
                 every = tuple(one for one in ANALYSES if one in known | present)
                 self._analyses[index_name, owner] = every
@@ -198,7 +198,7 @@ class ElasticsearchSearcher:
         self, index_name: str, owner: Owner, bodies: Sequence[Mapping[str, Any]]
     ) -> list[Mapping[str, Any]]:
         # Replicas may differ for a moment. The preference sends all requests of a tenant to the
-        # same replica, so that found entries can be read and equal queries return equal hits.
+        # same replica. So found entries can be read, and equal queries return equal hits.
         target = {"index": index_name, "routing": owner.tenant, "preference": owner.tenant}
         header = orjson.dumps(target)
         lines: list[Any] = []

@@ -1,6 +1,6 @@
-"""An Elasticsearch server's own data: version, distribution, and whether it is Serverless.
+"""What an Elasticsearch server reports about itself: version, distribution, if Serverless.
 
-Elastic Serverless manages nodes, shards and files itself: it answers no request about them, and
+Elastic Serverless manages nodes, shards and files itself. It answers no request about them, and
 refuses index settings that concern them.
 """
 
@@ -17,7 +17,7 @@ _JSON: Final = {"accept": "application/json"}
 _SECONDS: Final = 5
 _RETRIES: Final = 1
 _TRANSIENT: Final = (429, 502, 503, 504)
-"""Statuses after which the server may answer the next time."""
+"""HTTP statuses after which a later request may be answered."""
 _FORBIDDEN: Final = (401, 403)
 _WITHOUT_MASTER: Final = "_na_"
 """The cluster id that a node reports before it has found a master."""
@@ -28,9 +28,9 @@ class ServerInfo:
     """The answer to `GET /`.
 
     Attributes:
-        version: of the server; None if it does not state it.
+        version: version of the server; None if the server does not state it.
         is_serverless: whether the server is Elastic Serverless.
-        cluster_id: the id of the cluster; None if it does not state it.
+        cluster_id: the id of the cluster; None if the server does not state it.
     """
 
     version: str | None = None
@@ -39,10 +39,10 @@ class ServerInfo:
 
 
 class Server:
-    """Asks a server for its data, and keeps the answer.
+    """Asks a server for information about itself, and caches the answer.
 
     Args:
-        client: of the server.
+        client: a client of the server.
     """
 
     def __init__(self, client: Elasticsearch) -> None:
@@ -55,12 +55,12 @@ class Server:
         self._info: ServerInfo | None = None
 
     def info(self) -> ServerInfo:
-        """Return the server's own data; empty if it does not answer or this account may not ask.
+        """Return the server's answer; empty if it does not answer or this account may not ask.
 
         The embedded server has no `GET /`.
 
         Raises:
-            UnsupportedProductError: it is another product; see errors.translated_errors.
+            UnsupportedProductError: the server is another product; see errors.translated_errors.
         """
         try:
             return self._asked()
@@ -74,8 +74,8 @@ class Server:
         """Return whether the server is Elastic Serverless, which restricts what may be sent to it.
 
         Raises:
-            ApiError: it is overloaded or not available, or is another product.
-            TransportError: it does not answer.
+            ApiError: the server is overloaded or not available, or is another product.
+            TransportError: the server does not answer.
         """
         return self._asked().is_serverless
 
@@ -98,14 +98,14 @@ class Server:
 
 
 def distribution_of(body: object) -> str | None:
-    """Return the name of another product than Elasticsearch, from its answer to `GET /`."""
+    """Return the product's name from the answer to `GET /`, if it is not Elasticsearch."""
     version = body.get("version") if isinstance(body, Mapping) else None
     named = version.get("distribution") if isinstance(version, Mapping) else None
     return named if isinstance(named, str) and named.isalnum() else None
 
 
 def stated_cluster_id(text: str | None) -> str | None:
-    """Return the id of a cluster; None if a node does not know it yet."""
+    """Return the id of a cluster; None if the node does not know it yet."""
     return None if text == _WITHOUT_MASTER else text
 
 

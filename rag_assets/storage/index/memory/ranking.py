@@ -86,7 +86,10 @@ def cosine(row: Row, vector: npt.NDArray[np.float32]) -> float:
 
 
 def is_readable(stored: Mapping[str, Any], scopes: Collection[str], moved: MovedPages) -> bool:
-    """Return whether an entry has one of these scopes, unless its page decides."""
+    """Return whether an entry's scope is one of these.
+
+    For a moved page, the page decides instead of the scope.
+    """
     page = stored.get("page_uuid")
     if page is not None and page in moved.readable:
         return True
@@ -200,7 +203,7 @@ def _adjacent(phrase: str) -> re.Pattern[str]:
 
 
 def _place_scores(rows: Sequence[Row], places: Places) -> dict[str, float]:
-    """Return, by id, the order of the first place that an entry matches."""
+    """Return, by id, the score from the first place that an entry matches."""
     order: dict[tuple[str, str | None], int] = {}
     for number, place in enumerate(places.of):
         order.setdefault((place.document_id, place.symbol), len(places.of) - number)

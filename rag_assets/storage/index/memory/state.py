@@ -20,7 +20,7 @@ class Row:
     """One stored entry.
 
     Attributes:
-        tenant: the tenant with searches that may find it, as with routing; its fields may have been
+        tenant: the tenant whose searches may find it, as with routing; its fields may have been
             altered.
     """
 
@@ -36,7 +36,7 @@ class Index:
 
     Attributes:
         dedicated_to: the only tenant in it; None if it is shared.
-        rows: by the tenant with searches that may find them, and by id.
+        rows: by the tenant whose searches may find them, and by id.
     """
 
     spec: IndexSpec
@@ -51,7 +51,7 @@ class Memory:
 
     Attributes:
         views: the index and generation that each tenant's view shows.
-        numbers: of the indexes, in the order of their creation.
+        numbers: numbers of the indexes, in the order of their creation.
     """
 
     prefix: str

@@ -18,12 +18,12 @@ OPTIONS: Final[dict[str, Any]] = {
     "connect_timeout": 3,
     "autocommit": True,
     "application_name": "rag-assets vectors",
-    # The extension accepts these from its first use. In strict order, a scan continues until enough
-    # rows pass the filters.
+    # The extension accepts these settings from its first use. With strict order, a scan continues
+    # until enough rows pass the filters.
     "options": "-c hnsw.iterative_scan=strict_order -c hnsw.ef_search=200",
 }
 OF_A_BUILD = (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedColumn)
-"""Errors of a build with tables that were lost or are of a former version."""
+"""Errors for a build whose tables were lost or have the columns of an earlier version."""
 FAILURES = (psycopg.OperationalError, psycopg.InterfaceError, *OF_A_BUILD)
 """Errors that also occur when the server is not available."""
 

@@ -49,9 +49,9 @@ class PgVectors:
     Every method but close() raises VectorsUnavailable when the server does not answer.
 
     Args:
-        url: of the server.
-        prefix: of the names of schemas.
-        installation: the owner of schemas; None: every user of the store.
+        url: address of the server.
+        prefix: prefix of the names of schemas.
+        installation: the owner of schemas; None: every user of the store owns all of them.
     """
 
     def __init__(self, url: str, prefix: str, installation: UUID | None = None) -> None:
@@ -173,7 +173,8 @@ class PgVectors:
     def counts(self, owner: Owner) -> Iterator[VersionCount]:
         """Yield the number and the checksum of a build's vectors, by version of each document.
 
-        Empty if the tables are missing or of a former version; the latter are created again.
+        Nothing is yielded if the tables are missing or have the columns of an earlier version; such
+        tables are created again.
         """
         query = sql.SQL(
             "SELECT c.document_id, c.index_key, c.access_scope, count(*), sum({})::text"
@@ -254,7 +255,7 @@ class PgVectors:
                 self._set_comment(schema)
 
     def take_over(self, former: UUID) -> None:
-        """Claim the schemas of an installation that this server is a copy of."""
+        """Claim the schemas of another installation, of which this server is a copy."""
         with self._connection() as connection:
             rows = connection.execute(_OWN_SCHEMAS, ["", layout.comment_of(former)]).fetchall()
         for row in rows:

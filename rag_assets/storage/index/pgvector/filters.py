@@ -60,7 +60,10 @@ class Conditions:
         return found
 
     def _in_scopes(self, scopes: Collection[str], moved: MovedPages) -> sql.Composed:
-        """Return the condition that an entry has one of these scopes, unless its page decides."""
+        """Return the condition that an entry has one of these scopes.
+
+        For a moved page, the page decides.
+        """
         return sql.SQL("({} OR ({} AND NOT {}))").format(
             self._one_of("page_uuid", sorted(moved.readable)),
             self._one_of("access_scope", sorted(scopes)),
@@ -84,7 +87,7 @@ class Conditions:
         return sql.SQL("({} OR NOT c.metadata ? {}::text)").format(held, name)
 
     def _one_of(self, column: str, values: Sequence[str]) -> sql.Composed:
-        # Null equals none of them, so it is neither included nor excluded.
+        # Null equals none of the values, so a row with null is neither included nor excluded.
         return sql.SQL("coalesce({} = ANY({}::text[]), false)").format(
             sql.Identifier("c", column), self._value([*values])
         )

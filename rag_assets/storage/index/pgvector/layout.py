@@ -11,9 +11,9 @@ from rag_assets.common.hashing import key_of
 from rag_assets.storage.index.model import Owner
 
 _FULL = 2_000
-"""Dimensions up to which the extension indexes vectors of full precision."""
+"""Up to this many dimensions, the extension indexes vectors in full precision."""
 _HALF = 4_000
-"""Dimensions up to which the extension indexes vectors of half precision."""
+"""Up to this many dimensions, the extension indexes vectors in half precision."""
 
 
 class Layout:
@@ -90,7 +90,7 @@ def tables(schema: str, dimensions: int, comment: str) -> Iterator[sql.Composed]
 
 
 def vector_index(schema: str, dimensions: int) -> sql.Composed | None:
-    """Return the statement that indexes the vectors unless done; None for too long vectors."""
+    """Return the statement that creates the vector index if missing; None for too long vectors."""
     if dimensions > _HALF:
         return None
     operators = "vector_cosine_ops" if dimensions <= _FULL else "halfvec_cosine_ops"

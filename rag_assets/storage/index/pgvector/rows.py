@@ -1,4 +1,4 @@
-"""The rows of entries: what filters and verification need, and the vector."""
+"""The rows of entries: the fields that filters and verification need, and the vector."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ def row_of_stored(
     """Return the row of an entry from its stored fields.
 
     Args:
-        id_: of the entry.
-        stored: its fields, as in the index.
-        vector: of shape (dimensions,).
+        id_: id of the entry.
+        stored: the entry's fields, as in the index.
+        vector: the entry's vector, of shape (dimensions,).
     """
     row = {name: stored.get(name) for name in COLUMNS}
     row["entry_id"] = id_
@@ -63,7 +63,7 @@ def text_of(vector: npt.NDArray[np.float32]) -> str:
 
 
 def _flat(metadata: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, list[str]]]:
-    """Yield metadata flattened as in Elasticsearch: words by dotted keys, without empty values."""
+    """Yield metadata flattened as in Elasticsearch: values by dotted keys, without empty values."""
     for key, value in metadata.items():
         name = f"{above}{key}"
         if isinstance(value, Mapping):

@@ -29,12 +29,13 @@ from rag_assets.storage.index.pgvector.rows import text_of
 _CONNECTIONS = 8
 _PAUSE_SECONDS = 5.0
 _FEW = 4_000
-"""Maximum number of rows to compare exactly; this is faster than searching a graph if few of its
-nodes match."""
+"""Maximum number of rows that are compared exactly. This is faster than searching a graph if few of
+the graph's nodes match."""
 _WIDER = 2
-"""Number of candidates per returned entry: they are ranked again by vectors of full precision."""
-# Ordered by an expression without an index: otherwise Postgres might search the graph here as well,
-# and miss entries that were found.
+"""Number of candidates per returned entry; candidates are ranked again by vectors of full
+precision."""
+# The order is by an expression without an index. Otherwise Postgres might search the graph here as
+# well, and miss entries that were found.
 _FOUND = sql.SQL(
     "SELECT c.entry_id, c.document_id, c.index_key, c.uri, c.text_key, c.ordinal,"
     " c.within, 1 - (v.embedding <=> %(asked)s::vector) AS cosine,"
@@ -61,8 +62,8 @@ class PgVectorSearcher:
     """Ranks a build's entries by similarity to a vector.
 
     Args:
-        url: of the server.
-        prefix: of the names of schemas.
+        url: address of the server.
+        prefix: prefix of the names of schemas.
     """
 
     def __init__(self, url: str, prefix: str) -> None:
@@ -88,7 +89,8 @@ class PgVectorSearcher:
             async with asyncio.timeout(SECONDS):
                 return await self._ranking(owner, vector, request)
         except (*FAILURES, TimeoutError) as error:
-            # Searches continue in the first store: the next searches should not wait for this one.
+            # Searches continue in the first store: the next searches should not wait for this
+            # server.
             if not isinstance(error, OF_A_BUILD):
                 self._away_until = time.monotonic() + _PAUSE_SECONDS
             raise unavailable(error) from None

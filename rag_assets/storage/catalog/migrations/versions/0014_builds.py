@@ -67,7 +67,7 @@ def upgrade() -> None:
     )
     op.drop_constraint(op.f(CONSTRAINT), "generations", schema=SCHEMA)
     op.create_check_constraint(op.f(CONSTRAINT), "generations", PRESENT, schema=SCHEMA)
-    # A retired build answered before; only for the current one is the start known.
+    # A retired build answered before; the time when it started is known only for the current build.
     op.execute(
         f"UPDATE {SCHEMA}.generations SET published_at = created_at"  # noqa: S608
         " WHERE state IN ('SERVING', 'RETIRED')"

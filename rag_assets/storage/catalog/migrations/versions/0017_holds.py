@@ -70,7 +70,8 @@ def upgrade() -> None:
             op.execute(f'ALTER TABLE {SCHEMA}.{table} ALTER COLUMN "{name}" SET STATISTICS 0')
     for function in (IS_HELD, KEEP_TEXT, KEEP_RECORD):
         op.execute(function)
-    # A version may leave `document_index` in many ways, also with its build: this covers all.
+    # A version may leave `document_index` in many ways, even together with its build; this trigger
+    # covers all of them.
     op.execute(
         "CREATE TRIGGER keep_held_text AFTER UPDATE OR DELETE ON rag_catalog.document_index"
         " FOR EACH ROW WHEN (OLD.parse_key IS NOT NULL)"

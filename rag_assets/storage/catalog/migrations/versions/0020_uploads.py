@@ -33,7 +33,7 @@ OR_DISABLED = """ OR EXISTS (
         SELECT FROM rag_catalog.uploads AS upload
         WHERE upload.tenant = $1 AND upload.document_id = $2 AND NOT upload.enabled
     )"""
-# Only holds keep the file itself: a disabled file that is deleted is removed.
+# Only holds keep the file itself: if a disabled file is deleted, its content is deleted.
 KEEP_UPLOAD = """
 CREATE FUNCTION rag_catalog.keep_held_upload() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN

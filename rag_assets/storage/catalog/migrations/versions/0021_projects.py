@@ -98,7 +98,7 @@ def _add_owners_of_keys() -> None:
 
 
 def downgrade() -> None:
-    # Earlier versions have no place for them.
+    # Earlier versions cannot store them.
     op.execute(f"DELETE FROM {SCHEMA}.provider_keys WHERE tenant IS NULL")  # noqa: S608
     op.drop_constraint(op.f(ONE_OWNER), "provider_keys", schema=SCHEMA)
     for owner in ("organization", "tenant"):

@@ -22,7 +22,8 @@ def upgrade() -> None:
     column = sa.Column("token_count", sa.Integer(), nullable=True)
     op.add_column("document_index", column, schema=SCHEMA)
     _allow((*KINDS, "switched-off"))
-    # Listed again, with the ids of organization and project in their metadata, without embedding.
+    # The documents are listed again, with the ids of organization and project in their metadata.
+    # They are not embedded again.
     op.execute(
         f"UPDATE {SCHEMA}.uploads SET revision = nextval('{SCHEMA}.record_revisions')"  # noqa: S608
         f" WHERE tenant IN (SELECT id FROM {SCHEMA}.tenants WHERE of_project)"

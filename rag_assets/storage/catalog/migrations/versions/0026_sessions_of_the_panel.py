@@ -47,7 +47,7 @@ def upgrade() -> None:
         )
         for column in ("tenant", "token_id", "expires_at"):
             op.create_index(f"ix_{table}_{column}", table, [column], schema=SCHEMA)
-        # Statistics of a column contain values of it, even from deleted rows.
+        # Statistics of a column contain some of its values, even from deleted rows.
         for column in (key, "name", "principals"):
             op.execute(f"ALTER TABLE {SCHEMA}.{table} ALTER COLUMN {column} SET STATISTICS 0")
 

@@ -56,7 +56,8 @@ def upgrade() -> None:
         for name in names:
             op.execute(f"ALTER TABLE {SCHEMA}.{table} ALTER COLUMN {name} SET STATISTICS 0")
     op.execute(FORGET_ENTRY)
-    # A record may leave in many ways, by a purge, a deletion or its retention: this covers all.
+    # A record may be removed in many ways, by a purge, a deletion or its retention; this trigger
+    # covers all of them.
     op.execute(
         f"CREATE TRIGGER forget_entry AFTER DELETE ON {SCHEMA}.source_records"
         f" FOR EACH ROW EXECUTE FUNCTION {SCHEMA}.forget_entry()"

@@ -1,4 +1,4 @@
-"""The version of a document's content, if its source states it without a clock."""
+"""The version of a document's content, if its source states one."""
 
 from collections.abc import Sequence
 

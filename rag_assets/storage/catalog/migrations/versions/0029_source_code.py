@@ -68,7 +68,7 @@ def upgrade() -> None:
         schema=SCHEMA,
     )
     op.execute(FORGET_CODE)
-    # A version may leave in many ways: by a change, a deletion, a removed build.
+    # A version may be removed in many ways: by a change, a deletion, a removed build.
     forget = f"FOR EACH ROW WHEN (%s) EXECUTE FUNCTION {SCHEMA}.forget_code()"
     op.execute(
         f"CREATE TRIGGER forget_code AFTER DELETE ON {SCHEMA}.document_index "

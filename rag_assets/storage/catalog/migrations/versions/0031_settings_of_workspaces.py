@@ -1,4 +1,4 @@
-"""The settings that applications make for their workspaces, over their operators' configuration."""
+"""The settings that applications make for their workspaces; they override the operator's."""
 
 from collections.abc import Sequence
 

@@ -14,7 +14,7 @@ SCHEMA = "rag_catalog"
 CHANGES = "relation_changes"
 TOTALS = "relation_change_totals"
 KEPT = 64
-"""Of this number of changes, about one adds the former changes to their total."""
+"""About once in this number of changes, the former changes are added up to a total."""
 
 COUNT_CHANGE = f"""
 CREATE FUNCTION {SCHEMA}.count_relation_change(changed text, of_rows boolean)

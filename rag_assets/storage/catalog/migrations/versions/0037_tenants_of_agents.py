@@ -21,7 +21,8 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    # Their files define them again for a newer version; for this version they are an operator's.
+    # A newer version defines these tenants again from the files; in this version they are an
+    # operator's.
     op.execute("UPDATE rag_catalog.tenants SET origin = 'file' WHERE origin = 'agents'")
     op.drop_constraint(op.f(NAME), "tenants", schema=SCHEMA)
     op.create_check_constraint(op.f(NAME), "tenants", "origin IN ('file', 'api')", schema=SCHEMA)

@@ -1,4 +1,4 @@
-"""Documents that answer until their content is found at its new place."""
+"""Documents that answer until their content is found at its new location."""
 
 from collections.abc import Sequence
 

@@ -50,7 +50,7 @@ def upgrade() -> None:
         " CASE WHEN edition > 0 OR status = 'DELETED' THEN updated_at ELSE changed_at END"
     )
     op.execute(BEGIN_WAIT)
-    # A document starts to wait in many ways: this covers all of them.
+    # A document starts to wait in many ways; this trigger covers all of them.
     for event, condition in (("INSERT", "NEW.revision IS NOT NULL"), ("UPDATE", BEGINS)):
         op.execute(
             f"CREATE TRIGGER begin_wait_on_{event.lower()} BEFORE {event}"

@@ -16,7 +16,7 @@ SCHEMA = "rag_catalog"
 def upgrade() -> None:
     column = sa.Column("content_sha256", sa.Text(), nullable=True)
     op.add_column("document_index", column, schema=SCHEMA)
-    # A content listed since then may differ: the content in the index is no longer known.
+    # A content listed since then may differ, so the content in the index is no longer known.
     op.execute(
         f"UPDATE {SCHEMA}.document_index AS held"  # noqa: S608 - nothing in it is given
         f" SET content_sha256 = listed.content_sha256 FROM {SCHEMA}.documents AS listed"

@@ -35,7 +35,7 @@ def upgrade() -> None:
     _allow((*KINDS, *FORMER))
     column = sa.Column("thresholds", JSONB(), nullable=False, server_default=sa.text("'{}'::jsonb"))
     op.add_column("generations", column, schema=SCHEMA)
-    # Statistics of a column contain values of it, and people write the reasons.
+    # Statistics of a column contain some of its values, and people write the reasons.
     op.execute(f"ALTER TABLE {SCHEMA}.generations ALTER COLUMN thresholds SET STATISTICS 0")
     op.alter_column("service_tokens", "tenant", nullable=True, schema=SCHEMA)
     organization = sa.Column(
