@@ -17,7 +17,7 @@ class Description:
     """A rendered OpenAPI description.
 
     Args:
-        schema: schema from FastAPI; the media type of problems is corrected.
+        schema: schema from FastAPI, in which the media type of problem documents is corrected.
 
     Attributes:
         names: the names of all fields and parameters.

@@ -63,13 +63,13 @@ def _masked(line: str) -> str:
     try:
         local: Path | None = Settings.from_environment().local
     except RagAssetsError:
-        # The printed error may be this very error.
+        # The error that is being printed may be the failure to load the rules.
         local = None
     return masker_of(local).text(line)
 
 
 def harmless(text: str) -> str:
-    """Replace control characters: documents and file names may hold anything."""
+    """Replace control characters, because documents and file names may contain any character."""
     return _CONTROL_CHARACTERS.sub("\N{REPLACEMENT CHARACTER}", text)
 
 

@@ -24,7 +24,7 @@ _FINDINGS = {
 
 @with_reading_session
 def accept(session: Session, *, confirmed: bool, keep: bool, as_json: bool) -> bool:
-    """Print the lost changes, and accept the catalog; return False if a restore is pending."""
+    """Print the lost changes, and accept the catalog; return False if it is still not accepted."""
     from rag_assets.pipeline.restores import accept_restore, lost_changes
 
     found = session.keeper.security()

@@ -78,7 +78,7 @@ def purge(
 
 
 def say_proof(proof: Mapping[str, Any], tenant_id: str) -> None:
-    """Print the remains found after an erasure of a tenant's data, and the copies out of reach."""
+    """Print data that was found after an erasure, and copies that the program cannot reach."""
     from rag_assets.pipeline.proof import LEFT_IN_FILES
 
     if proof["complete"]:
@@ -97,7 +97,7 @@ def say_proof(proof: Mapping[str, Any], tenant_id: str) -> None:
 
 
 def _forget_command(place: str) -> str:
-    """Return the command that forgets a place, which is named as in a receipt."""
+    """Return the command that forgets an address; `place` is the text from a receipt."""
     kind_and_address = place.removeprefix("the ").rpartition(", left on ")[0]
     kind, _, address = kind_and_address.partition(" at ")
     return f"rag-assets installation forget {kind} {shlex.quote(address)} --yes"
