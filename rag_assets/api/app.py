@@ -110,7 +110,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
 
 
 def _require_distinct(routers: Sequence[APIRouter]) -> None:
-    """Require that each method and path has a single endpoint; the first would hide the others."""
+    """Require that no two endpoints have the same method and path: one would hide the other."""
     taken: set[tuple[str, str]] = set()
     for route in (route for router in routers for route in router.routes):
         path = re.sub(r"{[^}]*}", "{}", getattr(route, "path", ""))

@@ -79,7 +79,7 @@ class FairQueue(Generic[T]):
         return min(self._count, before + (before + 1) * tenants)
 
     def longest(self) -> tuple[str, str, deque[T]] | None:
-        """Return the tenant with the most waiters, its caller with the most, and these waiters."""
+        """Return the tenant with the most waiters, its busiest caller, and the caller's waiters."""
         if not self._count:
             return None
         tenant, callers = max(self._waiting.items(), key=lambda item: _size(item[1]))

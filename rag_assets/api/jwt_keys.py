@@ -92,7 +92,7 @@ class KeySet:
         raise self._unreadable() if is_behind else ValueError("no key of that id")
 
     def _renew(self) -> None:
-        """Fetch the keys, unless that was tried a moment ago or another thread is fetching them."""
+        """Fetch the keys, unless they were requested just before or another thread fetches them."""
         # Until the keys have been fetched once, all threads must wait for them.
         if not self._fetching.acquire(blocking=not self._keys):
             return

@@ -1,4 +1,4 @@
-"""The OpenAPI description of the service, rendered once: reading it needs no token."""
+"""The OpenAPI description of the service, rendered only once: anyone may read it without token."""
 
 from __future__ import annotations
 

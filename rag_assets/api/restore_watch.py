@@ -1,4 +1,4 @@
-"""Detection of a restored catalog, in which revoked tokens and grants are valid again."""
+"""Detection of a catalog restored from a dump: revoked tokens and grants are valid again in it."""
 
 from __future__ import annotations
 

@@ -81,7 +81,9 @@ class InvalidatedFiles:
 
 @dataclass(frozen=True, slots=True)
 class ChunkMetadata:
-    """Metadata of a passage; names are as in relations, and only names that the caller may read.
+    """Metadata of a passage; names are written as in relations.
+
+    Names that the caller may not read are left out.
 
     Attributes:
         framework: framework of the file's language that the repository's manifests name, or None.

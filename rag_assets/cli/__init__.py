@@ -14,8 +14,10 @@ import sys
 from rag_assets.common.checkout import is_checkout
 
 _OWN_PROCESS = {"up", "down", "demo", "serve"}
-"""Commands that start, stop or outlive the fork server; it refuses such commands of systems
-itself."""
+"""Commands that start, stop or outlive the fork server, and so run in their own process.
+
+The fork server itself refuses such commands of systems.
+"""
 
 
 def main(arguments: list[str] | None = None) -> None:

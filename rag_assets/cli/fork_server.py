@@ -48,12 +48,17 @@ _LIBRARIES = (
     *("dagster._core.instance.runs.run_domain", "dagster._core.system_config.composite_descent"),
     *("ruamel.yaml.mergevalue", "upath.implementations.local", "fsspec.implementations.local"),
 )
-"""Libraries that are imported where they are used, so that other commands need not wait for
-them."""
+"""Libraries that code imports only where it uses them, so that other commands need not wait.
+
+The fork server imports them at its start.
+"""
 
 
 def main() -> None:
-    """Import, and serve until stopped; an argument names the descriptor of the server's lock."""
+    """Import the libraries, and serve until stopped.
+
+    A command-line argument is the descriptor of the server's lock.
+    """
     home = Path(home_folder())
     prepare(home / ".local")
     instance = Settings(home).own_dagster_home
@@ -71,7 +76,7 @@ def main() -> None:
         refused_commands=installed_systems().own_process_commands,
     )
     if server.serve():
-        begin_anew()  # This closes the standard input of the fork server of parsers, which then ends.
+        begin_anew()  # This closes the input of the parsers' fork server, which then ends.
     parsers.communicate()
 
 

@@ -1,4 +1,4 @@
-"""The operations on experience, for orchestrators unless marked "For admins"."""
+"""The operations on experience; the role orchestrator may use all not marked "For admins"."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ MetadataValue: TypeAlias = bool | int | float | str | list[str]
 
 _PAGE = 100
 _ANSWER_SECONDS = 120.0
-"""Time for a search, plus twice the longest time that a chat model may take."""
+"""Timeout of an answer: time for a search, plus twice the longest time of a chat model."""
 _STATUS: Any = WorkspaceStatus | Status
 _UPLOAD_SECONDS = 120.0
 """Timeout of an upload: time to write and examine a large file."""

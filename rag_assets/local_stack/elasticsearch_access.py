@@ -35,8 +35,8 @@ def external_connection(
     """Return the connection to the external Elasticsearch; None if the embedded server is used.
 
     Args:
-        settings: of the installation.
-        environ: may contain the master key in place of its file.
+        settings: settings of the installation.
+        environ: environment variables; the master key may be in one of them instead of in its file.
 
     Raises:
         ConfigurationError: a file cannot be read, or a secret cannot be unsealed.

@@ -98,7 +98,8 @@ async def serve_stdio(server: MCPServer[None]) -> None:
             await write.send(SessionMessage(error))
 
         lines.answer = answer
-        # The SDK itself runs over its streams in this way, but only over streams that it opens.
+        # The SDK runs a server over its own streams in the same way, but only over streams that it
+        # opens itself.
         lowlevel = server._lowlevel_server  # noqa: SLF001
         await lowlevel.run(read, write, lowlevel.create_initialization_options())
 

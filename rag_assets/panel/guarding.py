@@ -208,7 +208,7 @@ class Guarding:
         return own
 
     def _require_own(self, request: Request) -> None:
-        """Require a request to our name and, if it is unsafe, from a page of ours.
+        """Require that a request names our host and, if unsafe, comes from one of our pages.
 
         Raises:
             ForeignOrigin: another site sent it.
@@ -261,7 +261,7 @@ class Guarding:
     async def _answered(
         self, request: Request, answer: Callable[[], Awaitable[Response]]
     ) -> Response:
-        """Return a response, or the page of the raised error, with the headers of all pages."""
+        """Return a response, or the page for a raised error, with the headers of all pages."""
         try:
             response = await answer()
         except Unauthenticated:

@@ -65,7 +65,7 @@ class PanelSettings:
 
     @property
     def cookie_path(self) -> str:
-        """Return the path for which browsers send the cookie; the prefix requires the root."""
+        """Return the path for which browsers send the cookie; the name's prefix requires `/`."""
         return "/" if self.is_secure else PATH
 
     @classmethod
@@ -98,7 +98,7 @@ class PanelSettings:
         return _http_origin(name, port) if is_own_name and port in ports else None
 
     def is_session_origin(self, origin: str) -> bool:
-        """Return whether a session may start there; at loopback, only at a session's own name."""
+        """Return whether a session may start at an origin; on loopback, only at its own name."""
         return self.is_secure or _SESSION_NAME.fullmatch(_hostname(origin) or "") is not None
 
     def new_session_origin(self, port: int | None) -> str:

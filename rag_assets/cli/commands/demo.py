@@ -30,7 +30,7 @@ SETTINGS = {
         {"formats": ["py", "sql"], "chunker": "recursive", "max_tokens": 220, "overlap": 32},
     ],
 }
-"""As in the project's tenants.yaml; one page of the handbook is a scan."""
+"""Settings as in the project's tenants.yaml, with OCR for the scanned page of the handbook."""
 
 INCLUDE = ["*.*", "!.*"]
 """Patterns of files to index; they include source code, which the default patterns leave out."""

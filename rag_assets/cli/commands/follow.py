@@ -183,7 +183,7 @@ class TenantFollower:
         return tenant_state(self._catalog, record, tenant, self._session.settings)
 
     def _confirm(self, record: TenantRecord) -> bool:
-        """Reread documents that were listed too soon after a change; False if a run is needed."""
+        """Reread documents listed too soon after a change; return False if a run is needed."""
         from rag_assets.pipeline.listing import confirm_documents
         from rag_assets.resources.tenant_lock import fail_abandoned_run
         from rag_assets.storage.catalog.lock import Holder

@@ -157,7 +157,7 @@ def _report(session: Session, tenant_id: str, number: int) -> BuildReport:
 
 
 def _print_answering(session: Session, tenant_id: str, *, as_json: bool) -> None:
-    """Print the serving build, or raise why the wanted build does not answer yet."""
+    """Print the serving build; raise an error if the wanted build does not answer yet."""
     reports = _reports(session, tenant_id)
     serving = next(report for report in reports if report.state == "SERVING")
     wanted = next((report for report in reports if report.wanted), serving)

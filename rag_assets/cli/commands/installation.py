@@ -184,7 +184,7 @@ def forget(session: Session, kind: str, address: str, *, confirmed: bool, as_jso
 
 @with_reading_session
 def accept_clock(session: Session, *, confirmed: bool, as_json: bool) -> bool:
-    """Accept the present time, or print its effects; return whether it is trusted."""
+    """Accept the present time, or print the effects of that; return whether it is trusted."""
     from rag_assets.common.clock import Clock
     from rag_assets.pipeline.clock_guard import (
         ACCEPT,

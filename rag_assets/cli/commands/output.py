@@ -55,7 +55,7 @@ def print_error(error: RagAssetsError, *, as_json: bool) -> None:
 
 
 def _masked(line: str) -> str:
-    """Mask credentials in a line; rules are loaded only for a line that might hold some."""
+    """Mask credentials in a line; load the rules only if the line may contain a credential."""
     if not might_hold_credential(line):
         return line
     from rag_assets.common.settings import Settings

@@ -16,7 +16,7 @@ from rag_assets.storage.catalog.receipts import Receipt
 
 @with_session
 def prune(session: Session, tenant_id: str, *, confirm: bool, as_json: bool) -> None:
-    """Prune a tenant's documents, and print the pruned counts and the prunes that need a person."""
+    """Prune a tenant's documents; print the counts, and the prunes that a person must confirm."""
     from rag_assets.pipeline.retention import prune as prune_tenant
     from rag_assets.pipeline.upkeep import expunge_pruned
 
@@ -54,7 +54,7 @@ def prune(session: Session, tenant_id: str, *, confirm: bool, as_json: bool) -> 
 def purge(
     session: Session, tenant_id: str, document_ids: list[str], *, confirmed: bool, as_json: bool
 ) -> bool:
-    """Purge documents, print the receipt, and return whether none of their data was found after."""
+    """Purge documents, print the receipt, and return whether no data of them was found later."""
     from rag_assets.pipeline.erasure import purge as purge_documents
 
     session.active(tenant_id)

@@ -123,7 +123,7 @@ class Session:
         return catalog, identity
 
     def _announce_upgrade(self, others: Sequence[str]) -> None:
-        """Warn about programs that an upgrade of the schema stops; refuse it if our own would stop.
+        """Warn about programs that a schema upgrade would stop; refuse to stop our own.
 
         Raises:
             OlderProgramRuns: a process of this home folder runs another program.
@@ -261,7 +261,7 @@ class Session:
 
     @contextmanager
     def writer(self, tenant_id: str, what: str) -> Iterator[TenantContext]:
-        """Return the context of stages under the tenant's lock; wait up to a minute for the lock.
+        """Take the tenant's lock, waiting up to a minute, and yield the stages' TenantContext.
 
         Args:
             tenant_id: an enabled tenant.

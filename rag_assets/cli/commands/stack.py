@@ -15,7 +15,7 @@ from rag_assets.common.formatting import counted, duration
 from rag_assets.local_stack.stack import ServiceStatus
 
 _COMPACTION = timedelta(days=8)
-"""The daemon compacts weekly, with a day of tolerance."""
+"""Time after which a missing compaction is reported: the weekly interval and a day of tolerance."""
 _NAMED = 5
 
 
@@ -114,7 +114,10 @@ def _warnings(services: Sequence[ServiceStatus]) -> list[str]:
 
 
 def _compaction_warning(session: Session, services: Sequence[ServiceStatus]) -> str | None:
-    """Return a warning about tenants with deleted text in files, if the catalog can be read."""
+    """Return a warning about tenants whose files still contain deleted text.
+
+    None if there are no such tenants, or if the catalog cannot be read.
+    """
     if services[0].state not in {"running", "external"}:
         return None
     from sqlalchemy.exc import SQLAlchemyError

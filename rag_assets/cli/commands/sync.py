@@ -141,7 +141,7 @@ def _sync_all(
 
 
 def _has_nothing_to_do(session: Session, result: TenantSync) -> bool:
-    """Return whether a tenant has no work to do; an error is left to the sync."""
+    """Return whether a tenant has no work to do; False after an error, which the sync reports."""
     started = monotonic()
     try:
         result.nothing_to_do = not (
@@ -277,7 +277,7 @@ def _is_due(session: Session, tenant_id: str) -> bool:
 
 
 def _repair(session: Session, tenant_id: str, *, everything: bool) -> None:
-    """Repair a tenant's stores; compare all of them, or the day's share as the nightly run does."""
+    """Repair a tenant's stores; compare everything, or the day's share as the nightly run does."""
     config = {"repair_live_index": {"config": {"everything": everything}}}
     repaired = session.runner.run("repair_index", tenant_id, config)
     if repaired.failure is not None:

@@ -18,7 +18,7 @@ from rag_assets.forkserver.protocol import SOCKET
 _STANDARD_ERROR = 2
 _MOST_TENANTS = 25
 _FORKS_A_LANE = 4
-"""Forks per lane among which the remaining tenants are divided, so that no lane idles for long."""
+"""Number of forks per lane that share the remaining tenants; more forks keep lanes busy longer."""
 
 
 class SyncLanes:

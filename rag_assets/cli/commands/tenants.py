@@ -154,7 +154,7 @@ def claim(session: Session, tenant_ids: list[str], *, as_json: bool) -> None:
 
 
 def _require_unused_name(session: Session, file: TenantsFile, tenant_id: str) -> None:
-    """Reject an id in use; a tenant that was taken off the list may be listed again."""
+    """Reject an id in use; a tenant that was removed from tenants.yaml may be added again."""
     record = session.catalog.tenants.find(tenant_id)
     if record is None:
         return
