@@ -513,7 +513,7 @@ def all_events(
 
 
 def status(*, tenant: str | None = None) -> Call[WorkspaceStatus | Status]:
-    """Return how far a tenant's index is behind its documents; a workspace reports more."""
+    """Return how far a tenant's index is behind its documents; with more fields for a workspace."""
     return Call("GET", "/rag/status", _STATUS, parameters={"tenant": tenant})
 
 

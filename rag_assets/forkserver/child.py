@@ -53,7 +53,7 @@ def become(
 
 
 def _arguments(request: Request, descriptors: Sequence[int]) -> Sequence[str]:
-    """Return the arguments to execute, followed by descriptors other than standard streams."""
+    """Return the arguments to execute, then the descriptors that are not standard streams."""
     return (
         request.arguments
         if request.kind == COMMAND

@@ -15,8 +15,10 @@ from typing import Any, NamedTuple
 SOCKET = os.path.join(".local", "forkserver", "socket")  # noqa: PTH118
 """Path of the socket of the fork server, in the home folder of an installation."""
 COMMAND, RUN, SYNC = "command", "run", "sync"
-"""Kinds of requests: a user's command, which ends with its client; a run that the daemon launched
-and syncs of changed tenants, which outlive their client."""
+"""Kinds of requests: a user's command, a run that the daemon launched, syncs of changed tenants.
+
+A command ends with its client; runs and syncs outlive their client.
+"""
 DESCRIPTORS = {COMMAND: 4, RUN: 0, SYNC: 1}
 """Number of descriptors in a request. A command sends its working folder and standard streams; a
 sync sends the socket that receives its requests."""

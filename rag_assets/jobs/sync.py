@@ -29,10 +29,10 @@ sync_job = AssetJob(
 
 
 def refresh_job(tenant: str | None, upstream: Sequence[dg.AssetDep]) -> AssetJob:
-    """Declare the job that materializes assets of a team, and then the five that depend on them.
+    """Declare the job that materializes assets of a team, then the five assets that read them.
 
     Args:
-        tenant: the only tenant with a partition that it materializes; None: any.
+        tenant: the only tenant whose partition the job materializes; None allows any tenant.
         upstream: assets of the team. Assets of other code locations are left out.
     """
 

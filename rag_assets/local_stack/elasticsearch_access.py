@@ -159,7 +159,7 @@ class _Secrets:
         return self.unsealed(variable, text)
 
     def stated(self, name: str, given: str | None, file: Path | None) -> tuple[str, str | None]:
-        """Return the name of the variable that is set, and the secret from it or its file."""
+        """Return the variable that is set, and the secret from it or from the file it names."""
         variable = f"RAG_ASSETS_ELASTICSEARCH_{name}"
         if file is None:
             return variable, given

@@ -134,7 +134,7 @@ class SupervisorProcess:
             )
 
     def stop(self) -> None:
-        """Stop it before the servers, so that it does not restart them."""
+        """Stop the supervisor. Call this before stopping servers, or it would restart them."""
         self.process.stop()
         RestartFile(self._settings).remove()
 

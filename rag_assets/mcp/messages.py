@@ -133,7 +133,7 @@ def _rejected(code: int) -> JSONRPCError:
 
 @contextmanager
 def root_logger_unchanged() -> Iterator[None]:
-    """Keep the SDK from configuring the root logger, as it does if the logger lacks a handler."""
+    """Keep the SDK from configuring the root logger, which it does if that has no handler."""
     root, silent = logging.getLogger(), logging.NullHandler()
     root.addHandler(silent)
     try:

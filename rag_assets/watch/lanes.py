@@ -10,8 +10,10 @@ from typing import Protocol
 from rag_assets.watch.marks import Marks
 
 _LANES, _MOST_LANES = 2, 4
-"""Two lanes keep two cores busy; more are added so that a change waits only briefly for long
-syncs."""
+"""Normal and maximum number of lanes: two keep two cores busy.
+
+More are added temporarily, so that a change waits only briefly behind long syncs.
+"""
 _MOST_DELAY_SECONDS = 1.5
 _IDLE_SECONDS = 10.0
 _LIFE_SECONDS = 300.0
@@ -20,8 +22,10 @@ _PAUSE_SECONDS = 1.0
 _RETRY_SECONDS = 5.0
 _MOST_RETRY_SECONDS = 300.0
 _MOST_REST_SECONDS = 2.0
-"""A tenant rests after a sync for as long as the sync took, at most this. Otherwise constant writes
-would occupy a core."""
+"""Maximum rest of a tenant after a sync; it rests for as long as the sync took.
+
+Without a rest, constant writes would occupy a core.
+"""
 
 
 class Follower(Protocol):
@@ -113,7 +117,7 @@ class Lanes:
     def _opened(self) -> Follower | None:
         try:
             follower = self._open()
-        except Exception as error:  # after an error, the lane goes on: a lane that ended would sync no further tenants
+        except Exception as error:  # a lane that ended would sync no more tenants
             self._log(f"no process could be started to sync ({type(error).__name__})")
             follower = None
         self.able = follower is not None

@@ -109,7 +109,7 @@ class SourceFolders:
 
     def _look(self, trees: FolderTrees) -> set[str]:
         """Watch every folder that can be watched now, and return the newly watched folders."""
-        sources = self._sources  # A copy of the reference is used, because another thread may replace the folders meanwhile.
+        sources = self._sources  # Another thread may replace the mapping meanwhile.
         self._readers = readers_of_folders(sources)
         if self._overflowed and time.monotonic() >= self._restarted + _RESTART_SECONDS:
             self._overflowed = False
@@ -148,7 +148,7 @@ class SourceFolders:
         self._next_look = 0.0
 
     def _overflow(self) -> None:
-        """Leave all folders to the sensor until they are watched again."""
+        """Stop watching all folders until they are tried again; the sensor lists them meanwhile."""
         self._overflowed = True
         self.watched = frozenset()
         self._next_look = min(self._next_look, self._restarted + _RESTART_SECONDS)

@@ -113,7 +113,7 @@ class Watcher:
                 step()
                 told = ""
                 self._seen[step.__name__] = time.monotonic()
-            except Exception as error:  # any error is caught: a thread that ended would miss all further changes
+            except Exception as error:  # a thread that ended would miss all changes
                 self._seen.pop(step.__name__, None)
                 line = f"{type(error).__name__}: {error}"
                 if line != told:
@@ -134,7 +134,7 @@ class Watcher:
         self._folders.read_by(sources)
         if not first:
             self._marks.changed(changed)
-        self._seen[self._refresh.__name__] = time.monotonic()  # nothing is left to do except to wait
+        self._seen[self._refresh.__name__] = time.monotonic()  # only the wait is left to do
         self._refreshing.wait(_REFRESH_SECONDS)
 
     def _listen(self) -> None:
