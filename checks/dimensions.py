@@ -119,7 +119,7 @@ def verdict_of_vectors(
 
 
 def verdict_of_index(shapes: Sequence[IndexShape], serving: ServingShape | None) -> Verdict:
-    """Require that the live mapping, the generation's row and the serving row agree."""
+    """Require that the live mapping, the generation's row and the serving one's row agree."""
     compared: list[Compared] = []
     offenders: list[tuple[str, int, str]] = []
     for shape in shapes:

@@ -1,4 +1,4 @@
-"""retrieval_quality: verifies that no build answers judged questions worse than the serving one."""
+"""retrieval_quality: verifies that new builds answer judged questions as well as the serving."""
 
 from collections.abc import Iterator, Mapping
 
@@ -90,7 +90,7 @@ def retrieval_quality_check(context: CheckContext) -> Verdict:
         return verdict_alone(evaluate(ctx, serving, Manner(ctx.tenant.retrieval.mode)), least)
     except (BuildNotAskable, RequestsStopped) as error:
         if context.build is not None:
-            raise  # The quality of the build is unknown, so it is not published yet, and judged again later.
+            raise  # Its quality is unknown: it is judged again later.
         return _unasked(f"the questions could not be asked: {error.advice}", least, passed=False)
 
 

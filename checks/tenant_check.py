@@ -76,7 +76,7 @@ class CheckContext:
 
     @contextmanager
     def unwritten(self, what: str) -> Iterator[TenantContext | None]:
-        """Yield the tenant while no other process writes for it; None if another keeps writing."""
+        """Yield the tenant while no other process writes for it; None if one keeps writing."""
         with ExitStack() as stack:
             try:
                 tenant = stack.enter_context(self.locked(what)) if self.build is None else None
@@ -125,7 +125,7 @@ class CheckContext:
             yield self.workbench.context(tenant_id, guard=held.check, log=self.log.info)
 
     def has_other_writer(self) -> bool:
-        """Return whether another run writes for the tenant now; a difference may then not last."""
+        """Return whether another run writes for the tenant: differences may be temporary then."""
         lock, tenant_id = self.tenant.catalog.lock, self.tenant.ref.id
         holder = lock.holder(tenant_id)
         if holder is None or holder.run_id == self.run_id:

@@ -49,7 +49,7 @@ class Verdict:
     mend: str = ""
 
     def told(self, tenant_id: str) -> Verdict:
-        """Return the verdict as shown to a person: the finding and its remedy, for this tenant."""
+        """Return the verdict for people: with remedy, and with this tenant's id in commands."""
         description, mend = (_of_tenant(text, tenant_id) for text in (self.description, self.mend))
         if not self.passed and mend not in description:
             description = f"{description}; {mend}"

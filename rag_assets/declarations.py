@@ -183,7 +183,7 @@ class Asset(Declared):
         function: materializes a tenant's partition.
         deps: plain names of the assets that it reads.
         kinds, description, metadata: passed to Dagster unchanged.
-        group: plain.
+        group: plain group.
     """
 
     name: str

@@ -93,7 +93,7 @@ def all_parts(systems: Systems | None = None) -> Parts:
     """Return the core's parts and the parts of systems.
 
     Args:
-        systems: used instead of the installed systems.
+        systems: systems to use instead of the installed ones.
 
     Raises:
         ConfigurationError: the systems cannot be loaded.
@@ -232,7 +232,7 @@ def build_defs(
         overrides: see build_resources.
         names: naming of the definitions.
         loggers: further destinations of run logs, besides the instance.
-        systems: used instead of the installed systems.
+        systems: systems to use instead of the installed ones.
         installation: installation that the definitions work for; by default, from the environment.
         upstream: see Upstream.
         automation: which sensors and schedules start runs.

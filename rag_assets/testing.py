@@ -158,7 +158,7 @@ def _memory_index(installation: Installation) -> Any:
 
 @cache
 def _open_memory(_home: str) -> VectorStore:
-    """Open the index of an installation once, as each run has resources of its own."""
+    """Return the index of an installation, which all runs share despite their own resources."""
     from rag_assets.storage.index.store import MEMORY, StoreConfig, open_store
 
     return open_store(StoreConfig(MEMORY))

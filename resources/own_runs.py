@@ -199,7 +199,7 @@ class OwnRuns(dg.ConfigurableResource):  # type: ignore[type-arg]
         return Path(instance.storage_directory()).is_relative_to(local)
 
     def _is_of_a_team(self, instance: dg.DagsterInstance, run: dg.DagsterRun) -> bool:
-        """Return whether an untagged run is from a repository that never worked for us."""
+        """Return whether an untagged run is from a repository that never ran our code for us."""
         origin = run.remote_job_origin
         if INSTALLATION_TAG in run.tags or origin is None or _is_of_own_code(run):
             return False

@@ -68,7 +68,7 @@ class ForkingRunLauncher(DefaultRunLauncher):
             return bool(super().terminate(run_id))  # type: ignore[no-untyped-call]
         process = ProcessIdentity.parse(tag)
         if not process.is_alive():
-            return False  # This is checked before anything is recorded, because the run may still be running in another container.
+            return False  # In another container, the run may still be alive.
         self._instance.report_run_canceling(run)
         with suppress(ProcessLookupError):
             os.kill(process.pid, signal.SIGINT)
@@ -81,7 +81,7 @@ class ForkingRunLauncher(DefaultRunLauncher):
         return True
 
     def check_run_worker_health(self, run: dg.DagsterRun) -> CheckRunHealthResult:
-        """Return whether the process of a run is alive; True for processes of the code server."""
+        """Return whether the process of a run is alive; for the code server's processes, True."""
         if (tag := _process_tag(run)) is None:
             return CheckRunHealthResult(WorkerStatus.RUNNING)
         process = ProcessIdentity.parse(tag)

@@ -30,7 +30,7 @@ from rag_assets.storage.catalog.tenants import TenantRecord
 
 _REPORT_SECONDS = 0.5
 _MOST_KEPT = 2
-"""One context for the steps, which write, and one for the checks between them, which do not."""
+"""Number of contexts kept: one for the steps, which write, and one for the checks between them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +148,10 @@ class Workbench(dg.ConfigurableResource):  # type: ignore[type-arg]
         delete_late_writes(self.postgres.catalog(), self.lake.lake(), store, blobs, tenant_id)
 
     def scanner(self) -> SecretScanner:
-        """Return the secret scanner: loaded once per process, compiled once per installation."""
+        """Return the secret scanner; it is loaded once per process.
+
+        Its rules are compiled once per installation.
+        """
         return scanner_of(self.installation.settings.local)
 
 

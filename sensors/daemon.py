@@ -50,7 +50,7 @@ class ClockWatch:
         self._highest = wall() - steady()
 
     def seconds_set_back(self) -> float:
-        """Return how far the clock was set back since this watch started; 0 within tolerance."""
+        """Return the seconds by which the clock was set back so far; 0 within the tolerance."""
         difference = self._wall() - self._steady()
         self._highest = max(self._highest, difference)
         back = self._highest - difference

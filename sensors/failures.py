@@ -63,7 +63,7 @@ def _reached_its_end(context: dg.RunFailureSensorContext, names: Naming) -> bool
 
 
 def _reason(context: dg.RunFailureSensorContext) -> str:
-    """Return the first line of the first failed step's message, else of the run's."""
+    """Return the first line of the first failed step's message, or of the run's message."""
     messages = [context.failure_event.message]
     for event in context.get_step_failure_events():
         data = event.step_failure_data

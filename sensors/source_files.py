@@ -31,8 +31,8 @@ _TICK_SECONDS = 25.0
 _TURN_SECONDS = 60.0
 _OVERLAP_SECONDS = 5.0
 _COUNTED_SECONDS = 90.0
-"""Time after which the sensor no longer waits for a failure to be counted, since that sensor may be
-off."""
+"""Seconds to wait until the sensor of failures, which may be off, has counted a failure.
+"""
 _ENDED = (dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED)
 _parsed = ParsedTenants()
 

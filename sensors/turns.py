@@ -113,7 +113,7 @@ def plan(
 
 
 def verdict(id_: str, cursor: Cursor, report: WatchReport, now: float) -> Verdict:
-    """Return the action for a due tenant; the watcher has the first try for tenants it watches."""
+    """Return the action for a due tenant; watched tenants are left to the watcher first."""
     if id_ not in report.watched:
         return "request"
     if id_ in report.marked:

@@ -31,7 +31,7 @@ def tenant_stage(
             allow_retries=False,
         )
     with clear_failures(workbench.installation):
-        tenant_lock.guard()  # This is checked first, because the id may meanwhile belong to another tenant.
+        tenant_lock.guard()  # first: the id may belong to another tenant
         ctx = workbench.context(
             context.partition_key, guard=tenant_lock.guard, log=context.log.info
         )

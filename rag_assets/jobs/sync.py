@@ -1,4 +1,4 @@
-"""sync_tenant: the five assets over a slice of a tenant's work; refresh: their upstream as well."""
+"""sync_tenant: runs the five assets for a slice of a tenant's work; refresh: their upstream too."""
 
 import re
 from collections.abc import Sequence

@@ -229,7 +229,7 @@ def _file_version(path: Path) -> _FileVersion | None:
 def _parse_states(path: Path) -> Mapping[str, IndexState] | None:
     """Return the states in a file, by digest; None if the file is not ours.
 
-    States in the first format are dropped, so that their indexes are built again.
+    States in the first format are dropped, so that the indexes are built again.
     """
     try:
         content = orjson.loads(path.read_bytes())

@@ -197,7 +197,7 @@ class PassageStore(Protocol):
 
 
 _SCORE_DIGITS = 6
-"""Digits kept of a score; later ones differ between the libraries that sum float32."""
+"""Decimal digits kept of a score; further digits differ between libraries that sum float32."""
 _UNIT_TOLERANCE = 1e-5
 """Largest deviation from 1 in the length of a normalized float32 vector."""
 SCORE_TOLERANCE = 1e-4
