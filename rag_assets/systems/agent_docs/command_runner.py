@@ -290,7 +290,7 @@ _VERSION_ARGUMENTS: Final[Mapping[str, tuple[tuple[str, ...], ...]]] = {
     "go": (("version",),),
     "kubectl": (("version", "--client"),),
 }
-"""Programs without --version. For others a plain word could be a command that does something."""
+"""Arguments for programs without --version; in other programs, a plain word may have effects."""
 _MAX_VERSION_LENGTH: Final = 120
 """Maximum characters of a version; a longer version is cut off."""
 

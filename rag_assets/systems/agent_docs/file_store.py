@@ -37,7 +37,7 @@ from rag_assets.systems.agent_docs.stores import (
 )
 
 _MAX_TRIES: Final = 5
-"""Attempts of a reader while files are replaced between its two reads; then it has no state."""
+"""Maximum attempts of a reader if files are replaced between its reads; then it gets no state."""
 
 _MARK: Final = {"format": "rag-assets agent index", "version": 1}
 """Identifies our state files; files without it are never written to."""
@@ -259,7 +259,7 @@ def _parse_index(data: bytes) -> Index | None:
 
 
 def _replace_file(path: Path, data: bytes) -> None:
-    """Replace a file atomically. The caller holds the build lock, so the draft is its own."""
+    """Replace a file atomically. The caller must hold the build lock, which protects the draft."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}.new")
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)

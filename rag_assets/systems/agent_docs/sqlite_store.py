@@ -53,7 +53,7 @@ from rag_assets.systems.agent_docs.stores import (
 T = TypeVar("T")
 
 MAX_ROWS: Final = 1_000
-"""Rows per transaction: about 10 MB with 384 dimensions and passages of 2,000 characters."""
+"""Maximum rows per transaction: about 10 MB at 384 dimensions and 2,000 characters per passage."""
 MAX_CHARACTERS: Final = 8_000_000
 """Maximum characters of passages and vectors per transaction."""
 APPLICATION_ID: Final = 0x52414761

@@ -400,7 +400,7 @@ def rename_damaged(path: Path) -> Path:
 
 
 _MAX_NAME_LENGTH = 150
-"""A longer file name is cut off, and ends in a hash of the agent's id."""
+"""Maximum characters of a file name; a longer one is cut off, with a hash of the agent's id."""
 
 
 def agent_file_name(agent_id: str) -> str:

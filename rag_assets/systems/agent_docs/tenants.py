@@ -91,7 +91,7 @@ class _Collector:
     is_complete: bool = True
 
     def add(self, config: Mapping[str, Any], origin: str) -> None:
-        """Add the tenant of an agent; if two files declare the agent, neither applies."""
+        """Add the tenant of an agent; if two files declare the agent, neither one is used."""
         id_, agent = config["id"], config["sources"][0]["agent"]
         if id_ in self.origins:
             self.configs.pop(id_, None)

@@ -143,7 +143,7 @@ def _create_key(path: Path) -> bytes | None:
         with os.fdopen(descriptor, "wb") as file:
             file.write(os.urandom(_KEY_BYTES))
         with suppress(FileExistsError):
-            os.link(draft, path)  # A hard link is created together with its content, and never overwrites an existing key.
+            os.link(draft, path)  # atomic, and never overwrites a key
     finally:
         Path(draft).unlink()
     return _read_key(path)

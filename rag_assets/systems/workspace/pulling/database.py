@@ -102,7 +102,7 @@ class ForeignDatabase:
 
     @property
     def is_old(self) -> bool:
-        """Return whether to replace the snapshot soon: its database keeps everything it shows."""
+        """Return whether to replace the snapshot soon: the database keeps all its rows for it."""
         # If the timeout includes the reading of rows, it also includes the time to store rows in
         # between.
         most = self._config.timeout_seconds / 2 if self._dialect.counts_reading else _SNAPSHOT

@@ -328,7 +328,7 @@ class RecordWriter:
         return stored, bad
 
     def _is_stored(self, draft: Draft, known: dict[str, StoredKey]) -> bool:
-        """Return whether a row's record is stored already; False for a block: see its page."""
+        """Return whether a row's record is already stored; False for a block (see its page)."""
         if isinstance(draft, BlockChange):
             return False
         stored = known.get(draft.document_id)

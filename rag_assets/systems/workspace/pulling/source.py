@@ -72,7 +72,7 @@ class SqlConfig(SourceConfig):
     timeout_seconds: int = Field(default=120, ge=1, le=3_600)
 
     def query_key(self, source_type: RecordType) -> str:
-        """Return a hash of all that decides a query's result; a new hash restarts the query."""
+        """Return a hash of all that determines a query's result; a new hash restarts the query."""
         return key_of("query", self.url, self.timezone, source_type, self.queries[source_type])
 
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 _RARER = 9
-"""Pause after a pull, as a multiple of its duration: pulls take at most a tenth of the time."""
+"""Pause after a pull as a multiple of its duration: pulls take at most a tenth of the time."""
 _UNSEEN = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
 _LONGEST_PAUSE = timedelta(hours=1)
 
