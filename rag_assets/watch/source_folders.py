@@ -148,7 +148,7 @@ class SourceFolders:
         self._next_look = 0.0
 
     def _overflow(self) -> None:
-        """Stop watching all folders until they are tried again; the sensor lists them meanwhile."""
+        """Treat all folders as unwatched after lost events, until they are watched again."""
         self._overflowed = True
         self.watched = frozenset()
         self._next_look = min(self._next_look, self._restarted + _RESTART_SECONDS)

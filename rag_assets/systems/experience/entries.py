@@ -64,7 +64,7 @@ _LENGTHS: Mapping[str, int] = {
     "external_id": 200,
 }
 EXACT_KEY = "exact_key"
-"""Metadata field: equal for entries that differ only in case, blanks and encoding."""
+"""Metadata field; its value is equal for entries that differ only in case, blanks and encoding."""
 ERROR_KEYS = "error_keys"
 """Metadata field with the keys of the errors in an entry (see traces.stored_keys)."""
 OPERATOR = Caller()

@@ -49,7 +49,7 @@ def upgrade() -> None:
         ),
         key=("tenant", "source", "source_type", "row_key"),
     )
-    # No statistics are kept, because they would contain values of the column, also of deleted rows.
+    # Statistics are off, because they would contain values of the column, also of deleted rows.
     for table, column in (
         ("pulled_sources", "error"),
         ("pulled_rows", "shown"),

@@ -152,7 +152,7 @@ class _Timestamptz(TimestamptzLoader):
 
 
 def read_leniently(connection: Any) -> None:
-    """Make a psycopg connection return values that Python cannot represent as texts."""
+    """Make a psycopg connection return times that Python cannot represent, and JSON, as texts."""
     for name, loader in (("date", _Date), ("timestamp", _Timestamp), ("timestamptz", _Timestamptz)):
         connection.adapters.register_loader(name, loader)
     for name in _AS_TEXT:
