@@ -1,6 +1,6 @@
 """Asset checks: independent verification of a tenant's data.
 
-Belongs here: a module per check with its verdict as pure functions over rows, and a function that
-`tenant_check` declares. Does not: gates, which work per document in the core before anything is
-written, and repairs of the findings (pipeline).
+What belongs here: a module for each check, with its verdict as pure functions over rows, and a
+function that `tenant_check` declares. What does not: gates, which check each document in the core
+before anything is written, and repairs of the findings (see `pipeline`).
 """

@@ -11,7 +11,7 @@ _FIRST_WORDS = 40
 
 
 def verdict_of(seen: CanaryResult) -> Verdict:
-    """Require that no probe has moved beyond the limit; a missing answer is a warning."""
+    """Require that no probe's vector has moved beyond the limit; a missing answer is a warning."""
     moved = [at for at, distance in enumerate(seen.distances) if distance > seen.limit]
     known = len(seen.distances)
     return Verdict(

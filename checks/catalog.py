@@ -1,4 +1,4 @@
-"""catalog: compares the catalog with the marks and the journal that the stores keep."""
+"""catalog: compares the catalog with the marks and the journal that are kept in the stores."""
 
 from rag_assets.checks.tenant_check import CheckContext, tenant_check
 from rag_assets.checks.verdict import Compared, Verdict
@@ -19,8 +19,8 @@ def verdict_of(
     Args:
         tenant_id: the tenant.
         standing: whether the catalog lacks changes of the tenant.
-        security: whether it lacks security changes of any tenant.
-        refused: why the tenant's data must not be deleted; None if they may be.
+        security: whether the catalog lacks security changes of any tenant.
+        refused: why the tenant's data must not be deleted; None if deleting is allowed.
     """
     faults = [_FAULTS[standing]] if standing in _FAULTS else []
     if security.standing != "current":

@@ -10,8 +10,8 @@ def verdict_of(doubt: ClockDoubt | None, later_times: int) -> Verdict:
     """Require a trusted clock, and that no recorded time lies in the future.
 
     Args:
-        doubt: why the clock is not trusted; None if it is.
-        later_times: how many rows of the tenant have a time in the future.
+        doubt: why the clock is not trusted; None if it is trusted.
+        later_times: number of rows of the tenant with a time in the future.
     """
     if doubt is not None:
         description, mend = doubt.message, doubt.hint

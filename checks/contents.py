@@ -12,9 +12,9 @@ def verdict_of(report: ContentsReport, uris: Mapping[str, str], days: int) -> Ve
     """Require that no document differs from its source unnoticed.
 
     Args:
-        report: of the comparison.
-        uris: of documents, by id.
-        days: of the cycle in which every document is read.
+        report: report of the comparison.
+        uris: uris of documents, by document id.
+        days: length of the cycle, in days, in which every document is read once.
     """
     offenders = tuple(_offenders(report, uris))
     wrong = bool(report.altered or report.gone)

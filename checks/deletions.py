@@ -1,4 +1,4 @@
-"""deletions: reports documents that left their source, while their deletion waits for a person."""
+"""deletions: reports documents that left their source and whose deletion waits for a person."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from rag_assets.pipeline.context import TenantContext, index_of
 from rag_assets.storage.catalog.generations import Generation
 
 NORM_TOLERANCE = 1e-3
-"""Far above the rounding of float32, far below the deviation of any faulty vector."""
+"""Tolerated deviation: far above float32's rounding, far below that of any faulty vector."""
 _FLOAT_BYTES = 4
 
 
@@ -36,7 +36,7 @@ class IndexShape:
     """The index of one generation and its mapping.
 
     Attributes:
-        mapped: dimensions of the live index's mapping; None without an index.
+        mapped: dimensions in the mapping of the live index; None without an index.
         without_vector: ids of entries that no vector search can find.
     """
 
@@ -66,9 +66,9 @@ def vector_faults(
     """Find faults in stored vectors.
 
     Args:
-        hashes: text_sha256 of each.
-        packed: little-endian float32 values of each.
-        dimensions: length that each must have.
+        hashes: text_sha256 of each vector.
+        packed: little-endian float32 values of each vector.
+        dimensions: length that each vector must have.
     """
     import numpy as np
 
@@ -81,7 +81,8 @@ def vector_faults(
     right = [(key, raw) for key, raw in zip(hashes, packed, strict=True) if len(raw) == size]
     values = np.frombuffer(b"".join(raw for _, raw in right), "<f4").reshape(-1, dimensions)
     finite = np.isfinite(values).all(axis=1)
-    # Values that are not finite are reported already: their norm must not cause a warning.
+    # Values that are not finite are already reported; computing their norm must not cause a
+    # warning.
     norms = np.linalg.norm(np.where(finite[:, None], values, 0).astype(np.float64), axis=1)
     for (key, _), is_finite, norm in zip(right, finite, norms, strict=True):
         if not is_finite:
@@ -118,7 +119,7 @@ def verdict_of_vectors(
 
 
 def verdict_of_index(shapes: Sequence[IndexShape], serving: ServingShape | None) -> Verdict:
-    """Require that the live mapping, the generation's row and the serving row agree."""
+    """Require that the live mapping, the generation's row and the serving one's row agree."""
     compared: list[Compared] = []
     offenders: list[tuple[str, int, str]] = []
     for shape in shapes:

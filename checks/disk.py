@@ -1,4 +1,4 @@
-"""disk: compares the free space of the installation's disks with Elasticsearch's flood stage."""
+"""disk: compares the free space of disks with Elasticsearch's flood-stage limit."""
 
 from collections.abc import Sequence
 
@@ -12,8 +12,8 @@ def verdict_of(disks: Sequence[DiskSpace], index_faults: Sequence[DiskFull]) -> 
     """Require that no disk is nearly full.
 
     Args:
-        disks: of the installation's folders.
-        index_faults: nodes of Elasticsearch with a nearly full disk.
+        disks: disks of the installation's folders.
+        index_faults: nodes of Elasticsearch whose disk is nearly full.
     """
     full = [str(disk) for disk in disks if disk.is_nearly_full]
     offenders = [*full, *(fault.message for fault in index_faults)]

@@ -48,7 +48,7 @@ def verdict_of_states(
     against_catalog=True,
 )
 def drift_check(context: CheckContext) -> Verdict:
-    """Compare every live generation with its index; if they differ, again without writers."""
+    """Compare every live generation with its index; after a difference, again without writers."""
     by_counts, share = context.nightly, context.share
     states = inspect_index(context.tenant, context.build, share=share, by_counts=by_counts)
     if not all(state.healthy for state in states):
@@ -65,10 +65,10 @@ def verdict_of(
     """Derive the verdict from a comparison.
 
     Args:
-        ctx: of the tenant.
-        states: of its live generations.
-        writer_at_work: whether a writer may have been observed between two steps; called if there
-            is a difference.
+        ctx: context of the tenant.
+        states: states of the tenant's live generations.
+        writer_at_work: returns whether a writer may have been observed between two steps; called
+            only if there is a difference.
     """
     if all(state.healthy for state in states):
         return verdict_of_states(states, {})

@@ -33,9 +33,9 @@ class ChunkUser:
     """A document that uses a chunk set.
 
     Attributes:
-        uri: its name.
-        title: found in its content.
-        parameters: its chunk parameters.
+        uri: uri of the document.
+        title: title found in the document's content.
+        parameters: chunk parameters of the document.
     """
 
     uri: str
@@ -50,7 +50,7 @@ def chunk_rows(stored: "pl.DataFrame", users: Mapping[str, ChunkUser]) -> Iterat
         stored: chunk sets as stored in the lake (schemas.CHUNKS).
         users: a document that uses each chunk set, by key.
     """
-    # Rows that a crash wrote twice differ only in the time they were written.
+    # Rows that were written twice because of a crash differ only in the time of writing.
     rows = stored.drop("created_at").unique(maintain_order=True)
     for row in rows.iter_rows(named=True):
         key, hashes = row["key"], row["text_sha256"]
@@ -122,7 +122,7 @@ def verdict_of(outcome: Validation, rules: int, docs: Path) -> Verdict:
 
 
 def not_evaluated(missing: Sequence[str]) -> Verdict:
-    """Return the verdict if the extra is not installed: a warning, which blocks no build."""
+    """Return the verdict if the package extra is missing: a warning that blocks no build."""
     return Verdict(
         passed=False,
         description="not evaluated: it needs packages that are not installed: "
@@ -209,7 +209,7 @@ def _all_vector_rows(ctx: TenantContext, run_id: str) -> Iterator[list[tuple[Any
 
 
 def _parts(columns: Sequence[str], batches: Iterator[list[tuple[Any, ...]]]) -> Iterator[Columns]:
-    """Yield rows by column, cut between batches: no chunk set or text spans two of them."""
+    """Yield parts of the rows, by column; a chunk set or a text never spans two parts."""
     rows: list[tuple[Any, ...]] = []
     for batch in batches:
         rows += batch

@@ -12,7 +12,7 @@ from rag_assets.storage.index.model import Owner, ScannedEntry, TenantView, entr
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """An entry in another tenant's index or routing, or with a wrong access scope."""
+    """An entry in a wrong index or routing of another tenant, or with a wrong access scope."""
 
     index_name: str
     entry_id: str
@@ -22,11 +22,11 @@ class Violation:
 def fault_of(
     entry: ScannedEntry, tenant: str, incarnation: int, scopes: Mapping[str, str]
 ) -> str | None:
-    """Return how an entry violates the isolation of a tenant; None if it does not.
+    """Return how an entry violates the isolation of a tenant; None for a correct entry.
 
     Args:
         entry: as a scan found it.
-        tenant, incarnation: the tenant with searches that reach the entry.
+        tenant, incarnation: the tenant whose searches reach the entry.
         scopes: access scope of every document that the catalog has, by document_id.
     """
     owner = Owner(tenant, incarnation, entry.generation)
@@ -56,7 +56,7 @@ def verdict_of(
     Args:
         tenant: the tenant.
         violations: the violations found.
-        scanned: how many entries were scanned.
+        scanned: number of scanned entries.
         alias: the tenant's alias; None if it does not exist.
     """
     offenders = [(t.index_name, t.entry_id, t.fault) for t in violations]
@@ -111,8 +111,8 @@ def isolation_check(context: CheckContext) -> Verdict:
 def _violations(
     ctx: TenantContext, suspects: Sequence[tuple[str, ScannedEntry]]
 ) -> list[Violation]:
-    # The catalog knows documents before their entries are written: those that came in during the
-    # scan are found by a second query.
+    # The catalog contains documents before their entries are written. So a second query finds the
+    # documents that were added during the scan.
     scopes = _scopes(ctx) if suspects else {}
     return [
         Violation(name, entry.id, fault)

@@ -57,7 +57,7 @@ def verdict_of(
     against_catalog=True,
 )
 def lake_check(context: CheckContext) -> Verdict:
-    """Compare the lake with the builds; if rows are missing, again without writers."""
+    """Compare the lake with the builds; if rows are missing, compare again without writers."""
     drift, other_writer = compare_lake(context.tenant, context.share), False
     if not drift.none:
         with context.unwritten("comparing the lake") as tenant:

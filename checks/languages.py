@@ -14,16 +14,16 @@ from rag_assets.pipeline.slices import parsed_documents
 from rag_assets.storage.lake.model import ChunkSetRow
 
 SAMPLED = 200
-"""Number of documents in the sample: it is enough to show a tenant's languages."""
+"""Number of documents in the sample, which is enough to show a tenant's languages."""
 TOLERATED_SHARE = 0.05
-"""Share of unsupported documents up to which the check passes: single pages in another language."""
+"""Share of unsupported documents, such as single pages, up to which the check passes."""
 
 
 def verdict_of(embedder_id: str, by_language: Mapping[str, int], documents: int) -> Verdict:
     """Require that the embedder supports nearly all documents.
 
     Args:
-        embedder_id: of the build's embedder.
+        embedder_id: id of the build's embedder.
         by_language: number of unsupported documents by language.
         documents: number of documents in the sample.
     """
@@ -62,7 +62,7 @@ def languages_check(context: CheckContext) -> Verdict:
 
 
 def _sampled(ctx: TenantContext) -> Iterator[ChunkSetRow]:
-    """Yield the chunk sets of a sample of documents, which is always the same, chosen by id."""
+    """Yield the chunk sets of a sample of documents; chosen by id, it is always the same."""
     documents = ctx.catalog.documents.all(ctx.ref.id)
     documents.sort(key=lambda document: sha256_hex(document.document_id))
     parsed = parsed_documents(ctx, documents[:SAMPLED])

@@ -12,13 +12,13 @@ _MOST = 500
 
 
 def verdict_of(tenant_id: str, failed: Sequence[Document], count: int, documents: int) -> Verdict:
-    """Warn of documents in quarantine; they affect no other document.
+    """Warn of documents in quarantine; they do not affect other documents.
 
     Args:
         tenant_id: the tenant.
         failed: the first documents in quarantine.
         count: how many documents are in quarantine.
-        documents: how many the tenant has, without deleted ones.
+        documents: number of the tenant's documents, without deleted ones.
     """
     if failed:
         more = f", and {count - 1:,} more" if count > 1 else ""

@@ -1,4 +1,4 @@
-"""retrieval_quality: verifies that no build answers judged questions worse than the serving one."""
+"""retrieval_quality: verifies that new builds answer judged questions as well as the serving."""
 
 from collections.abc import Iterator, Mapping
 
@@ -19,7 +19,7 @@ _COMPLETE = frozenset({"COMPLETE", "HELD"})
 
 
 def verdict_of(found: QualityVerdict, tenant_id: str) -> Verdict:
-    """Require that a build reaches the serving build's measures, less the tenant's tolerance."""
+    """Require that a build's measures reach those of the serving build, minus the tolerance."""
     failed = found.outcome == "fail"
     command = f"; `rag-assets eval {tenant_id} --generation N --against M` shows each question"
     severity: Severity = "ERROR" if failed else "WARN"
@@ -38,7 +38,7 @@ def verdict_of(found: QualityVerdict, tenant_id: str) -> Verdict:
 
 
 def verdict_alone(found: Evaluation, least: int) -> Verdict:
-    """Return the serving build's measures; warn of too few questions or of deleted documents."""
+    """Return the serving build's measures; warn of too few questions or deleted documents."""
     count, gone = len(found.people.ids), len(found.gone)
     parts = [f"build {found.generation}, which serves: {_values(found)}"] if count else []
     if count < least:
@@ -90,12 +90,12 @@ def retrieval_quality_check(context: CheckContext) -> Verdict:
         return verdict_alone(evaluate(ctx, serving, Manner(ctx.tenant.retrieval.mode)), least)
     except (BuildNotAskable, RequestsStopped) as error:
         if context.build is not None:
-            raise  # The build's quality is unknown: it is judged again, and not published yet.
+            raise  # Its quality is unknown: it is judged again later.
         return _unasked(f"the questions could not be asked: {error.advice}", least, passed=False)
 
 
 def _candidate(ctx: TenantContext, serving: Generation) -> Generation | None:
-    """Return the newest complete build that waits; builds older than the serving one do not."""
+    """Return the newest complete build that waits to serve and is newer than the serving build."""
     live = ctx.catalog.generations.live(ctx.ref.id)
     waiting = (one for one in live if one.state in _COMPLETE and one.number > serving.number)
     return max(waiting, key=lambda one: one.number, default=None)

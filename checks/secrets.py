@@ -26,15 +26,15 @@ _MOST_NAMED = 50
 Where = Literal["title", "heading", "context", "text"]
 Scan = Callable[[str], Sequence[SecretSpan]]
 Confirm = Callable[[str], bool]
-"""Returns whether the gate, too, finds a credential at this place of the document."""
+"""Returns whether the gate also finds a credential in this part of the document."""
 
 
 @dataclass(frozen=True, slots=True)
 class Leak:
-    """An unmasked credential: its place and the rules that found it, not its value.
+    """An unmasked credential: its location and the rules that found it, but not its value.
 
     Attributes:
-        ordinal: of the chunk; None for the title.
+        ordinal: number of the chunk; None for the title.
     """
 
     where: Where
@@ -62,8 +62,9 @@ class Scanned:
     """The amount of scanned data, and what the pipeline itself had masked or dropped.
 
     Attributes:
-        rules: of dropped chunks, with the number of chunks.
-        masked: documents with masked credentials, by uri: rules with the number of credentials.
+        rules: rules because of which chunks were dropped, with the number of chunks.
+        masked: for each document with masked credentials, by uri, the rules with the number of
+            credentials.
     """
 
     documents: int = 0
@@ -78,9 +79,9 @@ def leaks_in(
 ) -> Iterator[Leak]:
     """Scan every text of a document that is embedded or returned.
 
-    A chunk is a part of a document, and may look like a credential out of its context. So a finding
-    in a chunk counts only if the gate, which saw the whole document, would mask it as well, or if
-    the document does not contain the text.
+    A part of a document may look like a credential out of its context. So a finding in a chunk
+    counts only if the gate, which sees the whole document, would also mask it, or if the document
+    does not contain the text.
     """
     if title:
         yield from _leak("title", None, scan(title))
@@ -101,7 +102,7 @@ class Gate:
     """The gate's verdict on one document, computed when a scan finds a credential in it.
 
     Args:
-        read: returns the stored text of the document, or None.
+        read: returns the stored text of the document; None if there is none.
         scanner: the gate's scanner.
     """
 
@@ -261,8 +262,9 @@ def _quarantine(context: CheckContext, leaking: Sequence[LeakingDocument]) -> No
         )
         for document in leaking
     ]
-    # These transactions on the catalog do not wait for the lock: from the first one on, no search
-    # returns the documents. Another failure keeps the former version searchable.
+    # These transactions on the catalog do not wait for the tenant's lock. From the first one on, no
+    # search returns the documents, whereas after another kind of failure the former version stays
+    # searchable.
     ctx.catalog.index.withhold(ctx.ref, ids)
     builds = found_builds(ctx, ctx.catalog.generations.live(ctx.ref.id)).values()
     for build in builds:
@@ -275,7 +277,7 @@ def _quarantine(context: CheckContext, leaking: Sequence[LeakingDocument]) -> No
     ctx.catalog.events.write(ctx.ref, "document_failed", reasons)
     try:
         with context.locked("secrets check") as locked:
-            # A run that was active until now may have published them once more.
+            # A run that was active until now may have published the documents once more.
             locked.guard()
             locked.catalog.index.withhold(ctx.ref, ids)
             clean_up(locked)

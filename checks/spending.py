@@ -20,10 +20,10 @@ def verdict_of(
     """Warn of a spending cap that keeps documents waiting.
 
     Args:
-        spent: by the last sync, and in the current day and month.
+        spent: spending of the last sync, and of the current day and month.
         caps: the caps that are set, longest period first.
-        reached: the caps that stopped a run, and are still reached.
-        waiting: how many documents will be retried.
+        reached: the caps that stopped a run and are still reached.
+        waiting: number of documents that will be retried.
     """
     stopping = [cap for cap in caps if cap.name in reached]
     near = [cap for cap in caps if cap.share >= _NEAR]

@@ -22,7 +22,7 @@ _BATCH = 500
 
 Reason = Literal[
     "waits",  # listed, but not processed yet
-    "in a batch",  # its texts are at the provider's batch API, as the tenant chose
+    "in a batch",  # its texts are at the provider's batch API
     "failed",  # quarantined while an older version is served
     "added",  # at the source, but not in the catalog
     "changed",  # differs between the source and the catalog
@@ -34,11 +34,11 @@ Reason = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Behind:
-    """A document, or a whole source, with entries that differ from the source's present content.
+    """A document, or a whole source, whose entries differ from the source's present content.
 
     Attributes:
         since: the start of the lag.
-        certain: whether that start is known; otherwise it is the earliest possible start.
+        certain: whether the start is known; otherwise `since` is the earliest possible start.
     """
 
     uri: str
@@ -86,9 +86,9 @@ def behind_at_source(
         rows: the source's documents in the catalog by document_id, including deleted ones.
         pruned: ids of documents deleted for their age, which their source may still have.
         last_listing: when the catalog last recorded a listing of the source.
-        first: whether it never did, so that the lag of its documents is unknown.
-        now: the upper bound of every time of change.
-        named: makes the printable name of a document that is not in the catalog.
+        first: whether no listing of the source was ever recorded, so that the lag is unknown.
+        now: the present time; later times of change are replaced by it.
+        named: returns the printable name of a document that is not in the catalog.
     """
     gone = {id_: row for id_, row in rows.items() if row.status != "DELETED"}
     for document in listed:
@@ -215,7 +215,7 @@ def _behind_at_sources(
             message = Masker(scanner).text(f"{source.name}: {error.message}")
             yield Behind(message, "unlisted", last, certain=False)
     for name, rows in by_source.items():
-        # The source was removed from the configuration; the next sync deletes its documents.
+        # The source was removed from the configuration, so the next sync deletes its documents.
         last = _last_listing(syncs.get(name), now)
         for row in rows.values():
             if row.status != "DELETED":

@@ -1,7 +1,7 @@
-"""Great Expectations suites over the facts of rows: validated in memory, shown as data docs.
+"""Great Expectations suites over facts about rows, validated in memory and shown as data docs.
 
-No data is sent over the network: the library's analytics are off, and its pages are stripped of
-everything that a browser would fetch from elsewhere. Rows contain facts only, no text.
+No data is sent over the network: the library's analytics are off, and everything that a browser
+would fetch from other hosts is removed from its pages. Rows contain only facts, no text.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ class BrokenRule:
     """A rule that rows violate.
 
     Attributes:
-        rows: how many rows violate it.
-        examples: the first of these rows, by the naming columns.
+        rows: number of rows that violate the rule.
+        examples: the first of these rows, identified by the naming columns.
     """
 
     description: str
@@ -98,7 +98,7 @@ def vector_rules(dimensions: int) -> tuple[Rule, ...]:
     """Return the rules for every vector.
 
     Args:
-        dimensions: of the vectors of the tenant's embedder.
+        dimensions: dimensions of the vectors of the tenant's embedder.
     """
     return (
         *(_required(column) for column in ("text_sha256", "vector_bytes", "created_at")),
@@ -123,11 +123,12 @@ def validate(
     """Validate rows by the rules, and write data docs about the result.
 
     Args:
-        name: of the suite.
+        name: name of the suite.
         rules: the rules for every row.
-        parts: the rows, by column; each part is validated separately, so a key must not span two.
+        parts: the rows, by column. Each part is validated separately, so rows with the same key
+            must be in the same part.
         naming: the columns that name a row.
-        docs: the folder of the data docs; existing ones are replaced.
+        docs: the folder of the data docs; existing data docs are replaced.
     """
     docs.parent.mkdir(parents=True, exist_ok=True)
     site = Path(tempfile.mkdtemp(prefix=f".{docs.name}-", dir=docs.parent))

@@ -1,7 +1,7 @@
 """A check of a tenant: a name, an asset, and a function that returns a verdict.
 
-`tenant_check` declares a check. The registry collects the checks of all modules. So a check is in
-its jobs, in the daily evaluation and in the UI as soon as its module exists.
+`tenant_check` declares a check. The registry collects the checks of all modules. So a new module is
+enough to add its check to the jobs, the daily evaluation and the UI.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from rag_assets.storage.catalog.lock import Holder
 _WAIT_SECONDS = 60.0
 
 DEEP_TAG = "rag_assets/deep"
-"""On runs that compare everything at once, instead of in shares over several days."""
+"""Tag of runs that compare everything at once, instead of in shares over several days."""
 
 
 @dataclass(frozen=True)
@@ -40,13 +40,13 @@ class CheckContext:
     Attributes:
         tenant: the tenant and its stores, for reading: a write through it raises an error.
         run_id: the run that evaluates the check.
-        workbench: makes contexts that may write.
+        workbench: creates contexts that may write.
         log: writes a line to the run's log.
         deep: whether to compare everything at once, instead of in shares over several days.
-        nightly: whether the nightly comparison evaluates it: then entries are counted, and only a
-            share of them is read.
+        nightly: whether the nightly comparison evaluates the check. Then entries are counted, and
+            only a share of them is read.
         build: the only build to check, before it is published; the tenant is then configured for
-            it. None: check the stored data of all builds.
+            this build. None checks the stored data of all builds.
     """
 
     tenant: TenantContext
@@ -76,7 +76,7 @@ class CheckContext:
 
     @contextmanager
     def unwritten(self, what: str) -> Iterator[TenantContext | None]:
-        """Yield the tenant while no other process writes for it; None if another keeps writing."""
+        """Yield the tenant while no other process writes for it; None if one keeps writing."""
         with ExitStack() as stack:
             try:
                 tenant = stack.enter_context(self.locked(what)) if self.build is None else None
@@ -86,7 +86,7 @@ class CheckContext:
 
     @property
     def slice_id(self) -> str:
-        """Return the run with the slice to check; "" to check all documents of a build."""
+        """Return the id of the run whose slice is checked; "" to check all documents of a build."""
         return "" if self.build is not None else self.run_id
 
     @classmethod
@@ -104,7 +104,8 @@ class CheckContext:
             ServiceUnavailable: a server does not answer.
         """
         tenant = workbench.context(tenant_id, guard=refuse_write, log=log.info)
-        # A separate check finds lost or damaged files of the lake; they fail no other check.
+        # A separate check finds lost or damaged files of the lake, so they do not fail other
+        # checks.
         tenant = replace(tenant, lake=tenant.lake.readable())
         return cls(tenant, run.run_id, workbench, log, deep=run.tags.get(DEEP_TAG) == "true")
 
@@ -113,18 +114,18 @@ class CheckContext:
         """Hold the tenant's lock, and yield the tenant for writing while it is held.
 
         Raises:
-            TenantLocked: another holder did not release the lock in time, or it was lost.
+            TenantLocked: another holder did not release the lock in time, or the lock was lost.
         """
         tenant_id, lock = self.tenant.ref.id, self.tenant.catalog.lock
         present = lock.holder(tenant_id)
-        # A run of the whole pipeline holds the lock itself until it ends.
+        # A run of the whole pipeline already holds the lock, until the run ends.
         own = present is not None and present.run_id == self.run_id
         holder = Holder.here(what, self.run_id)
         with lock.hold(tenant_id, holder, wait_seconds=0.0 if own else _WAIT_SECONDS) as held:
             yield self.workbench.context(tenant_id, guard=held.check, log=self.log.info)
 
     def has_other_writer(self) -> bool:
-        """Return whether another run writes for the tenant now; a difference may then not last."""
+        """Return whether another run writes for the tenant: differences may be temporary then."""
         lock, tenant_id = self.tenant.catalog.lock, self.tenant.ref.id
         holder = lock.holder(tenant_id)
         if holder is None or holder.run_id == self.run_id:
@@ -137,16 +138,16 @@ class TenantCheck:
     """A declared check.
 
     Attributes:
-        asset, name: its key; neither may change, since the check's history is kept under it.
-        description: the condition under which it passes, for its page.
-        verdict: evaluates a tenant.
-        job: the job that evaluates it for one tenant.
-        with_syncs: whether every sync evaluates it too.
-        judges_builds: whether a new build is published only if it passes: a failure of severity
-            ERROR holds it.
-        nightly: whether the nightly comparison evaluates it for all tenants, instead of the daily
-            run; it then reads only a share.
-        repairable: whether a repair resolves its findings.
+        asset, name: the check's key; neither may change, since the history is stored under the key.
+        description: the condition under which the check passes, for its page.
+        verdict: function that evaluates the check for a tenant.
+        job: the job that evaluates the check for one tenant.
+        with_syncs: whether every sync also evaluates the check.
+        judges_builds: whether a new build must pass the check before it is published: a failure of
+            severity ERROR holds the build back.
+        nightly: whether the nightly comparison, instead of the daily run, evaluates the check for
+            all tenants; the check then reads only a share.
+        repairable: whether a repair resolves the check's findings.
     """
 
     asset: str
@@ -160,28 +161,28 @@ class TenantCheck:
     repairable: bool = False
 
     def key(self, names: Naming) -> dg.AssetCheckKey:
-        """Return its key in Dagster."""
+        """Return the check's key in Dagster."""
         return dg.AssetCheckKey(names.asset_key(self.asset), self.name)
 
     @property
     def full_name(self) -> str:
-        """Return its key as one word: "search_index.drift"."""
+        """Return the check's key as one word, such as "search_index.drift"."""
         return f"{self.asset}.{self.name}"
 
     def outcome(self, verdict: Verdict) -> CheckOutcome:
-        """Return a verdict as the catalog keeps it."""
+        """Return a verdict in the form that the catalog stores."""
         return CheckOutcome(
             self.asset, self.name, verdict.passed, verdict.severity, verdict.description
         )
 
     def error(self, error: Exception, installation: InstallationResource) -> CheckOutcome:
-        """Return why it could not be evaluated, as the catalog keeps it."""
+        """Return why the check could not be evaluated, in the form that the catalog stores."""
         return CheckOutcome(
             self.asset, self.name, error=as_failure(error, installation).description
         )
 
     def spec(self, names: Naming) -> dg.AssetCheckSpec:
-        """Return its specification for Dagster."""
+        """Return the check's specification for Dagster."""
         return dg.AssetCheckSpec(
             self.name,
             asset=names.asset_key(self.asset),
@@ -190,7 +191,7 @@ class TenantCheck:
         )
 
     def evaluate(self, context: CheckContext) -> Verdict:
-        """Evaluate it for a tenant, and record the outcome or the error in the catalog."""
+        """Evaluate the check for a tenant, and record the outcome or the error in the catalog."""
         ctx = context.tenant
         in_sync = ctx.catalog.syncs.slice_of(ctx.ref.id, context.run_id) is not None
         try:
@@ -204,15 +205,15 @@ class TenantCheck:
 
 
 LoadedCheck: TypeAlias = TenantCheck | dg.AssetChecksDefinition
-"""One of our checks or of a system's: declared, or a Dagster definition."""
+"""A check of the core or of a system: one of our declarations, or a Dagster definition."""
 
 
 def build_checks(checks: Sequence[TenantCheck], names: Naming) -> list[dg.AssetChecksDefinition]:
-    """Return checks as Dagster loads them: the checks of an asset are one step.
+    """Return Dagster's definitions of checks; the checks of one asset are one step.
 
-    This also holds if steps run in their own processes. A run evaluates the selected checks for its
-    partition. A check that cannot be evaluated stops no other check of its step, which fails at its
-    end.
+    This also works if steps run in their own processes. A run evaluates the selected checks for its
+    partition. A check that cannot be evaluated does not stop the other checks of its step; the step
+    fails at its end.
     """
     by_asset: dict[str, dict[dg.AssetCheckKey, TenantCheck]] = {}
     for check in checks:
@@ -277,13 +278,13 @@ def tenant_check(
     repairable: bool = False,
     against_catalog: bool = False,
 ) -> Callable[[Callable[[CheckContext], Verdict]], TenantCheck]:
-    """Declare the decorated function a check; see TenantCheck.
+    """Declare the decorated function as a check; see TenantCheck.
 
     Args:
         asset, name, description, job, with_syncs, judges_builds, nightly, repairable: see
             TenantCheck.
-        against_catalog: whether it assumes that the catalog is right, so that it reports nothing
-            while the catalog may have been set back.
+        against_catalog: whether the check assumes that the catalog is right. Such a check reports
+            nothing while the catalog may have been restored from an earlier dump.
     """
 
     def declare(verdict: Callable[[CheckContext], Verdict]) -> TenantCheck:
@@ -317,5 +318,5 @@ _NOT_COMPARED = Verdict(
 
 
 def refuse_write() -> NoReturn:
-    """Raise an error: the guard of the contexts that checks read with."""
+    """Raise an error; this is the guard of the read-only contexts that checks use."""
     raise RuntimeError("a check writes under the tenant's lock only: use CheckContext.locked")

@@ -12,11 +12,11 @@ SEARCHES = 50
 
 
 def verdict_of(events: Sequence[Event], tenant_id: str) -> Verdict:
-    """Require that one of the last searches with a threshold had a chunk.
+    """Require that at least one of the last searches with a threshold found a chunk.
 
     Args:
-        events: the ends of the last searches, without failed ones.
-        tenant_id: for the remedy.
+        events: the end events of the last searches, without failed searches.
+        tenant_id: the tenant's id, for the remedy.
     """
     with_passages = sum(bool(event.payload.get("chosen")) for event in events)
     nearest = [event.payload["nearest"] for event in events if event.payload.get("nearest")]

@@ -1,6 +1,6 @@
 """ticks: checks the age of the last tick of the daemon's sensors.
 
-A daemon that has stopped starting runs cannot detect that itself; `rag-assets check` can.
+A daemon that no longer starts runs cannot detect that itself, but `rag-assets check` can.
 """
 
 from datetime import UTC, datetime
@@ -12,10 +12,10 @@ from rag_assets.local_stack.stack import LocalStack, ServiceStatus
 
 
 def verdict_of(daemon: ServiceStatus, now: datetime) -> Verdict:
-    """Require that the sensors of a daemon tick if it runs.
+    """Require that the sensors tick if the daemon runs.
 
     Args:
-        daemon: its state.
+        daemon: state of the daemon.
         now: this machine's time.
     """
     age = None if daemon.last_tick is None else (now - daemon.last_tick).total_seconds()

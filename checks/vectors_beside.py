@@ -15,7 +15,7 @@ def verdict_of(states: Sequence[BesideState], *, writer_at_work: bool = False) -
     """Require that every separate vector store has exactly the vectors of its build.
 
     Args:
-        states: of each build with such a store.
+        states: state of each build with such a store.
         writer_at_work: whether another run may be between two steps of a write.
     """
     offenders = [
@@ -28,7 +28,7 @@ def verdict_of(states: Sequence[BesideState], *, writer_at_work: bool = False) -
         for state in states
         if state.unsound
     ]
-    # A store that does not answer yet is being filled.
+    # A store that does not answer yet is still being filled.
     filling = all(state.generation.vectors_beside == "filling" for state in states)
     severity: Severity = "WARN" if writer_at_work or filling else "ERROR"
     builds = counted(len(states), "build")
@@ -69,7 +69,7 @@ def verdict_of(states: Sequence[BesideState], *, writer_at_work: bool = False) -
     against_catalog=True,
 )
 def vectors_beside_check(context: CheckContext) -> Verdict:
-    """Compare every separate vector store; if one differs, again without writers."""
+    """Compare every separate vector store; if one differs, compare again without writers."""
     try:
         states = compare_vectors(context.tenant)
         if all(state.healthy for state in states):

@@ -27,14 +27,16 @@ class Verdict:
 
     Attributes:
         passed: whether no fault was found.
-        description: one line for people: the finding; its commands contain TENANT.
-        compared: expected against actual values, even if the check passed.
+        description: the finding in one line for people; commands in it contain the placeholder
+            TENANT.
+        compared: comparisons of expected with actual values, even if the check passed.
         columns: names of the columns of offenders.
-        offenders: the rows at fault; never a credential nor the text of a document.
-        severity: of a failure. WARN: a person should act, but searches stay correct.
+        offenders: the rows at fault; they never contain a credential or the text of a document.
+        severity: severity of a failure; WARN means that a person should act, but searches stay
+            correct.
         notes: further values for the run page, by title.
-        mend: remedy of a failure: a command, or a person's action and then a command; empty if the
-            description contains it.
+        mend: remedy for a failure: a command, or an action by a person followed by a command; empty
+            if the description contains the remedy.
     """
 
     passed: bool
@@ -47,7 +49,7 @@ class Verdict:
     mend: str = ""
 
     def told(self, tenant_id: str) -> Verdict:
-        """Return the verdict as shown to a person: the finding and its remedy, for this tenant."""
+        """Return the verdict for people: with remedy, and with this tenant's id in commands."""
         description, mend = (_of_tenant(text, tenant_id) for text in (self.description, self.mend))
         if not self.passed and mend not in description:
             description = f"{description}; {mend}"
@@ -55,5 +57,5 @@ class Verdict:
 
 
 def _of_tenant(text: str, tenant_id: str) -> str:
-    """Return a text with the tenant's id in its commands; names of documents are unchanged."""
+    """Replace TENANT in the commands of a text; names of documents stay unchanged."""
     return _COMMAND.sub(lambda command: command[0].replace("TENANT", tenant_id), text)

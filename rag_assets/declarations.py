@@ -1,12 +1,12 @@
-"""What Dagster loads, declared without its final names: assets, jobs, sensors and schedules.
+"""Declarations, under plain names, of what Dagster loads: assets, jobs, sensors and schedules.
 
-A module declares a definition under its plain name, such as `sync_tenant`. A code location builds
-it under a naming of its own, so that a team's project, or two installations in one project, can
-load it.
+A module declares a definition under a plain name, such as `sync_tenant`. A code location builds the
+definition under its own naming. So a team's project can load it, and even two installations in one
+project.
 
 The parameters of a declared function are the context, resources by their plain names (`workbench`,
-`postgres`, `runs`, `tenant_lock`, `checks`, `publish_judge`), and `names`, the naming that it is
-built under.
+`postgres`, `runs`, `tenant_lock`, `checks`, `publish_judge`), and `names`, the naming under which
+the definition is built.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from rag_assets.common.errors import ConfigurationError
 
 NO_RUN_RETRIES: Final = {"dagster/retry_on_asset_or_op_failure": "false"}
 RUN_TAGS: Final = {"rag_assets/job": "true", **NO_RUN_RETRIES}
-"""On each of our jobs, to distinguish their runs from runs of a team's job with the same name."""
+"""Tags of our jobs, which distinguish their runs from runs of a team's job of the same name."""
 NAMING_TAG: Final = "rag_assets/naming"
-"""The naming of a run's definitions, if it differs from our own code location's."""
+"""Tag with the naming of a run's definitions, if it is not that of our own code location."""
 TENANT_TAG: Final = "rag_assets/tenant"
-"""The tenant that a job is for, if it is for only one."""
+"""Tag with the tenant of a job, if the job is for only one tenant."""
 OWNERS: Final = ["team:knowledge"]
 STAGES: Final = "knowledge"
 """The group of the pipeline's assets in our own code location."""
 
 _PROJECT_INTERVAL_SECONDS: Final = 30
-"""In a team's project, where each tick adds two lines to its daemon's log."""
+"""Minimum interval of sensors in a team's project: each tick adds two lines to the daemon's log."""
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 
 Function: TypeAlias = Callable[..., Any]
@@ -50,11 +50,11 @@ class Naming:
     """How the definitions of an installation are named in a code location.
 
     Attributes:
-        name: of the installation; prefix of resources and the tenants' partitions.
-        key_prefix: of the keys of assets.
-        group: of the pipeline's assets; the names of other groups are appended to it.
-        prefix: of jobs, ops, sensors and schedules; empty in our own code location, which uses all
-            names and groups as they are.
+        name: name of the installation; prefix of resources and of the tenants' partitions.
+        key_prefix: prefix of the keys of assets.
+        group: group of the pipeline's assets; the names of other groups are appended to it.
+        prefix: prefix of jobs, ops, sensors and schedules; empty in our own code location, which
+            uses all names and groups unchanged.
     """
 
     name: str = "rag_assets"
@@ -66,7 +66,7 @@ class Naming:
     def in_project(
         cls, name: str, key_prefix: Sequence[str] | str | None = None, group: str = STAGES
     ) -> Naming:
-        """Return the naming in a team's project, with a name as prefix of everything.
+        """Return the naming in a team's project, where `name` is the prefix of everything.
 
         Raises:
             ConfigurationError: Dagster does not accept such names.
@@ -82,13 +82,13 @@ class Naming:
 
     @classmethod
     def from_tag(cls, tag: str) -> Naming:
-        """Return the naming in a run's tag, which does not include the group."""
+        """Return the naming that a run's tag contains; the tag does not include the group."""
         name, _, prefix = tag.partition(":")
         return cls.in_project(name, [part for part in prefix.split("/") if part])
 
     @property
     def run_tags(self) -> dict[str, str]:
-        """Return the tags of runs of our jobs."""
+        """Return the tags that runs of our jobs have."""
         return {**RUN_TAGS, **self.naming_tag}
 
     @property
@@ -103,7 +103,7 @@ class Naming:
 
     @property
     def partitions(self) -> dg.DynamicPartitionsDefinition:
-        """Return the only partitioning: a partition is a tenant, never a document."""
+        """Return the only partitioning, in which each partition is a tenant (never a document)."""
         return dg.DynamicPartitionsDefinition(name=self.partitions_name)
 
     @property
@@ -124,17 +124,17 @@ class Naming:
         return dg.AssetKey([*self.key_prefix, asset])
 
     def step_key(self, asset: str) -> str:
-        """Return the key of the step that materializes an asset, which is its op's name."""
+        """Return the key of the step that materializes an asset: the name of its op."""
         return self.asset_key(asset).to_python_identifier()
 
     def asset_group(self, group: str) -> str:
-        """Return the group, under this naming, of assets declared in a plain group."""
+        """Return the group under this naming for assets that were declared in a plain group."""
         if not self.prefix:
             return group
         return self.group if group == STAGES else f"{self.group}_{group}"
 
     def bind(self, function: Function) -> Function:
-        """Return a function as Dagster calls it: with keys of resources, and without `names`."""
+        """Return the function with the signature for Dagster: keys of resources, and no `names`."""
         hints = get_type_hints(function, include_extras=True)
         keys = {one.name: self.resource(one.name) for one in get_resource_args(function)}
         given = {"names": self} if "names" in hints else {}
@@ -149,8 +149,8 @@ class Naming:
             for name, one in inspect.signature(function).parameters.items()
             if name not in given
         ]
-        # Dagster compares a context's annotation itself, not its name as a string. It mistakes the
-        # return annotation of a generator for the annotation of one of its outputs.
+        # Dagster compares the annotation of a context by identity, so a string does not work. It
+        # mistakes the return annotation of a generator for the annotation of an output.
         is_generator = inspect.isgeneratorfunction(function)
         returned = {} if is_generator else {"return": hints["return"]}
         bound.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
@@ -165,7 +165,7 @@ PLAIN: Final = Naming()
 
 
 class Declared(ABC):
-    """A definition that Dagster loads, by its plain name."""
+    """A declaration, under a plain name, of a definition that Dagster loads."""
 
     name: str
 
@@ -179,11 +179,11 @@ class Asset(Declared):
     """An asset that a run materializes.
 
     Attributes:
-        name: plain.
+        name: plain name.
         function: materializes a tenant's partition.
         deps: plain names of the assets that it reads.
-        kinds, description, metadata: as Dagster takes them.
-        group: plain.
+        kinds, description, metadata: passed to Dagster unchanged.
+        group: plain group.
     """
 
     name: str
@@ -198,8 +198,8 @@ class Asset(Declared):
         """Return Dagster's definition.
 
         Args:
-            names: of its key, its op and its resources.
-            upstream: assets of others that it depends on.
+            names: naming for the asset's key, op and resources.
+            upstream: assets outside this project that the asset depends on.
         """
         return dg.asset(
             key=names.asset_key(self.name),
@@ -221,7 +221,7 @@ def asset(
     metadata: Mapping[str, Any] | None = None,
     group: str = STAGES,
 ) -> Callable[[Function], Asset]:
-    """Declare the decorated function an asset of its name; see Asset."""
+    """Declare the decorated function as an asset with the function's name; see Asset."""
 
     def declare(function: Function) -> Asset:
         return Asset(
@@ -239,12 +239,12 @@ def asset(
 
 @dataclass(frozen=True)
 class Report(Declared):
-    """An asset that runs only report: it cannot be materialized on its own.
+    """An asset that runs only report on; it cannot be materialized on its own.
 
     Attributes:
-        name, group: plain.
-        dep: plain name of the asset that it is about.
-        kind, description: as Dagster takes them.
+        name, group: plain name and group.
+        dep: plain name of the asset that the report is about.
+        kind, description: passed to Dagster unchanged.
     """
 
     name: str
@@ -286,11 +286,11 @@ class Job(Declared):
     """A job of one op.
 
     Attributes:
-        name: plain.
-        function: of the op.
-        description: for its page.
+        name: plain name.
+        function: function of the op.
+        description: text for the job's page.
         per_tenant: whether a run is for one tenant's partition.
-        kind: the store that it mostly works on, shown with the op.
+        kind: the store that the job mostly works on, shown with the op.
     """
 
     name: str
@@ -314,14 +314,14 @@ class Job(Declared):
         )
 
     def run_config(self, names: Naming, **config: Any) -> dict[str, Any]:
-        """Return the run configuration with this configuration of the op."""
+        """Return the run configuration that contains this configuration of the op."""
         return {"ops": {names.own(self.function.__name__): {"config": config}}}
 
 
 def job(
     name: str, description: str, *, per_tenant: bool = False, kind: str | None = None
 ) -> Callable[[Function], Job]:
-    """Declare the decorated function the op of a job; see Job."""
+    """Declare the decorated function as the op of a job; see Job."""
 
     def declare(function: Function) -> Job:
         return Job(name, function, description, per_tenant, kind)
@@ -334,12 +334,14 @@ class AssetJob(Declared):
     """A job that materializes or checks assets of a tenant.
 
     Attributes:
-        name: plain.
-        description: for its page.
-        select: returns its selection, given the loaded checks.
-        checks_alone: whether it selects only checks, so that Dagster cannot infer its partitions.
-        tags: of its runs, in addition to the tags of all our jobs.
-        is_shared: whether it also has assets of a team, so that its runs are not only ours.
+        name: plain name.
+        description: text for the job's page.
+        select: function that returns the job's selection, given the loaded checks.
+        checks_alone: whether the job selects only checks, so that Dagster cannot infer its
+            partitions.
+        tags: tags of the job's runs, in addition to the tags of all our jobs.
+        is_shared: whether the job also contains assets of a team, so that its runs are not only
+            ours.
     """
 
     name: str
@@ -353,8 +355,8 @@ class AssetJob(Declared):
         """Return Dagster's definition.
 
         Args:
-            names: of the job and of its selection.
-            checks: that are loaded; see `rag_assets.definitions.Parts`.
+            names: naming of the job and of its selection.
+            checks: the loaded checks; see `rag_assets.definitions.Parts`.
         """
         per_tenant: dg.PartitionedConfig[Any] = dg.PartitionedConfig(
             names.partitions, run_config_for_partition_key_fn=lambda _tenant_id: {}
@@ -374,13 +376,14 @@ class Sensor(Declared):
     """A sensor, which runs unless it is stopped.
 
     Attributes:
-        name: plain.
-        function: one evaluation.
-        description: for its page.
-        seconds: minimum time between evaluations; a team's project may have a longer one.
-        job: plain name of the job that it requests runs of.
-        failures_of: plain name of the job with failed runs that trigger its evaluation; None: it is
-            evaluated as time passes.
+        name: plain name.
+        function: function that does one evaluation.
+        description: text for the sensor's page.
+        seconds: minimum time between evaluations; longer in a team's project if its minimum is
+            longer.
+        job: plain name of the job whose runs the sensor requests.
+        failures_of: plain name of a job; the sensor is evaluated when a run of this job fails. None
+            evaluates it periodically.
     """
 
     name: str
@@ -400,7 +403,7 @@ class Sensor(Declared):
             "description": self.description,
         }
         if self.failures_of is not None:
-            # Dagster compares only names.
+            # Dagster compares only the names of jobs.
             watched = dg.define_asset_job(names.own(self.failures_of))
             return dg.run_failure_sensor(**options, monitored_jobs=[watched])(function)
         return dg.sensor(**options, job_name=names.own(self.job) if self.job else None)(function)
@@ -414,7 +417,7 @@ def sensor(
     job: str | None = None,
     failures_of: str | None = None,
 ) -> Callable[[Function], Sensor]:
-    """Declare the decorated function a sensor; see Sensor."""
+    """Declare the decorated function as a sensor; see Sensor."""
 
     def declare(function: Function) -> Sensor:
         return Sensor(name, function, description, seconds, job, failures_of)
@@ -427,11 +430,11 @@ class Schedule(Declared):
     """A schedule, which runs unless it is stopped.
 
     Attributes:
-        name: plain.
-        job: that it starts.
-        cron: when, in UTC.
-        description: for its page.
-        config: of the job's op.
+        name: plain name.
+        job: plain name of the job that the schedule starts.
+        cron: times of the starts as a cron expression, in UTC.
+        description: text for the schedule's page.
+        config: configuration of the job's op.
     """
 
     name: str

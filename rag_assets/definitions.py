@@ -1,8 +1,8 @@
-"""Everything Dagster loads, collected from the packages that declare it.
+"""Everything that Dagster loads, collected from the packages that declare it.
 
-`build_defs` is the entry point for tests: any resource can be replaced, and other systems than the
-installed ones can be loaded. An import only declares definitions; servers are looked up when a run
-or a tick needs them.
+`build_defs` is the entry point for tests: they can replace any resource and load other systems than
+the installed ones. Importing this module only declares definitions; servers are looked up when a
+run or a tick needs them.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from rag_assets.resources.workbench import Workbench
 
 Automation: TypeAlias = Literal["all", "sync", "none"]
 Upstream: TypeAlias = Mapping[str | None, Sequence[dg.AssetDep]]
-"""Assets of others that are sources of a tenant's documents; the key None is for all tenants."""
+"""Assets outside this project that write a tenant's sources; the key None is for all tenants."""
 _SYNCING: Final = ("tenants", "source_files", "run_failures")
 
 LoadedAsset: TypeAlias = Asset | Report | dg.AssetsDefinition | dg.AssetSpec
@@ -54,11 +54,11 @@ LoadedAsset: TypeAlias = Asset | Report | dg.AssetsDefinition | dg.AssetSpec
 
 @dataclass(frozen=True)
 class Parts:
-    """The definitions that Dagster loads besides resources: declared, or Dagster's own in a system.
+    """What Dagster loads besides resources: our declarations, and Dagster definitions of systems.
 
     Attributes:
         assets, jobs, sensors, schedules: as in Dagster.
-        checks: of tenants, which are also in the daily evaluation; and other Dagster checks.
+        checks: checks of tenants, which the daily evaluation includes, and other Dagster checks.
     """
 
     assets: tuple[LoadedAsset, ...] = ()
@@ -68,7 +68,7 @@ class Parts:
     schedules: tuple[Schedule | dg.ScheduleDefinition, ...] = ()
 
     def __add__(self, other: Parts) -> Parts:
-        """Return both together."""
+        """Return the parts of both operands together."""
         return Parts(
             self.assets + other.assets,
             self.checks + other.checks,
@@ -79,7 +79,7 @@ class Parts:
 
 
 def core_parts() -> Parts:
-    """Return the declarations of the packages of assets, checks, jobs and sensors."""
+    """Return the declarations in the packages `assets`, `checks`, `jobs` and `sensors`."""
     return Parts(
         assets=collected(rag_assets.assets, Asset, Report),
         checks=tenant_checks(),
@@ -93,7 +93,7 @@ def all_parts(systems: Systems | None = None) -> Parts:
     """Return the core's parts and the parts of systems.
 
     Args:
-        systems: used instead of the installed systems.
+        systems: systems to use instead of the installed ones.
 
     Raises:
         ConfigurationError: the systems cannot be loaded.
@@ -106,8 +106,8 @@ def system_parts(systems: Systems, core: Parts) -> Parts:
     """Return the parts that systems add to the core's parts.
 
     Raises:
-        ConfigurationError: a part cannot be loaded, or its name is taken or differs from its
-            declaration.
+        ConfigurationError: a part cannot be loaded, its name is already used, or its name differs
+            from the name that the system declares.
     """
     return Parts(
         **{
@@ -133,7 +133,7 @@ def _loaded(systems: Systems, kind: str, core: Sequence[Any]) -> tuple[Any, ...]
 
 
 def _names(part: Any) -> tuple[str, ...]:
-    """Return the names of a part in the system that adds it."""
+    """Return the names of a part, as the system that adds it declares them."""
     match part:
         case TenantCheck():
             return (part.full_name,)
@@ -141,7 +141,7 @@ def _names(part: Any) -> tuple[str, ...]:
             return (part.name,)
         case dg.AssetSpec():
             return (part.key.to_user_string(),)
-        # First: these are assets definitions, too.
+        # This case comes first, because these are also instances of AssetsDefinition.
         case dg.AssetChecksDefinition():
             return tuple(f"{key.asset_key.to_user_string()}.{key.name}" for key in part.check_keys)
         case dg.AssetsDefinition():
@@ -155,16 +155,17 @@ def build_resources(
     names: Naming = PLAIN,
     **overrides: Any,
 ) -> dict[str, Any]:
-    """Build the resources of the installation, with some replaced.
+    """Build the resources of the installation, some of them replaced by `overrides`.
 
-    Their names start with the naming's name: a team's own resources may be called `postgres`.
+    The names of the resources start with the name of the naming, because a team's own resources may
+    also be called `postgres`.
 
     Args:
         parts: all loaded parts; by default, the core and the installed systems.
-        installation: that they work for; by default, from the environment.
-        names: of the resources, and of the definitions that identify our own runs.
-        overrides: by name: postgres, elasticsearch, lake, embedders, and whole resources
-            (workbench, tenant_lock) if a test needs its own.
+        installation: installation that the resources work for; by default, from the environment.
+        names: naming of the resources, and of the definitions by which our own runs are identified.
+        overrides: replacements by name: postgres, elasticsearch, lake, embedders, and whole
+            resources (workbench, tenant_lock) if a test needs its own.
     """
     parts = parts or all_parts()
     carried = InstallationResource.from_installation(installation)
@@ -223,16 +224,16 @@ def build_defs(
     upstream: Upstream = MappingProxyType({}),
     automation: Automation = "all",
 ) -> dg.Definitions:
-    """Build all definitions of the project, for a code location that may hold others as well.
+    """Build all definitions of the project, for a code location that may also contain others.
 
-    A team's project uses `rag_assets.dagster.build_defs`, which uses names of its own.
+    A team's project uses `rag_assets.dagster.build_defs`, which uses the project's own names.
 
     Args:
         overrides: see build_resources.
-        names: of the definitions.
+        names: naming of the definitions.
         loggers: further destinations of run logs, besides the instance.
-        systems: used instead of the installed systems.
-        installation: that they work for; by default, from the environment.
+        systems: systems to use instead of the installed ones.
+        installation: installation that the definitions work for; by default, from the environment.
         upstream: see Upstream.
         automation: which sensors and schedules start runs.
 
@@ -240,7 +241,8 @@ def build_defs(
         ConfigurationError: the systems cannot be loaded.
     """
     with warnings.catch_warnings():
-        # Beta features that are used on purpose; whoever loads us cannot change them.
+        # These warnings are about beta features that are used on purpose; the user cannot change
+        # that.
         warnings.filterwarnings("ignore", message=".* is currently in (beta|preview)")
         parts = _automated(all_parts(systems), automation)
         resources = build_resources(parts, installation, names, **dict(overrides or {}))
@@ -293,6 +295,7 @@ def _with_sources(
     return [*dg.with_source_code_references(executed), *specs]
 
 
-# Our own code location. Its jobs name this executor themselves. Here it also applies to runs that
-# the UI starts with "Materialize": the stages of a run share their open connections and tables.
+# The definitions of our own code location. Its jobs name this executor themselves. Set here, it
+# also applies to runs that the UI starts with "Materialize". With it, the stages of a run share
+# open connections and tables.
 defs = dg.Definitions.merge(build_defs(), dg.Definitions(executor=dg.in_process_executor))

@@ -1,4 +1,4 @@
-"""A pytest plugin for a team's own tests: the fixture `knowledge_base`.
+"""A pytest plugin with the fixture `knowledge_base`, for a team's own tests.
 
 ```python
 def test_the_wiki_is_indexed(knowledge_base, tmp_path):
@@ -13,9 +13,9 @@ def test_the_wiki_is_indexed(knowledge_base, tmp_path):
     assert done.success
 ```
 
-Its Postgres is a real one, embedded, with a database for each test. Its index is in memory. Its
-embedder is `deterministic`: vectors are hashes of texts, so that equal texts are found and nothing
-else is; it says nothing of how well documents are found by their meaning.
+The fixture uses a real, embedded Postgres with a separate database for each test. The index is in
+memory. The embedder is `deterministic`: vectors are hashes of texts, so only equal texts are found.
+Tests therefore cannot show how well documents are found by meaning.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from rag_assets.storage.index.store import VectorStore
 
 EMBEDDER = {"provider": "deterministic"}
-"""Vectors from a hash of the text, which mean nothing."""
+"""An embedder whose vectors are hashes of texts, without any meaning."""
 
 
 @dataclass
@@ -44,8 +44,8 @@ class KnowledgeBase:
     """An installation for one test.
 
     Attributes:
-        installation: its home folder and its database.
-        instance: Dagster's, in memory, with each tenant's partition.
+        installation: home folder and database of the installation.
+        instance: Dagster's instance, in memory, with a partition for each tenant.
     """
 
     installation: Installation
@@ -57,8 +57,8 @@ class KnowledgeBase:
         """Add a tenant whose documents are the files of a folder, which is created.
 
         Args:
-            tenant_id: as in `tenants.yaml`; so are further arguments.
-            folder: of its only source, named `files`.
+            tenant_id: id as in `tenants.yaml`; further arguments are settings as in that file.
+            folder: folder of the tenant's only source, which is named `files`.
         """
         from rag_assets.pipeline.tenancy import reconcile_tenants
         from rag_assets.resources.installation import InstallationResource
@@ -108,7 +108,7 @@ class KnowledgeBase:
 
 @pytest.fixture(scope="session")
 def knowledge_base_postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of an embedded Postgres, which ends with the tests."""
+    """Yield the address of an embedded Postgres, which is stopped after the tests."""
     from rag_assets.local_stack.postgres import EmbeddedPostgres
 
     server = EmbeddedPostgres(tmp_path_factory.mktemp("postgres"))
@@ -121,7 +121,7 @@ def knowledge_base_postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
 @pytest.fixture
 def knowledge_base(knowledge_base_postgres: str, tmp_path: Path) -> Iterator[KnowledgeBase]:
-    """An installation without tenants, in a database and a home folder of its own."""
+    """Yield an installation without tenants, with its own database and home folder."""
     import dagster as dg
     import psycopg
     from psycopg import sql
@@ -158,7 +158,7 @@ def _memory_index(installation: Installation) -> Any:
 
 @cache
 def _open_memory(_home: str) -> VectorStore:
-    """Open the index of an installation once, as each run has resources of its own."""
+    """Return the index of an installation, which all runs share despite their own resources."""
     from rag_assets.storage.index.store import MEMORY, StoreConfig, open_store
 
     return open_store(StoreConfig(MEMORY))

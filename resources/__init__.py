@@ -1,5 +1,5 @@
 """Dagster resources: servers, lake, embedders and the tenant's lock, for runs and sensors.
 
-Belongs here: turning configuration and environment into the core's objects. Does not: any logic
-about documents.
+What belongs here: creating the core's objects from configuration and environment. What does not:
+any logic about documents.
 """

@@ -1,4 +1,4 @@
-"""The Dagster resource of an installation: all others take their settings from it."""
+"""The Dagster resource of an installation, from which all other resources take their settings."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from rag_assets.common.settings import Settings
 
 
 class InstallationResource(dg.ConfigurableResource):  # type: ignore[type-arg]
-    """An installation: see Installation, which has the same attributes.
+    """An installation as a resource; see Installation, which has the same attributes.
 
-    It is only nested in our other resources, so that Dagster's UI shows no address.
+    It is used only within our other resources, so that Dagster's UI shows no address.
     """
 
     home: str | None = None
@@ -25,12 +25,12 @@ class InstallationResource(dg.ConfigurableResource):  # type: ignore[type-arg]
 
     @classmethod
     def from_installation(cls, installation: Installation | None) -> InstallationResource:
-        """Return the resource of an installation; by default, of the environment."""
+        """Return the resource for an installation; None stands for that of the environment."""
         return cls(**(installation or Installation()).given())
 
     @property
     def settings(self) -> Settings:
-        """Return the installation's settings; the process's environment provides missing values.
+        """Return the installation's settings; missing values come from the process's environment.
 
         Raises:
             ConfigurationError: a value is malformed, or the home folder does not exist.
@@ -48,5 +48,5 @@ class InstallationResource(dg.ConfigurableResource):  # type: ignore[type-arg]
 
 
 def _resolve(value: str | None) -> str | None:
-    """Return the text of a value, which is still a variable's name outside of Dagster's runs."""
+    """Return the text of a value; outside of Dagster's runs, it may be an unresolved variable."""
     return value.get_value() if isinstance(value, dg.EnvVar) else value

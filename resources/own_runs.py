@@ -1,7 +1,8 @@
-"""Runs of this installation in a Dagster instance that may also hold runs of others.
+"""Identification of this installation's runs in a Dagster instance that may contain other runs.
 
-A team's own jobs, assets and partitions may have the same names as ours: a partition `eu` of their
-asset `sales`, a job `canary`. All code that counts, marks or deletes runs asks here first.
+A team's own jobs, assets and partitions may have the same names as ours, such as a partition `eu`
+of their asset `sales`, or a job `canary`. So all code that counts, marks or deletes runs uses this
+module to identify them first.
 """
 
 from collections.abc import Iterable
@@ -20,7 +21,7 @@ from rag_assets.storage.installation.home import machine_name
 
 PARTITION_TAG: Final = "dagster/partition"
 INSTALLATION_TAG: Final = "rag_assets/installation"
-"""The installation of a run: on runs of sensors and commands, and on started runs."""
+"""Tag with the installation of a run: on runs of sensors and commands, and on started runs."""
 UNFINISHED: Final = (
     dg.DagsterRunStatus.QUEUED,
     dg.DagsterRunStatus.NOT_STARTED,
@@ -28,7 +29,7 @@ UNFINISHED: Final = (
     dg.DagsterRunStatus.STARTED,
 )
 _START_LIMIT = timedelta(minutes=15)
-"""A run that was not queued and has not started by then never will: its launch failed."""
+"""Time within which a run that was not queued must start; after it, its launch has failed."""
 
 
 class OwnRuns(dg.ConfigurableResource):  # type: ignore[type-arg]
@@ -60,8 +61,8 @@ class OwnRuns(dg.ConfigurableResource):  # type: ignore[type-arg]
     def namings(self, instance: dg.DagsterInstance) -> set[Naming]:
         """Return the namings under which this installation is known in an instance.
 
-        Commands use plain names. A team's project, with runs that commands count and delete, uses
-        others.
+        Commands use plain names. A team's project uses other names, but commands also count and
+        delete its runs.
         """
         if self._is_of_own_home(instance):
             return {self.names}
@@ -87,7 +88,7 @@ class OwnRuns(dg.ConfigurableResource):  # type: ignore[type-arg]
         """Return the installations for which a repository has launched runs.
 
         Args:
-            repository: its name and the name of its code location, joined by @.
+            repository: name of the repository and name of its code location, joined by @.
         """
         return {
             id_
@@ -116,10 +117,10 @@ class OwnRuns(dg.ConfigurableResource):  # type: ignore[type-arg]
         )
 
     def owns(self, run: dg.DagsterRun) -> bool:
-        """Return whether a run works for this installation, or seems to before it has started.
+        """Return whether a run is for this installation; before the run starts, this is a guess.
 
-        Before deleting data, ask `of_installation` or `only_of_installation` instead: assets of a
-        team may have the same keys as ours.
+        Before deleting data, use `of_installation` or `only_of_installation` instead, because
+        assets of a team may have the same keys as ours.
         """
         if (installation := run.tags.get(INSTALLATION_TAG)) is not None:
             return installation == self.installation_tags[INSTALLATION_TAG]
@@ -131,9 +132,10 @@ class OwnRuns(dg.ConfigurableResource):  # type: ignore[type-arg]
     ) -> list[dg.DagsterRun]:
         """Return the runs in which this installation's code ran, with or without a team's assets.
 
-        In the instance of our home folder that is every run, including runs of the original if the
-        catalog was cloned. In a team's instance, a run without an installation tag counts if it was
-        launched from our code and no run of another installation is recorded there.
+        In the instance of our home folder, these are all runs; if the catalog was cloned, this
+        includes runs of the original. In a team's instance, a run without an installation tag
+        counts if it was launched from our code and the instance has no recorded run of another
+        installation.
         """
         if self._is_of_own_home(instance):
             return list(runs)
@@ -157,8 +159,9 @@ class OwnRuns(dg.ConfigurableResource):  # type: ignore[type-arg]
     def mark(self, instance: dg.DagsterInstance, run: dg.DagsterRun) -> None:
         """Add missing tags to a started run, as when the UI or a schedule launched it.
 
-        These are the installation and, unless the run also has assets of a team, the tag that makes
-        Dagster not retry it: our errors have been retried, or will be by the next sync.
+        The tags are the installation and, unless the run also has assets of a team, the tag that
+        keeps Dagster from retrying the run. Retries by Dagster are useless, because our code has
+        already retried, or the next sync will.
         """
         retries = NO_RUN_RETRIES if self._has_only_own_parts(run) else {}
         wanted = {**self.installation_tags, **self.names.naming_tag, **retries}
@@ -166,27 +169,28 @@ class OwnRuns(dg.ConfigurableResource):  # type: ignore[type-arg]
             instance.add_run_tags(run.run_id, wanted)
 
     def record_history(self, instance: dg.DagsterInstance, run: dg.DagsterRun) -> None:
-        """Record that an instance holds a run of a tenant, or a run over all tenants.
+        """Record that an instance contains a run of a tenant, or a run over all tenants.
 
-        An instance that ends with its process keeps no records.
+        An ephemeral instance, which ends with its process, is not recorded.
         """
         if instance.is_ephemeral:
             return
         settings = self.postgres.installation.settings
         is_ours = self._is_of_own_home(instance)
         folder = settings.own_dagster_home if is_ours else instance.root_directory
-        # People find an instance by this; the address of its database may contain a password.
+        # People find the instance by this folder; the address of its database may contain a
+        # password.
         place = f"{folder} on {machine_name()}"
         self.postgres.catalog().dagster_histories.record(
             run.tags.get(PARTITION_TAG), instance_id(instance), place
         )
 
     def forget_history(self, instance: dg.DagsterInstance, tenant_id: str) -> None:
-        """Record that an instance no longer holds runs of a tenant."""
+        """Record that an instance no longer contains runs of a tenant."""
         self.postgres.catalog().dagster_histories.forget(tenant_id, instance_id(instance))
 
     def recorded_tenants(self, instance: dg.DagsterInstance) -> set[str]:
-        """Return the tenants with runs that an instance may hold, including removed tenants."""
+        """Return the tenants of which an instance may contain runs, including removed tenants."""
         return self.postgres.catalog().dagster_histories.tenants(instance_id(instance))
 
     def _is_of_own_home(self, instance: dg.DagsterInstance) -> bool:
@@ -195,7 +199,7 @@ class OwnRuns(dg.ConfigurableResource):  # type: ignore[type-arg]
         return Path(instance.storage_directory()).is_relative_to(local)
 
     def _is_of_a_team(self, instance: dg.DagsterInstance, run: dg.DagsterRun) -> bool:
-        """Return whether an untagged run is from a repository that never worked for us."""
+        """Return whether an untagged run is from a repository that never ran our code for us."""
         origin = run.remote_job_origin
         if INSTALLATION_TAG in run.tags or origin is None or _is_of_own_code(run):
             return False
@@ -205,7 +209,7 @@ class OwnRuns(dg.ConfigurableResource):  # type: ignore[type-arg]
     def _has_only_own_parts(self, run: dg.DagsterRun) -> bool:
         """Return whether a run's job or selected assets have only our names."""
         if run.job_name != IMPLICIT_ASSET_JOB_NAME:
-            # In a team's project it may have another name than here.
+            # In a team's project, the job may have a different name than here.
             return run.job_name in self.jobs or run.tags.items() >= RUN_TAGS.items()
         names = Naming.from_tag(tag) if (tag := run.tags.get(NAMING_TAG)) else self.names
         checked = {key.asset_key for key in run.asset_check_selection or ()}
@@ -215,7 +219,7 @@ class OwnRuns(dg.ConfigurableResource):  # type: ignore[type-arg]
     def unfinished(
         self, instance: dg.DagsterInstance, *, job: str | None = None, tenant: str | None = None
     ) -> list[dg.DagsterRun]:
-        """Return our runs that are queued or running; of one job or tenant, or of all."""
+        """Return our queued or running runs: of one job or tenant, or all."""
         filters = dg.RunsFilter(
             job_name=job,
             statuses=list(UNFINISHED),
@@ -235,7 +239,7 @@ class OwnRuns(dg.ConfigurableResource):  # type: ignore[type-arg]
 def instance_id(instance: dg.DagsterInstance) -> str:
     """Return the id of an instance's run storage, whichever folder opens it.
 
-    A storage other than a SQL database has no id, and is identified by the folder.
+    A storage that is not an SQL database has no id, and is identified by its folder.
     """
     storage = instance.run_storage
     if isinstance(storage, SqlRunStorage):
@@ -261,7 +265,7 @@ def _is_of_own_code(run: dg.DagsterRun) -> bool:
 def _is_of_own_location(run: dg.DagsterRun) -> bool:
     """Return whether a run was launched from the code location that loads only our code.
 
-    Runs of earlier versions have no tag of their own.
+    This identifies runs of earlier versions, which have no installation tag.
     """
     origin = run.job_code_origin
     pointer = origin.repository_origin.code_pointer if origin is not None else None

@@ -9,14 +9,14 @@ from rag_assets.resources.workbench import Workbench
 
 
 class PublishJudge(Protocol):
-    """Makes the function that judges a build in one run."""
+    """Creates the function that judges builds in one run."""
 
     def __call__(self, workbench: Workbench, run_id: str, log: dg.DagsterLogManager) -> Judge:
         """Return the function; see Judge.
 
         Args:
-            workbench: of the run.
-            run_id: the run that holds the tenant's lock.
-            log: of the run.
+            workbench: workbench of the run.
+            run_id: id of the run that holds the tenant's lock.
+            log: log of the run.
         """
         ...

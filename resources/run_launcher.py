@@ -1,8 +1,9 @@
-"""Dagster's run launcher of an installation: runs are forks of its fork server.
+"""The run launcher of an installation, which starts Dagster's runs as forks of the fork server.
 
-dagster.yaml names it. Without a running fork server (in a cluster, on another machine), a run is
-launched in Dagster's usual way, in a process of the code server; an event of the run reports which.
-Without this class in dagster.yaml, all runs are launched that way.
+dagster.yaml names this launcher. If no fork server runs (in a cluster, or on another machine), a
+run is launched in Dagster's usual way, in a process of the code server. An event of the run reports
+which way was used. If dagster.yaml does not name this class, all runs are launched in the usual
+way.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from rag_assets.resources.tenant_lock import PROCESS_TAG, WORKER_TAG, marks, wor
 
 
 class ForkingRunLauncher(DefaultRunLauncher):
-    """Launches runs as forks, or in Dagster's usual way if it cannot."""
+    """Launches runs as forks, or in Dagster's usual way if that is not possible."""
 
     def launch_run(self, context: LaunchRunContext) -> None:
         """Launch a run; see the base class."""
@@ -67,7 +68,7 @@ class ForkingRunLauncher(DefaultRunLauncher):
             return bool(super().terminate(run_id))  # type: ignore[no-untyped-call]
         process = ProcessIdentity.parse(tag)
         if not process.is_alive():
-            return False  # Before anything is recorded: in another container it may still run.
+            return False  # In another container, the run may still be alive.
         self._instance.report_run_canceling(run)
         with suppress(ProcessLookupError):
             os.kill(process.pid, signal.SIGINT)
@@ -76,11 +77,11 @@ class ForkingRunLauncher(DefaultRunLauncher):
 
     @property
     def supports_check_run_worker_health(self) -> bool:
-        """Return True: the run monitor finds forks that died."""
+        """Return True, so that Dagster's run monitor finds forks that died."""
         return True
 
     def check_run_worker_health(self, run: dg.DagsterRun) -> CheckRunHealthResult:
-        """Return whether the process of a run is alive; True for processes of the code server."""
+        """Return whether the process of a run is alive; for the code server's processes, True."""
         if (tag := _process_tag(run)) is None:
             return CheckRunHealthResult(WorkerStatus.RUNNING)
         process = ProcessIdentity.parse(tag)
@@ -91,6 +92,6 @@ class ForkingRunLauncher(DefaultRunLauncher):
 
 
 def _process_tag(run: dg.DagsterRun | None) -> str | None:
-    """Return the process tag of a fork, a command or the watcher; None for the code server."""
+    """Return the process tag of a run by a fork, a command or the watcher; otherwise None."""
     tags = run.tags if run is not None else {}
     return tags.get(WORKER_TAG) or tags.get(PROCESS_TAG)

@@ -1,6 +1,6 @@
 """Dagster resources of an installation's Postgres, Elasticsearch and lake.
 
-Without an address in its settings, the embedded server of its home folder is used.
+If the installation's settings have no address, the embedded server of its home folder is used.
 """
 
 from functools import lru_cache, partial
@@ -62,7 +62,7 @@ class LakeResource(dg.ConfigurableResource):  # type: ignore[type-arg]
 
 
 def close_all() -> None:
-    """Close every connection of this process."""
+    """Close all connections of this process."""
     for opened in _opened:
         opened.close()
     _opened.clear()

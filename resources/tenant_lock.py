@@ -1,4 +1,4 @@
-"""The tenant's lock, held during runs that write, and the failing of runs with a dead process."""
+"""The tenant's lock, held during writing runs, and marking runs of dead processes as failed."""
 
 import os
 from collections.abc import Iterator
@@ -19,11 +19,11 @@ from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.lock import HeldLock, Holder
 
 PROCESS_TAG = "rag_assets/process"
-"""On runs that no daemon launched: the process that executes them."""
+"""Tag with the process that executes a run, on runs that the daemon did not launch."""
 WORKER_TAG = "rag_assets/worker"
-"""On runs that the daemon launched as forks: the process that executes them."""
+"""Tag with the process that executes a run, on runs that the daemon launched as forks."""
 REASON_TAG = "rag_assets/reason"
-"""Why a run was requested; shown to people."""
+"""Tag with the reason why a run was requested, for people."""
 _UNFINISHED = (
     dg.DagsterRunStatus.NOT_STARTED,
     dg.DagsterRunStatus.STARTING,
@@ -78,7 +78,7 @@ class TenantLockResource(dg.ConfigurableResource):  # type: ignore[type-arg]
         try:
             held.check()
         except TenantLocked:
-            # The tenant may have been removed in the meantime: then nobody else cleans up.
+            # If the tenant was removed in the meantime, nobody else cleans up.
             self.workbench.retreat(tenant_id)
 
     def guard(self) -> None:
@@ -98,7 +98,7 @@ def fail_abandoned_run(instance: dg.DagsterInstance, former: Holder) -> bool:
 
 
 def _fail(instance: dg.DagsterInstance, run_id: str, process: str) -> bool:
-    # Read again: it may have ended normally since it was listed.
+    # The run is read again, because it may have ended normally since it was listed.
     run = instance.get_run_by_id(run_id)
     if run is None or run.status not in _UNFINISHED:
         return False
@@ -107,13 +107,13 @@ def _fail(instance: dg.DagsterInstance, run_id: str, process: str) -> bool:
 
 
 def process_tags(settings: Settings) -> dict[str, str]:
-    """Return the tags of a run that this process executes; others now notice when it ends."""
+    """Return the tags of a run that this process executes; by them, others notice its end."""
     mark_process(marks(settings))
     return {PROCESS_TAG: str(ProcessIdentity.of(os.getpid()))}
 
 
 def worker_tags(pid: int) -> dict[str, str]:
-    """Return the tags of a run that a fork on this machine executes; the fork marks itself."""
+    """Return the tags of a run that a fork on this machine executes; the fork sets its mark."""
     return {WORKER_TAG: str(ProcessIdentity.of(pid))}
 
 
@@ -128,15 +128,15 @@ def fail_abandoned_runs(
     settings: Settings,
     tenant_id: str | None = None,
 ) -> list[str]:
-    """Mark unfinished runs with a dead process as failed: of one tenant, or of all.
+    """Mark unfinished runs whose process is dead as failed: those of one tenant, or all.
 
-    A process is dead if its run is recorded in a lock that nobody holds any more. It is also dead
-    if it ran on this machine and no longer exists, whether or not it held the lock; the mark of a
-    process in another container shows that. Otherwise the daemon's queue would wait forever for a
-    run with a killed command.
+    A process is dead if its run is recorded as the holder of a lock that nobody holds any more. It
+    is also dead if it ran on this machine and no longer exists, whether or not it held the lock;
+    for a process in another container, its mark shows that. Without this function, the daemon's
+    queue would wait forever for a run whose command was killed.
 
     Returns:
-        The ids of these runs.
+        The ids of the runs that were marked.
     """
     failed, marked = [], marks(settings)
     tags = {} if tenant_id is None else {PARTITION_TAG: tenant_id}
@@ -150,7 +150,8 @@ def fail_abandoned_runs(
             continue
         holder = catalog.lock.holder(whose)
         if holder is not None and holder.run_id == run.run_id:
-            # Read again: a normal release deletes the holder's row before it unlocks.
+            # The holder is read again, because a normal release deletes the holder's row before it
+            # unlocks.
             left = not catalog.lock.is_held(whose) and catalog.lock.holder(whose) == holder
             if left and fail_abandoned_run(instance, holder):
                 failed.append(run.run_id)

@@ -30,12 +30,12 @@ from rag_assets.storage.catalog.tenants import TenantRecord
 
 _REPORT_SECONDS = 0.5
 _MOST_KEPT = 2
-"""One context for the steps, which write, and one for the checks between them, which do not."""
+"""Number of contexts kept: one for the steps, which write, and one for the checks between them."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """The context of the latest step, for the following steps of the same run."""
+    """The context of the latest step, kept for the following steps of the same run."""
 
     record: TenantRecord
     guard: Callable[[], None]
@@ -66,19 +66,19 @@ class Workbench(dg.ConfigurableResource):  # type: ignore[type-arg]
 
     @property
     def installation(self) -> InstallationResource:
-        """Return the installation with the catalog that it opens."""
+        """Return the resource of the installation whose catalog this workbench opens."""
         return self.postgres.installation
 
     def setup_for_execution(self, context: dg.InitResourceContext) -> None:
-        """Mark and record the run, and prepare worker processes for the stages that need them."""
+        """Mark and record the run; prepare worker processes for stages that need them."""
         if context.run is not None and context.instance is not None:
-            with suppress(RagAssetsError):  # Without Postgres the run's first step fails anyway.
+            with suppress(RagAssetsError):  # Without Postgres, the run's first step fails anyway.
                 self.own_runs.mark(context.instance, context.run)
                 self.own_runs.record_history(context.instance, context.run)
         self._workers = KeptPool(usable_cores(), self.installation.settings.local / "cache")
 
     def teardown_after_execution(self, context: dg.InitResourceContext) -> None:
-        """End the workers."""
+        """End the worker processes."""
         if self._workers is not None:
             self._workers.close()
 
@@ -89,7 +89,7 @@ class Workbench(dg.ConfigurableResource):  # type: ignore[type-arg]
         guard: Callable[[], None],
         log: Callable[[str], None],
     ) -> TenantContext:
-        """Return the context of one tenant; a run's steps in one process share its open tables.
+        """Return the context of one tenant; the steps of a run in one process share open tables.
 
         Raises:
             UnknownTenant, ConfigurationError: the tenant does not exist, is disabled, or its
@@ -142,18 +142,24 @@ class Workbench(dg.ConfigurableResource):  # type: ignore[type-arg]
         )
 
     def retreat(self, tenant_id: str) -> None:
-        """Delete data that a run wrote after it lost its lock, if its tenant has been removed."""
+        """Delete data that a run wrote after losing its lock, if the tenant has been removed."""
         blobs = open_blobs(self.installation.settings)
         store = self.elasticsearch.store()
         delete_late_writes(self.postgres.catalog(), self.lake.lake(), store, blobs, tenant_id)
 
     def scanner(self) -> SecretScanner:
-        """Return the secret scanner: loaded once per process, compiled once per installation."""
+        """Return the secret scanner; it is loaded once per process.
+
+        Its rules are compiled once per installation.
+        """
         return scanner_of(self.installation.settings.local)
 
 
 def _change_finder(settings: Settings, tenant_id: str) -> Callable[[], bool]:
-    """Return a function by which a run asks the change watcher, at most every half second."""
+    """Return a function that asks the change watcher whether the tenant has changed.
+
+    The function reads the watcher's report at most every half second.
+    """
     report = WatchReportFile(settings)
     is_changed, read_at = False, -math.inf
 
@@ -169,7 +175,7 @@ def _change_finder(settings: Settings, tenant_id: str) -> Callable[[], bool]:
 
 @contextmanager
 def clear_failures(installation: InstallationResource) -> Iterator[None]:
-    """Turn the project's errors into a step failure with message and hint."""
+    """Convert the project's errors to a step failure with message and hint."""
     try:
         yield
     except (dg.Failure, dg.RetryRequested):
@@ -180,12 +186,16 @@ def clear_failures(installation: InstallationResource) -> Iterator[None]:
         described = "".join(traceback.format_exception(error))
         if _masked(described, installation) == described:
             raise
-        # Dagster records an error with its causes: for these, only kind and place are recorded.
+        # Dagster records an error with its causes; of the causes, only type and location are kept
+        # here.
         raise as_failure(error, installation) from None
 
 
 def as_failure(error: Exception, installation: InstallationResource) -> dg.Failure:
-    """Return a step failure with an error's message and hint; for other errors, kind and place."""
+    """Return a step failure with an error's message and hint.
+
+    For an error that is not the project's own, it contains only type and location.
+    """
     if isinstance(error, dg.Failure):
         return error
     if isinstance(error, RagAssetsError):

@@ -1,5 +1,5 @@
 """Sensors and schedules, which start runs.
 
-Belongs here: sensors and schedules; decisions are pure functions in due.py. Does not: the work
-itself (stages).
+What belongs here: sensors and schedules; their decisions are pure functions in due.py. What does
+not: the work itself (see `jobs` and `assets`).
 """

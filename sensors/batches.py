@@ -1,4 +1,4 @@
-"""Poll providers' batch APIs; without an open batch, this costs one query a minute."""
+"""Poll providers' batch APIs; if no batch is open, this costs one database query a minute."""
 
 from datetime import UTC, datetime
 
@@ -12,7 +12,7 @@ from rag_assets.resources.stores import PostgresResource
 from rag_assets.resources.workbench import clear_failures
 
 _MOST = 50
-"""Number of batches polled in one tick, each by one request."""
+"""Maximum number of batches polled in one tick, with one request each."""
 
 
 @sensor(
@@ -26,7 +26,7 @@ _MOST = 50
 def embedding_batches_sensor(
     context: dg.SensorEvaluationContext, postgres: PostgresResource
 ) -> dg.SkipReason:
-    """Poll the batches that are due, of all tenants together."""
+    """Poll the batches of all tenants that are due."""
     with clear_failures(postgres.installation):
         catalog = postgres.catalog()
         batches = catalog.batches.open()

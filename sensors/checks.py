@@ -1,4 +1,4 @@
-"""Evaluate asset checks: all daily, staleness by a query, and overdue checks."""
+"""Evaluate asset checks: all checks daily, staleness by a query, and overdue checks."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,9 +20,9 @@ from rag_assets.tenants.model import Tenant
 
 _STALENESS = ("search_index", "staleness")
 _OVERDUE = timedelta(hours=30)
-"""A day, and a margin for a run over all tenants that takes longer than the previous day's."""
+"""Age of an overdue result: a day, and a margin for a daily run that takes longer than before."""
 _AT_ONCE = 200
-"""Tenants with overdue checks that one run evaluates; the next run takes further tenants."""
+"""Maximum number of tenants with overdue checks per run; the next run takes further tenants."""
 
 _DAILY = [check.full_name for check in tenant_checks() if not check.nightly]
 
@@ -40,11 +40,11 @@ daily_checks = Schedule(
 
 @dataclass(frozen=True, slots=True)
 class Staleness:
-    """Tenants' staleness checks compared with the catalog.
+    """The result of comparing the tenants' last staleness checks with the catalog.
 
     Attributes:
-        unchanged: tenants with a last result that still holds.
-        changed: tenants to be checked in full: the catalog differs from the last result.
+        unchanged: tenants whose last result is still valid.
+        changed: tenants to be checked in full, because the catalog differs from the last result.
     """
 
     unchanged: tuple[str, ...]
@@ -60,10 +60,10 @@ def compare_staleness(
     """Separate tenants with a valid last result from those to be checked again.
 
     Args:
-        limits: by how much each tenant's index may lag.
+        limits: time by which the index of each tenant may lag.
         lags: each tenant's lag according to the catalog.
-        results: the last results of the check; a tenant without one is in neither part.
-        now: the time.
+        results: the last results of the check; a tenant without a result is in neither group.
+        now: the present time.
     """
     unchanged: list[str] = []
     changed: list[str] = []

@@ -1,10 +1,11 @@
-"""Dagster's daemon under a clock that may be set back: `python -m rag_assets.sensors.daemon`.
+"""Dagster's daemon, safe if the clock is set back: `python -m rag_assets.sensors.daemon`.
 
-It takes the arguments of `dagster-daemon run`. Dagster waits for times of the machine's clock, in
-its storage and in the loops of its daemon. So ticks from the future are discarded at the start. If
-the clock is set back while the daemon runs, it restarts in the same process.
+It takes the arguments of `dagster-daemon run`. Dagster waits for times by the machine's clock; some
+are in its storage, some in the memory of the daemon. After the clock was set back, these times lie
+in the future. So ticks from the future are discarded when the daemon starts. If the clock is set
+back while the daemon runs, the daemon restarts in the same process.
 
-Ticks that request nothing are not logged: they are listed in the UI, with the reason.
+Ticks that request nothing are not logged, because the UI lists them with the reason.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ class ClockWatch:
     """Detects that the machine's clock is set back, by comparison with a clock that cannot be set.
 
     Args:
-        tolerance_seconds: by how much it may be set back, as by ordinary synchronization.
+        tolerance_seconds: time by which the clock may be set back without detection, as ordinary
+            synchronization does.
         wall, steady: the machine's clock, and the clock that cannot be set.
     """
 
@@ -48,7 +50,7 @@ class ClockWatch:
         self._highest = wall() - steady()
 
     def seconds_set_back(self) -> float:
-        """Return how far the clock was set back since this watch started; 0 within tolerance."""
+        """Return the seconds by which the clock was set back so far; 0 within the tolerance."""
         difference = self._wall() - self._steady()
         self._highest = max(self._highest, difference)
         back = self._highest - difference
@@ -87,7 +89,7 @@ def main() -> None:
 
 
 def _log(line: str) -> None:
-    with suppress(OSError):  # A full disk must not stop the daemon.
+    with suppress(OSError):  # A full disk for logs must not stop the daemon.
         sys.stderr.write(f"{line}\n")
         sys.stderr.flush()
 

@@ -1,4 +1,4 @@
-"""Drift of all tenants: compared nightly, counted every ten minutes, repaired if found."""
+"""Drift of all tenants: compare nightly, compare counts every ten minutes, repair differences."""
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
@@ -22,9 +22,9 @@ from rag_assets.storage.catalog.tenants import TenantRecord
 from rag_assets.tenants.model import Tenant
 
 _COUNTED_AT_ONCE = 50
-"""Number of tenants with entries that are counted in the same requests."""
+"""Number of tenants whose entries are counted by the same requests."""
 _REPAIR_PAUSE = timedelta(hours=1)
-"""Time after a repair in which a tenant is not repaired again because of counts."""
+"""Time after a repair during which differing counts do not cause another repair of the tenant."""
 
 nightly_drift = Schedule(
     "nightly_drift",
@@ -52,7 +52,7 @@ def drift_offenders_sensor(
     postgres: PostgresResource,
     runs: OwnRuns,
 ) -> dg.SensorResult:
-    """Request a repair for every failed drift check that no repair followed."""
+    """Request a repair for every failed drift check that was not yet followed by a repair."""
     with clear_failures(postgres.installation):
         catalog = postgres.catalog()
         busy = runs.partitions_under_way(context.instance)
@@ -83,7 +83,7 @@ def drift_offenders_sensor(
     seconds=600,
 )
 def lost_entries_sensor(context: dg.SensorEvaluationContext, workbench: Workbench) -> dg.SkipReason:
-    """Record the tenants with an index that differs from the catalog by counts alone."""
+    """Record the tenants whose index has another number of entries than the catalog."""
     with clear_failures(workbench.installation):
         catalog = workbench.postgres.catalog()
         store = workbench.elasticsearch.store()
@@ -98,7 +98,7 @@ def lost_entries_sensor(context: dg.SensorEvaluationContext, workbench: Workbenc
         for batch in batched([record.ref for record in records], _COUNTED_AT_ONCE):
             found |= _compare_apart(compare, batch, context.log.error)
         for record in records:
-            # A replaced index is repaired by the nightly run, or by a person.
+            # An index that was replaced is left to the nightly run or to a person.
             differences = [one for one in found.get(record.id, ()) if not one.is_replaced]
             texts = [one.text for one in differences]
             is_lost = any(one.is_lost for one in differences)
@@ -113,7 +113,7 @@ def _compare_apart(
     tenants: Sequence[TenantRef],
     log: Callable[[str], None],
 ) -> dict[str, list[IndexDifference]]:
-    """Compare tenants; one by one if the index of some of them cannot be searched."""
+    """Compare tenants together, or one by one if the index of some of them cannot be searched."""
     try:
         return compare(tenants)
     except RagAssetsError as error:
@@ -137,7 +137,7 @@ def _may_be_recorded(catalog: Catalog, tenant_id: str, *, at_once: bool) -> bool
     """Return whether a difference is new: no repair is pending, and none has just ended.
 
     Args:
-        at_once: whether it is recorded however recent the latest repair is.
+        at_once: whether to record the difference however recent the latest repair is.
     """
     if _is_unrepaired(catalog, tenant_id):
         return False

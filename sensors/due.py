@@ -10,7 +10,7 @@ from rag_assets.storage.catalog.syncs import Sync
 
 _LONGEST_BACKOFF = timedelta(hours=1)
 _LONGEST_WAIT = _LONGEST_BACKOFF + timedelta(minutes=5)
-"""Limit of the wait after a failure, with a margin for clocks that differ."""
+"""Longest possible wait after a failure, with a margin for differences between clocks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,18 +18,20 @@ class TenantState:
     """The state that decides whether a tenant's pipeline must run.
 
     Attributes:
-        digests: of the present listing, by source.
-        unlisted: why a source could not be listed, by source; such a source does not make it due.
-        config_key: of the configuration and components in force.
+        digests: digests of the present listing, by source.
+        unlisted: why a source could not be listed, by source; such a source does not make the
+            tenant due.
+        config_key: key of the configuration and the components in force.
         syncs: the last syncs, by source.
-        pending: documents with entries that are out of date, and that may be tried now.
-        removals: deleted documents that a generation may still hold.
-        partly_replaced: documents for which a killed run may have left entries of other versions.
-        recently_changed: documents that were listed so soon after their last change that another
-            change could have gone unnoticed.
-        unpublished: whether a complete build only waits to be judged and published.
+        pending: number of documents whose entries are out of date and that may be tried now.
+        removals: number of deleted documents that a generation may still contain.
+        partly_replaced: number of documents of which a killed run may have left entries of other
+            versions.
+        recently_changed: documents that were listed so soon after their last change that a further
+            change could have been missed.
+        unpublished: whether a complete build waits only to be judged and published.
         next_expiry: when the oldest document falls due for pruning.
-        unfinished: why its system still has work to do after a sync; None if it has finished.
+        unfinished: why the tenant's system still has work to do after a sync; None if it has none.
     """
 
     tenant_id: str
@@ -47,18 +49,19 @@ class TenantState:
 
 
 def why_due(state: TenantState, now: datetime, *, wait_for_retry: bool = True) -> str | None:
-    """Return why the tenant's pipeline must run now; None if it need not.
+    """Return why the tenant's pipeline must run now; None if it need not run.
 
-    A listing is compared with the last *successful* sync, never the last run: a source that changes
-    from A to B and back to A is followed each time.
+    A listing is compared with the last *successful* sync, never with the last run. So if a source
+    changes from A to B and back to A, each change is noticed.
 
     Args:
         state: the tenant's state.
-        now: the time.
-        wait_for_retry: whether to wait until the next retry after a failure; a sync by command does
-            not wait.
+        now: the present time.
+        wait_for_retry: whether to wait until the next retry is due after a failure; a sync by
+            command does not wait.
     """
-    # A later time was computed while this machine's clock was fast, and is ignored.
+    # A retry time beyond the limit was computed while this machine's clock was fast, and is
+    # ignored.
     latest = now + _LONGEST_WAIT
     if wait_for_retry and any(
         sync.retry_at is not None and now < sync.retry_at <= latest for sync in state.syncs.values()

@@ -1,4 +1,4 @@
-"""Record failed runs for their tenants, which are retried after growing delays."""
+"""Record failed runs; their tenants are retried after growing delays."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -42,11 +42,12 @@ def record_failure(catalog: Catalog, record: TenantRecord, message: str, *, all_
     """Record a failed run of a tenant, which is retried after a growing delay.
 
     Args:
-        catalog: takes the record.
+        catalog: stores the record of the failure.
         record: the tenant.
-        message: why it failed.
-        all_done: whether the run did everything it could, for example all except documents without
-            a vector. Then only these wait for their next retry; removals and edits must not wait.
+        message: why the run failed.
+        all_done: whether the run did everything that it could, for example everything except
+            documents without a vector. Then only those documents wait for their next retry;
+            removals and edits must not wait.
     """
     syncs = catalog.syncs.all(record.id)
     for source in Tenant.from_config(record.config).sources:
@@ -62,7 +63,7 @@ def _reached_its_end(context: dg.RunFailureSensorContext, names: Naming) -> bool
 
 
 def _reason(context: dg.RunFailureSensorContext) -> str:
-    """Return the first line of the first failed step's message, else of the run's."""
+    """Return the first line of the first failed step's message, or of the run's message."""
     messages = [context.failure_event.message]
     for event in context.get_step_failure_events():
         data = event.step_failure_data

@@ -31,8 +31,8 @@ _TICK_SECONDS = 25.0
 _TURN_SECONDS = 60.0
 _OVERLAP_SECONDS = 5.0
 _COUNTED_SECONDS = 90.0
-"""Time after which the sensor no longer waits for a failure to be counted, since that sensor may be
-off."""
+"""Seconds to wait until the sensor of failures, which may be off, has counted a failure.
+"""
 _ENDED = (dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED)
 _parsed = ParsedTenants()
 
@@ -57,7 +57,7 @@ def source_files_sensor(
     postgres: PostgresResource,
     runs: OwnRuns,
 ) -> dg.SensorResult:
-    """List the sources of as many tenants as a tick has time for, in turn."""
+    """List the sources of tenants in rotation, as many as a tick has time for."""
     settings = postgres.installation.settings
     with clear_failures(postgres.installation):
         tick = _Tick(
@@ -72,7 +72,7 @@ def source_files_sensor(
             context.log.warning(f"run {run_id} was left behind by a process that died")
         cursor = tick.run()
     if tick.notes:
-        # A folder's name can be a credential, too.
+        # The name of a folder can also be a credential.
         masker = masker_of(settings.local)
         tick.notes[:] = [masker.text(note) for note in tick.notes]
     for note in tick.notes:
@@ -93,7 +93,7 @@ class _Tick:
         requests: the runs that tenants need.
         notes: problems of tenants.
         seen: the action taken for each tenant that was checked.
-        doubt: why no data is deleted for its age, if the clock may be wrong.
+        doubt: if the clock may be wrong, the reason why no data is deleted for its age.
         unlisted: see Cursor.
     """
 
@@ -117,7 +117,7 @@ class _Tick:
         self.unlisted = set(self.cursor.unlisted)
         self.ids = list(self.catalog.tenants.active_versions())
         self.busy = self.own_runs.partitions_under_way(self.instance)
-        # Every tick, so that the trusted time advances as long as the daemon runs.
+        # This is done at every tick, so that the trusted time advances as long as the daemon runs.
         trusted = time_for_deletion(self.catalog, Clock())
         self.doubt = trusted if isinstance(trusted, ClockDoubt) else None
         reasons = set() if self.report is NO_WATCHER else self._reasons()
@@ -133,13 +133,13 @@ class _Tick:
         return environment_key(self.settings)
 
     def _reasons(self) -> set[str]:
-        """Return tenants to check out of turn: one of their runs has ended, or a retry is due."""
+        """Return tenants to check out of turn, because a run of theirs ended or a retry is due."""
         since = max(self.cursor.at, self.now - _TURN_SECONDS) - _OVERLAP_SECONDS
         times = [datetime.fromtimestamp(at, UTC) for at in (since, self.now - _TURN_SECONDS)]
         ended = self.instance.get_runs(
             filters=dg.RunsFilter(statuses=list(_ENDED), updated_after=times[0])
         )
-        # A retry that was not due at that time is checked in the tenant's ordinary turn.
+        # A retry that was not due at that time is checked when the tenant's ordinary turn comes.
         tried = self.catalog.syncs.retried_between(times[1], datetime.fromtimestamp(self.now, UTC))
         return tried | {
             run.tags[PARTITION_TAG]
@@ -148,7 +148,7 @@ class _Tick:
         }
 
     def _look_at(self, ids: Sequence[str], *, seconds: float | None) -> str | None:
-        """Check tenants without a run; return the last one if the time ran out before the end."""
+        """Check tenants without a run; if the time runs out before the end, return the last one."""
         deadline = None if seconds is None else time.monotonic() + seconds
         idle = [tenant_id for tenant_id in ids if tenant_id not in self.busy]
         if idle:
@@ -181,9 +181,9 @@ class _Tick:
         return done
 
     def _report_unlisted(self, record: TenantRecord, state: TenantState) -> None:
-        """Request a run, which fails, for sources that could be listed until now.
+        """Request a run, which will fail, for sources that could be listed until now.
 
-        Alerts watch runs; a skipped tick alerts nobody.
+        Alerts are triggered by failed runs; a skipped tick would alert nobody.
         """
         names = {f"{record.id}/{source}" for source in state.unlisted}
         known = {name for name in self.unlisted if name.startswith(f"{record.id}/")}
@@ -198,8 +198,8 @@ class _Tick:
     def _request(
         self, record: TenantRecord, state: TenantState, reason: str
     ) -> dg.RunRequest | None:
-        # A key of only the listing would miss a change from A to B and back: the tenant's last run
-        # distinguishes the attempts.
+        # A run key from the listing alone would miss a change from A to B and back, so the key also
+        # contains the tenant's last run.
         own = self.own_runs.installation_tags
         filters = dg.RunsFilter(tags={PARTITION_TAG: record.id, **own})
         last = self.instance.get_run_records(filters=filters, limit=1)
@@ -229,22 +229,25 @@ class _Tick:
 
 
 def is_uncounted_failure(record: dg.RunRecord, state: TenantState) -> bool:
-    """Return whether a daemon's run failed and the sensor of failures has not counted it yet.
+    """Return whether a run of the daemon failed and the sensor of failures has not counted it.
 
-    Until then the delay before the next attempt is not known.
+    Until the failure is counted, the delay before the next attempt is not known.
     """
     run, ended_at = record.dagster_run, record.end_time
     if run.status is not dg.DagsterRunStatus.FAILURE or PROCESS_TAG in run.tags or not ended_at:
         return False
     retries = [sync.retry_at.timestamp() for sync in state.syncs.values() if sync.retry_at]
-    # A run that seems to end later than now was recorded while the clock was fast.
+    # A run with an end time in the future was recorded while the clock was fast.
     return max(retries, default=0.0) < ended_at and 0 <= time.time() - ended_at < _COUNTED_SECONDS
 
 
 def _new_partitions(
     names: Naming, instance: dg.DagsterInstance, requests: list[dg.RunRequest]
 ) -> list[dg.AddDynamicPartitionsRequest]:
-    """Return requests for partitions of tenants that a command added before the tenants sensor."""
+    """Return requests for missing partitions of tenants.
+
+    A partition is missing if a command added the tenant and the tenants sensor has not yet run.
+    """
     if not requests:
         return []
     present = set(instance.get_dynamic_partitions(names.partitions_name))

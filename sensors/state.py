@@ -1,4 +1,4 @@
-"""Read the state that decides whether tenants are due: a listing each, and a few queries."""
+"""Read the state that decides whether tenants are due: a listing per tenant, and a few queries."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ class _Keys:
 
 
 class ParsedTenants:
-    """Caches tenants parsed from their configuration, until it changes."""
+    """Caches tenants parsed from their configuration, until the configuration changes."""
 
     def __init__(self) -> None:
         self._parsed: dict[str, tuple[TenantRecord, Tenant]] = {}
 
     def tenant(self, embedders: Embedders, record: TenantRecord) -> Tenant:
-        """Return a tenant with the embedder chosen for it.
+        """Return the parsed tenant, with the embedder that was chosen for it.
 
         Raises:
             ConfigurationError: a part of its configuration is not usable.
@@ -80,10 +80,10 @@ def tenant_states(
     """List the sources of many tenants, one after the other, as the caller iterates.
 
     Args:
-        catalog: holds them.
+        catalog: contains the tenants.
         records: the tenants.
-        parsed: caches them between calls.
-        settings: of the installation.
+        parsed: caches parsed tenants between calls.
+        settings: settings of the installation.
 
     Yields:
         Each tenant with its state, or with the error that prevented reading it.
@@ -100,7 +100,7 @@ def tenant_states(
                 keys.append(_keys(parsed.tenant(embedders, record)))
             except ServiceUnavailable:
                 raise
-            except Exception as error:  # of one tenant, which must not stop others
+            except Exception as error:  # an error of one tenant must not stop the others
                 failed[record.id] = error
         facts = _Facts(catalog, keys)
         for record in batch:
@@ -114,7 +114,7 @@ def _state_or_error(
         return _state(catalog, record, facts, settings)
     except ServiceUnavailable:
         raise
-    except Exception as error:  # of one tenant, which must not stop others
+    except Exception as error:  # an error of one tenant must not stop the others
         return error
 
 
@@ -136,7 +136,8 @@ class _Facts:
         self._config_keys = {id_: wanted[0].config_key for id_, wanted in builds.items()}
         wanted = [build for of_tenant in builds.values() for build in of_tenant]
         self._left = catalog.work.left(wanted) if ids else {}
-        # A run requested because of a wrong time would prune no document, and be requested again.
+        # A run that is requested because of a wrong time would prune no document, and be requested
+        # again and again.
         trusted = time_for_deletion(catalog, Clock())
         self._is_clock_trusted = not isinstance(trusted, ClockDoubt)
         self._serving = {
@@ -164,7 +165,7 @@ class _Facts:
         return self._left[tenant_id]
 
     def next_expiry(self, tenant: Tenant) -> datetime | None:
-        """Return when the next document that need not wait for a person falls due for pruning."""
+        """Return when the next document is due for pruning, except those that wait for a person."""
         if not self._is_clock_trusted:
             return None
         held = {name for name, sync in self.syncs(tenant.id).items() if sync.held_prunes}
@@ -177,8 +178,9 @@ class _Facts:
 
 
 def _wanted(of: _Keys, live: Sequence[Generation]) -> list[WantedBuild]:
-    """Return the wanted build, and the serving build while the wanted one is not published."""
-    # Not the newest build: the configuration may be an older one again.
+    """Return the wanted build; while it is not published, also the serving build."""
+    # This is not always the newest build, because the configuration may have returned to an earlier
+    # one.
     build = wanted_build(live, of.tenant, of.embedder_id)
     serving = next((g for g in live if g.state == "SERVING"), None)
     if build is None:
@@ -197,7 +199,7 @@ def _is_unpublished(of: _Keys, live: Sequence[Generation]) -> bool:
 
 
 def _underived(catalog: Catalog, facts: _Facts, keys: _Keys) -> str | None:
-    """Return why documents have to be derived again; None if not, or while others are pending."""
+    """Return why documents must be derived again; None if not, or while documents are pending."""
     serving = facts.serving(keys.tenant.id)
     if serving is None or facts.left(keys.tenant.id).pending:
         return None

@@ -1,4 +1,4 @@
-"""Keep the catalog's tenants and Dagster's partitions in line with tenants.yaml."""
+"""Update the catalog's tenants and Dagster's partitions from tenants.yaml."""
 
 import dagster as dg
 
@@ -40,12 +40,12 @@ def tenants_sensor(
     gone = []
     if unwanted := (present | recorded) - wanted:
         with clear_failures(postgres.installation):
-            # Others may be tenants of another installation in this instance.
+            # Other partitions may be tenants of another installation in this instance.
             receipts = postgres.catalog().receipts
             removed = (unwanted & known) | receipts.removed_tenants(unwanted - known)
             gone = _delete_histories(context.instance, runs, removed)
     if not new and not gone:
-        if found.problems:  # The others were reconciled all the same.
+        if found.problems:  # All other tenants were reconciled nevertheless.
             with clear_failures(postgres.installation):
                 raise found.problems[0]
         return dg.SkipReason(f"{len(wanted)} tenants, none added or removed")
@@ -62,7 +62,7 @@ def _delete_histories(
 ) -> list[str]:
     """Delete the records of removed tenants; return the tenants with partitions to delete.
 
-    The command that removed them may have used another instance.
+    The command that removed a tenant may have used another Dagster instance.
     """
     idle = sorted(removed - own_runs.partitions_under_way(instance)) if removed else []
     gone = [id_ for id_ in idle if not own_runs.is_shared_partition(instance, id_)]

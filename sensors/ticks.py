@@ -1,8 +1,8 @@
-"""Ticks from the future, which Dagster recorded while this machine's clock was fast.
+"""Removal of ticks from the future, which Dagster recorded while the machine's clock was fast.
 
-Dagster evaluates a sensor when its last tick is older than the sensor's interval, and a schedule
-for the times after its last tick. A tick recorded under a clock 400 days fast therefore stops its
-sensor or schedule for 400 days after the clock was set right.
+Dagster evaluates a sensor when its last tick is older than the sensor's interval, and evaluates a
+schedule for the times after its last tick. If a tick was recorded while the clock was 400 days
+fast, its sensor or schedule therefore stops for 400 days after the clock was corrected.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ from dagster._core.scheduler.instigation import (
 )
 
 TOLERANCE_SECONDS = 60.0
-"""How far in the future a tick may be: synchronized clocks differ by less."""
+"""Seconds by which a tick may lie in the future; synchronized clocks differ by less."""
 
 _LONG_AGO = 1.0
 _BATCH = 1_000
@@ -28,13 +28,13 @@ _TIMES_OF_SENSORS = (
 
 
 def discard_future_ticks(instance: dg.DagsterInstance, now: float) -> int:
-    """Delete ticks from the future, and the times that they left in sensors and schedules.
+    """Delete ticks from the future, and times derived from them in sensors and schedules.
 
-    No daemon may run over the instance at the same time. A schedule that was due in between is
-    evaluated once, for the last of these times.
+    No daemon may use the instance at the same time. A schedule that was due several times meanwhile
+    is evaluated once, for the last of these times.
 
     Args:
-        instance: holds the ticks.
+        instance: the Dagster instance that contains the ticks.
         now: seconds since the epoch.
 
     Returns:
@@ -42,7 +42,7 @@ def discard_future_ticks(instance: dg.DagsterInstance, now: float) -> int:
     """
     latest = now + TOLERANCE_SECONDS
     return sum(
-        # Both: a state may name a tick that was deleted for its age.
+        # Both are examined, because a state may name a tick that was deleted for its age.
         any([_delete_ticks(instance, state, latest), _reset_times(instance, state, now, latest)])
         for state in instance.all_instigator_state()
     )
@@ -71,7 +71,7 @@ def _reset_times(
         times = {name: getattr(data, name) for name in _TIMES_OF_SENSORS}
         reset = {name: None for name, time in times.items() if (time or 0) > latest}
     elif isinstance(data, ScheduleInstigatorData):
-        # Without a time it would be evaluated for all times since 1970.
+        # Without a time, the schedule would be evaluated for all times since 1970.
         if (data.start_timestamp or 0) > latest:
             reset = {"start_timestamp": now}
         if (data.last_iteration_timestamp or 0) > latest:

@@ -1,8 +1,8 @@
 """Decide which tenants a tick of the sensor checks: pure functions over a cursor.
 
-Without a change watcher, it checks all tenants as far as its time allows. With a watcher, it checks
-unwatched tenants, those with a reason of their own, and a share of all others. Each tenant has its
-turn within a minute, because events may be lost.
+Without a change watcher, a tick checks all tenants, as far as its time allows. With a watcher, it
+checks unwatched tenants, tenants that have a reason to be checked, and a share of all others. The
+shares are chosen so that each tenant has its turn within a minute, because events may be lost.
 """
 
 from __future__ import annotations
@@ -16,24 +16,25 @@ from typing import Literal
 from rag_assets.local_stack.watch_report import NO_WATCHER, WatchReport
 
 ROUND_SECONDS = 45.0
-"""Period in which each tenant has a turn; short, because ticks come late under load."""
+"""Seconds in which each tenant gets a turn; less than a minute, as ticks are late under load."""
 HANDED_SECONDS = 20.0
-"""Time for the watcher to start with a tenant handed to it; then the sensor requests a run."""
+"""Seconds for the watcher to start syncing a tenant; after them, the sensor requests a run."""
 
 Verdict = Literal["request", "tell", "wait"]
 
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """State that one tick leaves to the next.
+    """The state that one tick passes to the next.
 
     Attributes:
         at: when the tick started, in seconds since the epoch.
-        watcher: the watcher for which all tenants were listed since it started.
+        watcher: id of the watcher, once all tenants have been listed since that watcher started.
         turn: the tenant that had its turn last.
-        stopped: the tenant at which the tick's time ran out; None: it checked all.
-        handed: tenants handed to the watcher, and when.
-        unlisted: sources that cannot be listed, as TENANT/SOURCE; a run has failed for each.
+        stopped: the tenant at which the tick's time ran out; None if the tick checked all tenants.
+        handed: tenants that were handed to the watcher, with the time.
+        unlisted: sources that cannot be listed, as TENANT/SOURCE; a run has already failed for
+            each.
     """
 
     at: float = 0.0
@@ -70,10 +71,10 @@ class Plan:
     """The tenants that a tick checks.
 
     Attributes:
-        first: tenants that are checked whatever the time: some have a reason, some their turn.
+        first: tenants that are checked even if the time runs out: they have a reason or their turn.
         rest: tenants that are checked as far as time allows.
-        turn: for the cursor.
-        watcher: for the cursor, once all of them have been checked.
+        turn: the value for the cursor.
+        watcher: the value for the cursor, once all planned tenants have been checked.
     """
 
     first: tuple[str, ...]
@@ -88,9 +89,9 @@ def plan(
     """Choose the tenants of a tick.
 
     Args:
-        ids: of all active tenants, in order.
-        cursor: of the previous tick.
-        report: of the change watcher.
+        ids: ids of all active tenants, in order.
+        cursor: cursor of the previous tick.
+        report: report of the change watcher.
         reasons: tenants to check now, whoever watches them.
         now: seconds since the epoch.
     """
@@ -112,7 +113,7 @@ def plan(
 
 
 def verdict(id_: str, cursor: Cursor, report: WatchReport, now: float) -> Verdict:
-    """Return the action for a due tenant; the watcher has the first try for tenants it watches."""
+    """Return the action for a due tenant; watched tenants are left to the watcher first."""
     if id_ not in report.watched:
         return "request"
     if id_ in report.marked:
@@ -123,7 +124,7 @@ def verdict(id_: str, cursor: Cursor, report: WatchReport, now: float) -> Verdic
 
 
 def _is_overdue(handed_at: float, now: float) -> bool:
-    """Return whether the watcher's time is over; a time in the future counts as long past."""
+    """Return whether the watcher's time is over; a hand-over time in the future also counts."""
     return not 0 <= now - handed_at < HANDED_SECONDS
 
 
@@ -138,11 +139,11 @@ def following(
     """Return the cursor after a tick.
 
     Args:
-        cursor: of the previous tick.
-        planned: the tenants that it planned to check.
-        seen: the action for each checked tenant; None: it was not due.
-        stopped: the tenant at which its time ran out; None: it did not.
-        now: when it started.
+        cursor: cursor of the previous tick.
+        planned: the tenants that the tick planned to check.
+        seen: the action for each checked tenant; None if the tenant was not due.
+        stopped: the tenant at which the tick's time ran out; None if it did not run out.
+        now: when the tick started.
     """
     handed = {id_: at for id_, at in cursor.handed.items() if seen.get(id_, "wait") == "wait"}
     handed |= {id_: now for id_, done in seen.items() if done == "tell"}

@@ -12,7 +12,7 @@ from rag_assets.resources.stores import PostgresResource
 from rag_assets.resources.workbench import clear_failures
 
 _TRY_AGAIN_SECONDS = 600
-"""Time after which a failed removal is tried again, for example after a hold."""
+"""Seconds after which a removal that failed, for example because of a hold, is tried again."""
 
 daily_pruning = Schedule(
     "daily_pruning",

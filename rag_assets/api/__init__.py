@@ -1,6 +1,6 @@
 """The interface for applications and remote agents: HTTP, with a token for every request.
 
-Belongs here: authentication, limits, models of requests and responses, problem documents, logs and
-metrics of requests. Does not: searching (retrieval), starting a server (commands). This package
-never imports Dagster.
+What belongs here: authentication, limits, models of requests and responses, problem documents, logs
+and metrics of requests. What does not: searching (see `retrieval`) and starting a server (see
+`cli.commands`). This package never imports Dagster.
 """

@@ -1,7 +1,8 @@
 """Admission control: which requests run at once, which wait, and which are refused.
 
-Running more requests than the servers can handle delays every answer. So some requests wait
-briefly. Requests that would wait too long are refused as soon as that is known.
+Running more requests at once than the servers can handle delays every answer. So each request needs
+a turn: one of a limited number of slots, which it occupies while it runs. If no slot is free, the
+request waits. It is refused as soon as it is known that it would wait too long.
 """
 
 from __future__ import annotations
@@ -36,9 +37,9 @@ CLIENT_GONE: ContextVar[Callable[[], Awaitable[None]]] = ContextVar("client_gone
 
 _MAX_WAITING = 2_000
 _MIN_SAMPLES = 32
-"""Number of turns after which their average duration is used."""
+"""Minimum number of completed turns before their average duration is used."""
 _SAMPLES = 64
-"""Number of turns that are averaged: about the last second under load."""
+"""Number of latest turns whose durations are averaged; under load, these are about one second."""
 _LONGEST_RETRY = 60
 
 
@@ -68,8 +69,8 @@ class _Waiter:
     """A waiting request.
 
     Attributes:
-        turn: done when the turn starts, or when it is refused.
-        until: latest start of the turn.
+        turn: a future, done when the turn starts or the request is refused.
+        until: latest time at which the turn may start.
     """
 
     turn: asyncio.Future[None]
@@ -77,14 +78,14 @@ class _Waiter:
 
 
 class Admission:
-    """The turns of requests in one event loop.
+    """A limit on the requests that run at once in one event loop.
 
     A tenant with slow requests cannot occupy all turns.
 
     Args:
         turns: maximum concurrent turns, in total and for one tenant.
         wait_seconds: longest wait for a turn.
-        clock: returns seconds.
+        clock: returns the current time in seconds.
     """
 
     def __init__(
@@ -102,8 +103,8 @@ class Admission:
         """Wait for a turn, and keep it until the context ends.
 
         Args:
-            tenant: the tenant; tenants take turns.
-            caller: the caller; the callers of a tenant take turns, too.
+            tenant: the tenant of the request; waiting tenants are served in rotation.
+            caller: the caller; the waiting callers of one tenant are also served in rotation.
 
         Raises:
             Overloaded: the turn would start too late, or did not start in time.
@@ -173,7 +174,7 @@ class Admission:
         """Return the expected seconds until a turn; 0 while the average duration is unknown.
 
         Args:
-            ahead: number of turns before it; by default all that wait.
+            ahead: number of turns that come first; by default, the number of all waiting requests.
         """
         under_way = max(1, self._turns - self._free)
         return (len(self._queue) if ahead is None else ahead) * self._average / under_way
@@ -204,7 +205,7 @@ class Admission:
 
 
 class AdmittedRetriever:
-    """A retriever with searches that wait for their turns."""
+    """A retriever whose searches wait for a turn."""
 
     def __init__(self, retriever: AsyncRetriever, admission: Admission) -> None:
         self._retriever = retriever
@@ -223,11 +224,11 @@ class AdmittedRetriever:
             return await self._retriever.search(tenant_id, request, patience=patience)
 
     async def still_readable(self, ref: TenantRef, caller: Caller, answer: SearchAnswer) -> bool:
-        """See AsyncRetriever; takes no turn, because the search had its turn."""
+        """See AsyncRetriever; does not wait for a turn: the search has already waited for one."""
         return await self._retriever.still_readable(ref, caller, answer)
 
     async def masked(self, question: str) -> str:
-        """See AsyncRetriever; takes no turn, because it takes almost no time."""
+        """See AsyncRetriever; does not wait for a turn, because it takes almost no time."""
         return await self._retriever.masked(question)
 
     @property

@@ -28,7 +28,7 @@ class AnswerQuestion(QueryRequest):
     max_tokens: AnswerLength | None = None
 
     def answer_for(self, identity: Identity) -> AnswerRequest:
-        """Return the request with the token's principals."""
+        """Return the internal request, with the principals of the token."""
         search = self.search_for(identity)
         given = {name: getattr(search, name) for name in type(search).model_fields}
         return AnswerRequest(**given, max_tokens=self.max_tokens)

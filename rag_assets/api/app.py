@@ -51,11 +51,13 @@ def build_app(
 
     Args:
         backend: servers and limits; closed when the application ends.
-        routers: additional endpoints; each must be a Guarded route, which requires a valid token.
-        dependencies: dependencies of each additional endpoint, such as [Depends(...)].
+        routers: additional endpoints; each must use the route class Guarded, which requires a valid
+            token.
+        dependencies: FastAPI dependencies that are added to each additional endpoint, such as
+            [Depends(...)].
         tools: additional tools for agents.
         prompts: prompts for agents.
-        pages: pages of the panel, which identifies callers by sessions.
+        pages: pages of the panel, which identifies its users by sessions instead of tokens.
 
     Raises:
         ConfigurationError: an additional endpoint would be open to callers without a token, or has
@@ -69,7 +71,7 @@ def build_app(
         openapi_url=None,
         docs_url=None,
         redoc_url=None,
-        # Redirects would send clients to the host in their Host header.
+        # A redirect would send the client to the host in its Host header, which may be forged.
         redirect_slashes=False,
         lifespan=_lifespan,
     )
@@ -108,7 +110,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
 
 
 def _require_distinct(routers: Sequence[APIRouter]) -> None:
-    """Require that each method and path has a single endpoint; the first would hide the others."""
+    """Require that no two endpoints have the same method and path: one would hide the other."""
     taken: set[tuple[str, str]] = set()
     for route in (route for router in routers for route in router.routes):
         path = re.sub(r"{[^}]*}", "{}", getattr(route, "path", ""))

@@ -22,7 +22,7 @@ _DIGITS = 12
 
 
 class Authenticator:
-    """The check of tokens that establishes the identity of a request.
+    """Checks the token of a request, and returns the identity of its caller.
 
     Args:
         tokens: reads the service tokens, and the projects of organizations.
@@ -58,7 +58,8 @@ class Authenticator:
             raise Unauthenticated(
                 "only service tokens are taken here", hint="`rag-assets tokens create` makes one"
             )
-        # Checking a signature is faster than starting a thread; fetching keys is not.
+        # Checking a signature takes less time than starting a thread, but fetching keys takes
+        # longer.
         if self._fetches_keys:
             identity = await run_sync(self._jwt.identity, token)
         else:
@@ -66,7 +67,7 @@ class Authenticator:
         return await self._with_projects(replace(identity, name=self._safe_name(identity.name)))
 
     def _safe_name(self, name: str) -> str:
-        """Return the name of a caller for records, masked if a signer put a credential into it.
+        """Return the name under which a caller is recorded; a credential in the name is masked.
 
         The digest distinguishes callers with names that differ only in the masked part.
         """
@@ -82,7 +83,7 @@ class Authenticator:
 
 
 def require_authentication(host: str, settings: JwtSettings | None, catalog: Catalog) -> None:
-    """Refuse to listen for other machines if no valid token can exist.
+    """Refuse to listen on an address that other machines can reach if no valid token can exist.
 
     Raises:
         ConfigurationError: no key is configured, and no service token was created.

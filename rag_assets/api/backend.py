@@ -47,13 +47,13 @@ class Backend:
     """The servers behind the service's endpoints.
 
     Args:
-        catalog, store: the servers.
-        retriever: searches.
+        catalog, store: the catalog in Postgres, and the vector store.
+        retriever: runs the searches.
         settings: settings of the service.
         chat_models: write answers from the hits of searches.
         blobs: stores uploaded files.
-        share: share of this process in the limits; by default the whole.
-        limits: counts shared with other workers; by default only of this process.
+        share: how much of the limits this process may use; by default, all of them.
+        limits: counts shared with other workers; by default, counts of this process only.
 
     Raises:
         ConfigurationError: the key for verifying tokens is not usable.
@@ -98,13 +98,13 @@ class Backend:
         self._writers: WeakValueDictionary[str, anyio.Lock] = WeakValueDictionary()
 
     async def close(self) -> None:
-        """Record the searches and close the connections of the event loop."""
+        """Write the pending search records, and close the connections of the event loop."""
         await self._chat_models.close()
         await self._tokens.close()
         await self.retriever.close()
 
     def reader_context(self, tenant_id: str) -> TenantContext:
-        """Return the context of a tenant's stages for reading; writing needs the tenant's lock.
+        """Return the TenantContext for reading a tenant's data; writing needs the tenant's lock.
 
         Raises:
             UnknownTenant: the tenant does not exist.
@@ -144,14 +144,17 @@ class Backend:
             return await _in_time(done, _SECONDS)
 
     async def write(self, tenant_id: str, work: Callable[[], _T]) -> _T:
-        """Run work that changes a tenant in a thread, one at a time; reads do not wait for it.
+        """Run work that changes a tenant in a thread; writes of one tenant run one at a time.
+
+        Reads do not wait for writes.
 
         Raises:
             TenantBusy: other writes took too long.
             ServiceUnavailable: see run().
         """
         writer = self._writers.setdefault(tenant_id, anyio.Lock())
-        # Writes of a tenant exclude each other anyway; waiting here does not occupy a thread.
+        # Only one write of a tenant can run at a time anyway; waiting here does not occupy a
+        # thread.
         try:
             with anyio.fail_after(_WRITE_SECONDS):
                 await writer.acquire()
@@ -167,7 +170,7 @@ class Backend:
             writer.release()
 
     async def require_ready(self) -> None:
-        """Check that the servers answer, without waiting behind searches.
+        """Check that the servers answer; the check does not wait behind searches.
 
         Raises:
             ServiceUnavailable: a server does not answer.

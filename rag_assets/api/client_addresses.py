@@ -1,4 +1,4 @@
-"""Trusted client addresses of requests."""
+"""The client address of a request, taken from proxy headers only if they can be trusted."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _SITE = 64
 
 
 def client_of(scope: Scope, proxies: Collection[Network]) -> str:
-    """Return the address by which a request is counted; for IPv6 the /64 network of its site.
+    """Return the address under which a request is counted; for IPv6, the /64 network of the client.
 
-    Any client can send X-Forwarded-For. So only the part written by known proxies is trusted: the
-    result is the last address in it that does not belong to a proxy.
+    Any client can send X-Forwarded-For, so only the part that known proxies wrote is trusted: the
+    result is the last address in the header that does not belong to a known proxy.
 
     Args:
-        scope: scope of the request.
+        scope: the request's ASGI scope.
         proxies: networks of proxies that are trusted for X-Forwarded-For.
     """
     peer = scope.get("client")
@@ -44,7 +44,7 @@ def client_of(scope: Scope, proxies: Collection[Network]) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether only this machine can reach a listening address."""
+    """Return whether an address to listen on can be reached only from this machine."""
     address = _parsed(host)
     return host == "localhost" if address is None else address.is_loopback
 

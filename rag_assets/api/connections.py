@@ -1,4 +1,4 @@
-"""Connections with time limits; idle connections are closed to make room for others.
+"""Connections with time limits; idle connections are closed to make room for new ones.
 
 Any client that reaches the service can open connections without a token. A connection is closed if
 it sends no request or reads no answer in time. If there are too many connections, the one that has
@@ -20,10 +20,10 @@ class Connection(BoundedHttpProtocol):
     Attributes:
         most: maximum number of connections; above it, connections that wait for a request are
             closed.
-        head_seconds: time limit for the head of a request, from the start of the connection or of
-            the head; also for the rest of a body after its answer. Between requests,
-            uvicorn's `timeout_keep_alive` applies.
-        unread_seconds: time limit for reading an answer.
+        head_seconds: time limit for the head of a request, counted from the start of the connection
+            or of the head. The same limit applies to the rest of a body after the request was
+            answered. Between requests, uvicorn's `timeout_keep_alive` applies.
+        unread_seconds: time limit within which the client must read an answer.
         waiting_since: when the connection started to wait for a complete request; None otherwise.
     """
 
@@ -88,7 +88,7 @@ class Connection(BoundedHttpProtocol):
 
     def _wait_for_request(self, seconds: float) -> None:
         self._is_idle = False
-        # The loop's own clock is coarser, so that many connections would have the same age.
+        # The event loop's clock is coarser: many connections would have the same age.
         self.waiting_since = monotonic()
         self._forget(self._request_due)
         self._request_due = self.loop.call_later(seconds, self._give_up)

@@ -42,10 +42,11 @@ async def events(
     identity: IdentityDependency,
     backend: BackendDependency,
 ) -> Events:
-    """List events, newest first: an admin sees all, a member only their own searches.
+    """List events, newest first: an admin sees all events, a member only their own searches.
 
-    In a workspace, an admin sees events of documents that they may read, and events of credentials
-    in other documents. Searches of other callers are listed without their question and hits.
+    In a workspace, an admin sees the events of the documents that they may read. Of other
+    documents, an admin sees only events about credentials. Searches of other callers are listed
+    without question and hits.
     """
     tenant_id = request.state.tenant = identity.tenant(page.tenant)
 

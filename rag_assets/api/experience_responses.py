@@ -1,6 +1,6 @@
 """Responses of the experience endpoints.
 
-The client distribution imports them, so they are not in the system's folder.
+The client package imports them, so they are here and not in the folder of the experience system.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ ContextReason: TypeAlias = Literal[
     "embedder-unavailable",
     "index-unavailable",
 ]
-"""Why an agent's context has no block of patterns."""
+"""Reason why an agent's context has no block of patterns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,18 +37,20 @@ class Pattern:
     Attributes:
         id: id of the pattern.
         quality: HIGH for a verified solution of a failure, HIGHEST for a decision at a gate.
-        problem, solution: texts of its best matching entry.
-        when_to_try: the symptom or the precondition in that entry, or None.
-        success_count: number of checkpoints that contributed, plus feedback that it helped.
-        failure_count: number of times that feedback said it did not help.
-        label: Most Common, Moderate or Less Common, by its successes; Mostly Failed if failures
-            outnumber them.
-        score: cosine of the question and its nearest entry; None without a question.
-        projects: ids of the projects that contributed to it.
-        first_embedded_at, last_embedded_at: when its first and last entries were embedded.
+        problem, solution: texts of the pattern's best matching entry.
+        when_to_try: the symptom or the precondition of that entry; None if it has neither.
+        success_count: number of checkpoints that contributed to the pattern, plus number of times
+            that feedback said it helped.
+        failure_count: number of times that feedback said the pattern did not help.
+        label: Most Common, Moderate or Less Common, by success_count; Mostly Failed if
+            failure_count is higher than success_count.
+        score: cosine of the question and the pattern's nearest entry; None without a question.
+        projects: ids of the projects that contributed to the pattern.
+        first_embedded_at, last_embedded_at: when the first and the last entry were embedded.
         conflicts_with: ids of alternatives for the same problem in the same answer.
-        stale_paths: files that it concerns and that were changed or deleted since.
-        shown_count: number of stored questions that it answered; None in an answer.
+        stale_paths: files that the pattern is about and that were changed or deleted later.
+        shown_count: number of stored questions whose answers contained the pattern; None in an
+            answer.
         last_shown_at: time of the latest of these questions.
     """
 
@@ -77,18 +79,18 @@ class Pattern:
 
 @dataclass(frozen=True, slots=True)
 class SplitPattern(Pattern):
-    """The pattern that a split created, with its entries."""
+    """A new pattern that was created by splitting another pattern, with its entries."""
 
     entries: tuple[PatternEntry, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class UnmatchedName:
-    """A name in a question that no entry has in any spelling.
+    """A name in a question that matches no entry, in any spelling variant.
 
     Attributes:
         field: field of the question, such as technology or task.type.
-        problem: message for people.
+        problem: description of the mismatch, for people.
     """
 
     field: str
@@ -102,8 +104,8 @@ class Answer:
     Attributes:
         query_id: id for feedback; None if the tenant is disabled.
         threshold: minimum cosine of an entry; None without a threshold.
-        disabled: whether the tenant is disabled.
-        warnings: names in the question that no entry has in any spelling.
+        disabled: whether the tenant is disabled; then the answer is empty.
+        warnings: names in the question that match no entry, in any spelling variant.
     """
 
     query_id: UUID | None
@@ -120,7 +122,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The context of an agent, with a block of patterns.
+    """The prompt context of an agent, with a block of patterns.
 
     Attributes:
         context: the basic context, and the block of patterns after a blank line.
@@ -154,8 +156,9 @@ class CapturedEntry:
 
     Attributes:
         quality: HIGH or HIGHEST.
-        staged: whether it waits for a checkpoint.
-        masked: names of the rules that found credentials; each replaces the credential in the text.
+        staged: whether the entry waits for a checkpoint.
+        masked: names of the rules that found credentials; in the text, each credential is replaced
+            by the name of its rule.
     """
 
     id: UUID
@@ -166,7 +169,7 @@ class CapturedEntry:
 
 @dataclass(frozen=True, slots=True)
 class RequestedCheckpoint:
-    """A requested checkpoint, and the number of entries that it took."""
+    """A requested checkpoint, and the number of staged entries that it includes."""
 
     checkpoint_id: UUID
     staged: int
@@ -199,10 +202,11 @@ class Merge:
     """A merge of an entry into its pattern.
 
     Attributes:
-        way: exact, near, or manual.
-        problem_cosine, solution_cosine, bounds: only for the way near.
+        way: how the entry was merged: exact, near, or manual.
+        problem_cosine, solution_cosine, bounds: only set if way is near.
         split_at: when the merge was undone.
-        problem, solution: the start of the entry's texts; None if the entry is expired or deleted.
+        problem, solution: the beginning of the entry's texts; None if the entry is expired or
+            deleted.
         other_problem, other_solution: the same for the entry with which it was compared.
     """
 
@@ -256,7 +260,7 @@ class Patterns:
 
     Attributes:
         next: `after` of the next page; None on the last page.
-        warnings: names in the filter that no entry has, if no pattern matches.
+        warnings: if no pattern matches, the names in the filter that match no entry.
     """
 
     patterns: tuple[Pattern, ...]

@@ -1,4 +1,4 @@
-"""A fair queue: tenants take turns, and so do the callers of a tenant."""
+"""A fair queue: tenants are served in rotation, and so are the callers of one tenant."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ T = TypeVar("T")
 
 
 class FairQueue(Generic[T]):
-    """A queue in which the requests of a busy caller delay each other, but no other caller.
+    """A queue in which many requests of one caller delay each other, but not other callers.
 
     Args:
-        max_busy: maximum concurrent turns of a tenant; further requests of the tenant wait.
+        max_busy: maximum number of turns that one tenant may have at once; its other requests wait.
     """
 
     def __init__(self, max_busy: int) -> None:
@@ -26,15 +26,15 @@ class FairQueue(Generic[T]):
         return self._count
 
     def may_begin(self, tenant: str) -> bool:
-        """Return whether a tenant has fewer turns than its own limit."""
+        """Return whether a tenant has fewer running turns than max_busy."""
         return self._busy[tenant] < self._max_busy
 
     def begin(self, tenant: str) -> None:
-        """Count a turn as under way."""
+        """Count a turn of the tenant as running."""
         self._busy[tenant] += 1
 
     def end(self, tenant: str) -> None:
-        """Count a turn as ended."""
+        """Count a turn of the tenant as ended."""
         self._busy[tenant] -= 1
         if not self._busy[tenant]:
             del self._busy[tenant]
@@ -69,7 +69,7 @@ class FairQueue(Generic[T]):
         return None
 
     def ahead(self, tenant: str, caller: str) -> int:
-        """Return the number of waiters that would precede another waiter of this caller."""
+        """Return the number of waiters that would be served before a new waiter of this caller."""
         callers = self._waiting.get(tenant, OrderedDict())
         own = len(callers.get(caller, ()))
         others = len(callers) - (caller in callers)
@@ -79,7 +79,7 @@ class FairQueue(Generic[T]):
         return min(self._count, before + (before + 1) * tenants)
 
     def longest(self) -> tuple[str, str, deque[T]] | None:
-        """Return the tenant with the most waiters, its caller with the most, and these waiters."""
+        """Return the tenant with the most waiters, its busiest caller, and the caller's waiters."""
         if not self._count:
             return None
         tenant, callers = max(self._waiting.items(), key=lambda item: _size(item[1]))

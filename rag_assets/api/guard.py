@@ -1,9 +1,10 @@
 """The guard: a request is authenticated before its body is read.
 
 A body is read only with a valid token, up to a maximum size, and within a time limit. Requests
-without a valid token are counted by address; above a rate, they get 429. Many clients of a proxy
-may share an address, so tokens that were valid recently are still accepted, and other tokens are
-checked one at a time. This allows some guesses, but guessing 256 random bits is hopeless.
+without a valid token are counted by address. An address above the allowed rate gets 429. Many
+clients behind a proxy may share an address, so even then, tokens that were valid recently are
+accepted, and other tokens are checked one at a time. This allows some guesses, but guessing 256
+random bits is hopeless.
 """
 
 from __future__ import annotations
@@ -35,10 +36,10 @@ _T = TypeVar("_T")
 _E = TypeVar("_E", bound=Callable[..., Any])
 
 MAX_BODY = 1_048_576
-"""Maximum bytes of a request: several times the longest question with all its filters."""
+"""Maximum bytes of a request body: several times the longest question with all its filters."""
 
 MAX_VALUES = 20_000
-"""Maximum values in a body, on all levels: a search may name 10,000 pages."""
+"""Maximum number of JSON values in a body, on all levels: a search may name 10,000 pages."""
 
 _BODY_SECONDS = 10.0
 _KNOWN_SECONDS = 600.0
@@ -64,8 +65,8 @@ class Guard:
         authenticator: validates tokens.
         limits: the counts that all workers share.
         proxies: networks of proxies that are trusted for X-Forwarded-For.
-        clock: returns seconds, the same in all workers.
-        require_trust: called for each request; raises while no credential is accepted.
+        clock: returns the current time in seconds; all workers must see the same time.
+        require_trust: called for each request; raises an error while no credential may be accepted.
     """
 
     def __init__(
@@ -103,9 +104,10 @@ class Guard:
         """Validate a credential, with a limit on attempts without a valid credential.
 
         Args:
-            scope: scope of the request.
-            credential: credential of the request, by which it is remembered.
-            validate: returns what the credential proves; raises Unauthenticated if it is not valid.
+            scope: the request's ASGI scope.
+            credential: the credential of the request; if valid, it is remembered.
+            validate: returns the result for a valid credential; raises Unauthenticated for any
+                other.
 
         Raises:
             Unauthenticated, TooManyAttempts, ServiceUnavailable: see identity().
@@ -161,7 +163,7 @@ class Guarded(APIRoute):
 
     Attributes:
         most_bytes: maximum bytes of a request's body.
-        most_values: maximum values in the body; see require_few_values.
+        most_values: maximum number of JSON values in the body; see require_few_values.
     """
 
     most_bytes: ClassVar[int] = MAX_BODY
@@ -196,7 +198,7 @@ class Streamed(Guarded):
     async def admitted(self, request: Request) -> Request:
         """Return the request without reading its body."""
         require_plain(request)
-        # Watching for a disconnect consumes messages, which contain the body here.
+        # Waiting for a disconnect would consume the messages that contain the body.
         CLIENT_GONE.set(_never)
         return request
 
@@ -215,7 +217,7 @@ async def whole_body(
         most: maximum size in bytes.
 
     Raises:
-        Refused: the body is too large, too slow, or compressed.
+        Refused: the body is too large, arrives too slowly, or is compressed.
     """
     require_plain(request)
     if promised_bytes(request) > most:
@@ -232,7 +234,7 @@ def require_plain(request: Request) -> None:
     """Require that a body is not compressed.
 
     Raises:
-        Refused: it is compressed.
+        Refused: the body is compressed.
     """
     if request.headers.get("content-encoding", "identity").strip().lower() != "identity":
         raise Refused(_ENCODED, "send the body as it is, without Content-Encoding")
@@ -245,14 +247,16 @@ def promised_bytes(request: Request) -> int:
 
 
 def require_few_values(body: bytes, most: int = MAX_VALUES) -> None:
-    """Require that a body contains at most the number of values that a request can need.
+    """Require that a body contains at most a given number of JSON values.
 
-    Each invalid value creates an error: one megabyte of them delays all requests by a second.
+    Validation creates an error for each invalid value: one megabyte of invalid values would delay
+    all other requests by a second.
 
     Raises:
-        Refused: it contains more than `most` values.
+        Refused: the body contains more than `most` values.
     """
-    # Texts may contain many commas: counting them only selects the bodies to parse.
+    # Texts may contain many commas, so the number of commas only decides whether the body is parsed
+    # and its values are counted.
     if body.count(b",") < most:
         return
     try:

@@ -1,7 +1,7 @@
-"""Responses about guidelines, as the service writes them and its client reads them.
+"""Responses about guidelines, which the service writes and its client reads.
 
-Their fields are in camelCase, as in the rest of `/api`. Like `responses`, this module imports only
-the standard library.
+Their JSON fields are in camelCase, as in the rest of `/api`. Like `responses`, this module imports
+only the standard library.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Stage: TypeAlias = Literal["queued", "parsing", "chunking", "embedding", "indexi
 
 
 def camel(name: str) -> str:
-    """Return a field's name in JSON, in camelCase; `_id` for an id."""
+    """Return the JSON name of a field, in camelCase; the field `id` becomes `_id`."""
     if name == "id":
         return "_id"
     first, *rest = name.split("_")
@@ -41,9 +41,9 @@ def _camel_of_key(name: str) -> str:
 
 
 CAMEL_CASE: Mapping[str, Any] = {"alias_generator": camel, "populate_by_name": True}
-"""Pydantic's configuration of these classes, which need no Pydantic themselves."""
+"""Pydantic's configuration of these classes, which do not import Pydantic themselves."""
 KEY_CAMEL_CASE: Mapping[str, Any] = {**CAMEL_CASE, "alias_generator": _camel_of_key}
-"""The same for keys, whose `source` is `from` in JSON."""
+"""The same for the class KeyState, whose field `source` is `from` in JSON."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,10 +51,10 @@ class GuidelinePlace:
     """A passage of a document.
 
     Attributes:
-        chunk_index: its position among the passages of its document, from 0.
-        chunk_indexes: positions of all passages in its text, if adjoining ones were merged.
+        chunk_index: position of the passage among the passages of its document, from 0.
+        chunk_indexes: positions of all passages in the text, if adjoining passages were merged.
         score: cosine of task and passage; null for a passage that a rule adds.
-        tokens: of its text.
+        tokens: number of tokens in the text.
     """
 
     __pydantic_config__: ClassVar[Any] = CAMEL_CASE
@@ -74,10 +74,10 @@ class GuidelineChunk(GuidelinePlace):
     """A passage in a section.
 
     Attributes:
-        number: in the section.
-        trimmed: whether it was cut after a sentence, to keep within the budget.
-        rule: why a rule added it: its document applies always, or to the path of one of the task's
-            files; null for a passage that was found.
+        number: number of the passage in the section.
+        trimmed: whether the passage was cut after a sentence, to stay within the token budget.
+        rule: why a rule added the passage: its document always applies, or applies to the path of
+            one of the task's files; null for a passage that the search found.
     """
 
     __pydantic_config__: ClassVar[Any] = CAMEL_CASE
@@ -92,7 +92,7 @@ class NearMiss(GuidelinePlace):
     """A passage below the threshold.
 
     Attributes:
-        excerpt: the part with the most words of the task.
+        excerpt: the part of the passage that contains the most words of the task.
     """
 
     __pydantic_config__: ClassVar[Any] = CAMEL_CASE
@@ -105,19 +105,20 @@ class GuidelinesContext:
     """The guidelines for a prompt.
 
     Attributes:
-        source: of the section: passages of documents, the plain text, or none.
-        section: to be added to a system prompt; empty without any guidelines.
-        tokens: cl100k_base tokens of the section.
-        chunks: the passages in it, best first.
-        omitted: passages that did not fit into the budget.
+        source: where the section comes from: passages of documents, the plain text, or none.
+        section: text to add to a system prompt; empty without any guidelines.
+        tokens: number of cl100k_base tokens in the section.
+        chunks: the passages in the section, best first.
+        omitted: number of passages that did not fit into the token budget.
         threshold: cosine below which passages are left out; null if no search was made.
-        nearest: highest cosine of a passage, left out or not; null if no search was made.
-        embedder: of the vectors: provider, model and more; null if no search was made.
-        generation: of the index that answered; null if no search was made.
-        reason: why no passage of documents was found; null if one was.
+        nearest: highest cosine of any passage, including passages that were left out; null if no
+            search was made.
+        embedder: embedder of the vectors: provider, model and more; null if no search was made.
+        generation: generation of the index that answered; null if no search was made.
+        reason: why no passage of documents was found; null if a passage was found.
         detail: the reason as a sentence, with a remedy.
-        near_misses: passages below the threshold, if an explanation was asked for.
-        latency_ms: by step, if an explanation was asked for.
+        near_misses: passages below the threshold, if an explanation was requested.
+        latency_ms: milliseconds of each step, if an explanation was requested.
     """
 
     __pydantic_config__: ClassVar[Any] = CAMEL_CASE
@@ -142,9 +143,9 @@ class GuidelinesText:
     """The plain text of a project.
 
     Attributes:
-        text: empty if none is set.
+        text: the plain text; empty if none is set.
         updated_by, updated_at: author and time of the last change; null if it was never set.
-        etag: of the text, for If-Match; null if it was never set.
+        etag: ETag of the text, for If-Match; null if the text was never set.
     """
 
     __pydantic_config__: ClassVar[Any] = CAMEL_CASE
@@ -164,11 +165,11 @@ class KeyState:
     """The key with which a project's documents are embedded.
 
     Attributes:
-        provider: of models.
-        state: whether it can be used; "not-needed": the embedder needs no key.
-        source: its owner; the operator's is in the installation's configuration.
-        address: path of the endpoint that sets it.
-        worked: whether the provider accepted it at its last use.
+        provider: the model provider.
+        state: whether the key can be used; "not-needed": the embedder needs no key.
+        source: owner of the key; an operator's key is in the installation's configuration.
+        address: path of the endpoint that sets the key.
+        worked: whether the provider accepted the key when it was last used.
     """
 
     __pydantic_config__: ClassVar[Any] = KEY_CAMEL_CASE
@@ -185,25 +186,27 @@ class GuidelineDocument:
     """An uploaded file of a project, with its status.
 
     Attributes:
-        id: stays when the file is replaced.
-        file_name: for display; credentials in it are masked.
-        mime_type: detected from its content.
-        status: of its present content: PROCESSING, READY, or FAILED. A disabled one is READY.
-        chunk_count: passages of the version that answers, or else of the present one; None before
-            chunking.
-        error_message: why it failed or waits, with a remedy.
+        id: id of the document; it stays the same when the file is replaced.
+        file_name: name for display; credentials in it are masked.
+        mime_type: type of the file, detected from its content.
+        status: status of the current content: PROCESSING, READY, or FAILED. A disabled document is
+            READY.
+        chunk_count: number of passages of the version that answers, or of the current version if
+            none answers; None before chunking.
+        error_message: why the document failed or waits, with a remedy.
         error_kind: stable name of that reason.
-        size: bytes.
-        stage: current stage, while it is PROCESSING.
-        done, total: passages that have a vector, and all; None before chunking.
-        token_count: of these passages; None before they are counted.
-        estimated_cost: of embedding them, in dollars; None if unknown.
-        dropped: passages that were withheld because they hold only a credential.
+        size: size of the file in bytes.
+        stage: current stage while the status is PROCESSING.
+        done, total: number of passages that have a vector, and number of all passages; None before
+            chunking.
+        token_count: number of tokens of all passages; None before they are counted.
+        estimated_cost: cost of embedding the passages, in dollars; None if unknown.
+        dropped: number of passages that were withheld because they contain only a credential.
         retry_at: time of the next automatic retry.
-        enabled: whether it may answer.
-        answers: whether a version of it answers: the present one, or a former one.
-        can_retry: whether it failed for a reason that a retry may not meet again.
-        note: why no passage of it can be found although it is READY.
+        enabled: whether the document may answer.
+        answers: whether a version of the document answers: the current one or an earlier one.
+        can_retry: whether the document failed for a reason that may have gone when it is retried.
+        note: why no passage of the document can be found although its status is READY.
     """
 
     __pydantic_config__: ClassVar[Any] = CAMEL_CASE
@@ -240,8 +243,8 @@ class DocumentPage:
 
     Attributes:
         next: the `after` of the next page; None on the last page.
-        rag_guidelines: whether the organization has its guidelines switched on.
-        key: with which the documents are embedded.
+        rag_guidelines: whether guidelines are switched on for the organization.
+        key: state of the key with which the documents are embedded.
     """
 
     __pydantic_config__: ClassVar[Any] = CAMEL_CASE
@@ -257,7 +260,7 @@ class UploadedDocument:
     """The outcome of an upload.
 
     Attributes:
-        duplicate: whether the same bytes were stored already.
+        duplicate: whether the same bytes were already stored.
     """
 
     __pydantic_config__: ClassVar[Any] = CAMEL_CASE

@@ -1,7 +1,7 @@
-"""The HTTP protocol of one connection, with limits; requests are parsed only as they are answered.
+"""The HTTP protocol of one connection, with limits; a request is parsed only when its turn comes.
 
-The parser calls back for every header and lacks limits of its own. So it is fed in small slices,
-and parsing stops as soon as a limit is exceeded or an answer is due.
+The parser calls back for every header and has no limits of its own. So it is fed in small slices.
+Parsing stops as soon as a limit is exceeded or a complete request waits for its answer.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from uvicorn.protocols.http.httptools_impl import (
 from rag_assets.api.problems import http_kind, problem_response
 
 SLICE = 1_024
-"""Bytes that are parsed at once; only requests within a slice are parsed before earlier answers."""
+"""Bytes parsed at once; only requests in the same slice are parsed before the previous answer."""
 
 DRAINED_BYTES = 262_144
 """Maximum bytes of a refused body that are read to keep the connection, as in Go's net/http."""
@@ -35,7 +35,7 @@ _URL_TOO_LONG = 414
 _HEAD_TOO_LARGE = 431
 _VERSIONS = frozenset({"1.0", "1.1"})
 _ONCE = frozenset({b"host", b"authorization", b"content-type", b"content-encoding", b"expect"})
-"""Headers that must not be repeated: a proxy and this service might each use another value."""
+"""Headers that must not be repeated: a proxy and this service might use different values."""
 
 
 class _Refused(Exception):
@@ -96,7 +96,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: D102
         self._deaf = True
         super().connection_lost(exc)
-        # Reference cycles are kept until the garbage collector runs.
+        # This breaks a reference cycle, which would be kept until the garbage collector runs.
         self.unfed = self.url = b""
         self.headers = []
         if self.cycle is not None:
@@ -149,7 +149,8 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self._unread_bytes = self._promised_bytes()
         super().on_headers_complete()
         if self.parser.should_upgrade():
-            # The answer uses HTTP/1.1, but the bytes that follow may use another protocol.
+            # The answer uses HTTP/1.1, but the client may use another protocol in the bytes that
+            # follow.
             self.cycle.keep_alive = False
 
     def on_body(self, body: bytes) -> None:  # noqa: D102
@@ -179,7 +180,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         return cycle is not None and cycle.response_complete and cycle.more_body
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request; announce it in the response if the connection ends with it."""
+        """Answer a request; if the connection ends after the response, say so in the response."""
 
         async def announce(message: Message) -> None:
             cycle = self.cycle
@@ -216,7 +217,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             raise _Refused
 
     def _require_one_meaning(self) -> None:
-        """Refuse requests that another server on the way may have understood differently."""
+        """Refuse requests that a server on the way to this service may interpret differently."""
         version = self.parser.get_http_version()
         times = Counter(name for name, _ in self.headers if name in _ONCE)
         if version not in _VERSIONS or any(count > 1 for count in times.values()):

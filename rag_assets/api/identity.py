@@ -34,8 +34,8 @@ class Identity:
         tenants: tenants that may be searched, including the organization's projects.
         role: role in these tenants.
         principals: the names to which access may have been granted.
-        organization: organization with all its projects, present and future; None if the token
-            names its tenants.
+        organization: organization whose present and future projects the token covers; None if the
+            token names tenants instead.
         token_id: id of a service token; None for a JWT.
         expires_at: when the token expires; None if it never expires.
     """
@@ -113,7 +113,7 @@ class Identity:
         return self.organization
 
     def require_member(self) -> None:
-        """Require another role than guest, which only reads, or writer.
+        """Refuse the roles guest, which only reads, and writer.
 
         Raises:
             Forbidden: the role is guest or writer.
@@ -123,7 +123,7 @@ class Identity:
             raise Forbidden("a guest only reads", hint="use a token whose role is member")
 
     def require_no_writer(self) -> None:
-        """Require another role than writer.
+        """Refuse the role writer.
 
         Raises:
             Forbidden: the role is writer.

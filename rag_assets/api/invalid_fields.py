@@ -1,4 +1,4 @@
-"""Invalid fields of a request, without their values, which may be credentials or texts."""
+"""Descriptions of invalid request fields, without the values, which may be credentials or texts."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from rag_assets.common.invalid_values import allowed_value, sent_value
 _MAX_FIELDS = 50
 """Maximum number of reported fields: a body can have very many invalid fields."""
 _NO_OBJECT = frozenset({"dict_type", "model_attributes_type", "model_type"})
-"""Errors of a whole body: with another Content-Type, it arrives unparsed."""
+"""Error types that concern the whole body: with a wrong Content-Type, it arrives unparsed."""
 _DEEPEST = 12
 """Maximum number of parts in the path of a field."""
 
 
 def invalid(field: str, problem: str) -> RequestValidationError:
-    """Return the error to raise for an invalid field of the body, or for the whole `body`."""
+    """Return the error to raise for an invalid field; `body` as field names the whole body."""
     loc = ("body",) if field == "body" else ("body", field)
     return RequestValidationError([{"type": "value_error", "loc": loc, "msg": problem}])
 
@@ -32,7 +32,8 @@ def invalid_fields(
 
     Args:
         errors: errors from Pydantic.
-        names: names in the OpenAPI description; all other names come from the caller.
+        names: names in the OpenAPI description; all other names come from the caller and may be
+            secrets.
     """
     return [
         InvalidField(field=_field(error, names), problem=_problem(error))
@@ -52,6 +53,6 @@ def _problem(error: Mapping[str, Any]) -> str:
     if error["type"] in _NO_OBJECT and len(error["loc"]) == 1:
         return "it must be a JSON object, sent with Content-Type: application/json"
     allowed = allowed_value(error)
-    # In an address, every value is a string.
+    # In a URL, every value is a string.
     came = sent_value(error) if error["loc"][0] == "body" else None
     return allowed if came is None else f"{allowed}; {came} came"

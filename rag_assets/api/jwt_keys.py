@@ -1,4 +1,4 @@
-"""Verification keys of JWTs, each with its only algorithm."""
+"""Verification keys of JWTs, each with the single algorithm that it may be used with."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Keys(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class OneKey:
-    """A single key for all tokens (see Keys)."""
+    """A source with a single key for all tokens (see Keys)."""
 
     only: VerificationKey
 
@@ -59,11 +59,11 @@ class OneKey:
 
 
 class KeySet:
-    """The keys of a JWKS document (see Keys), fetched again if they are old or a key is unknown.
+    """A source with the keys of a JWKS document, fetched again if old or if a key is unknown.
 
-    If the document cannot be fetched, the previous keys stay valid for an hour: callers are not
-    locked out if the signer is unavailable, but a withdrawn key becomes invalid. One thread fetches
-    the document; tokens with a known key do not wait for it.
+    If the document cannot be fetched, the previous keys stay valid for an hour. So callers are not
+    locked out while the signer is unavailable, but a withdrawn key still becomes invalid. One
+    thread fetches the document; tokens with a known key do not wait for it.
 
     Args:
         source: a file, or an https URL.
@@ -92,13 +92,13 @@ class KeySet:
         raise self._unreadable() if is_behind else ValueError("no key of that id")
 
     def _renew(self) -> None:
-        """Fetch the keys, unless that was tried a moment ago or another thread is fetching them."""
+        """Fetch the keys, unless they were requested just before or another thread fetches them."""
         # Until the keys have been fetched once, all threads must wait for them.
         if not self._fetching.acquire(blocking=not self._keys):
             return
         try:
             now = self._clock()
-            # Tokens with invented key ids must not cause a request to the issuer each time.
+            # Tokens with invented key ids must not each cause a request to the issuer.
             if now - self._tried > _PAUSE_SECONDS:
                 self._tried = now
                 self._keys = self._read()

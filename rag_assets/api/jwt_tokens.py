@@ -1,7 +1,7 @@
-"""Verification of JSON Web Tokens, each with its key and the key's only algorithm.
+"""Verification of JSON Web Tokens, each with its key and the single algorithm of that key.
 
-The header of a token never determines the algorithm: `alg: none` and a public key used as a secret
-are refused before a signature is computed. See RFC 8725.
+The header of a token never determines the algorithm. So `alg: none`, and a public key misused as an
+HMAC secret, are refused before a signature is computed. See RFC 8725.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ def _checked(names: list[object] | tuple[object, ...]) -> Iterator[str]:
     for name in names:
         if not isinstance(name, str) or not 0 < len(name) <= _MAX_NAME:
             raise ValueError("no name")
-        # Control characters, and lone surrogates, which no store accepts.
+        # Refuse control characters, and lone surrogates, which no store accepts.
         if any(unicodedata.category(character) in {"Cc", "Cs"} for character in name):
             raise ValueError("no name")
         yield name

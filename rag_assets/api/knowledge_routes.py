@@ -73,7 +73,7 @@ async def status(
     tenant = request.state.tenant = identity.tenant(parameters.tenant)
 
     def read() -> WorkspaceStatus | Status:
-        # Refuses a tenant that no longer exists, as a search does.
+        # This call refuses a tenant that no longer exists, as a search does.
         record = backend.catalog.tenants.get(tenant)
         readers = identity.caller.principals if identity.role not in {"admin", WRITER} else None
         return tenant_status(backend.catalog, record, readers=readers)

@@ -1,8 +1,8 @@
 """Log lines of servers: JSON on standard error, written in the background.
 
-A log is often a pipe, and its reader may stop. Therefore a separate thread writes the lines. While
-it is blocked, requests are still answered and lines wait; above a limit, lines are dropped and
-counted.
+A log is often a pipe, and the program that reads it may stop. Therefore a separate thread writes
+the lines. While that thread is blocked, requests are still answered and lines wait in a queue. When
+the queue is full, further lines are dropped and counted.
 """
 
 from __future__ import annotations
@@ -37,11 +37,12 @@ _LONGEST_EVENT = 200
 class JsonLines(logging.Formatter):
     """A formatter that writes one JSON object per line, with the extra fields of the record.
 
-    Messages of libraries are reduced to logger, event and type of error: their values and
+    Messages of libraries are reduced to logger, event and type of error, because their values and
     tracebacks may quote a key or a document.
 
     Args:
-        masked: masks credentials in the fields of a record; must be fast for repeated values.
+        masked: function that masks credentials in the fields of a record; must be fast for repeated
+            values.
     """
 
     def __init__(self, masked: Callable[[str], str]) -> None:
@@ -68,7 +69,7 @@ class JsonLines(logging.Formatter):
 
 
 def _template(record: logging.LogRecord) -> str:
-    """Return the first line of a message, without its arguments."""
+    """Return the first line of a message template, without the arguments filled in."""
     return str(record.msg).strip().partition("\n")[0][:_LONGEST_EVENT]
 
 
@@ -76,10 +77,10 @@ class BackgroundLogHandler(logging.Handler):
     """A handler that writes lines in a separate thread; see the module.
 
     Args:
-        descriptor: descriptor of an open file. Not a stream: Python could not exit while another
-            thread is blocked in a stream.
+        descriptor: descriptor of an open file. It is not a stream, because Python cannot exit while
+            another thread is blocked in a stream.
         max_waiting: maximum number of waiting lines.
-        lock: a file to lock while lines are written, if other processes write, too.
+        lock: a file to lock while lines are written, if other processes write to the same log.
     """
 
     def __init__(
@@ -116,7 +117,8 @@ class BackgroundLogHandler(logging.Handler):
         ending = False
         while not ending:
             lines = [self._waiting.get()]
-            # Lines of a short interval are written together: waking up costs more than a line.
+            # All lines of a short interval are written together, because waking up the thread costs
+            # more than writing a line.
             if lines[0] is not None:
                 sleep(_GATHER_SECONDS)
             lines += self._rest()
@@ -148,7 +150,7 @@ class BackgroundLogHandler(logging.Handler):
 
     def _put(self, lines: list[str]) -> None:
         rest = "".join(f"{line}\n" for line in lines).encode()
-        # A reader may have closed the pipe.
+        # The reader may have closed the pipe.
         with suppress(OSError), self._alone():
             while rest:
                 rest = rest[os.write(self._descriptor, rest) :]

@@ -38,7 +38,7 @@ _BAD_REQUEST = 400
 
 
 async def _origin(request: Request, backend: BackendDependency) -> None:
-    """Refuse web pages: a page could use DNS rebinding to pass as a local client."""
+    """Refuse requests from web pages: a page could use DNS rebinding to pass as a local client."""
     origin = request.headers.get("origin")
     if origin is not None and origin not in backend.settings.mcp_origins:
         raise ForeignOrigin(
@@ -50,7 +50,7 @@ agents = APIRouter(dependencies=[Depends(_origin)], include_in_schema=False, rou
 
 
 class _Exchange(Response):
-    """A response that the SDK writes to a message that was already read."""
+    """Collects the response that the SDK writes to a message whose body was already read."""
 
     def __init__(self, server: MCPServer[None], message: bytes) -> None:
         super().__init__()
@@ -66,7 +66,7 @@ class _Exchange(Response):
 async def mcp_server(
     backend: Backend, tools: Sequence[Tool], prompts: Sequence[Prompt] = ()
 ) -> AsyncIterator[MCPServer[None]]:
-    """Run a server for the messages of all tenants while the context lasts.
+    """Run an MCP server for the messages of all tenants until the context ends.
 
     Args:
         backend: the servers with which messages are answered.
@@ -100,7 +100,8 @@ async def mcp_server(
         stateless_http=True,
         json_response=True,
         max_request_body_size=MAX_BODY,
-        # Origins are checked above, with problem documents; any host name may lead here.
+        # _origin() checks origins and answers with problem documents. Any host name may be used to
+        # reach this service.
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
     )
     async with server.session_manager.run():
@@ -139,9 +140,9 @@ async def exchange(
 
 
 def _profile_asked(catalog: Catalog, tenant_id: str, caller: Caller) -> str:
-    """Return the profile of a tenant that the caller may ask; "" if the tenant no longer exists.
+    """Return the profile of the tenant that the caller may use; "" if it no longer exists.
 
-    In that case, the tool that is called reports the error.
+    For a missing tenant, the called tool reports the error.
     """
     with suppress(UnknownTenant):
         profile = catalog.tenants.get(tenant_id).profile

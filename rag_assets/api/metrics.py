@@ -30,7 +30,7 @@ class RequestMetrics:
         )
 
     def text(self) -> bytes:
-        """Return the text for Prometheus: sums over all workers, including ended workers."""
+        """Return the metrics as text for Prometheus, summed over all workers, also ended ones."""
         folder = os.environ.get(METRICS_FOLDER)
         if folder is None:
             return generate_latest(self._registry)

@@ -18,7 +18,7 @@ _GIVEN_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
 class RequestMiddleware:
-    """Middleware that gives each request an id and an answer, and records the outcome.
+    """Middleware that gives each request an id, makes sure it is answered, and records the outcome.
 
     Args:
         app: answers the request.
@@ -65,7 +65,7 @@ class RequestMiddleware:
             self._record(scope, status, time.perf_counter() - started)
 
     def _record(self, scope: Scope, status: int, seconds: float) -> None:
-        # Not the path: it contains data of the caller.
+        # The path itself is not logged, because it contains data of the caller.
         route = getattr(scope.get("route"), "path", "none")
         self._metrics.requests.labels(_method(scope), route, status).inc()
         self._metrics.seconds.labels(route).observe(seconds)

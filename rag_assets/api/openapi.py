@@ -1,4 +1,4 @@
-"""The OpenAPI description of the service, rendered once: reading it needs no token."""
+"""The OpenAPI description of the service, rendered only once: anyone may read it without token."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Description:
     """A rendered OpenAPI description.
 
     Args:
-        schema: schema from FastAPI; the media type of problems is corrected.
+        schema: schema from FastAPI, in which the media type of problem documents is corrected.
 
     Attributes:
         names: the names of all fields and parameters.

@@ -21,7 +21,7 @@ async def live() -> Health:
 
 @operation.get("/health/ready", responses=documented(503))
 async def ready(backend: BackendDependency) -> Health:
-    """Check that Postgres and Elasticsearch answer, too."""
+    """Check that the process, Postgres and Elasticsearch answer."""
     await backend.require_ready()
     return Health()
 

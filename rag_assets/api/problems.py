@@ -128,7 +128,7 @@ KINDS: Mapping[type[RagAssetsError], Kind] = {
     TooManyRequests: Kind(429, "too-many-requests", "The token's rate is exceeded"),
     TooManyAttempts: Kind(429, "too-many-attempts", "Too many requests came without a valid token"),
     ClientGone: Kind(499, "client-gone", "The client has disconnected"),
-    # A ProviderError always comes from embedding: chat and reranking convert their errors.
+    # A ProviderError always comes from embedding: chat and reranking raise errors of other classes.
     MalformedResponse: Kind(
         502, "embedder-failed", "The embedding provider's response cannot be used"
     ),
@@ -177,10 +177,11 @@ class Refused(HTTPException):
 
 
 def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """Return the OpenAPI responses of a route that answers these statuses with a problem.
+    """Return the OpenAPI responses of a route that answers with a problem for these statuses.
 
-    Only the response to callers without a token names the class, to include its schema once:
-    FastAPI would derive the schema again for each of ten statuses of each route.
+    Only the response for callers without a token (401) names the class of problems, so that the
+    schema is included once. Otherwise FastAPI would derive it again for each of ten statuses of
+    each route.
     """
     shown = {"content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}}
     return {
@@ -213,7 +214,7 @@ def problem_response(
     Args:
         detail: details that the caller may know.
         errors: the invalid fields.
-        lacks: error that names the provider with the missing key.
+        lacks: error that names the provider whose key is missing.
     """
     problem = Problem(
         type=f"urn:rag-assets:problem:{kind.name}",
@@ -240,7 +241,7 @@ def unexpected(request_id: str, error: Exception) -> JSONResponse:
 
 
 def problem_text(error: Exception, request_id: str) -> str:
-    """Return a problem in one line, for text interfaces; log it like a response."""
+    """Return a problem in one line, for text interfaces; log it as for an HTTP response."""
     kind, detail = classified(request_id, error)
     return detail or f"{kind.title} (request {request_id})"
 
@@ -264,7 +265,7 @@ async def _rag_assets_error(request: Request, error: Exception) -> JSONResponse:
 
 
 def classified(request_id: str, error: Exception) -> tuple[Kind, str | None]:
-    """Return the kind of an error and the details that the caller may know; log the others.
+    """Return the kind of an error and the details that the caller may know; log all other details.
 
     Args:
         request_id: id of the request that failed.
@@ -322,6 +323,6 @@ async def _validation_error(request: Request, error: Exception) -> JSONResponse:
 async def _http_error(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)  # noqa: S101
     kind = http_kind(error.status_code)
-    # Messages of libraries may quote the request.
+    # The message is not used: messages of libraries may quote the request.
     detail = error.detail if isinstance(error, Refused) else None
     return problem_response(request.state.request_id, kind, detail, headers=error.headers)

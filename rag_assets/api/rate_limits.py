@@ -80,11 +80,11 @@ class Rates:
         self._windows = windows
 
     def take(self, name: str, events: int = 1) -> None:
-        """Count requests or other limited events.
+        """Count requests, or other events with a rate limit.
 
         Args:
             name: name of the token.
-            events: number of events, which are counted together.
+            events: number of events, counted together.
 
         Raises:
             TooManyRequests: the rate is exceeded.

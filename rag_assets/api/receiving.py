@@ -1,7 +1,7 @@
 """Receiving of uploaded files in constant memory, within limits of size, rate and number.
 
-A sender below the minimum rate is refused: a sender with a byte now and then would keep a turn
-forever. The time that this side needs to store the bytes does not count.
+A sender below the minimum rate is refused, because a sender of only a byte now and then would
+occupy a turn forever. The time that the service needs to store the bytes does not count.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ LEAST_RATE = 16 * 1024
 """Minimum rate of a sender, in bytes per second."""
 
 PATIENCE = 10.0
-"""Seconds that a sender may lose in addition to the minimum rate."""
+"""Seconds by which a sender may be slower than the minimum rate."""
 
 _AROUND_BYTES = 64 * 1024
 """Maximum bytes of a form in addition to its file."""
@@ -43,10 +43,10 @@ _TOO_SLOW = 408
 
 
 class Content(Protocol):
-    """A body that contains a file."""
+    """A parser of a body that contains a file."""
 
     def feed(self, data: bytes) -> Iterable[bytes]:
-        """Return the pieces of the file in the next bytes of the body."""
+        """Return the pieces of the file that the next bytes of the body contain."""
         ...
 
 
@@ -62,7 +62,7 @@ class Receiving:
     """The receiving of files, with a limit on concurrent files.
 
     Args:
-        turns: turns of the files.
+        turns: limits on the number of files that are received at once.
         patience: see PATIENCE.
     """
 
@@ -88,7 +88,7 @@ class Receiving:
             request: the request with the form.
             form: parses the body.
             source: limits the size of the file.
-            tenant_id, caller: tenant and caller of the turn.
+            tenant_id, caller: tenant and caller for whom a turn is taken.
             receive: creates the file to write to.
 
         Raises:
@@ -171,7 +171,7 @@ class Receiving:
 
 
 async def _read_away(stream: AsyncIterator[bytes]) -> None:
-    """Read and drop the rest of a body: a reset connection would lose the answer."""
+    """Read and drop the rest of a body: otherwise a reset connection would lose the answer."""
     with anyio.move_on_after(_LINGER_SECONDS), suppress(Refused, ClientGone):
         async for _ in stream:
             pass

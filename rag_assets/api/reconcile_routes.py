@@ -30,7 +30,7 @@ _MOST_LINE = 1 << 16
 _SILENT_SECONDS = 10.0
 _TOO_SLOW, _TOO_LARGE = 408, 413
 _TYPES = tuple(type_ for type_ in BODIES if type_ != BlockBody.TYPE)
-"""Types of records with typed bodies in a manifest: blocks are compared with their pages."""
+"""Types of typed records that a manifest may name; a block is compared only with its page."""
 
 reconciling = APIRouter(
     prefix="/rag",
@@ -46,8 +46,8 @@ class ReconcileQuery(RecordQuery):
     Attributes:
         apply: remove the records that the manifest does not name.
         allow_deletes: remove them even if there are many.
-        as_of: when the manifest was made, by default and at the latest when it is sent. Records
-            that were pushed later are not removed.
+        as_of: when the manifest was made; by default, and at the latest, the time when it is sent.
+            Records that were pushed later are not removed.
     """
 
     apply: bool = False
@@ -91,14 +91,16 @@ async def reconcile(
 ) -> Reconciled:
     """Compare a manifest of all records with the stored records. For admins and writers.
 
-    The response lists the missing, stale and extra records. A block needs no line, because it is
-    compared with its page. With `apply`, extra records are removed, and all records of extra pages.
-    More than 20 records that are also more than 30 % of all are removed only with `allow_deletes`;
-    removals by earlier manifests within 24 hours count, too. A manifest may have at most 1 GiB.
+    The response lists the missing, stale and extra records. A manifest needs no line for a block,
+    because a block is compared with its page. With `apply`, extra records are removed, and so are
+    all records of extra pages. If more than 20 records, and more than 30 % of all records, would be
+    removed, they are removed only with `allow_deletes`. Removals by earlier manifests within 24
+    hours count as well. A manifest may have at most 1 GiB.
     """
     tenant_id = request.state.tenant = identity.written(parameters.tenant)
     came = await backend.run(tenant_id, identity.name, backend.catalog.database.time)
-    # Even if the application's clock is fast, records pushed from now on must not be removed.
+    # If the application's clock is fast, as_of may lie in the future, but records pushed from now
+    # on must not be removed.
     as_of = min(parameters.as_of or came, came)
 
     with tempfile.TemporaryFile() as file:

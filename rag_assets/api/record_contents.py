@@ -36,13 +36,13 @@ _FILE_TYPES = (PDF, MARKDOWN, PLAIN, DOCX, HTML, CSV, TSV)
 
 
 class _OfContent(Streamed):
-    """A route for contents, which ignores addresses that end within the id of a record."""
+    """A route for contents; it does not match if `/content` is a part of the record's id."""
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         """Return whether the route matches a request.
 
-        Routes match the decoded path. An id that ends in `/content` with an encoded slash would
-        look like the content of a file with a shorter id.
+        Routes match the decoded path. Without this check, an id that ends in `/content`, with an
+        encoded slash, would look like the content of a file with a shorter id.
         """
         raw = scope.get("raw_path")
         if raw is not None and not raw.endswith(b"/content"):
@@ -74,9 +74,9 @@ async def put_content(
 ) -> Written:
     """Upload the content of a file that was pushed. For admins and writers.
 
-    It is PDF, Markdown, plain text, Word, HTML, CSV or TSV; if OCR is on, also a PNG, JPEG, TIFF or
-    WebP picture. Its bytes determine the format; its name distinguishes text formats. At most
-    50 MiB.
+    The content is PDF, Markdown, plain text, Word, HTML, CSV or TSV; if OCR is on, also a PNG,
+    JPEG, TIFF or WebP picture. Its bytes determine the format; the file's name distinguishes text
+    formats. It may have at most 50 MiB.
     """
     tenant_id = request.state.tenant = identity.written(parameters.tenant)
     backend.written.take(identity.name)
@@ -118,13 +118,13 @@ async def put_content(
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """A file that receives its content.
+    """A pushed file whose content is about to be received.
 
     Attributes:
-        known: the tenant.
+        known: record of the tenant.
         name: name for display; credentials in it are masked.
-        takes: accepted size and formats.
-        may_be_picture: whether OCR reads pictures for the tenant.
+        takes: the accepted size and formats.
+        may_be_picture: whether pictures are accepted, because OCR is on for the tenant.
     """
 
     known: TenantRecord
@@ -152,6 +152,7 @@ def _file(backend: Backend, target: RecordTarget) -> _File:
         raise UnknownDocument("there is no such file", hint="push the file before its content")
     takes = UploadsConfig(name=source, max_bytes=MAX_FILE_BYTES, media_types=_FILE_TYPES)
     name = str(json.loads(record.text)["name"])
-    # The name is shown in more places than the record, which is stored unchanged.
+    # The name is masked because it is shown in more places than the record, which is stored
+    # unchanged.
     shown = mask(name, merged(described_spans(name)))
     return _File(known, document_id, shown, takes, may_be_picture=tenant.parser.ocr)

@@ -50,7 +50,7 @@ class Put:
     Attributes:
         scope: access scope of the record; None means the scope of its page.
         secret_blocks: ids of a page's blocks that are not stored.
-        clock: when the record was changed.
+        clock: time and version of the change.
         etags: ETags of the versions that it may replace; None replaces any version.
     """
 
@@ -222,13 +222,14 @@ class Drafting:
         return bool(described_spans(text)) or self._masker.holds_credential(text)
 
     def _require_plain(self, source_type: str, source_id: str, body: Body) -> None:
-        """Refuse credentials in identifiers, which masking would change.
+        """Refuse identifiers that contain credentials, because masking would change them.
 
         Raises:
             RequestValidationError: an identifier contains a credential.
         """
         ids = {"source_id": [source_id, f"{source_type}: {source_id}"]} | _identifiers(body)
-        # One scan of all identifiers together: nearly always they contain no credential.
+        # All identifiers are scanned together first, because they nearly always contain no
+        # credential.
         together = "\n".join(text for texts in ids.values() for text in texts)
         if not self._holds_credential(together):
             return
@@ -241,7 +242,7 @@ def require_size(record: PushedRecord) -> None:
     """Refuse a record that is too large.
 
     Raises:
-        RequestValidationError: it is too large.
+        RequestValidationError: the record is too large.
     """
     require_bytes(len(record.text.encode()), record.source_type)
 
@@ -250,7 +251,7 @@ def require_bytes(size: int, source_type: str) -> None:
     """Refuse a size in bytes that is too large for a record of this type.
 
     Raises:
-        RequestValidationError: it is too large.
+        RequestValidationError: the size is too large.
     """
     is_page = source_type == PageBody.TYPE
     most = MAX_PAGE_BYTES if is_page else MAX_RECORD_BYTES
@@ -265,7 +266,7 @@ def with_text(record: PushedRecord, text: str, at: datetime | None) -> PushedRec
     Args:
         record: the page.
         text: the new stored text.
-        at: when the last block was changed, if known; a later time of the page is kept.
+        at: when the last block was changed, if known; if the page's own time is later, it is kept.
     """
     said = record.source_metadata
     if at is not None and said.modified_at is not None:
@@ -285,7 +286,7 @@ class _Clock(BaseModel):
 
 
 def parse_clock(values: dict[str, Any]) -> WriteClock:
-    """Take the time and the version out of the fields of a deletion.
+    """Remove the time and the version from the fields of a deletion, and return them.
 
     Raises:
         RequestValidationError: one of them is not valid.
@@ -306,7 +307,8 @@ def _validated(model: Any, values: Any) -> Any:
     try:
         return model.model_validate(values)
     except ValidationError as error:
-        # The input of an error may be a secret, and its context may be an exception.
+        # The input is left out because it may be a secret, and the context because it may be an
+        # exception.
         found = error.errors(include_url=False, include_input=False)
         raise RequestValidationError(
             [{**one, "loc": ("body", *one["loc"])} for one in found]
@@ -314,7 +316,7 @@ def _validated(model: Any, values: Any) -> Any:
 
 
 def _require_place(field: str, uuid: Any) -> None:
-    """Refuse the uuid of a page that the tree cannot contain: nobody could ever read the page."""
+    """Refuse a page uuid that the tree cannot contain, because nobody could ever read that page."""
     is_text = isinstance(uuid, str) and len(uuid) <= MOST_UUID
     if not is_text or not re.fullmatch(PAGE_UUID, uuid):
         raise invalid(field, f"of a page, {UUID_RULE}")
@@ -327,7 +329,7 @@ def _require_distinct(page: PageBody) -> None:
 
 
 def _identifiers(body: Body) -> dict[str, list[str]]:
-    """Return the identifiers, which are stored and shown unchanged, by field."""
+    """Return the identifiers in a body by field; they are stored and shown unchanged."""
     found: dict[str, list[str]] = {}
     for field in ("page_uuid", "database_uuid", "block_id", "after"):
         if value := getattr(body, field, None):
@@ -343,5 +345,5 @@ def _block_ids(body: Body) -> Iterable[str]:
 
 
 def pages_of(drafts: Iterable[Draft]) -> Iterator[str]:
-    """Return the documents of the pages in which blocks change."""
+    """Yield the document ids of the pages whose blocks the drafts change."""
     return (draft.document_id for draft in drafts if isinstance(draft, BlockChange))

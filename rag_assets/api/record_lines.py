@@ -70,9 +70,9 @@ async def write_records(
 ) -> RecordLines:
     """Push and delete many records, with a JSON object on each line. For admins and writers.
 
-    A request may have at most 1,000 lines. They are applied in their order, in one transaction; an
-    invalid line does not stop the others. Single pushes have priority over records that are pushed
-    here.
+    A request may have at most 1,000 lines. The lines are applied in their order, in one
+    transaction; an invalid line does not stop the others. Records that are pushed singly are
+    indexed before records that are pushed here.
     """
     tenant_id = request.state.tenant = identity.written(parameters.tenant)
     sent = enumerate((await request.body()).split(b"\n"), start=1)

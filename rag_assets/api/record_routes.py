@@ -73,9 +73,9 @@ AnyRecordBody = Annotated[
 
 
 class OneRecord(Guarded):
-    """A guarded route for a record as its body: a page may have very many blocks."""
+    """A guarded route whose body is one record, with high limits for pages with many blocks."""
 
-    # Blocks are validated in a thread, so they delay no other request.
+    # Blocks are validated in a thread, so that they do not delay other requests.
     most_values: ClassVar[int] = MOST_VALUES
 
 
@@ -120,7 +120,7 @@ class DeletedQuery(TargetQuery):
     """A record to delete.
 
     Attributes:
-        updated_at: when it was deleted; an older deletion is outdated.
+        updated_at: when it was deleted; a deletion older than the last write is outdated.
         version: version of the deletion, a number that rises with each change of the record.
     """
 
@@ -174,9 +174,9 @@ async def put_record(
 
     The previous version stays searchable until the new version is indexed. An unchanged record is
     free; a change of only `updated_at` makes no difference. A write that is older than the last
-    write, by `version` or else by `updated_at`, is not stored; the response is 200 with `outdated`.
-    Credentials are masked before a record is indexed; in identifiers and access scopes of records,
-    they are refused.
+    write is not stored, and the response is 200 with `outdated`. `version` determines which is
+    older, or `updated_at` if there is no version. Credentials are masked before a record is
+    indexed; in identifiers and access scopes of records, they are refused.
 
     Records of a workspace have a body for each type: page, block, comment, file, template and
     db_row. All other records have a text.
@@ -201,9 +201,10 @@ async def delete_record(
 ) -> Written:
     """Delete a record. For admins and writers.
 
-    Searches omit it at once; deleting a missing record is allowed. A block is removed from its
-    page. With a page, all its records and the records of all pages below it are deleted. A deletion
-    that is older than the last write is `outdated`, as is an older write that comes after it.
+    Searches omit the record at once. Deleting a missing record is allowed. A block is removed from
+    its page. With a page, all its records and the records of all pages below it are deleted. A
+    deletion that is older than the last write is `outdated`. So is a write that arrives after the
+    deletion but is older.
     """
     backend.written.take(target.by)
 
@@ -340,7 +341,7 @@ async def record_state(
 
 
 def _record_asked(tenant: Tenant, target: RecordTarget) -> tuple[str, str]:
-    """Return the type and id of the requested record; a block is replaced by its page."""
+    """Return the type and id of the requested record; for a block, those of its page."""
     typed = profile_of(tenant.profile).typed_records
     if not typed or target.source_type != BlockBody.TYPE:
         return target.source_type, target.source_id

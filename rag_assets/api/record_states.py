@@ -1,4 +1,4 @@
-"""The status of pushed records, with its reason in words and the searchable chunks."""
+"""The status of pushed records, with the reason in words and the searchable chunks."""
 
 from __future__ import annotations
 
@@ -42,14 +42,15 @@ def whereabouts(
 
     Args:
         reader: reads the entries that the caller may read.
-        caller: the asking caller. A writer sees all records, but gets no chunks.
+        caller: the caller who asks. A writer sees all records, but gets no chunks.
         source_id, document_id: identifiers of the record.
         scope: default access scope, for records without a scope and without a page.
-        block_id: a block of the record, which is a page: return only the chunks of this block.
+        block_id: id of a block, if the record is a page; then only the chunks of this block are
+            returned.
         with_chunks: whether to read the texts of the chunks.
 
     Raises:
-        UnknownDocument: the record does not exist, or the caller may not read it; or the page lacks
+        UnknownDocument: the record does not exist, the caller may not read it, or the page lacks
             the block.
     """
     is_writer = caller.role == WRITER

@@ -1,4 +1,4 @@
-"""Writes of pushed records, single or many at once, and the outcome of each write."""
+"""Writes of pushed records, singly or many at once, and the outcome of each write."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ if TYPE_CHECKING:
     from rag_assets.api.backend import Backend
 
 URGENT, BULK = 0, 1
-"""Lanes: for single writes that a person waits for, and for many writes at once."""
+"""Lanes of the queue: URGENT for single writes, which people wait for; BULK for many at once."""
 
 Refusal: TypeAlias = RequestValidationError | UnknownDocument | VersionChanged
 Outcome: TypeAlias = Written | Refusal
 
 
 class _ChangedPage:
-    """A page while its blocks are changed, one after the other.
+    """A page whose blocks are being changed, one after the other.
 
     Args:
         page: the current page.
@@ -96,15 +96,15 @@ class _Plan:
 
     Attributes:
         lane: lane in which records are stored.
-        puts: records to store, by document, without pages in which only blocks change.
+        puts: records to store, by document, except pages in which only blocks change.
         pages: pages in which only blocks change, by document.
         removed: documents of deleted records.
-        gone: deleted pages; their records are deleted too, unless they are pushed afterwards.
+        gone: deleted pages; their records are deleted too, unless they are pushed again afterwards.
         pages_deleted_at: the times of these deletions; None if no time was given.
-        emptied: the deleted pages and all pages below; their stored records no longer count.
-        clocks: the latest clocks of writes, by document and part.
+        emptied: the deleted pages and all pages below; their stored records are ignored.
+        clocks: the latest time and version of writes, by document and part.
         outdated: numbers of drafts that are older than the record that they would replace.
-        refused: errors of drafts that cannot be applied, by number.
+        refused: errors of drafts that cannot be applied, by number of the draft.
     """
 
     drafts: Sequence[Draft | RequestValidationError]
@@ -120,7 +120,7 @@ class _Plan:
     refused: dict[int, Refusal] = field(default_factory=dict)
 
     def __call__(self, present: Present) -> RecordChanges:
-        """Return the records to store and to remove, given the present records."""
+        """Return the records to store and to remove, given the stored records."""
         for number, draft in enumerate(self.drafts):
             if isinstance(draft, RequestValidationError):
                 self.refused[number] = draft
@@ -156,7 +156,7 @@ class _Plan:
         return None if document_id in self.removed else stored.get(document_id)
 
     def _require_match(self, draft: Draft, present: Present) -> None:
-        """Refuse a draft if the present version is not among the versions that it may replace.
+        """Refuse a draft if the stored version is not one of the versions that it may replace.
 
         Raises:
             VersionChanged: another write came first.
@@ -171,9 +171,10 @@ class _Plan:
             )
 
     def _is_outdated(self, draft: Draft, present: Present) -> bool:
-        """Return whether a draft is older than a write of its record that was stored.
+        """Return whether a draft is older than a stored write of the same record.
 
-        The time of a page counts for its blocks, and theirs for the page.
+        The time of a page is also compared for its blocks, and the times of the blocks for the
+        page.
         """
         if draft.clock == UNORDERED:
             return False
@@ -211,7 +212,7 @@ class _Plan:
             self.removed.discard(id_)
 
     def _delete_page(self, uuid: str, below: Collection[str]) -> None:
-        """Drop the records to store that belong to a deleted page or to a page below it."""
+        """Remove from `puts` the records that belong to a deleted page or to a page below it."""
         gone = {uuid, *below}
         hanging = {id_ for id_, put in self.puts.items() if put.record.page_uuid in gone}
         hanging |= {id_ for id_, page in self.pages.items() if page.page_uuid in gone}
@@ -287,7 +288,7 @@ def write_drafts(
 def _deleted_pages(drafts: Sequence[Draft]) -> dict[str, str]:
     """Return the pages that drafts delete, each with its document.
 
-    Empty if the drafts only delete, so that no record is stored.
+    The result is empty if all drafts are deletions, because then no record is stored.
     """
     removed = [draft for draft in drafts if isinstance(draft, Removal)]
     if len(removed) == len(drafts):
@@ -298,7 +299,7 @@ def _deleted_pages(drafts: Sequence[Draft]) -> dict[str, str]:
 def drafting_of(
     backend: Backend, tenant_id: str, source: str | None
 ) -> tuple[Drafting, TenantRecord]:
-    """Return the drafting of a tenant's records, and the tenant.
+    """Return the converter of a tenant's pushed bodies, and the tenant's record.
 
     Raises:
         NoRecordsSource: see records_source.

@@ -1,4 +1,4 @@
-"""Requests to index documents again, for endpoints and pages."""
+"""Requests to index documents again, for HTTP endpoints and panel pages."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ def reindexed(catalog: Catalog, tenant_id: str, body: Reindex, by: str) -> Reind
             )
         documents = requests.request_source(record.ref, body.id, by)
     else:
-        # A pending model takes effect with this request, and costs money from now on.
+        # With this request, a pending embedding model takes effect and starts to cost money.
         catalog.application_settings.take_pending_model(record.ref, by)
         documents = requests.request_tenant(record.ref, by)
     return Reindexed(documents=documents)
 
 
 def _is_in_tree(catalog: Catalog, tenant_id: str, body: ReindexPage) -> bool:
-    """Return whether the tree contains a page or a database, which may be without records."""
+    """Return whether the tree contains the page or database, which may have no records."""
     kind = catalog.pages.kind_of(tenant_id, body.id)
     return kind is not None and (kind == "database") == (body.scope == "database")

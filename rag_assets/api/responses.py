@@ -1,7 +1,7 @@
-"""Responses of the service except hits, as it writes them and its client reads them.
+"""Responses that the service writes and its client reads, except hits.
 
-A reader ignores unknown fields, so a client can also read a newer service. This module imports only
-the standard library, so that the client needs only the dependencies of an HTTP client.
+The client ignores unknown fields, so it can also read responses of a newer service. This module
+imports only the standard library, so that the client needs only the dependencies of an HTTP client.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ class Document:
     """A document that the caller may read.
 
     Attributes:
-        uri: address in the source, or address where people read the document.
-        media_type: derived from the name; None if the name has no known suffix.
+        uri: address of the document in its source, or address where people read it.
+        media_type: media type, derived from the name; None if the name has no known suffix.
     """
 
     document_id: str
@@ -69,7 +69,7 @@ class Written:
             `unchanged`: the write made no difference; `secret`: no part of it is stored;
             `excluded`: it is stored but not searchable, such as a comment resolved long ago;
             `outdated`: a later write of the record came first, so this write is ignored.
-        receipt: id of the receipt that will record the end of a purge.
+        receipt: id of the receipt that will record the result of a purge.
         etag: ETag of the stored record, for If-Match, or null.
     """
 
@@ -341,7 +341,7 @@ class Events:
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """The health of the service: it answers."""
+    """A sign that the service answers."""
 
     status: str = "ok"
 
@@ -366,7 +366,8 @@ class Problem:
         type: URN of the kind of problem, stable across versions.
         request_id: id of the request in the service's log.
         errors: the invalid fields of an invalid request.
-        provider, address: the provider that lacks a key, and where the key is set on this service.
+        provider, address: the provider whose key is missing, and the path of this service where the
+            key is set.
     """
 
     type: str

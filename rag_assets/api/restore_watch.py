@@ -1,4 +1,4 @@
-"""Detection of a restored catalog, in which revoked tokens and grants are valid again."""
+"""Detection of a catalog restored from a dump: revoked tokens and grants are valid again in it."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ _STOP_SECONDS: Final = 5.0
 
 
 class RestoreWatch:
-    """A background comparison of the catalog with the journals in the stores.
+    """Compares the catalog with the journals in the stores, in the background.
 
-    A check reads the catalog's epoch, and reads the journals only if the epoch has changed: with an
-    unchanged epoch, a restored catalog is complete. Requests use the last result.
+    A check reads the catalog's epoch. It reads the journals only if the epoch has changed, because
+    with an unchanged epoch even a restored catalog lacks nothing. Requests use the result of the
+    last check.
 
     Args:
         keeper: compares catalog and journals.
@@ -50,27 +51,27 @@ class RestoreWatch:
                 return
             self._refusal = self._keeper.pending_restore()
         except ServiceUnavailable as error:
-            # Without Postgres, tokens are not accepted anyway.
+            # Without Postgres, no token can be accepted anyway.
             if self._trusted is None and self._refusal is None:
                 self._refusal = error
             return
         except Exception as error:
-            # For example while a dump is being restored, when some tables are missing.
+            # This happens, for example, while a dump is being restored and some tables are missing.
             self._trusted, self._refusal = None, _unreadable(error)
             return
         self._trusted = state if self._refusal is None else None
 
     @asynccontextmanager
     async def watching(self) -> AsyncIterator[None]:
-        """Check before the first request, and then every CHECK_SECONDS."""
+        """Check before the first request, and then every CHECK_SECONDS, until the context ends."""
         await run_sync(self.check)
         stopping = asyncio.Event()
         watch = asyncio.create_task(self._watch(stopping))
         try:
             yield
         finally:
-            # After a cancellation, a check would continue in its thread, with connections that are
-            # never closed.
+            # A cancelled check would continue in its thread, and its connections would never be
+            # closed.
             stopping.set()
             await asyncio.wait({watch}, timeout=_STOP_SECONDS)
 

@@ -81,16 +81,19 @@ class InvalidatedFiles:
 
 @dataclass(frozen=True, slots=True)
 class ChunkMetadata:
-    """Metadata of a passage; names are as in relations, and only names that the caller may read.
+    """Metadata of a passage; names are written as in relations.
+
+    Names that the caller may not read are left out.
 
     Attributes:
         framework: framework of the file's language that the repository's manifests name, or None.
         file_path: path of the document within its repository.
         line_range: first and last line, counted from 1; None if the passage has no lines.
         language: language of the file; None if it is not certain.
-        related_symbols: definitions at the other end of a relation of the passage, at most 20.
-        related_routes: routes, in the same way: `route:POST /invoices`.
-        related_tables: tables, in the same way: `table:invoices`.
+        related_symbols: definitions to which a relation links the passage, at most 20.
+        related_routes: routes to which a relation links the passage, such as `route:POST
+            /invoices`.
+        related_tables: tables to which a relation links the passage, such as `table:invoices`.
         paths: paths of this document and of all others with the same text.
     """
 
@@ -117,7 +120,7 @@ class CodeChunk:
         line_start, line_end: lines in the file, counted from 1; None if the passage has no lines.
         symbol: qualified name of the definition in the passage.
         source_type: type of the passage: route, controller_method, table.
-        score: score that orders the chunks, never higher than the score of the previous chunk.
+        score: score by which chunks are ordered, never higher than the score of the previous chunk.
         score_kind: kind of score: cosine, words, fused, reranker.
         cosine: cosine of question and passage; None if the question was not embedded.
         also: other documents with the same text.
@@ -159,8 +162,9 @@ class RetrievalDebug:
         total_candidates: number of readable passages that were considered.
         scores: scores of the chunks, by chunk id.
         threshold: cosine below which passages were left out; None if no threshold applies.
-        nearest: highest cosine of a passage that the caller may read, left out or not.
-        paths: names along which relations were followed.
+        nearest: highest cosine of any passage that the caller may read, including passages that
+            were left out.
+        paths: chains of names along which relations were followed.
     """
 
     strategy: str

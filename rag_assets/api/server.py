@@ -1,4 +1,4 @@
-"""The sockets and connections of the service, and its cleartext warning."""
+"""The sockets and connections of the service, and its warning about cleartext."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ GRACE_SECONDS = 10
 
 _MAX_CONNECTIONS = 2_000
 _OTHER_FILES = 124
-"""File descriptors that are not client connections: of servers, models and logs."""
+"""File descriptors that are not used for client connections but for servers, models and logs."""
 
 
 def config(app: ASGIApp, keep_alive_seconds: int = KEEP_ALIVE_SECONDS) -> uvicorn.Config:
@@ -105,10 +105,10 @@ def _listening(host: str, port: int, *, shared: bool = False) -> socket.socket:
 
 
 def cleartext_warning(host: str, cleartext: Cleartext) -> str | None:
-    """Return a warning if tokens and documents would cross a network unencrypted, else None.
+    """Return a warning if tokens and documents would cross a network unencrypted; otherwise None.
 
     Raises:
-        ConfigurationError: the settings refuse it.
+        ConfigurationError: the settings refuse unencrypted traffic.
     """
     if cleartext == "allow" or is_loopback(host):
         return None
@@ -120,7 +120,7 @@ def cleartext_warning(host: str, cleartext: Cleartext) -> str | None:
 
 
 def _connection() -> type[Connection]:
-    """Return a connection class with a limit from the process's maximum of file descriptors."""
+    """Return a connection class; its limit depends on the process's limit of file descriptors."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _MAX_CONNECTIONS + _OTHER_FILES
     if soft != resource.RLIM_INFINITY and soft < wanted:

@@ -35,7 +35,7 @@ def create_token(
     principals: Sequence[str],
     lifetime: timedelta | None,
 ) -> tuple[str, ServiceToken]:
-    """Create a token for a tenant or an organization; only the return value contains it.
+    """Create a token for a tenant or an organization, and return it; it is stored only as a hash.
 
     Args:
         catalog: stores the hash of the token.
@@ -64,9 +64,9 @@ def create_token(
 
 
 class TokenLookups:
-    """Lookups of tokens in one event loop, shared by simultaneous requests with the same token.
+    """Looks up tokens in one event loop; simultaneous requests with the same token share a lookup.
 
-    Otherwise many simultaneous requests with one token would delay requests with other tokens.
+    Without sharing, many simultaneous requests with one token would delay requests with others.
     """
 
     def __init__(self, tokens: TokenReader) -> None:
@@ -84,13 +84,14 @@ class TokenLookups:
         if lookup is None:
             lookup = self._next[sha256] = asyncio.create_task(self._begun(sha256))
             lookup.add_done_callback(_seen)
-        # `shield`: a cancelled waiter must not cancel the lookup of others.
+        # `shield`: a cancelled request must not cancel the lookup that other requests wait for.
         return await asyncio.shield(lookup)
 
     async def _begun(self, sha256: bytes) -> ServiceToken | None:
         turn = self._under_way.setdefault(sha256, asyncio.Lock())
         async with turn:
-            # Later callers start the next lookup: this lookup may miss a later revocation.
+            # Later requests start a new lookup, because this one may miss a revocation that came
+            # after it started.
             del self._next[sha256]
             return await self._tokens.find(sha256)
 

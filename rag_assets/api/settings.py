@@ -43,7 +43,7 @@ Cleartext: TypeAlias = Literal["warn", "refuse", "allow"]
 Network: TypeAlias = IPv4Network | IPv6Network
 
 KEEP_ALIVE_SECONDS = 75
-"""Longer than the 60 seconds of typical proxies, so that proxies close idle connections first."""
+"""Seconds; longer than the 60 of typical proxies, so that proxies close idle connections first."""
 
 METRICS_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
 """Internal variable with the folder in which workers share their metrics.
@@ -147,7 +147,7 @@ class ServiceSettings:
         workers: number of worker processes, which share all limits.
         mcp_origins: origins of web pages that may use MCP.
         proxies: networks of proxies that are trusted for X-Forwarded-For.
-        cleartext: action if other machines can reach the service, which does not support TLS.
+        cleartext: what to do if other machines can reach the service, which does not support TLS.
     """
 
     jwt: JwtSettings | None = None

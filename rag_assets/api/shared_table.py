@@ -25,8 +25,9 @@ class Record:
 
     Attributes:
         digest: digest of the key.
-        start, end: location in the memory; a new record may replace another record there.
-        is_there: whether the record was written before and has not expired.
+        start, end: location of the record in the memory; a new record may replace another record
+            there.
+        is_there: whether the record exists: it was written and has not expired.
     """
 
     memory: mmap.mmap
@@ -53,24 +54,24 @@ class Record:
 class SharedTable:
     """Records by key, shared with every process that is forked after the table was created.
 
-    The table is bounded: each key has eight places, and if all are occupied, the record that
-    expires first is replaced. Locks of a killed process are released. The locks do not exclude
-    threads of the same process, so use the table in only one thread.
+    The table has a fixed size. Each key can be stored in eight slots; if all are occupied, the
+    record that expires first is replaced. Locks of a killed process are released. The locks do not
+    work between threads of the same process, so use the table in only one thread.
 
     Args:
         records: number of records for which memory is reserved.
-        size: bytes of a record.
+        size: size of a record in bytes.
     """
 
     def __init__(self, records: int, size: int) -> None:
         self._groups = -(-records // _WAYS)
         self._stride = _HEAD.size + size
-        # Memory pages without records use no memory.
+        # Pages of this mapping use no physical memory until a record is written to them.
         self._memory = mmap.mmap(-1, self._groups * _WAYS * self._stride)
         self._locks, path = tempfile.mkstemp()
         os.unlink(path)  # noqa: PTH108  (it stays open as long as the table is there)
         weakref.finalize(self, os.close, self._locks)
-        # With the salt, nobody can choose keys that share their places.
+        # Because of the salt, nobody can choose keys that fall into the same slots.
         self._salt = secrets.token_bytes(16)
 
     @contextmanager

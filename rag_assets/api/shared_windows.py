@@ -10,21 +10,22 @@ from rag_assets.api.shared_table import Record, SharedTable
 
 _PARTS = 60
 _CELLS = _PARTS + 1
-"""The current part, and the parts of a whole window before it."""
+"""Number of stored parts: the current part, and the parts of a whole window before it."""
 _RECORD = struct.Struct(f"<{_CELLS}d{_CELLS}I")
 
 
 class SharedWindows:
-    """A limit of events by key in any window of a number of seconds.
+    """A limit on the number of events per key in any window of the given seconds.
 
-    Events within a sixtieth of a window count as long as the last event among them. So the limit
-    holds in every window, and an event counts for at most a sixtieth of a window too long.
+    A window is divided into sixty parts. All events of a part expire together with the last event
+    of that part. So the limit holds in every window, and an event counts at most a sixtieth of a
+    window too long.
 
     Args:
         limit: maximum events in a window, less than 2³².
         seconds: length of a window.
         keys: maximum number of keys; above it, the keys used longest ago are forgotten.
-        clock: returns seconds, the same in all processes.
+        clock: returns the current time in seconds; all processes must see the same time.
     """
 
     def __init__(
@@ -36,10 +37,10 @@ class SharedWindows:
         self._table = SharedTable(keys, _RECORD.size)
 
     def take(self, key: bytes, events: int = 1) -> float:
-        """Count events if the first is within the limit, and return 0.
+        """Count events and return 0 if the first of them is within the limit.
 
         Otherwise count none, and return the seconds until an event is within the limit. Several
-        events are counted together, so a window may exceed its limit once.
+        events are counted together, so they may exceed the limit of a window.
         """
         now = self._clock()
         with self._table.locked(key, now) as record:
@@ -49,13 +50,13 @@ class SharedWindows:
         return 0.0
 
     def count(self, key: bytes) -> None:
-        """Count an event that has happened."""
+        """Count an event that has already happened, even above the limit."""
         now = self._clock()
         with self._table.locked(key, now) as record:
             self._add(record, now)
 
     def wait(self, key: bytes) -> float:
-        """Return the seconds until another event is within the limit; 0 if it is now."""
+        """Return the seconds until another event is within the limit; 0 if it is within it now."""
         now = self._clock()
         with self._table.locked(key, now) as record:
             return self._wait(record, now)
@@ -81,7 +82,7 @@ class SharedWindows:
         part = self._part(now)
         cell = part % _CELLS
         counts[cell] = counts[cell] + events if self._part(times[cell]) == part else events
-        # Another process may have read the clock later and come first.
+        # Another process may have read the clock later, but written first.
         times[cell] = max(times[cell], now)
         record.write(_RECORD.pack(*times, *counts), now + self._seconds)
 

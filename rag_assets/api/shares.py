@@ -12,8 +12,8 @@ class Turns:
     """The maximum concurrent turns of a worker.
 
     Attributes:
-        at_once: for all tenants together.
-        of_one_tenant: for a single tenant.
+        at_once: maximum for all tenants together.
+        of_one_tenant: maximum for a single tenant.
     """
 
     at_once: int
@@ -28,7 +28,7 @@ class Turns:
         all turns of a worker.
 
         Args:
-            turns: turns of all workers.
+            turns: maximum concurrent turns of all workers together.
             worker: number of the worker, from 0.
             workers: number of workers.
         """
@@ -38,7 +38,7 @@ class Turns:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """The concurrent work of a worker.
+    """The limits on the concurrent work of one worker.
 
     Attributes:
         searches: turns for searches.

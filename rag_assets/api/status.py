@@ -25,7 +25,9 @@ from rag_assets.tenants.profiles import configured_embedder, configured_sources,
 def tenant_status(
     catalog: Catalog, record: TenantRecord, *, readers: Collection[str] | None
 ) -> WorkspaceStatus | Status:
-    """Return the status of a tenant, from a single statement; of typed records it reports more.
+    """Return the status of a tenant, with more fields if its records are typed.
+
+    The status is read with a single SQL statement.
 
     Args:
         readers: count only documents that one of these principals may read; None, for an admin,
@@ -57,7 +59,7 @@ def status_of_records(
 
 
 def pending_model(record: TenantRecord) -> EmbeddingModel | None:
-    """Return the model that waits until the whole tenant is indexed again; None if none does."""
+    """Return the model that waits until the whole tenant is indexed again; None without one."""
     operators = configured_embedder(record.configured)
     if not profile_of(record.profile).keeps_model or not is_pending(record.settings, operators):
         return None

@@ -19,7 +19,8 @@ from rag_assets.common.errors import RagAssetsError
 Work: TypeAlias = Callable[[int, socket.socket], None]
 """The work of a worker, called with its number, from 0, and its socket to the supervisor.
 
-It sends a byte once it is ready. It ends when the socket is closed: the supervisor has died then.
+The function sends a byte once the worker is ready. It ends when the socket is closed, because then
+the supervisor has died.
 """
 
 _STABLE_SECONDS = 10.0
@@ -41,7 +42,7 @@ class _Place:
     Attributes:
         worker: the current worker; None after it has died.
         deaths: number of successive workers that died soon after their start.
-        due: when the next worker starts.
+        due: time when the next worker starts in this slot.
     """
 
     worker: _Worker | None = None
@@ -59,7 +60,7 @@ class Supervisor:
         work: the work of each worker.
         stop_seconds: time that a stopping worker has before it is killed.
         report: called when a worker dies, with its number and the cause.
-        stopping: called before waiting for stopping workers.
+        stopping: called before the supervisor waits for workers to stop.
     """
 
     def __init__(
@@ -119,7 +120,7 @@ class Supervisor:
         ours, its = socket.socketpair()
         sys.stdout.flush()
         sys.stderr.flush()
-        # A signal to the new worker must not run the supervisor's handlers there.
+        # A signal that reaches the new worker must not run the supervisor's handlers in the worker.
         signal.pthread_sigmask(signal.SIG_BLOCK, _STOPPING)
         pid = os.fork()
         if pid == 0:
@@ -134,7 +135,8 @@ class Supervisor:
         code = 1
         try:
             signal.set_wakeup_fd(-1)
-            # Uvicorn raises the signal again once it has stopped; connections are then closed.
+            # Uvicorn raises the signal again once it has stopped; at that time, connections are
+            # closed.
             signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
             signal.signal(signal.SIGINT, signal.default_int_handler)
             signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOPPING)

@@ -1,7 +1,7 @@
-"""A multipart/form-data form with one file, parsed as it arrives, without any input or output.
+"""A parser of a multipart/form-data form with one file; it gets the bytes as they arrive.
 
-The file's content is returned in the pieces in which it arrives. The rest of the form must be
-small, or else it is refused.
+The file's content is returned in the pieces in which it arrives. If the rest of the form is large,
+the form is refused.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class UploadForm:
         """Parse the next bytes of the form; return the pieces of the file's content in them.
 
         Raises:
-            UploadRefused: it is not a form with one file.
+            UploadRefused: the body is not a form with one file.
         """
         _guarded(lambda: self._parser.write(data))
         pieces, self._pieces = self._pieces, []

@@ -34,7 +34,8 @@ class Settings:
         pending_model: the model that waits until the whole workspace is indexed again.
         vector_backend: back end that answers vector searches.
         resolved_comment_days: days after which a resolved comment is no longer searchable.
-        own: names of the settings that its application set; the others are the operator's.
+        own: names of the settings that the workspace's application set; the operator set the
+            others.
         updated_at, updated_by: time and author of the application's last change.
     """
 
@@ -95,7 +96,7 @@ class TreePage:
 
     Attributes:
         parent: the page above it; null only for the root.
-        inherit, read, archived, ai: the values that were put.
+        inherit, read, archived, ai: the values that the application set.
         scope: the access scope of its records.
     """
 
@@ -128,7 +129,7 @@ class TreeLine:
     Attributes:
         line: line number in the body, from 1.
         outcome: `done`; `invalid`: the line was ignored, see `errors`; `unknown-page`: the page to
-            change was not put.
+            change is not in the tree.
         scope: the access scope of the page's records now.
         errors: the invalid fields.
     """
@@ -156,8 +157,8 @@ class TreeDifference:
     """A page that differs from the manifest.
 
     Attributes:
-        difference: `missing`: it was not put; `stale`: the tree has other values for it; `extra`:
-            the manifest does not name it.
+        difference: `missing`: it is not in the tree; `stale`: the tree has other values for it;
+            `extra`: the manifest does not name it.
     """
 
     uuid: str
@@ -190,9 +191,9 @@ class PageAccess:
     Attributes:
         readable: whether they may read them.
         scope: the access scope of the page's records.
-        by_page: the page that grants the access, or that takes the page out of the knowledge; None
-            if neither exists.
-        by_principal: the principal with the grant; None without a grant.
+        by_page: the page that grants the access, or that excludes the page from searches; None if
+            neither exists.
+        by_principal: the principal to whom access is granted; None without a grant.
         reason: the reason as a sentence.
     """
 

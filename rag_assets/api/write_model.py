@@ -42,7 +42,8 @@ _MAX_NUMBER = 2**53  # the range in which all JSON parsers represent integers ex
 _ETAG = re.compile(r'(?P<weak>W/)?"(?P<version>[^"]*)"')
 ANY_VERSION: Final = "*"
 
-# Addresses that run no script when a browser opens them, and have no user name before the host.
+# Matches addresses that run no script when a browser opens them, and have no user name before the
+# host.
 _FOLLOWED = re.compile(r"https?://[^/?#@\\]+([/?#].*)?|mailto:.+", re.IGNORECASE)
 
 
@@ -92,9 +93,9 @@ class RecordBody(BaseModel):
     """A record of an application, as one document.
 
     Attributes:
-        text: all searchable text of the record; if none is left, delete the record.
+        text: all searchable text of the record. If no text is left, delete the record instead.
         media_type: format of the text.
-        title: title; None uses the title found in the text.
+        title: title of the record; None uses the title found in the text.
         uri: address where people read the record, in ASCII without spaces: http, https, mailto, or
             a path below the name of its source; by default made of source, type and id.
         scope: the access scope; by default the source's scope, or else the tenant's.
@@ -123,7 +124,7 @@ class RecordBody(BaseModel):
 
     @property
     def is_secret(self) -> bool:
-        """Return whether its application marks the record as secret, not to be stored."""
+        """Return whether the application marks the record as secret, so that it is not stored."""
         marked = str(self.metadata.get("is_secret", False))
         return marked.strip().lower() not in {"", "0", "0.0", "false", "no"}
 
@@ -168,7 +169,8 @@ def require_plain_identifiers(record: PushedRecord, masker: Masker) -> None:
     """
     for field, texts in (
         ("source_type", [record.source_type]),
-        # Also with the type before the id: a name can make a text recognizable as a credential.
+        # The id is also checked with the type before it, because a preceding name can reveal that a
+        # text is a credential.
         ("source_id", [record.source_id, f"{record.source_type}: {record.source_id}"]),
         ("scope", [record.source_metadata.access_scope or ""]),
         ("metadata", [*record.source_metadata.metadata]),
@@ -212,7 +214,7 @@ class _Reindex(BaseModel):
 
     @property
     def tenant_id(self) -> str | None:
-        """Return the tenant that the request names; None: the token's only tenant."""
+        """Return the tenant that the request names; None stands for the token's only tenant."""
         return self.tenant
 
 
@@ -250,7 +252,7 @@ class ReindexWorkspace(_Reindex):
 
     @property
     def tenant_id(self) -> str | None:
-        """Return the tenant that the request names as either."""
+        """Return the tenant that the request names as `tenant` or as `id`."""
         return self.tenant or self.id
 
 

@@ -1,7 +1,8 @@
 """Endpoints that write: records, deletions, reindexing.
 
-A write is stored in the catalog before the response, and applied by the next sync, which the file
-sensor of the daemon requests. Only a removal takes effect before the sync, with the response.
+A write is stored in the catalog before the response is sent. The next sync, which the daemon's file
+sensor requests, applies it. Only a removal takes effect before the sync: at the time of the
+response.
 """
 
 from __future__ import annotations
@@ -34,9 +35,10 @@ async def delete_document(
 ) -> Written:
     """Delete a document of any source. For admins.
 
-    Searches omit it at once. A file stays in its source, and is indexed again when it changes. A
-    purge continues in the background: it removes the document from every store and file, verifies
-    this, and ends with the receipt that the response names. Documents on hold are not purged.
+    Searches omit it at once. A deleted file stays in its source, and is indexed again when it
+    changes. A purge continues in the background: it removes the document from every store and file,
+    verifies this, and ends with the receipt that the response names. Documents on hold are not
+    purged.
     """
     tenant_id = request.state.tenant = identity.administered(parameters.tenant)
 
@@ -61,7 +63,8 @@ async def reindex(
 ) -> Reindexed:
     """Read, parse and index documents again, including failed documents. For admins.
 
-    Their present versions stay searchable until then. Texts with a vector keep it.
+    The present versions of the documents stay searchable until then. Texts that already have a
+    vector keep it.
     """
     tenant_id = request.state.tenant = identity.administered(body.tenant_id)
     return await backend.write(

@@ -1,4 +1,5 @@
-"""The software-defined assets, one module each: call the core and report metadata.
+"""The software-defined assets, one module each; they call the core and report metadata.
 
-Belongs here: what Dagster shows for a stage. Does not: the work of the stage (pipeline).
+What belongs here: what Dagster shows for a stage. What does not: the work of the stage (see
+`pipeline`).
 """

@@ -1,6 +1,6 @@
 """embedding_cost: each tenant's daily spending on embeddings.
 
-One run a day reports it for all tenants.
+One run a day reports the spending of all tenants.
 """
 
 from collections.abc import Iterator, Sequence
@@ -33,9 +33,9 @@ def daily_costs(names: Naming, usage: UsageTable, today: date) -> Iterator[dg.As
     """Yield a report on the spending until yesterday of every tenant with usage in the last month.
 
     Args:
-        names: of the asset.
-        usage: of all tenants.
-        today: in UTC; not over yet, so it is listed but not plotted.
+        names: naming under which the asset is built.
+        usage: usage of all tenants.
+        today: the present day in UTC; it is not over yet, so it is listed but not plotted.
     """
     rows = usage.rows(today - timedelta(days=_PLOTTED_DAYS))
     for tenant_id, its in groupby(rows, key=lambda row: row.tenant_id):
@@ -59,7 +59,7 @@ def _materialization(
         tenant_id,
         description=f"{yesterday:%Y-%m-%d}: {of_day.cost_text}",
         metadata={
-            # Usage without a known price is not free: then there is no value to plot.
+            # Usage without a known price is not free, so there is no value to plot for it.
             **({} if of_day.known_cost is None else {"yesterday in $": round(of_day.cost, 6)}),
             **({} if of_month.known_cost is None else {"month to yesterday in $": month}),
             "tokens of yesterday": of_day.tokens,

@@ -16,7 +16,7 @@ from rag_assets.resources.workbench import Workbench
 
 
 class Embedding(dg.Config):
-    """The parameters that a run gets from its sync."""
+    """The parameters that a run of the asset gets from its sync."""
 
     spent: float = Field(
         default=0.0, ge=0, description="Dollars that the same sync spent in runs before this one."

@@ -1,7 +1,7 @@
 """generations: the builds of a tenant's index, and the progress of each.
 
-Runs report it while a build is made or published. The daily pruning reports it for tenants with
-several builds.
+Runs report this asset while a build is being made or published. The daily pruning reports it for
+tenants with several builds.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ def generations_report(
     """Return the tenant's builds as a materialization with numbers to plot; None without a build.
 
     Args:
-        names: of the asset.
-        ctx: of the tenant, as configured.
+        names: naming under which the asset is built.
+        ctx: context of the tenant with the present configuration.
         current: see report_builds.
     """
     reports = report_builds(ctx, current=current)
@@ -76,7 +76,7 @@ def generations_report(
 
 
 def _being_made(reports: Sequence[BuildReport]) -> BuildReport:
-    """Return the wanted build, else the serving build, else the last one."""
+    """Return the wanted build; without one, the serving build; without that, the last build."""
     wanted = [report for report in reports if report.wanted]
     serving = [report for report in reports if report.state == "SERVING"]
     return next(iter([*wanted, *serving, reports[-1]]))

@@ -1,4 +1,4 @@
-"""Make metadata values for Dagster's UI: tables, Markdown with links, charts."""
+"""Metadata values for Dagster's UI: tables, Markdown with links, charts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rag_assets.pipeline.quarantine import DocumentNote
 _PUNCTUATION = re.compile(r"([\\`*_{}\[\]()<>#+!|~&$-])")
 _STEP, _SLIM, _BAR_HEIGHT, _THOUSANDS = 64, 12, 70, 10_000
 INLINE = 1_000
-"""Dagster shows shorter Markdown in place, and longer Markdown behind a button."""
+"""Maximum characters of Markdown that Dagster shows in place; longer text is behind a button."""
 _BAR = "#4f43dd"
 
 
@@ -41,7 +41,7 @@ def seconds(value: float) -> dg.FloatMetadataValue:
 
 
 def text(value: object) -> str:
-    """Escape a value as Markdown that shows exactly its text, such as a file name."""
+    """Escape a value, such as a file name, as Markdown that shows exactly its text."""
     return _PUNCTUATION.sub(r"\\\1", " ".join(str(value).split()))
 
 
@@ -60,8 +60,8 @@ def rows_of(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Return a Markdown table.
 
     Args:
-        columns: its header; columns that start with ">" are aligned to the right.
-        rows: cells that are Markdown already.
+        columns: the header; a column whose name starts with ">" is aligned to the right.
+        rows: the rows, with cells that are already Markdown.
     """
     head = " | ".join(column.removeprefix(">") for column in columns)
     rule = " | ".join("---:" if column.startswith(">") else "---" for column in columns)
@@ -77,14 +77,15 @@ def notes(
     advice: str = "",
     status: str | None = None,
 ) -> dg.MarkdownMetadataValue:
-    """Return notes about documents, each with a link to its row, as many as Dagster shows in place.
+    """Return notes about documents, each with a link, as many as Dagster shows in place.
 
     Args:
         tenant_id: the tenant of the documents.
-        columns: the header: of the document, the note, and a further column.
-        rows: the documents, each with its note and further value ("" for no such column).
-        advice: a remedy for all of them.
-        status: of the documents, for the link to those that do not fit.
+        columns: the headers of the columns with the document, its note, and a further value.
+        rows: the documents, each with its note and its further value ("" if there is no such
+            column).
+        advice: a remedy for all these documents.
+        status: status of the documents, for the link to those that are not shown.
     """
     if not rows:
         return dg.MetadataValue.md("none")
@@ -113,8 +114,8 @@ def bar_chart(
 
     Args:
         title: the unit that is counted.
-        bars: label and count of each, from left to right; seven still fit in place.
-        words: formats a count, in at most about seven characters.
+        bars: label and count of each bar, from left to right; up to seven bars fit in place.
+        words: function that formats a count, in at most about seven characters.
     """
     most = max((count for _, count in bars), default=0)
     if not most:
@@ -134,9 +135,9 @@ def series_chart(
     """Return a chart of many values over time, as slim bars.
 
     Args:
-        title: the name of the values, with the highest value, because bars have no labels.
-        values: from the earliest to the latest; 31 fit in place.
-        first, last: the times of these two.
+        title: the name of the values, including the highest value, because bars have no labels.
+        values: the values from the earliest to the latest; 31 fit in place.
+        first, last: the times of the first and the last value.
     """
     most = max(values, default=0)
     if not most:

@@ -22,7 +22,8 @@ class ListingConfig(dg.Config):
     """Parameters of a listing.
 
     Attributes:
-        allow_deletes: delete documents even if their deletion would be held back.
+        allow_deletes: whether to delete documents even if their deletion would otherwise be held
+            back.
     """
 
     allow_deletes: bool = False
@@ -48,7 +49,8 @@ def raw_documents(
     for message in report.unlisted:
         context.log.error(message)
     if pruned.doubt is not None:
-        # The command reports it once for all tenants, the daemon's sensor at each tick.
+        # A doubted clock is not reported here: the command reports it once for all tenants, and the
+        # daemon's sensor at each tick.
         context.log.info(pruned.doubt.line)
     for warning in replace(pruned, doubt=None).warnings(ctx.ref.id):
         context.log.warning(warning)

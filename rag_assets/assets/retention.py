@@ -1,6 +1,6 @@
 """retention: a tenant's documents due next, its holds, and the receipts of erasures.
 
-The daily pruning reports it, for tenants that have any of these.
+The daily pruning reports this asset for tenants that have any of these.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def retention_report(
     """Return a report on retention as a materialization with numbers that Dagster plots over time.
 
     Args:
-        names: of the asset.
+        names: naming under which the asset is built.
         tenant_id: the tenant.
         found: the report.
     """

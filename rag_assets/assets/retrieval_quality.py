@@ -1,6 +1,6 @@
 """retrieval_quality: how well each tenant's serving build answers its judged questions.
 
-One run a week measures all tenants, and another run each build that was published.
+One run a week measures all tenants; another run measures a build after its publication.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ def quality_report(names: Naming, tenant_id: str, found: Evaluation) -> dg.Asset
     """Return an evaluation as a materialization with numbers that Dagster plots over time.
 
     Args:
-        names: of the asset.
+        names: naming under which the asset is built.
         tenant_id: the tenant.
-        found: of its serving build.
+        found: evaluation of the tenant's serving build.
     """
     judged = found.people.judged
     return retrieval_quality.materialization(

@@ -71,7 +71,7 @@ def search_index(
         "live entries": report.live,
         "generation": report.generation,
         "index": work.generation.index_name,
-        # Documents derived from the files are not listed yet.
+        # Documents that are derived from the files are not listed yet.
         "pending": report.pending + derived.changed,
         **followed,
         **derived.lines,
@@ -81,8 +81,8 @@ def search_index(
     }
     trouble = list(work.unlisted)
     if outage is not None and work.beside:
-        # Not a failure of the run: the configuration's build continues, maybe with another
-        # embedder.
+        # This does not fail the run: the build of the present configuration continues, possibly
+        # with another embedder.
         context.log.warning(
             f"generation {work.generation.number} answers and cannot be brought up to date now:"
             f" {outage}"
@@ -91,7 +91,7 @@ def search_index(
         who = counted(waiting, "document waits", "documents wait")
         trouble.append(f"{who} for the embedder: {outage}")
     if trouble:
-        # All other work is done; the run fails so that the outage is visible.
+        # All other work has been done; the run fails so that the outage is visible.
         raise dg.Failure("; ".join(trouble), metadata=metadata, allow_retries=False)
     return dg.MaterializeResult(metadata=metadata)
 

@@ -13,7 +13,7 @@ from rag_assets.resources.tenant_lock import TenantLockResource
 from rag_assets.resources.workbench import Workbench, clear_failures
 
 _REPAIRS = 2
-"""How often a step repairs the lake and is run again; if a disk damages more, a person must act."""
+"""Maximum repairs of the lake in one step; if a disk damages more files, a person must act."""
 
 
 @contextmanager
@@ -31,7 +31,7 @@ def tenant_stage(
             allow_retries=False,
         )
     with clear_failures(workbench.installation):
-        tenant_lock.guard()  # First: the id may belong to another tenant by now.
+        tenant_lock.guard()  # first: the id may belong to another tenant
         ctx = workbench.context(
             context.partition_key, guard=tenant_lock.guard, log=context.log.info
         )

@@ -19,7 +19,7 @@ _SHOWN: Mapping[Status, str] = {"READY": "ready", "FAILED": "failed", "PROCESSIN
 
 
 def what_is_indexed(ctx: TenantContext) -> dg.MarkdownMetadataValue:
-    """Summarize the searchable documents, their index, and the time of the sources they reflect."""
+    """Summarize the searchable documents, their index, and the time of the source listing."""
     tenant = ctx.catalog.overview.tenant(ctx.ref.id)
     facts = rows_of(("", ""), _facts(ctx, tenant, ctx.store.indexes.view_name(ctx.ref.id)))
     return dg.MetadataValue.md(f"{_headline(tenant)}\n\n{facts}")

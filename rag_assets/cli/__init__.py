@@ -1,9 +1,9 @@
-"""The command line: a stable contract.
+"""The command line, which is a stable contract.
 
 Every command takes --json, exits non-zero on failure, and reports bad input with one line and a
 hint, never with a traceback. The modules here only declare arguments, one module for each group of
-commands; commands/ does the work. `main` lets a running fork server execute a command, and imports
-the application only if no fork server runs.
+commands; commands/ does the work. `main` lets a running fork server execute a command. Only if no
+fork server runs, `main` imports the application and executes the command itself.
 """
 
 from __future__ import annotations
@@ -14,16 +14,18 @@ import sys
 from rag_assets.common.checkout import is_checkout
 
 _OWN_PROCESS = {"up", "down", "demo", "serve"}
-"""Commands that start, stop or outlive the fork server; it refuses such commands of systems
-itself."""
+"""Commands that start, stop or outlive the fork server, and so run in their own process.
+
+The fork server itself refuses such commands of systems.
+"""
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and end the process with its exit code.
 
     Args:
-        arguments: to run in this process; by default the process's own, which a fork of the fork
-            server may execute.
+        arguments: arguments of a command to run in this process. By default, the arguments of the
+            process, whose command a fork of the fork server may execute.
     """
     if arguments is None:
         arguments = sys.argv[1:]

@@ -88,7 +88,8 @@ def options(
 
 def run(arguments: Sequence[str]) -> int:
     """Run a command in this process, and return its exit code."""
-    # Imports leave half a million objects, and collecting them took a third of the time.
+    # The imports create half a million objects. With Python's default thresholds, the garbage
+    # collector took a third of a command's time.
     gc.set_threshold(*_GC_THRESHOLDS)
     from rag_assets.cli.commands.output import print_error
 
@@ -114,7 +115,8 @@ def run(arguments: Sequence[str]) -> int:
     except Exception as error:
         if os.environ.get("RAG_ASSETS_DEBUG"):
             raise
-        # Its message may quote a document or a key, so only its type and place are shown.
+        # The error's message may quote a document or a key, so only its type and its location in
+        # the code are shown.
         place = traceback.extract_tb(error.__traceback__)[-1]
         unexpected = RagAssetsError(
             f"unexpected {type(error).__name__} in {Path(place.filename).name}:{place.lineno}",

@@ -24,7 +24,7 @@ class ForkedFollower:
     """A fork of the fork server that syncs the tenants that it receives, until it is closed.
 
     Args:
-        connection: to the fork.
+        connection: the connection to the fork.
     """
 
     def __init__(self, connection: socket.socket) -> None:
@@ -54,7 +54,7 @@ class ForkedFollower:
         return again
 
     def close(self) -> None:
-        """Let the fork end."""
+        """Close the connection, so that the fork ends."""
         self._answers.close()
         self._connection.close()
 
@@ -65,7 +65,7 @@ def main() -> None:
     masker = masker_of(settings.local)
 
     def log(line: str) -> None:
-        with suppress(OSError):  # A full disk for logs must not stop syncs.
+        with suppress(OSError):  # If the disk for logs is full, syncs must go on.
             sys.stderr.write(masker.text(line) + "\n")
             sys.stderr.flush()
 

@@ -1,7 +1,8 @@
 """The fork server of an installation: `python -m rag_assets.cli.fork_server`.
 
-It imports the libraries of commands and the daemon's runs, and executes both in forks. After its
-code has changed it restarts in the same process; until then commands import for themselves.
+It imports the libraries of commands and of the daemon's runs, and executes both in forks. After its
+code has changed, it restarts in the same process; during the restart, commands import the libraries
+themselves.
 """
 
 from __future__ import annotations
@@ -47,12 +48,17 @@ _LIBRARIES = (
     *("dagster._core.instance.runs.run_domain", "dagster._core.system_config.composite_descent"),
     *("ruamel.yaml.mergevalue", "upath.implementations.local", "fsspec.implementations.local"),
 )
-"""Libraries that are imported where they are used, so that other commands need not wait for
-them."""
+"""Libraries that code imports only where it uses them, so that other commands need not wait.
+
+The fork server imports them at its start.
+"""
 
 
 def main() -> None:
-    """Import, and serve until stopped; an argument names the descriptor of the server's lock."""
+    """Import the libraries, and serve until stopped.
+
+    A command-line argument is the descriptor of the server's lock.
+    """
     home = Path(home_folder())
     prepare(home / ".local")
     instance = Settings(home).own_dagster_home
@@ -70,7 +76,7 @@ def main() -> None:
         refused_commands=installed_systems().own_process_commands,
     )
     if server.serve():
-        begin_anew()  # This closes the input of the parsers' server, which then ends.
+        begin_anew()  # This closes the input of the parsers' fork server, which then ends.
     parsers.communicate()
 
 
@@ -89,12 +95,13 @@ def _start_parsers(local: Path) -> subprocess.Popen[bytes]:
 
 
 def prepare(local: Path) -> None:
-    """Import everything, and load rules, tokenizer and Dagster's definitions, for forks to share.
+    """Import all libraries, and load rules, tokenizer and Dagster's definitions; forks share them.
 
     Args:
         local: the installation's own folder.
     """
-    # Imported objects stay alive, and collecting them would take a sixth of the time.
+    # Garbage collection is paused: imported objects stay alive, and checking them would take a
+    # sixth of the time.
     gc.disable()
     for name in _LIBRARIES:
         importlib.import_module(name)

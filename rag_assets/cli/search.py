@@ -48,5 +48,5 @@ def mcp(
     """Serve a tenant's documents to an agent over MCP on standard input and output."""
     from rag_assets.cli.commands.mcp import serve
 
-    # Without a name, an agent is a member, too.
+    # Without `--as`, an agent has the role member as well.
     serve(tenant, caller_of(principal, role or (None if principal else "member")))

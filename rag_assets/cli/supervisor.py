@@ -16,7 +16,7 @@ def main() -> None:
     settings = Settings.from_environment()
 
     def log(line: str) -> None:
-        with suppress(OSError):  # A full disk for logs must not stop restarts.
+        with suppress(OSError):  # If the disk for logs is full, restarts must go on.
             sys.stderr.write(line + "\n")
             sys.stderr.flush()
 

@@ -14,7 +14,7 @@ class SystemCommands(TyperGroup):
     """A group with its own commands first, followed by the commands of installed systems."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names of all commands, systems' commands last."""
+        """Return the names of all commands; the commands of systems come last."""
         from rag_assets.plugins.registry import installed_systems
 
         own = super().list_commands(ctx)

@@ -1,7 +1,7 @@
 """Blocking and asynchronous clients of the HTTP service, for other programs.
 
-Belongs here: typed requests and answers, errors, retries. Does not: anything that opens a store.
-Importing this package needs only the dependencies of an HTTP client.
+What belongs here: typed requests and answers, errors, retries. What does not: anything that opens a
+store. Importing this package needs only the dependencies of an HTTP client.
 """
 
 from rag_assets.client.async_client import AsyncClient

@@ -20,7 +20,7 @@ Item = TypeVar("Item")
 class AsyncClient(BaseClient[httpx2.AsyncClient]):
     """An asynchronous client of the service, with persistent connections, for one event loop.
 
-    See BaseClient for its arguments. Every method may raise a ClientError; see
+    See BaseClient for the arguments. Every method may raise a ClientError; see
     rag_assets.client.errors.
     """
 

@@ -27,10 +27,12 @@ class BaseClient(ABC, Generic[Http]):
         url: address of the service, such as https://rag.example.
         token: a service token or a JWT; or a function, called before each request, that returns a
             valid token.
-        tenant: default for calls without a tenant; required if the token is for several tenants.
-        project: default for calls about guidelines or code memory without a project.
-        timeout: seconds that the service may be silent.
-        retries: further attempts for repeatable requests, and after the rate was exceeded.
+        tenant: default tenant for calls that do not name one; required if the token is for several
+            tenants.
+        project: default project for calls about guidelines or code memory that do not name one.
+        timeout: seconds to wait for the service to send data.
+        retries: maximum number of further attempts, for repeatable requests and for requests
+            refused because the rate was exceeded.
         patience: longest wait before another attempt, in seconds.
         allow_http: whether the token may be sent unencrypted to another machine.
 
@@ -60,7 +62,7 @@ class BaseClient(ABC, Generic[Http]):
         """Create a client from the variables that rag_assets.client.environment describes.
 
         Args:
-            options: arguments of a client, which override the variables.
+            options: arguments of a client; they override the variables.
 
         Raises:
             ConfigurationError: the token is missing, or the address is not usable.

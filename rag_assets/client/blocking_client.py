@@ -20,7 +20,7 @@ Item = TypeVar("Item")
 class Client(BaseClient[httpx2.Client]):
     """A blocking client of the service, with persistent connections; threads may share it.
 
-    See BaseClient for its arguments. Every method may raise a ClientError; see
+    See BaseClient for the arguments. Every method may raise a ClientError; see
     rag_assets.client.errors.
     """
 

@@ -16,7 +16,7 @@ Method: TypeAlias = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 
 @dataclass(frozen=True, slots=True)
 class FormFile:
-    """A file that is sent as a form.
+    """A file that is sent in a form.
 
     Attributes:
         fields: the other fields of the form; None values are left out.
@@ -32,17 +32,18 @@ class Call(Generic[T]):
     """A request.
 
     Attributes:
-        method, path: of the operation; the path as in the OpenAPI description.
-        answer: type of a successful answer; str returns its text.
-        named: values for the braces in the path.
+        method, path: HTTP method and path of the operation; the path is written as in the OpenAPI
+            description.
+        answer: type of a successful answer; str returns the text of the response.
+        named: values for the placeholders in braces in the path.
         parameters: query parameters; None values are left out.
-        body: sent as JSON; None sends no body.
-        file: sent instead of a body.
-        lines: lines of JSON, sent instead of a body.
-        content: bytes, sent unchanged instead of a body.
-        headers: in addition to the token.
-        tenanted: whether the call concerns one tenant, which may be named.
-        of_project: whether the call concerns one project, the `id` in its path.
+        body: value that is sent as JSON; None sends no body.
+        file: file that is sent instead of a body.
+        lines: values that are sent as lines of JSON instead of a body.
+        content: bytes that are sent unchanged instead of a body.
+        headers: headers in addition to the token.
+        tenanted: whether the call concerns one tenant; a default tenant is then added.
+        of_project: whether the call concerns one project, whose id replaces `id` in the path.
         repeatable: whether the call may be sent twice with the same effect.
         seconds: lower bound of the timeout, in seconds; a shorter client timeout is raised to it.
     """
@@ -64,14 +65,15 @@ class Call(Generic[T]):
 
     @property
     def address(self) -> str:
-        """Return the path with its values filled in; slashes within a value are escaped."""
+        """Return the path with the values filled in; slashes within a value are escaped."""
         return self.path.format_map({name: _quoted(value) for name, value in self.named.items()})
 
     def about(self, tenant: str | None, project: str | None = None) -> Call[T]:
-        """Return the call with a default tenant or project, unless the call names its own.
+        """Return the call with a default tenant and project, unless the call names its own.
 
         Raises:
-            ConfigurationError: the call needs a project, but neither names one.
+            ConfigurationError: the call needs a project, but neither the call nor the arguments
+                name one.
         """
         if self.of_project:
             return self._of_project(project)

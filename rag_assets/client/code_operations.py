@@ -1,6 +1,6 @@
 """The operations of code memory, for runs of agents in a project's repositories.
 
-Every operation takes `project`, the application's id of the project. It may be left out if the
+Every operation takes `project`, the id of the project in the application. It may be left out if the
 client was created with a project.
 """
 
@@ -48,7 +48,8 @@ def record_run_events(
 
     Args:
         run: id of the run.
-        events: each with id, kind, path, action, summary, at, as the service describes them.
+        events: the events, each with the fields id, kind, path, action, summary, at that the
+            OpenAPI description defines.
     """
     lines = "".join(json.dumps(dict(event)) + "\n" for event in events)
     return Call(
@@ -72,9 +73,10 @@ def retrieve(
 
     Args:
         query: search text.
-        run: id of the asking run; a run with passages switched off gets none, without a search.
-        options: top_k, source_types, must_include_paths, route_name, controller_class, table_name,
-            include_run_summaries, min_score.
+        run: id of the run that asks. If passages are switched off for the run, it gets none, and no
+            search is made.
+        options: any of top_k, source_types, must_include_paths, route_name, controller_class,
+            table_name, include_run_summaries, min_score.
     """
     body: dict[str, Any] = {"query": query}
     if run is not None:
@@ -95,7 +97,7 @@ def index_file(path: str, *, project: str | None = None) -> Call[IndexedProject]
     """Read and index a file again; a new file becomes searchable soon. For admins.
 
     Args:
-        path: path within the repository, or as hits name it.
+        path: path within the repository, or the path that hits contain.
     """
     return _index(project, [path])
 
@@ -109,7 +111,7 @@ def invalidate(path: str, *, project: str | None = None) -> Call[InvalidatedFile
     """Remove a file from the index; it is indexed again when it changes. For admins.
 
     Args:
-        path: path within the repository, or as hits name it.
+        path: path within the repository, or the path that hits contain.
     """
     return Call(
         "POST",

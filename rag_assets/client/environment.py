@@ -18,7 +18,7 @@ from rag_assets.common.errors import ConfigurationError
 
 
 class ClientOptions(TypedDict):
-    """Arguments of a client."""
+    """The arguments of a client that environment variables determine."""
 
     url: str
     token: str

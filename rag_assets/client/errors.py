@@ -1,4 +1,4 @@
-"""Errors of the client, in one tree.
+"""Errors of the client, in one hierarchy.
 
 ClientError
 ├── NotSent                 the request cannot be sent
@@ -43,7 +43,7 @@ class NotUnderstood(ClientError):
 
 
 class Refused(ClientError):
-    """The request was not served.
+    """The service, or a proxy in front of it, answered with an error.
 
     Args:
         problem: the problem document of the response.
@@ -127,6 +127,6 @@ _BY_STATUS: Mapping[int, type[Refused]] = {
 
 
 def refusal(problem: Problem, retry_after: float | None = None) -> Refused:
-    """Return the error of a problem, by its status."""
+    """Return the error that stands for a problem, by the problem's status."""
     other = Failed if problem.status >= _FAILED else Refused
     return _BY_STATUS.get(problem.status, other)(problem, retry_after)

@@ -1,6 +1,6 @@
 """Conversion of calls to requests, and of responses to answers, errors or retries.
 
-All decisions are made here. The two clients only send and wait, each in its own way.
+All decisions are made here. The blocking client and the asynchronous client only send and wait.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ class ClientSettings:
     Attributes:
         url: address of the service, with the path of a proxy if there is one.
         token: a service token or a JWT, or a function that returns a valid token.
-        tenant, project: defaults for calls without them.
-        timeout: seconds that the service may be silent.
-        retries: attempts after the first.
+        tenant, project: defaults for calls that do not name a tenant or a project.
+        timeout: seconds to wait for the service to send data.
+        retries: maximum number of attempts after the first.
         patience: longest wait before another attempt, in seconds.
         allow_http: whether the token may be sent unencrypted to another machine.
     """
@@ -72,9 +72,10 @@ class ClientSettings:
         """Return the arguments with which an HTTP client is created."""
         return {
             "base_url": self.url,
-            # A redirect would send the token elsewhere.
+            # Redirects are not followed: they would send the token to another host.
             "follow_redirects": False,
-            # A proxy from the environment would, too, and it cannot reach services on loopback.
+            # A proxy from the environment is not used: it would get the token, too, and it cannot
+            # reach a service on loopback.
             "trust_env": not _is_loopback(_place(self.url)[1]),
         }
 
@@ -115,7 +116,7 @@ class Retry:
     """A request that is to be sent again.
 
     Attributes:
-        seconds: time to wait before that.
+        seconds: time to wait before the request is sent again.
     """
 
     seconds: float
@@ -145,7 +146,7 @@ def outcome_of(
 
 
 def outcome_of_failure(call: Call[Any], error: Exception, pause: float | None) -> Retry:
-    """Return when to send a call again that got no answer.
+    """Return after how many seconds a call that got no answer is to be sent again.
 
     Args:
         error: an instance of FAILURES.
@@ -156,12 +157,13 @@ def outcome_of_failure(call: Call[Any], error: Exception, pause: float | None) -
         NotSent: the call cannot be sent; another attempt would fail the same way.
     """
     if not isinstance(error, httpx2.TransportError):
-        # `from None`: the error contains the request.
+        # `from None` hides the original error, because it contains the request.
         raise NotSent(
             f"{call.method} {call.path}: it holds text that cannot be sent",
             hint="text must be whole Unicode characters, and an address not too long",
         ) from None
-    # A persistent connection may have been closed meanwhile. Timeouts are not retried.
+    # This error is retried, because the service may have closed an idle persistent connection.
+    # Timeouts are not retried.
     transient = isinstance(error, httpx2.NetworkError | httpx2.RemoteProtocolError)
     if transient and call.repeatable and pause is not None:
         return Retry(pause)
@@ -173,11 +175,11 @@ def outcome_of_failure(call: Call[Any], error: Exception, pause: float | None) -
 
 
 def _form(file: FormFile | None) -> dict[str, Any]:
-    """Return the arguments of an HTTP client for a form."""
+    """Return the arguments with which an HTTP client sends a form."""
     if file is None:
         return {}
     fields = {name: value for name, value in file.fields.items() if value is not None}
-    # Fields first: the service knows them before it receives the file.
+    # The fields come first, so that the service knows them before it receives the file.
     return {"data": fields, "files": {"file": (file.name, file.content)}}
 
 
@@ -192,8 +194,8 @@ def _place(url: str) -> tuple[str, str]:
     """Return the scheme and host of a service's address.
 
     Raises:
-        ConfigurationError: the address lacks scheme or host, or has a user name and password, which
-            would replace the token.
+        ConfigurationError: the address lacks scheme or host, or contains a user name and a
+            password, which would replace the token.
     """
     try:
         parts = urlsplit(url)
@@ -215,7 +217,7 @@ def _answer(call: Call[T], response: httpx2.Response) -> T:
     try:
         answer: T = _adapter(kind).validate_json(response.content)
     except ValidationError as error:
-        # The message of the error would quote the answer.
+        # The original error is hidden, because its message would quote the answer.
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
         where = ".".join(map(str, first["loc"])) or "the answer"
         raise NotUnderstood(

@@ -1,4 +1,4 @@
-"""The operations on experience, for orchestrators unless marked "For admins"."""
+"""The operations on experience; the role orchestrator may use all not marked "For admins"."""
 
 from __future__ import annotations
 
@@ -70,9 +70,9 @@ def capture_experience(
 
     Args:
         entry_type: determines which other arguments are required.
-        project_id: of the project that contributes it.
-        about: places in the code, each with a path and optionally a symbol.
-        external_id: the caller's own id.
+        project_id: id of the project that contributes the entry.
+        about: locations in the code, each with a path and optionally a symbol.
+        external_id: an id of the caller's choice for the request.
     """
     given = {
         "agent_type": agent_type,
@@ -105,8 +105,9 @@ def request_checkpoint(
 
     Args:
         checkpoint_type: the event that causes the checkpoint.
-        project_id: None, for a manual checkpoint only, means all projects.
-        external_id: the caller's own id.
+        project_id: id of the project; None means all projects and is allowed only for a manual
+            checkpoint.
+        external_id: an id of the caller's choice for the request.
     """
     body = {
         "checkpoint_type": checkpoint_type,
@@ -143,7 +144,7 @@ def experience_for_task(
     Args:
         agent_type, task_type, technology: filters; None matches all entries.
         max_results: maximum number of patterns, 1 to 5.
-        project_id: the asking project; its own entries are excluded.
+        project_id: id of the project that asks; its own entries are excluded.
     """
     given = {
         "agent_type": agent_type,
@@ -187,10 +188,10 @@ def experience_context(
     """Write an agent's context for a task, with a block of patterns.
 
     Args:
-        task: with its description, and optionally its type and technology.
+        task: the task, with its description and optionally its type and technology.
         basic_context: text that the agent always gets.
         token_budget: maximum size of the block in cl100k_base tokens, 200 to 8,000.
-        project_id: the asking project.
+        project_id: id of the project that asks.
     """
     given = {
         "agent_type": agent_type,
@@ -225,10 +226,11 @@ def patterns(
     """Return a page of patterns. For admins.
 
     Args:
-        order: by id; by use, most answers first; or newest first.
-        search: words in an entry of the pattern, or the id of a pattern.
-        entry_type, agent_type, task_type, technology, project_id: of an entry of the pattern.
-        after: the `next` of the page before, in the same order.
+        order: order of the patterns: by id; by number of answers, highest first; or newest first.
+        search: words that an entry of the pattern must contain, or the id of a pattern.
+        entry_type, agent_type, task_type, technology, project_id: values that an entry of the
+            pattern must have.
+        after: the `next` of the previous page, in the same order.
         limit: maximum number of patterns.
     """
     return Call(
@@ -253,7 +255,7 @@ def patterns(
 def all_patterns(
     *, order: PatternOrder = "id", page: int = _PAGE, tenant: str | None = None
 ) -> Pages[Patterns, Pattern]:
-    """Return every pattern. For admins.
+    """Iterate over all patterns. For admins.
 
     Args:
         order: see patterns.
@@ -295,7 +297,7 @@ def merge_pattern(
 def split_pattern(
     pattern_id: UUID | str, entry_id: UUID | str, *, tenant: str | None = None
 ) -> Call[SplitPattern]:
-    """Take an entry out of a pattern. For admins."""
+    """Move an entry out of a pattern into a new pattern. For admins."""
     return Call(
         "POST",
         f"{_ADDRESS}/patterns/{{pattern}}/split",

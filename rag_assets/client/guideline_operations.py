@@ -1,6 +1,7 @@
 """The operations on a project's guidelines.
 
-Each takes `project`, the application's id of it; by default the client's own project.
+Every operation takes `project`, the id of the project in the application; by default, the project
+with which the client was created.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ from rag_assets.client.calls import Call, FormFile, Pages
 _ADDRESS = "/api/projects/{id}/guidelines"
 _PAGE = 100
 _UPLOAD_SECONDS = 120.0
-"""Timeout of an upload: the service writes and examines the file before it answers."""
+"""Timeout of an upload, in seconds: the service writes and examines the file before it answers."""
 _CONTEXT_SECONDS = 15.0
-"""Timeout of a context: more than twice as long as the service waits for passages."""
+"""Timeout of a context, in seconds: more than twice as long as the service waits for passages."""
 
 
 def upload_guideline(
@@ -31,11 +32,11 @@ def upload_guideline(
 ) -> Call[UploadedDocument]:
     """Upload a document (PDF, Markdown, DOCX), or a new version of it. For admins.
 
-    It can be repeated: the same bytes are stored once.
+    The request may be repeated, because the same bytes are stored only once.
 
     Args:
-        file_name: for display.
-        content: of the file.
+        file_name: name for display.
+        content: the bytes of the file.
         replaces: id of the document that this file replaces.
     """
     return Call(
@@ -59,7 +60,7 @@ def guidelines(
     """Return a page of a project's documents with their status, newest first. For admins.
 
     Args:
-        status: only documents in this state.
+        status: only documents with this status.
         after: the `next` of the previous page.
         limit: maximum number of documents.
     """
@@ -79,7 +80,7 @@ def all_guidelines(
     """Iterate over a project's documents, newest first. For admins.
 
     Args:
-        status: only documents in this state.
+        status: only documents with this status.
         page: number of documents per request.
     """
     first = guidelines(status=status, limit=page, project=project)
@@ -98,7 +99,7 @@ def guideline(document_id: str, *, project: str | None = None) -> Call[Guideline
 
 
 def delete_guideline(document_id: str, *, project: str | None = None) -> Call[DeletedDocument]:
-    """Delete a document; contexts leave out its passages at once. For admins."""
+    """Delete a document; contexts omit its passages at once. For admins."""
     return Call(
         "DELETE",
         f"{_ADDRESS}/{{document}}",
@@ -119,10 +120,10 @@ def guideline_context(
     """Build the section of a prompt from passages, or else from the plain text; it may be empty.
 
     Args:
-        task: of the prompt, in words.
+        task: the task of the prompt, in words.
         top_k: maximum number of passages, up to 5.
         token_budget: maximum tokens of a section of passages, up to 2,000.
-        explain: include near misses and the latency of each step. For admins.
+        explain: whether the answer includes near misses and the latency of each step. For admins.
     """
     given = {"topK": top_k, "tokenBudget": token_budget, "explain": explain or None}
     body = {name: value for name, value in given.items() if value is not None}
@@ -148,8 +149,8 @@ def put_guideline_text(
     """Set the plain text. For admins.
 
     Args:
-        text: empty to remove it.
-        etag: of the text that it replaces; None if no text was set yet.
+        text: the new text; an empty text removes it.
+        etag: ETag of the text that it replaces; None if no text was set yet.
     """
     return Call(
         "PUT",
@@ -159,7 +160,8 @@ def put_guideline_text(
         body={"text": text},
         headers={} if etag is None else {"If-Match": etag},
         of_project=True,
-        # A repeated request would be refused because of the version that the first one made.
+        # The call is not repeatable: a repeated request would be refused, because the first request
+        # already created a new version.
         repeatable=False,
     )
 

@@ -1,4 +1,4 @@
-"""Factories for the methods of both clients, one method for each operation."""
+"""Factories that create the methods of both clients, one method for each operation."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class BlockingSender(Protocol):
 
 
 class AsyncSender(Protocol):
-    """A client that returns awaitable answers."""
+    """A client that returns an awaitable for the answer."""
 
     def send(self, call: Call[T]) -> Awaitable[T]: ...  # noqa: D102
     def items(self, pages: Pages[T, Item]) -> AsyncIterator[Item]: ...  # noqa: D102
@@ -58,7 +58,7 @@ def method_of(build: Callable[P, Call[T]]) -> Method[P, T]:
 
 
 def list_method_of(build: Callable[P, Pages[T, Item]]) -> ListMethod[P, Item]:
-    """Return the method that iterates over the list of an operation."""
+    """Return the method that iterates over the list that an operation returns."""
 
     @described_by(build)
     def method(self: Any, /, *arguments: P.args, **options: P.kwargs) -> Any:

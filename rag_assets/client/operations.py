@@ -1,4 +1,4 @@
-"""The operations of the service, each as the call that requests it.
+"""The operations of the service; each function returns the call that requests its operation.
 
 Every operation takes `tenant`. It may be left out if the token is valid for a single tenant, or if
 the client was created with a tenant.
@@ -44,10 +44,10 @@ MetadataValue: TypeAlias = bool | int | float | str | list[str]
 
 _PAGE = 100
 _ANSWER_SECONDS = 120.0
-"""Time for a search, plus twice the longest time that a chat model may take."""
+"""Timeout of an answer: time for a search, plus twice the longest time of a chat model."""
 _STATUS: Any = WorkspaceStatus | Status
 _UPLOAD_SECONDS = 120.0
-"""Time to write and examine a large file."""
+"""Timeout of an upload: time to write and examine a large file."""
 _RECORD = "/rag/records/{source_type}/{source_id}"
 
 
@@ -196,7 +196,8 @@ def delete_record(
     Args:
         source_type, source_id, source: the values with which it was pushed.
         page_uuid: page of the block, if the record is a block.
-        updated_at, version: of the deletion, which is outdated if a later write came first.
+        updated_at, version: time and version of the deletion. If a later write was already stored,
+            the deletion is outdated and ignored.
         etag: ETag of the version to delete; None deletes any version.
     """
     return Call(
@@ -232,7 +233,7 @@ def put_typed_record(
         source_type: page, block, comment, file, template or db_row.
         source_id: id of the record in its application.
         body: the fields of a record of this type.
-        etag: ETag of the version to replace, for a block the ETag of its page; None replaces any
+        etag: ETag of the version to replace (for a block, the ETag of its page); None replaces any
             version.
         source: the tenant's source of records; may be left out if there is only one.
     """
@@ -255,8 +256,8 @@ def write_records(
     For admins and writers.
 
     Args:
-        lines: each with `op` (put or delete), `type`, `id`, optionally `if_match` to replace only
-            one version, and the fields of a single write; at most 1,000.
+        lines: at most 1,000 lines. Each has `op` (put or delete), `type`, `id`, optionally
+            `if_match` to replace only one version, and the fields of a single write.
         source: the tenant's source of records; may be left out if there is only one.
     """
     return Call(
@@ -276,7 +277,8 @@ def _stamp(at: datetime | None) -> str | None:
 def _conditions(etag: str | None) -> dict[str, Any]:
     """Return the arguments of a call that replaces only one version.
 
-    A repeated call would be refused because of the version that the first call created.
+    Such a call is not repeatable: a repeated call would be refused, because the first call already
+    created a new version.
     """
     return {} if etag is None else {"headers": {"If-Match": etag}, "repeatable": False}
 
@@ -318,7 +320,7 @@ def reconcile(
 def put_record_content(
     source_id: str, content: bytes, *, source: str | None = None, tenant: str | None = None
 ) -> Call[Written]:
-    """Upload the content of a workspace's file that was pushed. For admins and writers.
+    """Upload the content of a file that was pushed to a workspace. For admins and writers.
 
     Args:
         source_id: id of the file.
@@ -350,7 +352,7 @@ def record(
     Args:
         source_type, source_id, source: the values with which it was pushed.
         page_uuid: the page of a block.
-        chunks: False leaves the texts of the chunks out.
+        chunks: whether to include the texts of the chunks; False leaves them out.
     """
     return Call(
         "GET",
@@ -459,14 +461,15 @@ def reindex(
 ) -> Call[Reindexed]:
     """Read, parse and index documents again, including failed documents. For admins.
 
-    At most one scope may be given; without any, all documents of the tenant are indexed again. A
-    repeated request indexes twice, so it is not repeated when a connection breaks.
+    At most one of the arguments except `tenant` may be given. Without any, all documents of the
+    tenant are indexed again. A repeated request would index the documents twice, so the request is
+    not repeated when a connection breaks.
 
     Args:
         source: name of a source.
         document: id of a document.
-        page: page of a workspace, with its blocks, comments and files.
-        database: database of a workspace, with its rows.
+        page: uuid of a workspace's page, which is indexed with its blocks, comments and files.
+        database: uuid of a workspace's database, which is indexed with its rows.
     """
     named = {"source": source, "document": document, "page": page, "database": database}
     given = {scope: id_ for scope, id_ in named.items() if id_ is not None}
@@ -510,7 +513,7 @@ def all_events(
 
 
 def status(*, tenant: str | None = None) -> Call[WorkspaceStatus | Status]:
-    """Return how far a tenant's index is behind its documents; a workspace reports more."""
+    """Return how far a tenant's index is behind its documents; with more fields for a workspace."""
     return Call("GET", "/rag/status", _STATUS, parameters={"tenant": tenant})
 
 
@@ -520,7 +523,7 @@ def live() -> Call[Health]:
 
 
 def ready() -> Call[Health]:
-    """Check whether the servers behind the service answer, too; raises Unavailable if not."""
+    """Check whether the service and its servers answer; raises Unavailable if not."""
     return Call("GET", "/health/ready", Health, tenanted=False)
 
 
@@ -531,7 +534,8 @@ def metrics() -> Call[str]:
 
 def _question_body(question: Question | str, tenant: str | None) -> dict[str, Any]:
     given = _question(question) if isinstance(question, str) else question
-    # Unset fields use the tenant's defaults, and an older service does not know every field.
+    # Unset fields are not sent: the tenant's defaults apply, and an older service may not know
+    # every field.
     return _of(tenant, given.model_dump(mode="json", exclude_unset=True))
 
 

@@ -15,7 +15,8 @@ def described_by(operation: Callable[..., Any]) -> Callable[[F], F]:
     def describe(method: F) -> F:
         taken = inspect.signature(operation)
         itself = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
-        # Not `wraps`: a bound method would appear without its first argument.
+        # `functools.wraps` is not used, because a bound method would then appear without its first
+        # argument.
         described: Any = method
         described.__name__ = operation.__name__
         described.__doc__ = operation.__doc__

@@ -55,12 +55,11 @@ def put_page(
 
     Args:
         uuid: uuid of the page; the page `root` is above all others.
-        parent: the page above it, which may be put later; None is the root.
-        inherit: whether `read` is added to the readers of the page above; otherwise it replaces
-            them.
+        parent: uuid of the page above it, which may be put later; None is the root.
+        inherit: True adds `read` to the readers of the page above; False replaces them by `read`.
         read: readers of the page and of everything below it.
-        archived: whether the page and everything below it leave the knowledge.
-        ai: `off` takes the page and everything below it out of the knowledge.
+        archived: whether the page and everything below it are excluded from searches.
+        ai: `off` excludes the page and everything below it from searches.
     """
     body = {"kind": kind, "parent": parent, "inherit": inherit, "read": [*read]}
     body |= {"archived": archived, "ai": ai}
@@ -75,7 +74,7 @@ def change_page(
     """Change the given fields of a page, such as only its parent. For admins and writers.
 
     Args:
-        change: kind, parent, inherit, read, archived, ai; fields that are not given stay.
+        change: any of kind, parent, inherit, read, archived, ai; other fields stay unchanged.
     """
     parameters = {"tenant": tenant}
     return Call(
@@ -87,8 +86,8 @@ def write_tree(lines: Sequence[Mapping[str, Any]], *, tenant: str | None = None)
     """Put and change many pages in one transaction, in any order. For admins and writers.
 
     Args:
-        lines: each with `uuid`, `op` (put by default, or change), and the fields of put_page or
-            change_page; at most 5,000.
+        lines: at most 5,000 lines. Each has `uuid`, `op` (put by default, or change), and the
+            fields of put_page or change_page.
     """
     return Call(
         "POST",
@@ -112,9 +111,9 @@ def reconcile_tree(
 
     Args:
         manifest: for each page, its `uuid` and the fields of put_page.
-        apply: make the tree the same; pages that the manifest does not name are deleted with all
-            their records.
-        allow_deletes: delete them even if there are many.
+        apply: change the tree to match the manifest. Pages that the manifest does not name are
+            deleted with all their records.
+        allow_deletes: delete such pages even if there are many.
         as_of: when the manifest was made; by default, when it is sent.
     """
     at = None if as_of is None else as_of.isoformat()

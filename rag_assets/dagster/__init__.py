@@ -1,4 +1,4 @@
-"""The public API for teams that have a Dagster project of their own; no other module is stable.
+"""The public API for teams with a Dagster project of their own; other modules are not stable.
 
 ```python
 defs = dg.Definitions.merge(our_definitions, build_defs(name="kb", upstream=["wiki_export"]))

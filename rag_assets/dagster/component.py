@@ -1,4 +1,4 @@
-"""`KnowledgeBaseComponent`: an installation in a team's project, described in YAML."""
+"""`KnowledgeBaseComponent`, which describes an installation in a team's project in YAML."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class InstallationModel(dg.Model, dg.Resolvable):
 
 
 class KnowledgeBaseComponent(dg.Component, dg.Model, dg.Resolvable):
-    """Documents of many tenants in an index, kept equal to their sources.
+    """Keeps an index of the documents of many tenants equal to their sources.
 
-    Its attributes are the arguments of `rag_assets.dagster.build_defs`, except `resources`, which
-    need Python.
+    The attributes are the arguments of `rag_assets.dagster.build_defs`, except `resources`, which
+    YAML cannot express.
     """
 
     name: str = "rag_assets"
@@ -39,7 +39,7 @@ class KnowledgeBaseComponent(dg.Component, dg.Model, dg.Resolvable):
     systems: list[str] | None = None
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
-        """Build its definitions."""
+        """Build the definitions of the component."""
         chosen = self.installation
         return build_defs(
             name=self.name,

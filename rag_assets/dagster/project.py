@@ -1,4 +1,4 @@
-"""`build_defs`: all definitions of an installation, for a team's own Dagster project."""
+"""`build_defs`, which builds all definitions of an installation for a team's Dagster project."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ def build_defs(
 ) -> dg.Definitions:
     """Build the definitions of an installation, to be merged with a team's own.
 
-    They define no executor: jobs name their own, and assets materialized from the UI use the
-    project's. No connection is opened before a run or a tick needs it.
+    The definitions contain no executor: jobs name their own, and assets materialized from the UI
+    use the project's executor. No connection is opened before a run or a tick needs it.
 
     Args:
         name: prefix of jobs, sensors, schedules, resources and the tenants' partitions; runs of
             jobs have it in the tag `rag_assets/naming`.
-        key_prefix: of the keys of assets.
-        group: of the pipeline's assets, and the prefix of the groups of reports.
+        key_prefix: prefix of the keys of assets.
+        group: group of the pipeline's assets, and prefix of the groups of reports.
         upstream: assets that write the data that the sources read. They become dependencies of
             `raw_documents`, and the job `NAME_refresh` materializes them and then the pipeline. A
             mapping lists them by tenant: each tenant has a job `NAME_refresh_TENANT`. An asset must
@@ -48,9 +48,10 @@ def build_defs(
             part of a run with any others.
         automation: "all" sensors and schedules; "sync" for those that keep indexes equal to their
             sources (`tenants`, `source_files`, `run_failures`); "none".
-        installation: its home folder and addresses; by default, from the environment.
-        resources: replacements of our own, by plain name: postgres, elasticsearch, lake, embedders,
-            workbench, tenant_lock.
+        installation: home folder and addresses of the installation; by default, from the
+            environment.
+        resources: replacements of the project's resources, by plain name: postgres, elasticsearch,
+            lake, embedders, workbench, tenant_lock.
         systems: names of the installed systems with definitions to load; all by default.
 
     Raises:
@@ -86,7 +87,7 @@ def _chosen(names: Sequence[str]) -> Systems:
 def _upstream(
     upstream: Sequence[UpstreamAsset] | Mapping[str, Sequence[UpstreamAsset]],
 ) -> Upstream:
-    """Return the dependencies by tenant; the key None is for all tenants."""
+    """Return the upstream assets by tenant; the key None stands for all tenants."""
     if isinstance(upstream, Mapping):
         _require_names_of_their_own(upstream)
         return {tenant: tuple(_deps(assets)) for tenant, assets in upstream.items()}
@@ -94,7 +95,7 @@ def _upstream(
 
 
 def _require_names_of_their_own(tenants: Iterable[str]) -> None:
-    """Require that no two tenants have a job of the same name."""
+    """Require that no two tenants would get a job with the same name."""
     known: dict[str, str] = {}
     for tenant in tenants:
         first = known.setdefault(refresh_job(tenant, ()).name, tenant)

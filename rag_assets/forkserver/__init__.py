@@ -1,8 +1,8 @@
-"""A fork server: one process that imports the libraries of commands and runs, and forks for each.
+"""A fork server: one process that imports all libraries, and forks for each command or run.
 
-A command imports Dagster, Polars and Elasticsearch for seconds before it does any work. The fork
-server imports them once. It opens no connection, model session or thread. Forks share the memory of
-the imports.
+Importing Dagster, Polars and Elasticsearch takes a command seconds before it does any work. The
+fork server imports them once, and its forks share the memory of the imports. The fork server opens
+no connection, model session or thread.
 
 `protocol` defines the messages on its socket, `client` requests a fork, `server` answers, and
 `child` is the fork. `fingerprint` checks whether the imported code still matches the disk. The

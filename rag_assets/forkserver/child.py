@@ -1,4 +1,4 @@
-"""The fork: takes on the arguments, environment and streams of its client."""
+"""The fork, which takes over the arguments, environment and standard streams of its client."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from rag_assets.forkserver.protocol import (
 )
 
 Execute = Callable[[Sequence[str]], None]
-"""Executes a request's arguments; ends with SystemExit, or by returning."""
+"""Executes the arguments of a request; returns or raises SystemExit at the end."""
 
 _FLUSH_FAILED = 120
 """Python's exit code if its buffers cannot be flushed."""
@@ -53,7 +53,7 @@ def become(
 
 
 def _arguments(request: Request, descriptors: Sequence[int]) -> Sequence[str]:
-    """Return the arguments to execute, followed by descriptors other than standard streams."""
+    """Return the arguments to execute, then the descriptors that are not standard streams."""
     return (
         request.arguments
         if request.kind == COMMAND
@@ -100,7 +100,7 @@ def _take_over_settings(request: Request) -> None:
 
 
 def _exit_code(execute: Execute, arguments: Sequence[str]) -> int:
-    """Execute, and return the exit code that the interpreter would return."""
+    """Execute the arguments, and return the exit code that the interpreter would return."""
     try:
         execute(arguments)
     except SystemExit as end:

@@ -1,4 +1,4 @@
-"""The client of the fork server: runs a command as if this process ran it.
+"""The client of the fork server, which runs a command in a fork as if this process ran it.
 
 The fork gets this process's arguments, environment, working folder and descriptors, so it uses the
 same terminal, file or pipe. Signals are passed on, and this process exits as the fork does. If no
@@ -38,7 +38,8 @@ def run_command(home: str, arguments: Sequence[str]) -> int | None:
     """Run a command in a fork and wait for it.
 
     Returns:
-        its exit code; None if no fork server can run it, in which case no work was done.
+        the exit code of the command; None if no fork server can run it, in which case no work was
+        done.
     """
     if os.environ.get(DISABLED) == "0" or not hasattr(signal, "pidfd_send_signal"):
         return None
@@ -59,15 +60,16 @@ def start(
     *,
     descriptors: Sequence[int] = (),
 ) -> socket.socket | None:
-    """Start a process that outlives this one in a fork.
+    """Start a fork that may outlive this process.
 
     Args:
         home: the installation's folder.
         kind: RUN or SYNC.
-        arguments: of the request.
-        environment: of the fork.
+        arguments: arguments of the request.
+        environment: environment of the fork.
         started: called with the fork's pid before its work starts.
-        descriptors: for the fork, as many as its kind has; they remain open here as well.
+        descriptors: descriptors for the fork, as many as `kind` requires; they also remain open
+            here.
 
     Returns:
         the connection, which closes when the fork ends; None if no fork server can execute the
@@ -91,7 +93,7 @@ def start(
         connection.close()
         return None
     except BaseException:
-        connection.close()  # The fork exits without doing any work.
+        connection.close()  # When the connection closes, the fork exits without doing any work.
         raise
     return connection
 
@@ -135,7 +137,7 @@ def _is_ignored(number: int) -> bool:
 
 
 def _wait(connection: socket.socket, replies: Replies, child: int) -> int:
-    """Let the fork start, and pass signals on until it has ended."""
+    """Let the fork start, and pass signals on to it until it has ended."""
 
     def pass_on(number: int, _frame: FrameType | None) -> None:
         _signal(child, number)
@@ -166,8 +168,8 @@ def _wait(connection: socket.socket, replies: Replies, child: int) -> int:
 def _signals_seen() -> Iterator[int]:
     """Yield a descriptor that becomes readable with every signal.
 
-    Python runs a handler after a system call, and a signal that arrives right before the call does
-    not interrupt it.
+    Python runs a signal handler only after a system call returns, and a signal that arrives right
+    before the call does not interrupt it.
     """
     seen, written = os.pipe()
     for descriptor in (seen, written):
@@ -182,7 +184,7 @@ def _signals_seen() -> Iterator[int]:
 
 
 def _await(connection: socket.socket, signals: int) -> None:
-    """Wait until the connection is readable; signal handlers run meanwhile."""
+    """Wait until the connection is readable; run signal handlers meanwhile."""
     poll = select.poll()
     for descriptor in (connection.fileno(), signals):
         poll.register(descriptor, select.POLLIN)
@@ -201,7 +203,7 @@ def _signal(child: int, number: int) -> None:
 
 
 def _killed(number: int) -> int:
-    """End by the signal that ended the fork, unless that leaves a core dump."""
+    """End this process by the signal that ended the fork, unless that would leave a core dump."""
     if number in {getattr(signal, name) for name in _TAKEN_OVER}:
         if number != signal.SIGKILL:
             signal.signal(number, signal.SIG_DFL)

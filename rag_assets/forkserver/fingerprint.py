@@ -1,4 +1,4 @@
-"""A fingerprint of imported code: whether the files on disk still match it."""
+"""A fingerprint of imported code, which shows whether the files on disk still match the code."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ _COMPILED = "__pycache__"
 
 
 class Fingerprint:
-    """The code files and folders of this process, as they are now.
+    """The state of this process's code files and folders when the object is created.
 
-    It covers given files, each imported module that is not installed, and the names in the folders
-    of these modules and of installed packages. A new module thus counts as a change.
+    It covers the given files, each imported module that does not belong to an installed package,
+    and the file names in the folders of these modules and of installed packages. So a new module
+    counts as a change.
 
     Args:
-        files: of configuration and locked versions.
+        files: further files, such as those with configuration and locked versions.
     """
 
     def __init__(self, files: Iterable[Path] = ()) -> None:

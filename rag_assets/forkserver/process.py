@@ -25,13 +25,13 @@ _STREAM = Stream("utf-8", "surrogateescape", line_buffering=False, write_through
 
 
 class ForkedProcess:
-    """A fork that ends with this process, or with its handle.
+    """A fork that ends when this process ends or this handle is closed.
 
     Attributes:
-        pid: its process id.
-        stdin, stdout: pipes to and from it.
-        returncode: its exit code, or the negative number of the signal that ended it; None while it
-            runs.
+        pid: process id of the fork.
+        stdin, stdout: pipes to and from the fork.
+        returncode: exit code of the fork, or the negative number of the signal that ended it; None
+            while it runs.
     """
 
     def __init__(
@@ -55,14 +55,15 @@ class ForkedProcess:
         *,
         error: int | None = None,
     ) -> Self | None:
-        """Fork a server.
+        """Start a fork.
 
         Args:
-            path: of its socket.
-            arguments: of the request.
-            environment: of the fork.
-            folder: its working folder.
-            error: the descriptor of its standard error, which is discarded by default.
+            path: path of the fork server's socket.
+            arguments: arguments of the request.
+            environment: environment of the fork.
+            folder: working folder of the fork.
+            error: descriptor for the fork's standard error; by default, its standard error is
+                discarded.
 
         Returns:
             None if no server can execute the request, in which case no work was done.
@@ -98,10 +99,10 @@ class ForkedProcess:
         return self.returncode if self._has_ended(0) else None
 
     def wait(self, timeout: float | None = None) -> int:
-        """Wait until it ends.
+        """Wait until the process ends, and return the exit code.
 
         Raises:
-            TimeoutError: it still runs.
+            TimeoutError: the process still runs.
         """
         if not self._has_ended(None if timeout is None else timeout * 1_000):
             raise TimeoutError(f"process {self.pid} still lives after {timeout} s")

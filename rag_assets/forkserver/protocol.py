@@ -15,8 +15,10 @@ from typing import Any, NamedTuple
 SOCKET = os.path.join(".local", "forkserver", "socket")  # noqa: PTH118
 """Path of the socket of the fork server, in the home folder of an installation."""
 COMMAND, RUN, SYNC = "command", "run", "sync"
-"""Kinds of requests: a user's command, which ends with its client; a run that the daemon launched
-and syncs of changed tenants, which outlive their client."""
+"""Kinds of requests: a user's command, a run that the daemon launched, syncs of changed tenants.
+
+A command ends with its client; runs and syncs outlive their client.
+"""
 DESCRIPTORS = {COMMAND: 4, RUN: 0, SYNC: 1}
 """Number of descriptors in a request. A command sends its working folder and standard streams; a
 sync sends the socket that receives its requests."""
@@ -25,7 +27,7 @@ _LENGTH = struct.Struct("!I")
 _MOST_BYTES = 16 * 1024 * 1024
 _MOST_DESCRIPTORS = 8
 _CREDENTIALS = struct.Struct("3i")
-# Variables that libraries read during import: a fork cannot apply a later change.
+# Libraries read these variables during import, so a fork cannot apply a later change of them.
 _READ_AT_IMPORT = (
     *("PYTHON", "LD_", "DYLD_", "MALLOC", "GLIBC_", "OMP_", "OPENBLAS_", "MKL_", "NUMEXPR_"),
     *("POLARS_", "RAYON_", "TOKIO_", "TOKENIZERS_", "ORT_", "RUST_", "LC_", "LANG", "COVERAGE_"),
@@ -47,11 +49,11 @@ class Request(NamedTuple):
 
     Attributes:
         kind: COMMAND, RUN or SYNC.
-        arguments: of the command or run.
-        environment: complete.
-        umask: of the files that it creates.
-        streams: standard input, output and error; empty unless it is a command.
-        ignored: the numbers of signals that it ignores.
+        arguments: arguments of the command or run.
+        environment: the complete environment.
+        umask: umask for the files that the fork creates.
+        streams: standard input, output and error; empty unless the kind is COMMAND.
+        ignored: numbers of the signals that the fork ignores.
     """
 
     kind: str
@@ -75,18 +77,19 @@ def connect(path: str, timeout: float) -> socket.socket:
     """Connect to a fork server.
 
     Args:
-        path: of its socket.
-        timeout: of every operation on the connection, in seconds.
+        path: path of the server's socket.
+        timeout: time limit of every operation on the connection, in seconds.
 
     Raises:
-        OSError: no server runs, or it belongs to another user.
+        OSError: no server runs, or the server belongs to another user.
     """
     folder, name = os.path.split(path)
     opened = os.open(folder, os.O_PATH)
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         connection.settimeout(timeout)
-        # Through the folder's descriptor: the path of a socket has at most 107 bytes.
+        # The socket is addressed through the folder's descriptor, because the path of a socket may
+        # have at most 107 bytes.
         connection.connect(f"/proc/self/fd/{opened}/{name}")
         if user_of(connection) != os.geteuid():
             raise PermissionError("the fork server belongs to another user")  # noqa: TRY301
@@ -157,12 +160,12 @@ def _receive(connection: socket.socket, length: int) -> bytes:
 
 
 def confirm(connection: socket.socket) -> None:
-    """Let the fork start. It has done no work until then, so a client may still give up."""
+    """Let the fork start; before this, it has done no work, so the client may still give up."""
     connection.sendall(b"\n")
 
 
 def confirmed(connection: socket.socket) -> bool:
-    """Wait until the client lets this fork start; False if it gave up."""
+    """Wait until the client lets this fork start; return False if the client gave up."""
     try:
         return connection.recv(1) == b"\n"
     except OSError:
@@ -193,8 +196,9 @@ class Replies:
         """Return the pid of the fork, which is the first reply.
 
         Raises:
-            OSError: the connection broke, or the fork is in another container, with its server's
-                socket in a shared folder. The pid belongs to another process here.
+            OSError: the connection broke; or the fork runs in another container, whose server's
+                socket is in a shared folder, so that the pid would belong to a different process
+                here.
             KeyError: the reply lacks the pid.
         """
         reply = self.next()

@@ -1,4 +1,4 @@
-"""The server: listens, forks and reaps in one thread; it opens only its socket."""
+"""The server, which listens, forks and reaps in one thread; it opens nothing but its socket."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _HANDLED = (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD)
 
 
 def begin_anew() -> NoReturn:
-    """Execute this process's program again, with the code as it is now."""
+    """Replace this process by a new execution of its program, with the present code."""
     os.execv(sys.executable, sys.orig_argv)  # noqa: S606  (our own command, no shell)
 
 
@@ -41,8 +41,8 @@ class _Fork:
     """A running fork.
 
     Attributes:
-        kind: of its request.
-        connection: to its client; None after the client has disconnected.
+        kind: kind of the fork's request.
+        connection: connection to the fork's client; None after the client has disconnected.
     """
 
     kind: str
@@ -50,11 +50,11 @@ class _Fork:
 
 
 class ForkServer:
-    """Forks for requests until it is stopped, or finds that its code has changed.
+    """Forks a process for each request until it is stopped or its code has changed.
 
     Args:
-        path: of its socket, in a folder that only its user can open.
-        fingerprint: of the imported code.
+        path: path of the server's socket, in a folder that only the server's user can open.
+        fingerprint: fingerprint of the imported code.
         executors: the functions that a fork executes, by kind of request.
         parent: descriptor that closes when the server has to end; None if only a signal ends it.
         not_for_forks: inherited descriptors that forks close.
@@ -86,10 +86,10 @@ class ForkServer:
         self._stale = False
 
     def serve(self) -> bool:
-        """Answer requests until the end.
+        """Answer requests until the server is stopped or its code has changed.
 
         Returns:
-            whether it ended because its code has changed.
+            whether it ended because the code has changed.
         """
         with self._listen() as listener:
             self._epoll.register(listener, select.EPOLLIN)
@@ -112,9 +112,9 @@ class ForkServer:
         return self._stale
 
     def _listen(self) -> socket.socket:
-        """Listen on the socket, which gets its name once it accepts connections."""
+        """Listen on the socket, which gets its final path only when it accepts connections."""
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        os.chdir(self._path.parent)  # A socket's path has at most 107 bytes.
+        os.chdir(self._path.parent)  # The path of a socket may have at most 107 bytes.
         draft = Path(f"{os.getpid()}.new")
         draft.unlink(missing_ok=True)
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -180,7 +180,8 @@ class ForkServer:
             become(request, descriptors, connection, self._executors[request.kind])
         self._forks[pid] = _Fork(request.kind, connection)
         self._clients[connection.fileno()] = pid
-        # Only the end is awaited: the client's messages are for the fork.
+        # The server only waits for the end of the connection: the client's messages are for the
+        # fork.
         self._epoll.register(connection, select.EPOLLRDHUP)
 
     def _leave(self) -> None:
@@ -226,7 +227,7 @@ class ForkServer:
                 return
             fork = self._forks.pop(pid, None)
             if fork is None:
-                continue  # It was forked before the code changed.
+                continue  # The fork was started before the code changed.
             if fork.connection is not None and os.WIFSIGNALED(status):
                 with suppress(OSError):
                     send_reply(fork.connection, signal=os.WTERMSIG(status))

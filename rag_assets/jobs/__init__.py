@@ -1,5 +1,6 @@
 """The jobs: a tenant's pipeline, its checks, and the upkeep of all tenants.
 
-Belongs here: the work that Dagster runs, as ops over the core's functions. Does not: operations on
-a document, an index or the lake (pipeline), and when a job runs (sensors).
+What belongs here: the work that Dagster runs, as ops that call the core's functions. What does not:
+operations on a document, an index or the lake (see `pipeline`), and when a job runs (see
+`sensors`).
 """

@@ -1,4 +1,4 @@
-"""canary: embeds fixed texts for every tenant, and compares vectors with the first answers."""
+"""canary: embeds fixed texts for every tenant, and compares the vectors with the first answers."""
 
 import dagster as dg
 
@@ -25,12 +25,12 @@ def probe_embedders(context: dg.OpExecutionContext, names: Naming, workbench: Wo
             wrong += not seen.passed
             if seen.error is not None:
                 context.log.warning(f"{seen.ref.id}: {seen.error}")
-            # The daily checks record unchanged results.
+            # Unchanged results are not recorded here, because the daily checks record them.
             if seen.is_new or not seen.passed:
                 evaluation = evaluation_of(
                     _CHECK.key(names), canary_check.verdict_of(seen), seen.ref.id
                 )
-                # Dagster accepts evaluations as well; only its annotation omits them.
+                # Dagster also accepts evaluations; only its type annotation omits them.
                 context.log_event(evaluation)  # type: ignore[arg-type]
         context.log.info(
             f"{answered:,} embedders answered, {wrong:,} of them differently from the first answer"

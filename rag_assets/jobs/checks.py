@@ -1,4 +1,4 @@
-"""check_tenant, expectations: one tenant's checks; check_all_tenants: all tenants' in one run."""
+"""check_tenant, expectations: the checks of one tenant; check_all_tenants: those of all tenants."""
 
 from collections.abc import Iterator, Sequence
 
@@ -22,10 +22,10 @@ _WITH_EVALUATIONS = (ALL_TENANTS_JOB, "detect_drift", "canary")
 
 
 def _selected(names: Naming, checks: Sequence[LoadedCheck], job: str) -> dg.AssetSelection:
-    """Select the checks, ours and systems', that one of the two jobs evaluates.
+    """Select the checks of the core and of systems that one of the two jobs evaluates.
 
-    A team's checks in the same code location may have other partitions, which no run of a tenant
-    can evaluate.
+    A team's checks in the same code location are not selected: they may have other partitions,
+    which a run of a tenant cannot evaluate.
     """
     return dg.AssetSelection.checks(
         *(key for check in checks if job_of(check) == job for key in keys_of(check, names))
@@ -51,8 +51,8 @@ class ChecksConfig(dg.Config):
     """The checks and tenants to evaluate.
 
     Attributes:
-        tenants: ids; all active tenants by default.
-        checks: full names, such as "search_index.drift"; all checks by default.
+        tenants: ids of tenants; by default, all active tenants.
+        checks: full names of checks, such as "search_index.drift"; by default, all checks.
     """
 
     tenants: list[str] | None = None
@@ -75,7 +75,7 @@ def evaluate_checks(
     runs: OwnRuns,
     checks: dg.ResourceParam[Sequence[TenantCheck]],
 ) -> None:
-    """Evaluate the checks of many tenants, each evaluation recorded for its partition."""
+    """Evaluate the checks of many tenants; record each evaluation for the tenant's partition."""
     chosen = [c for c in checks if config.checks is None or c.full_name in config.checks]
     with clear_failures(workbench.installation):
         records = [
@@ -109,12 +109,12 @@ def _evaluate(
     record: TenantRecord,
     checks: Sequence[TenantCheck],
 ) -> str | None:
-    """Evaluate a tenant's checks; a check that cannot be evaluated stops no other check."""
+    """Evaluate a tenant's checks; one that cannot be evaluated does not stop the others."""
     outcomes: list[CheckOutcome] = []
     for check, outcome, evaluation in _evaluations(context, names, workbench, record.id, checks):
         outcomes.append(outcome)
         if evaluation is not None:
-            # Dagster accepts evaluations as well; only its annotation omits them.
+            # Dagster also accepts evaluations; only its type annotation omits them.
             context.log_event(evaluation)  # type: ignore[arg-type]
         else:
             context.log.error(f"{record.id}: {check.full_name}: {outcome.error}")

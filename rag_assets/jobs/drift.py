@@ -1,4 +1,4 @@
-"""detect_drift: compares stores and sources with the catalog; repair_index: repairs a tenant's."""
+"""detect_drift: compares stores and sources with the catalog; repair_index: repairs stores."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -23,8 +23,8 @@ class RepairConfig(dg.Config):
     """The extent of a repair.
 
     Attributes:
-        everything: compare all contents, vectors and files; otherwise the day's share of them, like
-            the nightly comparison that requested the repair.
+        everything: whether to compare all contents, vectors and files. Otherwise only the day's
+            share is compared, as in the nightly comparison that requested the repair.
     """
 
     everything: bool = True
@@ -45,7 +45,7 @@ def repair_live_index(
     workbench: Workbench,
     tenant_lock: TenantLockResource,
 ) -> None:
-    """Repair lake and index; the next sync writes missing entries and reads altered documents."""
+    """Repair lake and index; the next sync writes missing entries and rereads altered documents."""
     with clear_failures(workbench.installation):
         ctx = workbench.context(
             context.partition_key, guard=tenant_lock.guard, log=context.log.info
@@ -90,7 +90,7 @@ def _compare(
     record: TenantRecord,
     checks: Sequence[TenantCheck],
 ) -> str | None:
-    """Evaluate a tenant's comparisons; one that cannot be evaluated stops no other."""
+    """Evaluate a tenant's comparisons; one that cannot be evaluated does not stop the others."""
     catalog = workbench.postgres.catalog()
     outcomes: list[CheckOutcome] = []
     errors: list[Exception] = []
@@ -104,7 +104,7 @@ def _compare(
             outcomes.append(check.error(error, workbench.installation))
             errors.append(error)
             continue
-        # Dagster accepts evaluations as well; only its annotation omits them.
+        # Dagster also accepts evaluations; only its type annotation omits them.
         evaluation = evaluation_of(check.key(names), verdict, record.id)
         context.log_event(evaluation)  # type: ignore[arg-type]
         outcomes.append(check.outcome(verdict))

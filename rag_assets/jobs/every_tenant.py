@@ -1,4 +1,4 @@
-"""Work on every active tenant in one run; the failure of one stops no other."""
+"""Work on every active tenant in one run; a failure of one tenant does not stop the others."""
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -25,11 +25,11 @@ def for_each(
     """Call a function for each active tenant, and fail at the end if it failed for any.
 
     Args:
-        context: of the op.
-        installation: whose tenants they are.
+        context: context of the op.
+        installation: the installation that the tenants belong to.
         records: the tenants.
-        what: the name of the work in the log.
-        work: the function; returns a line for the log, or None.
+        what: name of the work, for the log.
+        work: the function to call; it returns a line for the log, or None.
     """
     failed = []
     for record in records:
@@ -71,10 +71,10 @@ def for_each_locked(
 def locked(
     context: dg.OpExecutionContext, workbench: Workbench, tenant_id: str, what: str
 ) -> Iterator[TenantContext]:
-    """Hold a tenant's lock and yield the stage context.
+    """Hold a tenant's lock, and yield the TenantContext of the stages.
 
     Raises:
-        TenantLocked: another holder did not release it within a minute.
+        TenantLocked: another holder did not release the lock within a minute.
     """
     lock = workbench.postgres.catalog().lock
     holder = Holder.here(what, context.run.run_id)

@@ -1,4 +1,4 @@
-"""publish_generation: publishes the build of a tenant's configuration, once it is judged."""
+"""publish_generation: publishes the build of a tenant's configuration after checking it."""
 
 import dagster as dg
 from pydantic import Field
@@ -12,7 +12,7 @@ from rag_assets.resources.workbench import Workbench, clear_failures
 
 
 class Publication(dg.Config):
-    """The build to publish, by whom and how."""
+    """Which build to publish, who requested it, and how."""
 
     generation: int | None = Field(
         default=None, description="The build that is expected; by default the configuration's."

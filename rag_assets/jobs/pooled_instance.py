@@ -1,4 +1,4 @@
-"""Dagster's instance for the many statements of a run: connections are kept, answers cached."""
+"""Dagster's instance for the many SQL statements of a run: it keeps connections, caches answers."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _MOST_MORE_CONNECTIONS = 8
 def pooled(instance: dg.DagsterInstance) -> Iterator[dg.DagsterInstance]:
     """Keep the connections of an instance to its database, and close them at the end.
 
-    Dagster would open a connection for every statement and query the columns of its tables
-    repeatedly, although they do not change while a process lives.
+    Otherwise Dagster would open a connection for every SQL statement, and repeatedly query the
+    columns of its tables, which do not change while a process lives.
 
     Args:
-        instance: as Dagster made it. SQLite, which a team's own instance may use, keeps no
-            connections.
+        instance: the instance as Dagster created it. If it uses SQLite, as a team's own instance
+            may, no connections are kept.
     """
     instance.optimize_for_webserver(
         statement_timeout=_STATEMENT_MILLISECONDS,
@@ -42,14 +42,14 @@ def pooled(instance: dg.DagsterInstance) -> Iterator[dg.DagsterInstance]:
     try:
         yield instance
     finally:
-        # The instance's own disposal leaves them open.
+        # Disposing of the instance would leave the connections open.
         for storage in (runs, events, schedules):
             if (engine := getattr(storage, "_engine", None)) is not None:
                 engine.dispose()
 
 
 def _yes_remembered(ask: Callable[[str, str], bool]) -> Callable[[str, str], bool]:
-    """Query a partition until it exists: each step of a run queries its own several times."""
+    """Cache that a partition exists, because each step of a run asks several times."""
     known: set[tuple[str, str]] = set()
 
     def exists(partitions_def_name: str, partition_key: str) -> bool:

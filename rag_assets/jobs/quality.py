@@ -18,7 +18,7 @@ class QualityConfig(dg.Config):
     """The tenants to measure.
 
     Attributes:
-        tenants: ids; by default, all tenants that have judged questions.
+        tenants: ids of tenants; by default, all tenants that have judged questions.
     """
 
     tenants: list[str] | None = None
@@ -38,7 +38,7 @@ def measure_tenants(
     names: Naming,
     workbench: Workbench,
 ) -> None:
-    """Ask every tenant's judged questions, and report as materializations of retrieval_quality."""
+    """Search for every tenant's judged questions; report the results as retrieval_quality."""
     with clear_failures(workbench.installation):
         catalog = workbench.postgres.catalog()
         asked = catalog.judgements.tenants()
@@ -56,7 +56,7 @@ def measure_tenants(
         try:
             found = evaluate(ctx, serving, Manner(ctx.tenant.retrieval.mode))
         except (BuildNotAskable, RequestsStopped) as error:
-            # The tenant's check warns of it; the run does not fail because of one tenant.
+            # The tenant's check warns of the error; the run does not fail because of one tenant.
             return f"not measured: {error.advice}"
         report = quality_report(names, record.id, found)
         context.log_event(report)

@@ -1,4 +1,4 @@
-"""Delete runs of this installation with all records that Dagster keeps of them."""
+"""Deletion of this installation's runs, with all records that Dagster keeps of them."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def delete_old_runs(
     *,
     days: int,
 ) -> int:
-    """Delete our runs of jobs that are older than a limit; return how many.
+    """Delete our runs of the given jobs that are older than a limit; return how many.
 
-    No run is deleted while the clock is doubted.
+    No run is deleted while the clock may be wrong.
     """
     now = time_for_deletion(catalog, Clock())
     if isinstance(now, ClockDoubt):
@@ -48,7 +48,7 @@ def delete_old_runs(
 def delete_runs(instance: dg.DagsterInstance, run_ids: Sequence[str]) -> None:
     """Delete runs, their events, and the evaluations of checks in them.
 
-    Dagster's own deletion leaves the evaluations, which are stored separately from the events.
+    Dagster's own deletion of a run leaves the evaluations, which are stored separately.
     """
     from dagster._core.storage.event_log import SqlEventLogStorage
     from dagster._core.storage.event_log.schema import AssetCheckExecutionsTable
@@ -64,7 +64,7 @@ def delete_runs(instance: dg.DagsterInstance, run_ids: Sequence[str]) -> None:
 
 def delete_tenant(instance: dg.DagsterInstance, own_runs: OwnRuns, tenant_id: str) -> None:
     """Delete a tenant's partition and Dagster's records of the tenant: events name documents."""
-    # Namings are derived from runs: read them before the last run is deleted.
+    # The namings are derived from runs, so they are read before the last run is deleted.
     namings = own_runs.namings(instance)
     delete_partition(instance, own_runs, tenant_id)
     own_runs.forget_history(instance, tenant_id)
@@ -74,10 +74,11 @@ def delete_tenant(instance: dg.DagsterInstance, own_runs: OwnRuns, tenant_id: st
 
 
 def delete_partition(instance: dg.DagsterInstance, own_runs: OwnRuns, partition: str) -> None:
-    """Delete the records of a partition of our assets: its own runs, and its part of other runs.
+    """Delete the records of a partition of our assets: its own runs, and its part in other runs.
 
-    An evaluation of a check names documents; so do its runs' events. Records of another
-    installation stay, and so do records of a team's own assets with a partition of the same name.
+    This is needed because evaluations of checks and events of runs name documents. Records of
+    another installation stay, and so do records of a team's own assets with a partition of the same
+    name.
     """
     from dagster._core.storage.event_log import SqlEventLogStorage
     from dagster._core.storage.event_log.schema import (
@@ -111,7 +112,7 @@ def delete_partition(instance: dg.DagsterInstance, own_runs: OwnRuns, partition:
         named = {run_id for query in queries for run_id in connection.scalars(query.distinct())}
     shared = _runs_of_installation(instance, own_runs, sorted(named))
     for run_id in shared:
-        # If each run has a file of events of its own, as with SQLite.
+        # This applies if each run has its own file of events, as with SQLite.
         with storage.run_connection(run_id) as connection:
             is_of_run = events.c.run_id == run_id
             connection.execute(events.delete().where(is_of_run, or_(is_event, is_evaluation)))
@@ -124,7 +125,7 @@ def delete_partition(instance: dg.DagsterInstance, own_runs: OwnRuns, partition:
             .where(assets.c.asset_key.in_(keys), assets.c.last_run_id.in_(run_ids))
             .values(last_materialization=None, last_run_id=None)
         )
-        # A cache of each partition's state, which Dagster rebuilds.
+        # This table caches the state of each partition; Dagster rebuilds it.
         connection.execute(
             assets.update().where(assets.c.asset_key.in_(keys)).values(cached_status_data=None)
         )

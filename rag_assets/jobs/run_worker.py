@@ -1,4 +1,4 @@
-"""Execute a run that the daemon has launched, in a fork that has imported everything."""
+"""Execution of a run that the daemon has launched, in a fork with everything already imported."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 
 
 def execute_run(arguments: str) -> None:
-    """Execute a run as `dagster api execute_run` does, with connections that are kept.
+    """Execute a run as `dagster api execute_run` does, but keep database connections open.
 
     Args:
         arguments: Dagster's ExecuteRunArgs, serialized.

@@ -1,4 +1,4 @@
-"""sync_tenant: the five assets over a slice of a tenant's work; refresh: their upstream as well."""
+"""sync_tenant: runs the five assets for a slice of a tenant's work; refresh: their upstream too."""
 
 import re
 from collections.abc import Sequence
@@ -29,10 +29,10 @@ sync_job = AssetJob(
 
 
 def refresh_job(tenant: str | None, upstream: Sequence[dg.AssetDep]) -> AssetJob:
-    """Declare the job that materializes assets of a team, and then the five that depend on them.
+    """Declare the job that materializes assets of a team, then the five assets that read them.
 
     Args:
-        tenant: the only tenant with a partition that it materializes; None: any.
+        tenant: the only tenant whose partition the job materializes; None allows any tenant.
         upstream: assets of the team. Assets of other code locations are left out.
     """
 

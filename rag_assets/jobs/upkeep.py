@@ -1,4 +1,4 @@
-"""prune, compact, end_removals: keep documents, the lake and removed tenants within bounds."""
+"""prune, compact, end_removals: delete old documents, compact the lake, finish tenant removals."""
 
 from dataclasses import replace
 from functools import partial
@@ -38,8 +38,8 @@ from rag_assets.storage.catalog.tenants import TenantRecord
 def prune_documents(context: dg.OpExecutionContext, names: Naming, workbench: Workbench) -> None:
     """Prune every tenant's documents and search events that exceed their retention.
 
-    Entries pruned since the last time, including those pruned by syncs, are removed from the files
-    of the indexes.
+    Index entries that were pruned since the last run, also by syncs, are then removed from the
+    files of the indexes.
     """
     _warn_of_clock(context, workbench)
 
@@ -49,7 +49,7 @@ def prune_documents(context: dg.OpExecutionContext, names: Naming, workbench: Wo
             context.log.warning(
                 f"{ctx.ref.id}: credentials were masked, see receipt {found.number}"
             )
-        # The doubt is the same for all tenants, and was logged once.
+        # The doubt about the clock is the same for all tenants, and was already logged once.
         report = replace(prune(ctx, by="job prune"), doubt=None)
         builds = drop_old_generations(ctx)
         for told in (_builds_told(names, ctx), _retention_told(names, ctx)):
@@ -128,7 +128,7 @@ def compact_lake(context: dg.OpExecutionContext, workbench: Workbench) -> None:
 def end_interrupted_removals(
     context: dg.OpExecutionContext, workbench: Workbench, runs: OwnRuns
 ) -> None:
-    """End the interrupted removals of tenants; the failure of one stops no other."""
+    """End the interrupted removals of tenants; a failure of one does not stop the others."""
     catalog = workbench.postgres.catalog()
     failed = []
     for record in interrupted_removals(catalog):

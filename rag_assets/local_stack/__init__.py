@@ -1,5 +1,6 @@
-"""The embedded default: Postgres and Elasticsearch from packages, and Dagster's two processes.
+"""The local servers of a default installation: Postgres, Elasticsearch, Dagster's two processes.
 
-Belongs here: starting, finding, waiting for and stopping local servers. Does not: schemas,
-mappings, and other code that works the same against a remote server.
+What belongs here: starting, finding, waiting for and stopping local servers, whose programs come
+from Python packages. What does not: schemas, mappings, and other code that works the same with a
+remote server.
 """

@@ -18,10 +18,10 @@ _LAST_RESORT = "nobody"
 
 
 def server_account(data: Path) -> Account | None:
-    """Return the account for a server over ``data``; None (our own) unless we are root.
+    """Return the account for a server over ``data``; None, for our own, unless we are root.
 
-    Existing data keeps its owner. Otherwise it is an account for Postgres, which is created if the
-    machine lacks one, or ``nobody`` if none can be created.
+    For existing data, it is the owner of the data. Otherwise it is an account for Postgres, which
+    is created if the machine lacks one, or ``nobody`` if none can be created.
 
     Raises:
         ServiceUnavailable: the data belongs to another user and we are not root.
@@ -61,9 +61,10 @@ def _create(name: str) -> pwd.struct_passwd | None:
 def open_path_to(path: Path, account: Account) -> None:
     """Let an account traverse the folders above ``path``, without listing or reading them.
 
-    Runs only as root, and adds only missing permissions: a project under /root would be
-    unreachable. A private folder stays private: only the account's group may traverse it. If a path
-    contains symbolic links, the folders that hold them are opened as well.
+    Without this, a project under /root would be unreachable for the account. The function runs only
+    as root, and adds only missing permissions. A private folder stays private: only the account's
+    group may traverse it. If the path contains symbolic links, the folders that contain the links
+    are opened as well.
     """
     for folder in dict.fromkeys((*path.absolute().parents, *path.resolve().parents)):
         found = folder.stat()
@@ -76,7 +77,7 @@ def open_path_to(path: Path, account: Account) -> None:
 
 
 def open_programs(folder: Path, account: Account) -> None:
-    """Let other accounts read and run files in ``folder``, when root has a strict umask."""
+    """Let other accounts read and run files in ``folder``, which root's strict umask prevents."""
     open_path_to(folder, account)
     for path in (folder, *folder.rglob("*")):
         if path.is_symlink():

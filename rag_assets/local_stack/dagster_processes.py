@@ -20,7 +20,7 @@ from rag_assets.storage.catalog.run_storage import DAGSTER_SCHEMA, IN_SCHEMA
 
 _START_SECONDS = 180
 _LONGEST_SILENCE = timedelta(minutes=5)
-"""Sensors tick every few seconds; many runs launched at once delay them by a minute or two."""
+"""Sensors tick every few seconds; launching many runs at once delays them by a minute or two."""
 _TICK_TOLERANCE = timedelta(minutes=1)
 _LAST_TICK = (
     f"SELECT timestamp FROM {DAGSTER_SCHEMA}.job_ticks WHERE type = 'SENSOR'"  # noqa: S608 - ours
@@ -45,7 +45,7 @@ class DagsterProcesses:
     get the database as DAGSTER_POSTGRES_URL.
 
     Args:
-        settings: the home folder, the first port to try for the UI, and external servers.
+        settings: contain the home folder, the first port to try for the UI, and external servers.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -75,7 +75,7 @@ class DagsterProcesses:
         """Start both unless they run, wait until they are up, and return the UI's URL.
 
         Args:
-            database_url: of the database with Dagster's storage, as any ``postgresql://`` URL.
+            database_url: URL of the database with Dagster's storage, in any ``postgresql://`` form.
             progress: called with a line about each step, from two threads.
 
         Raises:
@@ -88,7 +88,8 @@ class DagsterProcesses:
                 f"Dagster has nothing to load: {workspace} is missing",
                 hint="`rag-assets up` copies it there; in a checkout, restore it",
             )
-        # With this process's variables, so that the keys of embedding providers reach the assets.
+        # The processes get this process's variables, so that the keys of embedding providers reach
+        # the assets.
         environment = {
             **os.environ,
             **self._settings.address_variables(),
@@ -110,10 +111,11 @@ class DagsterProcesses:
     def last_tick(self, database_url: str, default: datetime) -> datetime | None:
         """Return when a sensor last ticked; None if Dagster's storage cannot be read.
 
-        It reads the table of the storage, since importing Dagster takes seconds.
+        The time is read directly from the table of ticks, since importing Dagster would take
+        seconds.
 
         Args:
-            database_url: Dagster's storage.
+            database_url: URL of the database with Dagster's storage.
             default: returned if no sensor has ever ticked.
         """
         import psycopg
@@ -187,7 +189,7 @@ def dagster_environment(settings: Settings, database_url: str) -> dict[str, str]
 def dagster_storage_url(database_url: str) -> str:
     """Return the URL by which Dagster's storage uses our schema.
 
-    Its driver is psycopg2: with psycopg 3, Dagster's event notifications fail.
+    The URL names the driver psycopg2, because Dagster's event notifications fail with psycopg 3.
     """
     address, _, query = plain_url(database_url).partition("?")
     given = parse_qsl(query, keep_blank_values=True)
@@ -217,7 +219,8 @@ def tick_fault(last: datetime, started: datetime, now: datetime) -> str | None:
             " future: none ticks until then; `rag-assets down`, then `rag-assets up` discards such"
             " ticks"
         )
-    # A daemon that has just started may not have ticked yet; a start in the future is no excuse.
+    # A daemon that has just started may not have ticked yet. A start time in the future does not
+    # count as just started.
     if age > _LONGEST_SILENCE and not timedelta() <= now - started < _LONGEST_SILENCE:
         return (
             f"no sensor has ticked for {duration(age.total_seconds())} although the daemon runs:"

@@ -25,7 +25,7 @@ _START_SECONDS = 300
 _STOP_SECONDS = 30
 _FAILED_SECONDS = 5.0
 _ACTIVITIES = ("initializing_shards", "number_of_in_flight_fetch", "number_of_pending_tasks")
-"""Activities that a server reports while it recovers indexes."""
+"""Fields of cluster health that are not zero while a server recovers indexes."""
 # `GET /` needs a module that the bare server lacks; cluster health does not.
 _HEALTH = "/_cluster/health?local=true"
 
@@ -41,7 +41,8 @@ class EmbeddedElasticsearch:
     Args:
         directory: holds the jars, the data, the passwords and the pid file.
         log_file: receives the server's output; by default inside ``directory``.
-        heap: largest Java heap, in Java's notation; the process takes about 300 MB more.
+        heap: maximum size of the Java heap, in Java's notation; the process takes about 300 MB
+            more.
     """
 
     def __init__(self, directory: Path, *, log_file: Path | None = None, heap: str = "1g") -> None:
@@ -83,12 +84,12 @@ class EmbeddedElasticsearch:
         return self.process.find() is not None
 
     def answers(self) -> bool:
-        """Return whether the server runs and has recovered every index that it can."""
+        """Return whether the server runs and has recovered all indexes that can be recovered."""
         access = self._access()
         return access is not None and self.running() and _recovery(access) != "under way"
 
     def unguarded(self) -> bool:
-        """Return whether an earlier version started the running server, without a password."""
+        """Return whether the running server has no password: an earlier version started it."""
         record = self.process.find()
         if record is None:
             return False
@@ -143,7 +144,8 @@ class EmbeddedElasticsearch:
         return runs
 
     def _start(self, progress: Progress) -> None:
-        # Before any file is written: the passwords and the port may be in use by a running server.
+        # This happens before any file is written, because a running server may use the passwords
+        # and the port.
         with self.process.hold():
             home = self.directory / f"elasticsearch-{ELASTICSEARCH_VERSION}"
             install_distribution(home, progress=progress)
@@ -167,14 +169,15 @@ class EmbeddedElasticsearch:
                 port=access.port,
             )
         except ServiceUnavailable:
-            # It binds the port seconds after it was chosen: another process may have taken it.
+            # The server binds the port seconds after the port was chosen. Meanwhile, another
+            # process may have taken it.
             if not again or port_is_free(access.port):
                 raise
             return self._launch(home, again=False)
         return access.port
 
     def _prepare_access(self) -> Access:
-        """Return the previous access, so that URLs stay valid; only a taken port is replaced."""
+        """Return the previous port and passwords, so that URLs stay valid; replace a taken port."""
         last = self._access()
         port = free_port(last.port if last else None)
         access = replace(last, port=port) if last else Access.new(port)
@@ -187,10 +190,11 @@ class EmbeddedElasticsearch:
 
 
 def _readiness(access: Access) -> Callable[[], bool]:
-    """Return a probe of a starting server: True once all indexes are recovered, or cannot be.
+    """Return a probe that is True once each index is recovered or cannot be recovered.
 
-    A single index with damaged files must not keep all others down. Between two phases of its
-    start, a server briefly looks as if recovery were complete.
+    A single index with damaged files must not keep all other indexes unavailable. Between two
+    phases of its start, a server briefly looks as if the recovery were complete, so one good answer
+    is not enough.
     """
     failed_since: float | None = None
 

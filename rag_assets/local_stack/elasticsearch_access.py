@@ -35,8 +35,8 @@ def external_connection(
     """Return the connection to the external Elasticsearch; None if the embedded server is used.
 
     Args:
-        settings: of the installation.
-        environ: may contain the master key in place of its file.
+        settings: settings of the installation.
+        environ: environment variables; the master key may be in one of them instead of in its file.
 
     Raises:
         ConfigurationError: a file cannot be read, or a secret cannot be unsealed.
@@ -159,7 +159,7 @@ class _Secrets:
         return self.unsealed(variable, text)
 
     def stated(self, name: str, given: str | None, file: Path | None) -> tuple[str, str | None]:
-        """Return the name of the variable that is set, and the secret from it or its file."""
+        """Return the variable that is set, and the secret from it or from the file it names."""
         variable = f"RAG_ASSETS_ELASTICSEARCH_{name}"
         if file is None:
             return variable, given

@@ -28,10 +28,10 @@ _SECRET_BYTES = 32
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Port and passwords of an installation's server; kept across restarts.
+    """Port and passwords of an installation's server; they stay the same across restarts.
 
     Attributes:
-        port: on the loopback interface.
+        port: port on the loopback interface.
         owner: password of the account with all permissions.
         searcher: password of the account that may only search tenants' aliases.
     """
@@ -56,7 +56,7 @@ class Access:
         return access if complete else None
 
     def save(self, path: Path) -> None:
-        """Save it to a file that only its owner can read."""
+        """Save the port and the passwords to a file that only its owner can read."""
         write_atomically(path, json.dumps(asdict(self)))
 
     def url(self, account: str = OWNER) -> str:

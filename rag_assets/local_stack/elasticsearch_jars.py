@@ -1,8 +1,8 @@
 """The Elasticsearch server's jars: pinned by hash, fetched once, then kept.
 
 `elasticsearch_jars.lock` names every jar with its SHA-256. A folder with all of them is complete
-and needs no network. jgo fetches them once, and keeps them in the user's Maven cache, where other
-projects can use them too.
+and needs no network. The library jgo downloads the jars once and keeps them in the user's Maven
+cache, where other projects can also use them.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ class Jar:
 
     @property
     def file_name(self) -> str:
-        """Return its file name in Maven."""
+        """Return the file name of the jar in Maven."""
         return f"{self.artifact}-{self.version}.jar"
 
     @property
     def folder(self) -> str:
-        """Return the folder that the server loads it from; the network layer is a module."""
+        """Return the folder from which the server loads the jar; the network layer is a module."""
         in_module = self.artifact.startswith(("netty-", _TRANSPORT))
         return f"modules/{_TRANSPORT}" if in_module else "lib"
 
@@ -62,7 +62,7 @@ def locked_jars() -> list[Jar]:
 
 
 def install_distribution(home: Path, *, progress: Progress = silent) -> None:
-    """Make ``home`` an Elasticsearch home (lib, modules, plugins); quick if it already is.
+    """Install an Elasticsearch home (lib, modules, plugins); quick if it is already complete.
 
     Raises:
         ServiceUnavailable: a jar is neither installed nor cached and cannot be fetched, or a
@@ -78,7 +78,7 @@ def install_distribution(home: Path, *, progress: Progress = silent) -> None:
 
 
 def fetched(jar: Jar) -> Path:
-    """Return a jar in the user's Maven cache, fetched if it is missing.
+    """Return the path of a jar in the user's Maven cache; download the jar if it is missing.
 
     Raises:
         ServiceUnavailable: see `install_distribution`.
@@ -106,13 +106,15 @@ def _repository() -> MavenContext:
     from jgo.maven import MavenContext
 
     settings = GlobalSettings.load()
-    # The user's own repositories come first: this machine may reach only a mirror.
+    # The Maven repositories that the user configured come first, because this machine may reach
+    # only a mirror.
     repositories = {**settings.repositories, "central": MAVEN_CENTRAL_URL}
     return MavenContext(repo_cache=settings.repo_cache, remote_repos=repositories, timeout=60)
 
 
 def _cache_lock(context: MavenContext) -> AbstractContextManager[None]:
-    # jgo writes into its cache in place: without a lock, a process could read a partial file.
+    # jgo writes files of its cache in place, so without a lock another process could read a partial
+    # file.
     return exclusive(Path(context.repo_cache) / ".rag-assets.lock")
 
 
@@ -150,7 +152,7 @@ def _is_intact(path: Path, jar: Jar) -> bool:
 
 
 def _describe(module: Path) -> None:
-    """Describe the transport with the guard as a module, which the server finds by this file."""
+    """Write the descriptor of the module with transport and guard, by which the server finds it."""
     jar = next(jar for jar in locked_jars() if jar.artifact == _TRANSPORT)
     with zipfile.ZipFile(module / jar.file_name) as archive:
         text = archive.read(f"META-INF/es-plugins/{_TRANSPORT}/{_DESCRIPTOR}").decode()

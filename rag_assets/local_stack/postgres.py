@@ -2,8 +2,9 @@
 
 The wheel's own Python interface ties the server to the process that started it, gives up after ten
 seconds, and may put its socket at a path that is too long. So only its binaries are used. The
-server listens on the loopback interface, with a password made at its creation. It has no socket,
-hence no limit on the length of a path, and no access for other users of the machine.
+server listens on the loopback interface, and requires a password that is generated when its data is
+created. It has no Unix socket, so the length of paths is not limited, and other users of the
+machine have no access.
 """
 
 from __future__ import annotations
@@ -50,8 +51,8 @@ SETTINGS = {
     "unix_socket_directories": "",
     "max_connections": "200",
     "log_checkpoints": "off",
-    # A log line must not contain a document's text, and errors quote values. Clients receive them;
-    # the log keeps messages about the server.
+    # A log line must not contain a document's text, but errors of SQL statements quote values. So
+    # such errors are sent only to clients, and the log keeps only messages about the server.
     "log_min_messages": "log",
     "log_min_error_statement": "panic",
 }
@@ -62,8 +63,9 @@ class _Identity:
     """Port and passwords, kept across restarts; the passwords are part of the data.
 
     Attributes:
-        password: of the superuser.
-        roles: passwords of the other roles; empty for data of an earlier version until its start.
+        password: password of the superuser.
+        roles: passwords of the other roles; empty for data of an earlier version, until the server
+            is started.
     """
 
     port: int
@@ -105,16 +107,16 @@ class EmbeddedPostgres:
 
     @property
     def url(self) -> str:
-        """Return ``postgresql://…`` of the running server with the writer's password."""
+        """Return the ``postgresql://`` URL of the running server, with the writer's password."""
         return self.url_of("writer")
 
     @property
     def superuser_url(self) -> str:
-        """Return ``postgresql://…`` of the running server for a superuser; see url_of."""
+        """Return the ``postgresql://`` URL of the running server for the superuser; see url_of."""
         return self._running_identity().url()
 
     def url_of(self, role: Role) -> str:
-        """Return ``postgresql://…`` of the running server, with the password of a role.
+        """Return the ``postgresql://`` URL of the running server, with the password of a role.
 
         Raises:
             ServiceUnavailable: it is not running.
@@ -129,7 +131,8 @@ class EmbeddedPostgres:
         """Start the server unless it runs, wait until it answers, and return its URL.
 
         Raises:
-            ServiceUnavailable: the data folder can't be made or used, or the server does not start.
+            ServiceUnavailable: the data folder cannot be created or used, or the server does not
+                start.
         """
         with self.process.lock():
             if not self.process.reuse(self._answers, timeout=_START_SECONDS):
@@ -157,9 +160,9 @@ class EmbeddedPostgres:
     def _start(self, progress: Progress) -> None:
         self._end_orphans()
         with self.process.hold():
-            # Safe to remove: the holder of the lock knows that no server runs over this folder.
-            # Postgres itself refuses to start if the pid of a killed server belongs to another
-            # process.
+            # The file may be removed, because the holder of the lock knows that no server runs over
+            # this folder. Postgres itself would refuse to start if the pid of a killed server now
+            # belongs to another process.
             (self._data / "postmaster.pid").unlink(missing_ok=True)
             account = server_account(self._data)
             if account is not None:
@@ -174,7 +177,7 @@ class EmbeddedPostgres:
         progress(f"Postgres: running on port {identity.port}")
 
     def _create_roles(self, identity: _Identity) -> None:
-        """Create the roles with their passwords, or grant them a restored dump's objects."""
+        """Create the roles with their passwords; grant them objects of a restored dump."""
         passwords = dict(identity.roles) or {role: secrets.token_urlsafe(24) for role in ROLES}
         move_run_tables(identity.url())
         create_roles(identity.url(), passwords)
@@ -211,7 +214,7 @@ class EmbeddedPostgres:
         return identity
 
     def _create_data(self, account: Account | None) -> None:
-        """Run initdb in a draft folder and move it into place, so that no partial data is used."""
+        """Run initdb in a temporary folder, then rename it, so that partial data is never used."""
         if account is not None:
             open_programs(_program("postgres").parent.parent, account)
         draft = self.directory / "data.new"
@@ -229,10 +232,10 @@ class EmbeddedPostgres:
         draft.rename(self._data)
 
     def _end_orphans(self) -> None:
-        """Wait for the processes of a killed server, and end those that stay.
+        """Wait until the processes of a killed server have ended, and kill those that remain.
 
         Raises:
-            ServiceUnavailable: the server itself runs without a record.
+            ServiceUnavailable: the server itself still runs, but without a record.
         """
         deadline = time.monotonic() + _ORPHAN_SECONDS
         while orphans := _processes_in(self._data):
@@ -250,7 +253,7 @@ class EmbeddedPostgres:
             time.sleep(0.1)
 
     def _postmaster(self) -> int | None:
-        """Return the pid that the server itself recorded."""
+        """Return the pid that Postgres itself recorded in its data folder."""
         try:
             return int((self._data / "postmaster.pid").read_text().split("\n", 1)[0])
         except (OSError, ValueError):
@@ -280,7 +283,8 @@ class EmbeddedPostgres:
 
 
 def _program(name: str) -> Path:
-    # Located, not imported: the import reads the environment and makes lock files.
+    # The package is only located, not imported, because importing it reads the environment and
+    # creates lock files.
     package = LOCAL[0]
     require_extra(
         "local",
@@ -295,7 +299,8 @@ def _program(name: str) -> Path:
 def _initdb(data: Path, password: Path, account: Account | None) -> None:
     command = [_program("initdb"), "-D", data, "-U", _USER, f"--pwfile={password}"]
     command += ["--auth=scram-sha-256", "--encoding=UTF8", "--locale=C"]
-    # Sorts by code point on every machine, as Python does, and maps upper and lower case.
+    # This locale sorts by code point on every machine, as Python does, and maps upper and lower
+    # case.
     command += ["--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
     done = subprocess.run(  # noqa: S603  (our own command, no shell)
         [str(part) for part in command],
@@ -325,7 +330,7 @@ def _environment() -> dict[str, str]:
 def _memory() -> dict[str, str]:
     """Return the setting that keeps queries' shared memory out of a small /dev/shm.
 
-    In a container it has 64 MB by default: a few concurrent large joins fill it and fail.
+    In a container, /dev/shm has 64 MB by default: a few concurrent large joins fill it and fail.
     """
     if sys.platform != "linux":
         return {}
@@ -361,7 +366,8 @@ def _ensure_database(identity: _Identity) -> None:
 def _processes_in(data: Path) -> list[int]:
     """Return the Postgres processes of our PID namespace that run in the data folder.
 
-    A container's processes are also visible to its host, where they may be running normally.
+    The processes of a container are also visible to its host, so those of other namespaces, which
+    may be running normally, are left out.
     """
     import psutil
 

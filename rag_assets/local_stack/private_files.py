@@ -1,9 +1,10 @@
 """Permissions: an installation's files are closed to other users of the machine.
 
 `.local` and each folder in it are closed to all users except their owner, independent of the umask
-and the version that made them. Deeper files then cannot be reached, even if they are readable. The
-only exception is made as root. Postgres refuses to run as root, so the group of its account may
-traverse the two folders above its data, without listing or reading them.
+and of the version that created them. Deeper files then cannot be reached, even if they are
+readable. The only exception applies when root runs the installation: Postgres refuses to run as
+root, so the group of its account may traverse the two folders above its data, without listing or
+reading them.
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ _POSTGRES = "postgres"
 
 
 def keep_private(local: Path) -> None:
-    """Create ``local`` if it is missing, and close it and its content to other users.
+    """Create ``local`` if it is missing, and close it and all it contains to other users.
 
-    It checks a dozen files, and changes only those that are open.
+    The function checks a dozen files, and changes only those that other users can access.
 
     Raises:
-        ConfigurationError: it can't be made, or belongs to another user.
+        ConfigurationError: the folder cannot be created, or belongs to another user.
     """
     _require_owner(local.parent, 0)
     try:
@@ -42,7 +43,7 @@ def keep_private(local: Path) -> None:
     _require_owner(local)
     group = _group_of_postgres(local)
     for path in _entries(local):
-        # `exposed` reports files on a file system without permissions, which can't be closed.
+        # Files on a file system without permissions cannot be closed; `exposed` reports them.
         with suppress(OSError):
             _close(path, group if _leads_to_postgres(local, path) else None)
 
@@ -98,7 +99,7 @@ def _leads_to_postgres(local: Path, path: Path) -> bool:
 
 
 def _group_of_postgres(local: Path) -> int | None:
-    """Return the group that the server's account needs to traverse folders; None without root."""
+    """Return the group of the server's account, which must traverse folders; None without root."""
     if os.geteuid() != 0:
         return None
     try:

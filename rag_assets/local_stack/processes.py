@@ -1,13 +1,14 @@
 """Background processes: servers that outlive the command that started them.
 
 A `BackgroundProcess` is one server in a session of its own, recorded in a pid file. The record
-names the process by its pid *and* its start time, so that a pid reused by the system is never
-mistaken for the server or signalled. It also names the folder and the PID namespace, so that
-neither a copy of the folder nor another container mistakes the server for its own.
+identifies the process by its pid *and* its start time, so that another process with a reused pid is
+never mistaken for the server or signalled. The record also contains the folder and the PID
+namespace, so that neither a copy of the folder nor another container mistakes the server for its
+own.
 
 A record can be lost, copied or out of sight, but a kernel lock cannot. Each server inherits a lock
-on a file next to its pid file, which is free exactly when the server and its children have ended.
-Without that lock no server starts.
+on a file next to its pid file. The lock is free exactly when the server and its children have
+ended. A server is started only after this lock was acquired.
 """
 
 from __future__ import annotations
@@ -44,9 +45,9 @@ Progress: TypeAlias = Callable[[str], None]
 
 _POLL_SECONDS = 0.1
 _RELEASE_SECONDS = 3
-"""How long a lock may still be held by a process that has just ended."""
+"""Seconds for which a process that has just ended may still hold a lock."""
 _ORPHAN_SECONDS = 15
-"""How long the children of a killed server may hold its lock."""
+"""Seconds for which the children of a killed server may hold its lock."""
 _LOG_BYTES = 8 * 1024 * 1024
 _LOG_GROWTH_BYTES = 64 * 1024
 _TAIL_BYTES = 16 * 1024
@@ -71,14 +72,15 @@ class ProcessRecord:
     """The content of the pid file.
 
     Attributes:
-        pid: the process.
-        birth: its start time, in a form that two processes of one pid never share.
-        port: the loopback port it listens on, if any.
-        started_at: its start time for people (ISO 8601, UTC).
+        pid: pid of the process.
+        birth: start time of the process, in a form that two processes with the same pid never
+            share.
+        port: loopback port that the process listens on, if any.
+        started_at: start time for people (ISO 8601, UTC).
         place: device and inode of the folder of the pid file, which differ in a copy of the folder.
-            None in a record of an earlier version, as the next two attributes.
-        host: the name of the machine or container that it runs on, for people.
-        pid_namespace: the namespace of its pid; None also on a system without namespaces.
+            Like the next two attributes, None in a record of an earlier version.
+        host: name of the machine or container on which the process runs, for people.
+        pid_namespace: namespace of the pid; also None on a system without namespaces.
     """
 
     pid: int
@@ -92,7 +94,7 @@ class ProcessRecord:
 
 @contextmanager
 def exclusive(path: Path) -> Iterator[None]:
-    """Hold a lock file, waiting for its holder; the system frees it if the holder dies."""
+    """Hold a lock file, after waiting for its holder; the system frees it if a holder dies."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with path.open("a") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
@@ -103,12 +105,13 @@ class BackgroundProcess:
     """One detached server process with its pid file and log.
 
     Args:
-        name: as shown to people, such as "Postgres".
+        name: name as shown to people, such as "Postgres".
         pid_file: the file with its `ProcessRecord`. Two lock files are next to it: for commands
             that start or stop the server (``.lock``), and for the server itself (``.running``).
-        log_file: receives its output. Over 8 MB it is rotated at a start; one previous log is kept.
-        stop_signal: requests an orderly shutdown.
-        kill_signal: ends it if the shutdown fails.
+        log_file: receives the server's output. If it is larger than 8 MB at a start, it is rotated;
+            one previous log is kept.
+        stop_signal: signal that requests an orderly shutdown.
+        kill_signal: signal that ends the server if the shutdown fails.
     """
 
     def __init__(
@@ -142,16 +145,16 @@ class BackgroundProcess:
     def has_died(self) -> bool:
         """Return whether the server of this folder ended without being stopped."""
         record = self._recorded()
-        # A record without a place is from an earlier version, and may be a copy of another
-        # folder's.
+        # A record without a place comes from an earlier version, and may have been copied from
+        # another folder.
         if record is None or record.place is None or not self._is_here(record):
             return False
         return birth_of(record.pid) != record.birth
 
     def find_elsewhere(self) -> ProcessRecord | None:
-        """Return the record of a server that runs over this folder out of our sight, or None.
+        """Return the record of a server that runs over this folder elsewhere; None without one.
 
-        It runs in another container, or on another machine that mounts the folder.
+        Elsewhere means in another container, or on another machine that mounts the folder.
         """
         record = self._recorded()
         if record is None or self._is_here(record):
@@ -160,9 +163,10 @@ class BackgroundProcess:
 
     @contextmanager
     def hold(self) -> Iterator[int]:
-        """Hold the lock of the server, which `launch` passes on; yield its descriptor.
+        """Hold the server's lock, which `launch` passes to the server; yield its descriptor.
 
-        While it is held, no server runs over the folder, neither here nor in another container.
+        While the lock is held, no server runs over the folder, neither here nor in another
+        container.
 
         Raises:
             ServiceUnavailable: a server holds it, or the file system has no locks.
@@ -194,18 +198,18 @@ class BackgroundProcess:
 
         Args:
             command: the program and its arguments.
-            env: its complete environment.
-            healthy: called ten times a second.
-            timeout: seconds it may take to become healthy.
-            port: recorded in the pid file.
-            cwd: its working folder; by default the folder of its pid file.
-            account: the account it runs as; by default this process's account.
-            descriptors: open files that it inherits under the same numbers.
-            program: the fingerprint of its code and environment; see `is_outdated`.
+            env: complete environment of the server.
+            healthy: returns whether the server is healthy; called ten times a second.
+            timeout: seconds that the server may take to become healthy.
+            port: port to record in the pid file.
+            cwd: working folder of the server; by default, the folder of its pid file.
+            account: account that the server runs as; by default, this process's account.
+            descriptors: open files that the server inherits under the same numbers.
+            program: fingerprint of the server's code and environment; see `is_outdated`.
 
         Raises:
-            ServiceUnavailable: it ended or did not become healthy in time, and was stopped; or
-                another server already runs out of our sight.
+            ServiceUnavailable: the server ended, or did not become healthy in time and was stopped;
+                or another server already runs over the folder elsewhere.
         """
         self.launch(
             command,
@@ -236,8 +240,8 @@ class BackgroundProcess:
         """Start the server without waiting for it. Call it with the lock held.
 
         Raises:
-            ServiceUnavailable: it cannot be started, or another server already runs out of our
-                sight.
+            ServiceUnavailable: the server cannot be started, or another server already runs over
+                the folder elsewhere.
         """
         with self.hold() as held:
             try:
@@ -278,7 +282,7 @@ class BackgroundProcess:
                 write_atomically(self._program_file, f"{record.birth} {program}")
             write_atomically(self.pid_file, json.dumps(asdict(record)))
         except OSError as error:
-            # A server without a record could not be found, and so not stopped.
+            # A server without a record could not be found, and therefore not be stopped.
             child.kill()
             raise ServiceUnavailable(
                 f"{self.name} could not be recorded in {self.pid_file}: {error.strerror}"
@@ -289,7 +293,7 @@ class BackgroundProcess:
         """Wait for a running server; return False if none runs, or it ends meanwhile.
 
         Raises:
-            ServiceUnavailable: it runs, and is not healthy after ``timeout`` seconds.
+            ServiceUnavailable: the server runs, but is not healthy after ``timeout`` seconds.
         """
         if self.find() is None:
             return False
@@ -305,7 +309,7 @@ class BackgroundProcess:
         """Wait for a started server.
 
         Raises:
-            ServiceUnavailable: it ended, or is not healthy after ``timeout`` seconds.
+            ServiceUnavailable: the server ended, or is not healthy after ``timeout`` seconds.
         """
         deadline = time.monotonic() + timeout
         while time.monotonic() < deadline:
@@ -321,7 +325,8 @@ class BackgroundProcess:
         """Return whether the server runs with other code, or in another environment.
 
         Args:
-            program: the fingerprint of both. A server of an earlier version was started without it.
+            program: fingerprint of the present code and environment. The record of an earlier
+                version has no fingerprint.
         """
         record = self.find()
         if record is None:
@@ -385,7 +390,7 @@ class BackgroundProcess:
     def _is_here(self, record: ProcessRecord) -> bool:
         """Return whether a record is for our machine, folder and PID namespace.
 
-        An old record does not name them, and counts as ours.
+        A record of an earlier version lacks folder and namespace, and counts as ours.
         """
         return record.place is None or (
             record.place == self._place()
@@ -399,7 +404,7 @@ class BackgroundProcess:
 
     @property
     def _program_file(self) -> Path:
-        # Separate from the pid file, which earlier versions must be able to read.
+        # This is stored separately from the pid file, which earlier versions must be able to read.
         return self.pid_file.with_suffix(".program")
 
     @property
@@ -407,7 +412,7 @@ class BackgroundProcess:
         return self.pid_file.with_suffix(".running")
 
     def _acquire(self) -> int:
-        """Lock the server's file; return its descriptor."""
+        """Lock the server's lock file; return the file's descriptor."""
         descriptor = None
         try:
             self.pid_file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -482,7 +487,8 @@ class BackgroundProcess:
 def _require_space(log: int, size: int) -> None:
     """Raise an OSError if a log, given by its descriptor and size, cannot grow.
 
-    Without a writable log, a server would run, and the reason why it does not answer would be lost.
+    A server whose log cannot be written would still run, but the reason why it does not answer
+    would be lost.
     """
     if not hasattr(os, "posix_fallocate"):
         return

@@ -1,7 +1,7 @@
-"""Programs of background processes: their code and environment, reduced to a fingerprint.
+"""Fingerprints of the programs of background processes: of their code and environment.
 
 A process keeps the code that it imported and the environment that it was started with. `up`
-compares both with its own, and replaces processes that differ.
+compares code and environment with its own, and restarts processes that differ.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from rag_assets.forkserver.protocol import import_environment
 _PACKAGE: Final = "rag_assets"
 _LOCK: Final = Path("requirements", "lock.txt")
 _OF_A_TERMINAL: Final = ("LC_", "LANG")
-"""Prefixes of variables that differ between a terminal and a service, and change no result."""
+"""Prefixes of variables that differ between a terminal and a service but affect no result."""
 
 
 def fingerprint_program(settings: Settings, root: Path = PROJECT_ROOT) -> str:
-    """Return the fingerprint of the code on the disk and of this process's environment.
+    """Return the fingerprint of the code on disk and of this process's environment.
 
-    From the environment, it covers the settings, the variables that `tenants.yaml` names, such as
-    keys of providers, and those that libraries read.
+    From the environment, it covers the settings, the variables that `tenants.yaml` names (such as
+    keys of providers), and the variables that libraries read.
 
     Args:
-        settings: of the installation.
+        settings: settings of the installation.
         root: the folder of the package.
     """
     endpoints = settings.private_endpoints
@@ -43,7 +43,8 @@ def fingerprint_program(settings: Settings, root: Path = PROJECT_ROOT) -> str:
             sorted(endpoints.identity_hosts),
         ]
     )
-    # The text of the settings omits secrets, which a process keeps too.
+    # Secrets are added separately: the text of the settings omits them, but a process keeps them as
+    # well.
     given["elasticsearch"] = str(settings.elasticsearch.variables())
     code = [sys.executable, *_states_of_files(root)]
     return key_of("program", given, _environment(settings, os.environ), code)
@@ -59,7 +60,7 @@ def _environment(settings: Settings, environment: Mapping[str, str]) -> dict[str
 
 
 def _states_of_files(root: Path) -> Iterator[str]:
-    """Yield path, time and size of each module, and of the lock file."""
+    """Yield path, modification time and size of each module and of the lock file."""
     modules = (
         Path(folder, name)
         for folder, _, names in os.walk(root / _PACKAGE, followlinks=True)

@@ -43,9 +43,9 @@ class Endpoints:
     """Addresses of the two servers. They may contain passwords: never print them.
 
     Attributes:
-        database_url: of Postgres, for commands and runs.
-        owner_url, service_url, dagster_url: of the same database, for its other roles.
-        connect: returns the connection to Elasticsearch; may raise, see `elasticsearch`.
+        database_url: URL of Postgres, for commands and runs.
+        owner_url, service_url, dagster_url: URLs of the same database for its other roles.
+        connect: returns the connection to Elasticsearch; may raise errors, see `elasticsearch`.
     """
 
     database_url: str = field(repr=False)
@@ -70,17 +70,18 @@ class ServiceStatus:
     """The present state of one server.
 
     Attributes:
-        name: its name for people.
-        state: "external": in the settings and listening, or part of the team's Dagster instance
-            that DAGSTER_HOME names; "unreachable": running, or in the settings, but not answering;
-            "unguarded": started by an earlier version without a password; "elsewhere": running over
-            this home in another container, or on another machine.
-        url: its URL without passwords; None if it has none.
-        pid: of a running server of the installation.
-        log: of a server of the installation.
+        name: name of the server, for people.
+        state: among others, "external": named in the settings and listening, or part of the team's
+            Dagster instance that DAGSTER_HOME names; "unreachable": running, or named in the
+            settings, but not answering; "unguarded": started by an earlier version without a
+            password; "elsewhere": running over this home folder in another container or on another
+            machine.
+        url: URL of the server without passwords; None if it has no URL.
+        pid: pid of the process, if it is a running server of the installation.
+        log: log file, if it is a server of the installation.
         last_tick: when a sensor of the running daemon last ticked; None if unknown.
-        fault: the fault of a running server, and its remedy.
-        restarts: of an embedded server, by the supervisor; None if none was reported.
+        fault: what is wrong with a running server, and the remedy.
+        restarts: restarts of an embedded server by the supervisor; None if none was reported.
     """
 
     name: str
@@ -135,11 +136,12 @@ class LocalStack:
     def start_servers(self, *, for_dagster: bool, progress: Progress = silent) -> Endpoints:
         """Start the servers that commands use and that are not running; wait until all answer.
 
-        Processes of our own code are stopped first if their code or environment differs from this
-        command's. Thus none of them uses a catalog that this command migrates.
+        Processes that run this project's code are stopped first if their code or environment
+        differs from that of this command. Thus none of them uses a catalog that this command
+        migrates.
 
         Args:
-            for_dagster: also start the processes that Dagster needs, if all servers are external.
+            for_dagster: start the processes that Dagster needs even if all servers are external.
             progress: called with a line about each step, from several threads.
 
         Raises:
@@ -153,7 +155,7 @@ class LocalStack:
             keep_private(self._settings.local)
         stopped = self._stop_outdated(progress, of_dagster=for_dagster)
         if self._settings.has_own_elasticsearch and self.elasticsearch.unguarded():
-            # Dagster processes of an earlier version would also continue to connect without a
+            # Dagster processes of an earlier version would also go on connecting without a
             # password.
             progress("Dagster: stopping processes of an earlier version")
             self.dagster.stop()
@@ -171,9 +173,10 @@ class LocalStack:
         return self.endpoints()
 
     def start_dagster(self, progress: Progress = silent) -> None:
-        """Start the processes that act on their own: Dagster's webserver, its daemon, the watcher.
+        """Start the processes that act on their own: Dagster's webserver and daemon, the watcher.
 
-        Call it when the servers run and the catalog has been opened, which migrates and checks it.
+        Call this only when the servers run and the catalog has been opened: opening it migrates and
+        checks it.
 
         Raises:
             ServiceUnavailable: one of them does not start; the others stay as they are.
@@ -187,11 +190,12 @@ class LocalStack:
         self.watcher.start(progress)
 
     def prepare_run_storage(self, progress: Progress) -> None:
-        """Make the schema of our own Dagster instance ready; see storage.catalog.run_storage.
+        """Prepare the schema of our own Dagster instance; see storage.catalog.run_storage.
 
         Raises:
-            ConfigurationError: the accounts of Postgres may not create it.
-            OlderProgramRuns: a process of this home still uses the tables of an earlier version.
+            ConfigurationError: the Postgres accounts are not permitted to create the schema.
+            OlderProgramRuns: a process of this home folder still uses the tables of an earlier
+                version.
             ServiceUnavailable: Postgres does not answer.
         """
         own = self.endpoints()
@@ -218,14 +222,14 @@ class LocalStack:
         return find_former_tables(self.endpoints().dagster_url)
 
     def move_runs(self) -> FormerTables | None:
-        """Move Dagster's tables from `public` to our schema, in place of the tables there.
+        """Move Dagster's tables from `public` to our schema; they replace the tables there.
 
         Returns:
             the moved tables; None if there were none.
 
         Raises:
-            ConfigurationError: the accounts of Postgres may not move them, or a process of this
-                home uses them.
+            ConfigurationError: the Postgres accounts are not permitted to move the tables, or a
+                process of this home folder uses them.
             ServiceUnavailable: Postgres does not answer.
         """
         own = self.endpoints()
@@ -238,7 +242,7 @@ class LocalStack:
         return replace_run_tables(own.dagster_url, own.owner_url)
 
     def _stop_outdated(self, progress: Progress, *, of_dagster: bool) -> list[BackgroundProcess]:
-        """Stop our own processes that run another program than this; return them."""
+        """Stop and return our own processes whose program differs from this process's program."""
         program, stopped = fingerprint_program(self._settings), []
         dagster = (self.watcher.process, self.dagster.daemon, self.dagster.webserver)
         own = (self.supervisor.process, self.fork_server.process)
@@ -250,12 +254,13 @@ class LocalStack:
         return stopped
 
     def require_no_older_process(self, _others: Sequence[str] = ()) -> None:
-        """Require that no process of this home runs an older program than the catalog's upgrade.
+        """Require that no process of this home folder runs an older program than this one.
 
-        The fork server does not count: before each fork it compares its code with the disk's.
+        Call this before the catalog is upgraded. The fork server does not count, because before
+        each fork it compares its code with the files on disk.
 
         Raises:
-            OlderProgramRuns: a process runs another program than this.
+            OlderProgramRuns: the program of a process differs from this one.
         """
         program = fingerprint_program(self._settings)
         processes = (self.dagster.daemon, self.dagster.webserver, self.watcher.process)
@@ -269,7 +274,7 @@ class LocalStack:
             )
 
     def down(self) -> None:
-        """Stop every server of the installation: Dagster first, as it uses the others."""
+        """Stop every server of the installation; Dagster is first, because it uses the others."""
         self.supervisor.stop()
         self.watcher.process.stop()
         self.dagster.stop()
@@ -280,12 +285,13 @@ class LocalStack:
             stop.result()
 
     def keep_private(self) -> None:
-        """Close the installation's files to other users; called before it is opened.
+        """Close the installation's files to other users; called before the installation is opened.
 
         Raises:
-            ConfigurationError: they are not ours, or the home folder can't be written to.
+            ConfigurationError: the files belong to another user, or the home folder is not
+                writable.
         """
-        # With external servers a home may be read-only and empty.
+        # If all servers are external, the home folder may be read-only and empty.
         if not self._all_external() or os.access(self._settings.home, os.W_OK):
             keep_private(self._settings.local)
 
@@ -298,7 +304,7 @@ class LocalStack:
         return found
 
     def endpoints(self) -> Endpoints:
-        """Return the addresses of Postgres and Elasticsearch; reads small files, does not connect.
+        """Return the addresses of Postgres and Elasticsearch, from small files, without connecting.
 
         Raises:
             ServiceUnavailable: Postgres is neither external nor running.
@@ -320,7 +326,7 @@ class LocalStack:
 
         Raises:
             ConfigurationError: the settings name a file or a secret that cannot be used.
-            ServiceUnavailable: it is neither external nor running.
+            ServiceUnavailable: Elasticsearch is neither external nor running.
         """
         external = external_connection(self._settings)
         if external is not None:
@@ -328,7 +334,7 @@ class LocalStack:
         return ElasticsearchConnection.from_url(self.elasticsearch.url)
 
     def status(self) -> list[ServiceStatus]:
-        """Return the present state of every server; each check takes two seconds at most."""
+        """Return the present state of every server; each check takes at most two seconds."""
         checks: list[Callable[[], ServiceStatus]] = [
             self._postgres_status,
             self._elasticsearch_status,

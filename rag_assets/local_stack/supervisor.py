@@ -1,8 +1,9 @@
-"""Supervision of the embedded servers: a server that dies is started again.
+"""Supervision of the embedded servers, which starts a server again when it dies.
 
-`up` starts a supervisor, a process that depends on no server. It restarts a server if its record
-names an ended process of this installation. A server stopped by `down` has no record, and the
-record in a copy of a home names another place: both stay as they are.
+`up` starts a supervisor, which is a process that depends on no server. It restarts a server if the
+server's record names an ended process of this installation. A server stopped by `down` has no
+record, so it is not restarted. The record in a copy of a home folder names another folder, so a
+server is not started for the copy either.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from rag_assets.local_stack.program import fingerprint_program
 _POLL_SECONDS: Final = 1.0
 _MAX_DELAY_SECONDS: Final = 300.0
 _STABLE_SECONDS: Final = 600.0
-"""A server that ran for so long is restarted at once when it dies."""
+"""A server that ran for at least so many seconds is restarted at once when it dies."""
 _END_SECONDS: Final = 25.0
 
 
@@ -41,7 +42,8 @@ class Server(Protocol):
 
         Args:
             progress: called with a line about each step.
-            is_retry: whether an earlier start after its death failed, which leaves no record of it.
+            is_retry: whether an earlier attempt to restart the server failed; such an attempt
+                leaves no record of the server.
         """
         ...
 
@@ -51,7 +53,7 @@ class Restarts:
     """Restarts of one server since `up`.
 
     Attributes:
-        count: of successful restarts.
+        count: number of successful restarts.
         last_at: when the last restart succeeded, ISO 8601.
         error: why the server is down; None while it runs.
         next_at: the time of the next attempt.
@@ -63,7 +65,7 @@ class Restarts:
     next_at: str | None = None
 
     def describe(self, name: str) -> str | None:
-        """Return a warning about the server; None without restarts or errors."""
+        """Return a warning about the server; None if there were no restarts and no errors."""
         if self.error is not None:
             return (
                 f"{name} died and cannot be started again: {self.error}; the next attempt is at"
@@ -79,14 +81,14 @@ class RestartFile:
     """The report of an installation's supervisor.
 
     Args:
-        settings: its home folder.
+        settings: contain the home folder of the installation.
     """
 
     def __init__(self, settings: Settings) -> None:
         self._path = _folder(settings) / "restarts.json"
 
     def read(self) -> dict[str, Restarts]:
-        """Return restarts by the server's name; empty if no supervisor has reported."""
+        """Return the restarts by name of the server; empty if no supervisor has reported."""
         try:
             found = json.loads(self._path.read_text())
             return {str(name): Restarts(**values) for name, values in found.items()}
@@ -107,7 +109,7 @@ class SupervisorProcess:
     """Starts and finds the supervisor of one installation.
 
     Args:
-        settings: its home folder.
+        settings: contain the home folder of the installation.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -119,7 +121,7 @@ class SupervisorProcess:
         )
 
     def start(self, progress: Progress = silent) -> None:
-        """Start it unless it runs."""
+        """Start the supervisor unless it runs."""
         with self.process.lock():
             if self.process.find() is not None:
                 return
@@ -132,7 +134,7 @@ class SupervisorProcess:
             )
 
     def stop(self) -> None:
-        """Stop it before the servers, so that it does not restart them."""
+        """Stop the supervisor. Call this before stopping servers, or it would restart them."""
         self.process.stop()
         RestartFile(self._settings).remove()
 
@@ -141,10 +143,11 @@ class Supervisor:
     """Restarts servers that died, until it is stopped.
 
     Args:
-        servers: the supervised servers, each in a thread of its own.
+        servers: the servers to supervise, each in its own thread.
         report: receives the restarts.
         log: called with a line about each restart.
-        base_seconds: delay after the first failure or death in a row; it doubles.
+        base_seconds: delay after the first failure or death in a row; it doubles with each further
+            one.
     """
 
     def __init__(
@@ -164,7 +167,7 @@ class Supervisor:
         self._restarts = {server.process.name: Restarts() for server in servers}
 
     def stop(self) -> None:
-        """Make `run` end, after a start in progress."""
+        """Make `run` end, once a start that is in progress has finished."""
         self._stopped.set()
 
     def run(self) -> None:

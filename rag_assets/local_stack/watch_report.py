@@ -1,8 +1,8 @@
-"""The change watcher's report: watched tenants, and tenants that wait for a sync by it.
+"""The change watcher's report: watched tenants, and tenants that it is about to sync.
 
-A file in the installation's folder, from which the sensor learns which tenants it need not poll. It
-is valid while the process that wrote it lives (by pid and start time) and touches it: a killed
-watcher is noticed at once, a hanging watcher within seconds.
+The report is a file in the installation's folder, from which the sensor learns which tenants it
+need not poll. It is valid while the process that wrote it lives (checked by pid and start time) and
+keeps touching it. So a killed watcher is noticed at once, and a hanging watcher within seconds.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from rag_assets.common.settings import Settings
 from rag_assets.local_stack.liveness import birth_of
 
 _MOST_SECONDS = 10.0
-"""Limit without a sign of life; the watcher gives one every second or two."""
+"""Age in seconds from which a report is invalid; the watcher touches it every second or two."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +27,8 @@ class WatchReport:
     Attributes:
         watcher: the process.
         watched: tenants with sources that the watcher observes completely.
-        marked: tenants that it syncs as soon as it can.
-        changed: marked tenants that have changed since their sync started, which is in progress.
+        marked: tenants that the watcher will sync as soon as it can.
+        changed: marked tenants whose sync is in progress and that have changed since it started.
     """
 
     watcher: str
@@ -44,7 +44,7 @@ class WatchReportFile:
     """The report file of one installation.
 
     Args:
-        settings: its home folder.
+        settings: contain the home folder of the installation.
     """
 
     def __init__(self, settings: Settings) -> None:

@@ -1,4 +1,4 @@
-"""The knowledge from which agents' messages are answered, each on behalf of its caller."""
+"""The knowledge with which messages of agents are answered, each on behalf of its caller."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ class MessageContext:
     """The tenant and the caller of one message.
 
     Attributes:
-        caller: searches return only what this caller may read.
-        request_id: the message's id in the log, if any.
+        caller: the caller; searches return only what this caller may read.
+        request_id: id of the message in the log; None without one.
         profile: the tenant's profile; None if it was not read for this message.
     """
 
@@ -61,7 +61,8 @@ class BlockingRunner(Protocol):
         """Run the work and return its result."""
 
 
-# The SDK passes no context to resources. No default: without a known caller, reading raises.
+# The SDK passes no context to resources. The variable has no default, so that reading raises an
+# error if the caller is unknown.
 _MESSAGE: ContextVar[MessageContext] = ContextVar("message")
 
 
@@ -85,7 +86,7 @@ def message_context(message: MessageContext) -> Iterator[None]:
 
 
 def advice(error: Exception, _: MessageContext) -> str:
-    """Return the message and hint of an error; an unexpected error is raised again."""
+    """Return the message and the hint of an error; raise an unexpected error again."""
     if isinstance(error, RagAssetsError):
         return error.advice
     raise error
@@ -98,10 +99,10 @@ class Knowledge:
     Attributes:
         seconds: time limit of an answer.
         error_text: returns the text of an error for the agent.
-        run_blocking: runs blocking work outside the event loop.
-        masker: finds credentials in what agents write; None if agents cannot write.
-        require_trust: called for each message; raises while grants are not valid.
-        settings: settings of the installation; None if only the catalog and the index are read.
+        run_blocking: function that runs blocking work outside the event loop.
+        masker: finds credentials in texts that agents write; None if agents cannot write.
+        require_trust: called for each message; raises an error while grants may be invalid.
+        settings: settings of the installation; None if only the catalog and the index are used.
     """
 
     search: Search
@@ -119,7 +120,7 @@ class Knowledge:
         """Search on behalf of the message's caller.
 
         Args:
-            within: ids of pages of the tree, to search only these and all pages below them.
+            within: ids of pages of the tree; only these and all pages below them are searched.
         """
         message = current_message()
         filters = None if within is None else {"within": tuple(within)}

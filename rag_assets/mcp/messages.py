@@ -98,7 +98,8 @@ async def serve_stdio(server: MCPServer[None]) -> None:
             await write.send(SessionMessage(error))
 
         lines.answer = answer
-        # The SDK itself runs over its streams in this way, but only over streams that it opens.
+        # The SDK runs a server over its own streams in the same way, but only over streams that it
+        # opens itself.
         lowlevel = server._lowlevel_server  # noqa: SLF001
         await lowlevel.run(read, write, lowlevel.create_initialization_options())
 
@@ -132,7 +133,7 @@ def _rejected(code: int) -> JSONRPCError:
 
 @contextmanager
 def root_logger_unchanged() -> Iterator[None]:
-    """Keep the SDK from configuring the root logger, as it does if the logger lacks a handler."""
+    """Keep the SDK from configuring the root logger, which it does if that has no handler."""
     root, silent = logging.getLogger(), logging.NullHandler()
     root.addHandler(silent)
     try:

@@ -17,8 +17,9 @@ class Prompt:
 
     Attributes:
         name: name in the agent's list of prompts.
-        description: content of the prompt, for the agent's user.
-        function: makes the function that writes the prompt, as in Tool; its parameters are strings.
+        description: what the prompt does, for the agent's user.
+        function: creates the function that writes the prompt, as in Tool; all parameters of the
+            created function are strings.
     """
 
     name: str

@@ -1,8 +1,8 @@
 """The interface for agents: a Model Context Protocol server over tenants' knowledge.
 
-One server may serve many tenants. The connection of a message determines its tenant and caller; the
-model that sends the message cannot choose them.
-See https://modelcontextprotocol.io/specification.
+One server may serve many tenants. The connection of a message determines the tenant and the caller;
+the model that sends the message cannot choose them. See
+https://modelcontextprotocol.io/specification.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ _INSTRUCTIONS = (
 
 
 class _ToolsOfProfile(MCPServer[None]):
-    """A registry of the tools for tenants of one profile; it never serves a connection.
+    """A registry of the tools for tenants of one profile; it never serves connections itself.
 
     Attributes:
-        names: names of its tools.
+        names: names of the tools.
     """
 
     def __init__(self) -> None:
@@ -54,7 +54,7 @@ class _Server(MCPServer[None]):
 
     Attributes:
         tools_by_name: all tools.
-        of_profiles: by profile, the tools that replace general tools of the same name.
+        of_profiles: by profile, the registry of tools that replace general tools of the same name.
         profile_of: reads the profile of a tenant.
     """
 
@@ -87,9 +87,9 @@ class _Server(MCPServer[None]):
         return await self.profile_of(message.tenant_id) if self.profile_of is not None else ""
 
     async def _for_tenant(self, name: str) -> _ToolsOfProfile | None:
-        """Return the registry with the tool that replaces a general tool for the message's tenant.
+        """Return the registry that replaces a general tool for the message's tenant.
 
-        None if the tenant's profile does not replace the tool.
+        Return None if the tenant's profile does not replace the tool.
         """
         if not any(name in own.names for own in self.of_profiles.values()):
             return None
@@ -224,7 +224,7 @@ def _in_time(
 
     Args:
         knowledge: has the time limit and the texts of errors.
-        failure: makes the exception that the SDK expects.
+        failure: creates the exception that the SDK expects.
     """
 
     @wraps(function)
@@ -251,11 +251,11 @@ def _prompt_error(text: str) -> MCPError:
 
 
 class _OwnText(Exception):
-    """An error of ours, distinct from the SDK's."""
+    """An error with our own text, as distinct from errors of the SDK."""
 
 
 def _own_error(error: Exception) -> Exception:
-    """Return an error with only our own text; the text of any other error is dropped."""
+    """Return an error that contains only our own text; drop the text of any other error."""
     cause: BaseException | None = error
     while cause is not None and not isinstance(cause, _OwnText):
         cause = cause.__cause__

@@ -21,13 +21,14 @@ class Tool:
     Attributes:
         name: name by which agents call the tool.
         description: when agents should call it.
-        function: makes the function that answers a call. Its parameters, annotated with types and
-            pydantic.Field, are the tool's parameters. It gets the tenant and the caller from
-            `rag_assets.mcp.knowledge.current_message`, and raises RagAssetsErrors.
-        roles: roles of the callers that may use the tool; for others it does not exist. Empty
-            allows all.
-        profiles: profiles of the tenants that have the tool; empty means all. For these tenants it
-            replaces a general tool of the same name.
+        function: creates the function that answers a call. The parameters of the created function,
+            annotated with types and pydantic.Field, are the tool's parameters. The created function
+            gets the tenant and the caller from `rag_assets.mcp.knowledge.current_message`, and
+            raises RagAssetsErrors.
+        roles: roles of the callers that may use the tool. For other callers it does not exist.
+            Empty allows all roles.
+        profiles: profiles of the tenants that have the tool; empty means all. For tenants of a
+            named profile, it replaces a general tool of the same name.
         read_only: whether calls never change data.
     """
 

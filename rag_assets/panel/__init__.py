@@ -1,5 +1,6 @@
-"""The panel: pages for a project's people, served at /panel next to the API.
+"""The panel: web pages for the people of a project, served at /panel next to the API.
 
-Belongs here: the frame of all pages, signing in, sessions, their protection, and pages that several
-systems share. Does not: the content of one system's pages, which the system plugs in (see `frame`).
+What belongs here: the frame of all pages, signing in, sessions, their protection, and pages that
+several systems share. What does not: the content of one system's pages, which the system plugs in
+(see `frame`).
 """

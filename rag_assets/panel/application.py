@@ -26,8 +26,8 @@ class Panel:
     """The panel of a service.
 
     Attributes:
-        routes: for browsers, with sessions.
-        router: for applications, with tokens.
+        routes: routes for browsers, which use sessions.
+        router: routes for applications, which use tokens.
     """
 
     routes: tuple[BaseRoute, ...]
@@ -38,9 +38,9 @@ def build_panel(backend: Backend, settings: PanelSettings, systems: Iterable[Sys
     """Build the panel of a service.
 
     Args:
-        backend: of the service.
+        backend: backend of the service.
         settings: the address of the panel.
-        systems: with pages for their tenants; a system has the name of its profile.
+        systems: pages of the systems; the name of each is the profile of its tenants.
 
     Raises:
         ConfigurationError: two systems share a path, or a system uses a path of the panel itself.

@@ -1,4 +1,4 @@
-"""Files that pages load: styles, scripts and the icon, at addresses with their content's digest."""
+"""Files that pages load: styles, scripts and the icon; each address contains the file's digest."""
 
 from __future__ import annotations
 

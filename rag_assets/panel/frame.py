@@ -1,7 +1,7 @@
-"""The frame: how a system declares its pages of the panel, and the request that each page gets.
+"""The frame: how a system declares its panel pages, and the request that each page receives.
 
-A page is protected before its endpoint is called (see `guarding`), so its author cannot forget a
-protection.
+Each request is checked before the page's endpoint is called (see `guarding`), so the author of a
+page cannot forget a protection.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ class Visit:
     """A request of a signed-in person, with the means to answer it.
 
     Attributes:
-        request: only a streamed page may read its body.
-        session: of the person, for one tenant.
-        token: the value that every form of the response must hold as `token`.
+        request: the request; only a streamed page may read the body.
+        session: the person's session, which is for one tenant.
+        token: the value that every form in the response must contain as its field `token`.
         form: the submitted fields with their values; empty if the page is streamed.
         backend: the servers.
         home: the system's first page.
-        held: deletions that wait for a person; only if a whole page is shown.
+        held: deletions that wait for a person's decision; set only if a whole page is shown.
     """
 
     request: Request
@@ -63,7 +63,7 @@ class Visit:
 
         Args:
             template: path below the system's folder of templates.
-            status: of the response.
+            status: HTTP status of the response.
             values: the variables of the template.
         """
         return HTMLResponse(
@@ -71,7 +71,7 @@ class Visit:
         )
 
     def redirect(self, path: str) -> Response:
-        """Redirect to a page of the system, by its path below the system's own."""
+        """Redirect to a page of the system; `path` is relative to the system's path."""
         return RedirectResponse(f"{PATH}/{self.system.path}{path}", _SEE_OTHER)
 
 
@@ -83,17 +83,19 @@ class PanelPage:
     """A page, or an action of one of its forms.
 
     Attributes:
-        path: below the system's, with parameters in Starlette's syntax.
+        path: path below the system's path, with parameters in Starlette's syntax.
         endpoint: answers the request.
-        method: unsafe methods need the session's token.
-        streamed: whether the endpoint reads the body, and requires the token in it, itself.
-        is_use: whether a request counts as use of the session; false for automatic requests of
-            pages.
-        is_sensitive: whether it changes a credential. It then needs a session that started minutes
-            ago, so an open or stolen older session cannot change it.
+        method: HTTP method; requests with an unsafe method must contain the session's token.
+        streamed: whether the endpoint itself reads the body and checks the token in it.
+        is_use: whether a request counts as use of the session; False for requests that pages make
+            automatically.
+        is_sensitive: whether the page changes a credential. It then requires a session that started
+            only minutes ago, so that an old session, left open or stolen, cannot change the
+            credential.
         most_bytes: size limit of a form.
-        texts: fields with a text that a person wrote. If the form is refused, the error page shows
-            them to be copied. Never a credential.
+        texts: names of fields with a text that a person wrote. If the form is refused, the error
+            page shows these texts, so that they can be copied. Never name a field with a
+            credential.
     """
 
     path: str
@@ -111,11 +113,11 @@ class SystemPanel:
     """The pages that a system adds to the panel, for the tenants of its profile.
 
     Attributes:
-        name: of the system.
+        name: name of the system.
         path: one segment, below the panel's path.
         package: the package with the folder `templates`.
-        tabs: labels of the navigation by path, the first page first.
-        pages: all of them.
+        tabs: labels in the navigation, by path; the system's first page comes first.
+        pages: all pages of the system.
     """
 
     name: str
@@ -126,5 +128,5 @@ class SystemPanel:
 
     @property
     def home(self) -> str:
-        """Return the address of its first page."""
+        """Return the path of the system's first page."""
         return f"{PATH}/{self.path}{next(iter(self.tabs))}"

@@ -1,4 +1,4 @@
-"""The steps that every page of the panel passes: headers, session, forgery check, error pages."""
+"""Checks before every page of the panel: headers, session, forged requests; and error pages."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _T = TypeVar("_T")
 
 SIGN_IN = f"{PATH}/sign-in"
 SESSION_HEADER = "X-Panel-Session"
-"""Header of a refusal: `ended`, or `other` if the page belongs to another session."""
+"""Header of refusals: `ended`, or `other` if the page belongs to a different session."""
 TOKEN_FIELD = "token"  # noqa: S105
 TOKEN_HEADER = "x-panel-token"  # noqa: S105
 _POLICY_HEADER = "Content-Security-Policy"
@@ -52,7 +52,7 @@ _HEADERS: Mapping[str, str] = {
     _POLICY_HEADER: _POLICY,
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
-    # With no referrer at all, browsers would hide the origin of forms from us, too.
+    # If the policy forbade every referrer, browsers would also hide the origin of forms from us.
     "Referrer-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
@@ -79,11 +79,11 @@ class SessionEnded(Forbidden):
 
 
 class OtherSession(Forbidden):
-    """A form was sent by another session's page, or without a session's token."""
+    """A form was sent from a page of another session, or without a session's token."""
 
 
 class PanelRoute(Route):
-    """A route that the metrics count by its path."""
+    """A route whose requests the metrics count under its path."""
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         """See Route."""
@@ -93,13 +93,13 @@ class PanelRoute(Route):
 
 @dataclass(frozen=True, slots=True)
 class Guarding:
-    """Guards the panel of one service.
+    """Creates guarded routes for the panel of one service.
 
     Attributes:
         backend: the servers.
         settings: the address of the panel.
-        renderer: of pages.
-        systems: with pages, by the profile of their tenants.
+        renderer: renders the pages.
+        systems: systems with pages, by the profile of their tenants.
     """
 
     backend: Backend
@@ -137,10 +137,10 @@ class Guarding:
         return PanelRoute(f"{PATH}/{system.path}{page.path}", endpoint, methods=[page.method])
 
     async def session(self, request: Request, *, use: bool = True) -> tuple[PanelSession, str]:
-        """Return the session of a request, and its secret.
+        """Return the session of a request, and the secret of the session.
 
         Raises:
-            Unauthenticated: its session is missing or has ended.
+            Unauthenticated: the request has no session, or the session has ended.
             TooManyAttempts: the address sent too many requests without a valid session.
             ServiceUnavailable: Postgres does not answer.
         """
@@ -164,7 +164,7 @@ class Guarding:
         """Read the fields of a form.
 
         Raises:
-            Refused: it is too large, or not a form.
+            Refused: the body is too large, or is not a form.
         """
         body = await whole_body(request, most=most)
         try:
@@ -179,7 +179,7 @@ class Guarding:
         return found
 
     async def in_thread(self, work: Callable[[], _T]) -> _T:
-        """Run a short statement in a thread; further statements wait for a free thread.
+        """Run a short SQL statement in a thread; if all threads are busy, wait for a free one.
 
         Raises:
             ServiceUnavailable: Postgres does not answer in time.
@@ -193,10 +193,10 @@ class Guarding:
             ) from None
 
     def require_origin(self, request: Request) -> str:
-        """Return the origin of our pages, as the request names it.
+        """Return the origin of our pages that the request names in its Host header.
 
         Raises:
-            ForeignOrigin: it names another host, or another port.
+            ForeignOrigin: the request names another host or port.
         """
         own = self.settings.own_origin(request.scope)
         if own is None:
@@ -208,7 +208,7 @@ class Guarding:
         return own
 
     def _require_own(self, request: Request) -> None:
-        """Require a request to our name and, if it is unsafe, from a page of ours.
+        """Require that a request names our host and, if unsafe, comes from one of our pages.
 
         Raises:
             ForeignOrigin: another site sent it.
@@ -261,7 +261,7 @@ class Guarding:
     async def _answered(
         self, request: Request, answer: Callable[[], Awaitable[Response]]
     ) -> Response:
-        """Return a response, or the page of the raised error, with the headers of all pages."""
+        """Return a response, or the page for a raised error, with the headers of all pages."""
         try:
             response = await answer()
         except Unauthenticated:
@@ -289,11 +289,11 @@ class Guarding:
         return response
 
     def sign_in_page(self, status: int = 200, problem: str = "", project: str = "") -> Response:
-        """Return the form for a token; its answer leads to the origin of the new session."""
+        """Return the form for a token; submitting it redirects to the origin of the new session."""
         page = self.renderer.page("sign_in.html", problem=problem, project=project)
         response = HTMLResponse(page, status)
         if not self.settings.is_secure:
-            # Browsers apply form-action to the redirect that answers a form, too.
+            # Browsers apply form-action also to a redirect that answers a form.
             allowed = "form-action 'self' http://*.localhost:*"
             response.headers[_POLICY_HEADER] = _POLICY.replace("form-action 'self'", allowed)
         return response
@@ -316,7 +316,8 @@ def require_token(shown: str, token: str) -> None:
     """Require the session's token in an unsafe request.
 
     Raises:
-        Forbidden: it is missing or different, so the page belongs to another session or to none.
+        Forbidden: the token is missing or different: the page belongs to another session or to
+            none.
     """
     if not hmac.compare_digest(shown.encode("utf-8", "surrogatepass"), token.encode()):
         raise OtherSession(

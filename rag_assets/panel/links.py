@@ -22,10 +22,10 @@ ProjectName = Annotated[
 
 
 class LinkRequest(BaseModel):
-    """Whose panel is to be opened.
+    """A request for a link, with the project whose panel is to be opened.
 
     Attributes:
-        project: the application's id of the project; may be left out if the token is for one
+        project: id of the project in the application; may be left out if the token is for one
             tenant.
     """
 
@@ -38,8 +38,8 @@ class LinkResponse(BaseModel):
     """A link that signs in once.
 
     Attributes:
-        url: to redirect the user's browser to, by GET.
-        expires_at: until when it signs in.
+        url: address to which the application redirects the user's browser, by GET.
+        expires_at: when the link expires.
     """
 
     model_config = ConfigDict(frozen=True, populate_by_name=True)
@@ -53,7 +53,7 @@ def links(settings: PanelSettings, profiles: tuple[str, ...]) -> APIRouter:
 
     Args:
         settings: the address of the panel.
-        profiles: of tenants that have a panel.
+        profiles: profiles of the tenants that have a panel.
     """
     router = APIRouter(
         prefix=PATH,
@@ -69,12 +69,13 @@ def links(settings: PanelSettings, profiles: tuple[str, ...]) -> APIRouter:
         identity: IdentityDependency,
         backend: BackendDependency,
     ) -> LinkResponse:
-        """Make a link that opens a project's panel in the browser of the token's subject.
+        """Create a link that opens a project's panel in the browser of the token's subject.
 
-        It signs in once, within a minute. The session ends with the token. For admins.
+        The link signs in once, within a minute. The session ends when the token expires. For
+        admins.
         """
         identity.require_admin()
-        # Without a setting, the panel is at loopback only.
+        # If the setting is missing, the panel is available on loopback only.
         if settings.own_origin(request.scope) is None:
             raise ForeignOrigin("the panel is not at this address", hint="ask at 127.0.0.1")
         origin = settings.new_session_origin(request.scope["server"][1])

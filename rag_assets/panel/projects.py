@@ -1,4 +1,4 @@
-"""The project of the panel that a token opens."""
+"""Selection of the project whose panel a token opens."""
 
 from __future__ import annotations
 
@@ -16,14 +16,16 @@ def panel_tenant(
     """Return the tenant that a token administers.
 
     Args:
-        catalog: has the projects.
-        identity: of the token.
-        project: the application's id of it; None for the only tenant of the token.
-        profiles: of tenants that have a panel.
+        catalog: contains the projects.
+        identity: identity of the token.
+        project: id of the project in the application; None stands for the only tenant of the token.
+        profiles: profiles of the tenants that have a panel.
 
     Raises:
-        Forbidden: the token is a member's, or is not for exactly one tenant.
-        UnknownProject: the token covers no project with this id, even if others have one.
+        Forbidden: the token's role is not admin; or no project is named and the token is not for
+            exactly one tenant.
+        UnknownProject: the token covers no project with this id, although another organization may
+            have one.
         InvalidRequest: the token covers several projects with this id.
     """
     if project is None:

@@ -20,7 +20,7 @@ class Renderer:
     """Renders pages.
 
     Args:
-        systems: with templates that are found below their names.
+        systems: systems with templates; each template is found below the system's name.
     """
 
     def __init__(self, systems: Iterable[SystemPanel]) -> None:
@@ -43,7 +43,7 @@ def minute(at: datetime | None) -> str:
 
 
 def person(name: str) -> str:
-    """Return the name of a caller without the kind of their token."""
+    """Return the name of a caller without the prefix that tells the kind of the token."""
     return name.removeprefix("jwt:")
 
 

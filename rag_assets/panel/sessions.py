@@ -1,8 +1,8 @@
-"""Secrets of sessions and codes: random, shown once, stored as hashes.
+"""Secrets of sessions, and codes of links: random, shown once, stored as hashes.
 
-Both are 256 random bits, so a plain SHA-256 cannot be reversed. The hash covers the origin as well:
-a secret is valid only at its own origin. The token against forged requests is derived from a
-session's secret, so it needs no store and fits no other session.
+Both are 256 random bits, so a plain SHA-256 cannot be reversed. The hash also covers the origin, so
+a secret is valid only at its own origin. The token that protects against forged requests is derived
+from the session's secret, so it is not stored and is not valid for any other session.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ class Link:
     """A link that opens one session.
 
     Attributes:
-        url: with the code, which is stored only as a hash.
-        expires_at: end of its validity.
+        url: address with the code, which is stored only as a hash.
+        expires_at: when the link expires.
     """
 
     url: str
@@ -43,10 +43,10 @@ def holder_of(identity: Identity) -> Holder:
 
 
 def make_link(catalog: Catalog, ref: TenantRef, holder: Holder, origin: str) -> Link:
-    """Return a new link for one session of a tenant.
+    """Create a link that opens one session of a tenant.
 
     Args:
-        origin: of the session; see PanelSettings.new_session_origin.
+        origin: origin of the session; see PanelSettings.new_session_origin.
 
     Raises:
         TenantGone: the tenant was removed.
@@ -78,7 +78,7 @@ def begin_session(catalog: Catalog, ref: TenantRef, holder: Holder, origin: str)
 
 
 def request_token(secret: str) -> str:
-    """Return the token that unsafe requests of a session's pages must hold."""
+    """Return the token that unsafe requests from a session's pages must contain."""
     return hmac.new(secret.encode(errors="surrogatepass"), _PURPOSE, hashlib.sha256).hexdigest()
 
 

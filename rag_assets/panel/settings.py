@@ -1,8 +1,9 @@
 """The address of the panel, as browsers see it.
 
 Browsers send a cookie to every port of the host that set it, and on a shared machine another user
-may listen at another port of 127.0.0.1. So a session at loopback has its own host name below
-`.localhost`, which only its browser learns. No page discloses it before somebody has signed in.
+may listen at another port of 127.0.0.1. So each session on loopback has its own host name below
+`.localhost`, which only the browser of the session learns. No page discloses this name before
+somebody has signed in.
 
 | variable | default | meaning |
 |---|---|---|
@@ -42,28 +43,29 @@ class PanelSettings:
     """The address of the panel.
 
     Attributes:
-        origin: scheme, host and port, as browsers write them; None for loopback, at the port of the
-            service.
+        origin: scheme, host and port, as browsers write them; None means loopback, at the port of
+            the service.
     """
 
     origin: str | None = None
 
     @property
     def is_secure(self) -> bool:
-        """Return whether browsers reach it by https."""
+        """Return whether browsers reach the panel by https."""
         return self.origin is not None and self.origin.startswith("https://")
 
     @property
     def cookie_name(self) -> str:
         """Return the name of the session cookie.
 
-        Over https it has a prefix with which other hosts of the domain cannot set the cookie.
+        Over https, the name has a prefix; browsers do not let other hosts of the domain set cookies
+        with this prefix.
         """
         return "__Host-rag-assets-panel" if self.is_secure else "rag-assets-panel"
 
     @property
     def cookie_path(self) -> str:
-        """Return the path for which browsers send the cookie; the prefix requires the root."""
+        """Return the path for which browsers send the cookie; the name's prefix requires `/`."""
         return "/" if self.is_secure else PATH
 
     @classmethod
@@ -71,7 +73,8 @@ class PanelSettings:
         """Read the setting.
 
         Raises:
-            ConfigurationError: it is not an origin, or other machines reach it in cleartext.
+            ConfigurationError: the value is not an origin, or other machines can reach it in
+                cleartext.
         """
         text = (os.environ if environ is None else environ).get(URL_VARIABLE, "").strip()
         return cls(_origin(text) if text else None)
@@ -86,7 +89,8 @@ class PanelSettings:
             return self.origin
         host = f"//{Headers(scope=scope).get('host', '')}"
         name, port = _hostname(host) or "", _port_number(host) or _HTTP_PORT
-        # Any site's name can resolve to this machine, so only loopback's own names count.
+        # The name of any site can resolve to this machine, so only loopback's own names are
+        # accepted.
         is_own_name = is_loopback(name) or _SESSION_NAME.fullmatch(name) is not None
         ports = {(scope.get("server") or ("", None))[1]}
         if self.origin is not None:
@@ -94,14 +98,14 @@ class PanelSettings:
         return _http_origin(name, port) if is_own_name and port in ports else None
 
     def is_session_origin(self, origin: str) -> bool:
-        """Return whether a session may start there; at loopback, only at a session's own name."""
+        """Return whether a session may start at an origin; on loopback, only at its own name."""
         return self.is_secure or _SESSION_NAME.fullmatch(_hostname(origin) or "") is not None
 
     def new_session_origin(self, port: int | None) -> str:
-        """Return the origin for a new session; at loopback, a host name that nobody can guess.
+        """Return the origin for a new session; on loopback, with a host name that nobody can guess.
 
         Args:
-            port: of the service; the port of the setting precedes.
+            port: port of the service, used if the setting has no origin.
         """
         if self.is_secure and self.origin is not None:
             return self.origin

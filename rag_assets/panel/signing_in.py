@@ -1,8 +1,9 @@
-"""Signing in by a link's code or by a token, and signing out.
+"""Signing in, by the code of a link or by a token, and signing out.
 
-A token also makes a link, which leads to the origin of the new session. A link's page shows the
-session that its code opens, and opens it only when its form is sent. So a program that prefetches
-links does not use the code up, and nobody is signed in to a stranger's project by accident.
+Signing in by a token also creates a link, which leads to the origin of the new session. The page of
+a link shows which session the code opens, and opens the session only when the form on the page is
+submitted. So a program that prefetches links does not use the code up, and nobody is signed in to a
+stranger's project by accident.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ class SigningIn:
     """Pages for people who are not signed in.
 
     Args:
-        guarding: of the panel.
+        guarding: creates the guarded routes of the panel.
     """
 
     def __init__(self, guarding: Guarding) -> None:
@@ -96,7 +97,7 @@ class SigningIn:
         )
 
     async def by_token(self, request: Request) -> Response:
-        """Redirect to a link for a new session of the submitted token."""
+        """Redirect to a link that opens a new session for the submitted token."""
         form = await self._guarding.form(request)
         token, project = (next(iter(form.get(name, ())), "").strip() for name in ("key", "project"))
         try:
@@ -111,7 +112,8 @@ class SigningIn:
     async def again(self, request: Request) -> Response:
         """Start another session at the same origin, for a page with an unsaved text.
 
-        The response has the token for requests of that page. The session is for the same tenant.
+        The response contains the request token for that page. The new session is for the same
+        tenant.
         """
         origin = self._guarding.require_origin(request)
         if not self._guarding.settings.is_session_origin(origin):
@@ -198,7 +200,7 @@ class SigningIn:
         return hashed(secret, self._guarding.require_origin(request))
 
     async def _coded(self, request: Request, code: str) -> PanelSession | None:
-        """Return the session that a code opens; unknown codes count as attempts of the address."""
+        """Return the session that a code opens; an unknown code counts as a failed attempt."""
 
         async def validate() -> PanelSession:
             found = None
@@ -216,7 +218,8 @@ class SigningIn:
             return None
 
     def _signed_in(self, secret: str) -> Response:
-        # Not the home page: only the cookie determines which page that is.
+        # This does not redirect to a system's first page, because only the cookie determines that
+        # page.
         response = RedirectResponse(PATH, _SEE_OTHER)
         self._set_cookie(response, secret)
         return response

@@ -1,4 +1,4 @@
-"""The page that measures and sets a tenant's threshold, which several systems share."""
+"""The page, shared by several systems, that measures and sets a tenant's threshold."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _DONE = {
 }
 _UNPROCESSABLE = 422
 _LEFT, _RIGHT, _TOP, _BOTTOM = 40, 322, 12, 172
-"""Edges of the curve's plot, in units of the picture, which is 340 by 206."""
+"""Edges of the plot area, in units of the picture, which is 340 wide and 206 high."""
 _MAX_LABELS = 5
 
 
@@ -41,7 +41,7 @@ async def show(visit: Visit) -> Response:
 
 
 async def measure(visit: Visit) -> Response:
-    """Show the shares of questions that each threshold keeps, by the tenant's own questions."""
+    """Show what share of the tenant's own questions each threshold keeps."""
     try:
         measured = partial(_measured, visit)
         curve = await visit.backend.run(visit.tenant_id, visit.session.name, measured)
@@ -51,7 +51,7 @@ async def measure(visit: Visit) -> Response:
 
 
 async def change(visit: Visit) -> Response:
-    """Set the threshold, or let the next questions measure it."""
+    """Set the threshold, or reset it so that the next questions determine it."""
     calibrates = visit.field("action") == "calibrate"
 
     def work() -> None:
@@ -106,7 +106,7 @@ def _state(visit: Visit) -> dict[str, Any]:
 
 
 def _measured(visit: Visit) -> dict[str, Any]:
-    """Return the curve of the tenant's questions, with its picture.
+    """Return the curve over the thresholds for the tenant's questions, with its picture.
 
     Raises:
         ConfigurationError: a build or questions are missing, or the questions find no passage.

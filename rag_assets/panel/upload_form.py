@@ -10,9 +10,9 @@ class SignedForm(UploadForm):
     """A form of a page, with the token in a field before the file.
 
     Args:
-        content_type: of the request.
-        fields: names of its other permitted fields.
-        token: of the session.
+        content_type: Content-Type header of the request.
+        fields: names of the other fields that the form may have.
+        token: request token of the session.
     """
 
     def __init__(self, content_type: str, fields: frozenset[str], token: str) -> None:
@@ -25,6 +25,6 @@ class SignedForm(UploadForm):
             require_token(self.values.get(TOKEN_FIELD, ""), self._token)
 
     def finish(self) -> str:
-        """See UploadForm; a form without a file needs the token as well."""
+        """See UploadForm; a form without a file must also contain the token."""
         require_token(self.values.get(TOKEN_FIELD, ""), self._token)
         return super().finish()

@@ -1,6 +1,6 @@
-"""Systems: what the chain is used for, each a folder that plugs into it.
+"""Systems: the uses of the pipeline; each is a folder that plugs into it.
 
-Belongs here: a package for each system of ours, with everything that only it needs. Does not: what
-two systems share, which belongs to the core. The core imports no system; `rag_assets.plugins`
-finds them.
+What belongs here: a package for each of the project's systems, with everything that only this
+system needs. What does not: code that two systems share, which belongs to the core. The core
+imports no system; `rag_assets.plugins` finds them.
 """

@@ -1,9 +1,9 @@
-"""The change watcher: syncs tenants within seconds after their sources change.
+"""The change watcher, which syncs tenants within seconds after their sources change.
 
 The file system reports changes in folders, and the catalog reports pushed records and requests to
-reindex. Both mark a tenant, and a fork of the fork server syncs the marked tenants. Events may be
-lost, and network file systems send none. So the sensor still lists unwatched sources at every tick
-and the others in turn, and it remains authoritative.
+reindex. Each such report marks a tenant, and a fork of the fork server syncs the marked tenants.
+Events may be lost, and network file systems send none. So Dagster's sensor remains authoritative:
+at every tick it lists the sources that are not watched, and in rotation also the watched ones.
 
 `trees` reports changed folders, `mounts` and `source_folders` decide if these reports are reliable,
 and `folders` maps a path to its tenants. `marks` orders the next syncs, `lanes` limits their

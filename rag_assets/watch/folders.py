@@ -17,9 +17,9 @@ class TenantSources:
     """The folders of a tenant's sources.
 
     Attributes:
-        folders: absolute paths, with links not yet followed.
-        told: whether changes in all sources are reported: in folders by the kernel, for pushes and
-            uploads by the catalog. Sources of other kinds must be listed.
+        folders: absolute paths, in which symbolic links are not yet resolved.
+        told: whether changes in all sources are reported: changes in folders by the kernel, pushes
+            and uploads by the catalog. Sources of other kinds must be listed to find changes.
     """
 
     folders: tuple[str, ...] = ()
@@ -31,7 +31,7 @@ def sources_of(record: TenantRecord, base: Path) -> TenantSources:
 
     Args:
         record: the tenant.
-        base: folder to which relative paths refer.
+        base: folder to which relative paths in the configuration refer.
     """
     try:
         tenant = Tenant.from_config(record.config)
@@ -46,10 +46,10 @@ def sources_of(record: TenantRecord, base: Path) -> TenantSources:
 
 
 def readers_of_folders(tenants: Mapping[str, TenantSources]) -> dict[str, frozenset[str]]:
-    """Return the tenants that read each folder, by its path without links.
+    """Return the tenants that read each folder, by path of the folder without symbolic links.
 
     Args:
-        tenants: their sources, by id.
+        tenants: sources of the tenants, by tenant id.
     """
     found: dict[str, set[str]] = {}
     for tenant_id, sources in tenants.items():
@@ -62,7 +62,7 @@ def tenants_of(paths: Iterable[str], folders: Mapping[str, frozenset[str]]) -> s
     """Return the tenants that read any of the paths.
 
     Args:
-        paths: absolute.
+        paths: absolute paths.
         folders: see readers_of_folders.
     """
     known: set[str] = set()
@@ -74,7 +74,7 @@ def tenants_of(paths: Iterable[str], folders: Mapping[str, frozenset[str]]) -> s
 
 
 def outermost(folders: Iterable[str]) -> list[str]:
-    """Return the folders that do not lie in another; watching is recursive."""
+    """Return the folders that do not lie in another of them, because watching is recursive."""
     kept: list[str] = []
     for folder in sorted(folders, key=lambda path: Path(path).parts):
         if not kept or not lies_in(folder, kept[-1]):
@@ -83,5 +83,5 @@ def outermost(folders: Iterable[str]) -> list[str]:
 
 
 def lies_in(path: str, folder: str) -> bool:
-    """Return whether a path is a folder, or below it."""
+    """Return whether a path is the folder itself or lies below it."""
     return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)

@@ -1,4 +1,4 @@
-"""Tenants that a hook reports: the hook creates an empty file with the tenant's name."""
+"""Tenants that hooks report as changed: a hook creates an empty file named like the tenant."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 FOLDER: Final = "hooked"
-"""Folder below the installation's own; each file has the name of a tenant."""
+"""Folder below the installation's own folder; each file in it has the name of a tenant."""
 
 
 def hooked_folder(local: Path) -> Path:
@@ -20,7 +20,7 @@ def hooked_folder(local: Path) -> Path:
 
 
 class HookedTenants:
-    """Takes the files that hooks have created.
+    """Reads and removes the files that hooks have created.
 
     Args:
         local: the installation's own folder.
@@ -40,6 +40,7 @@ class HookedTenants:
         except FileNotFoundError:
             return frozenset()
         for name in names:
-            # Remove the files first, so that later hooks are seen at the next call.
+            # The files are removed before the result is used, so that hooks that run later are seen
+            # at the next call.
             (self._folder / name).unlink(missing_ok=True)
         return frozenset(names)

@@ -1,4 +1,4 @@
-"""Lanes: the number of concurrent syncs, and their processes."""
+"""Lanes, each a thread that runs one sync at a time, and the processes that do the syncs."""
 
 from __future__ import annotations
 
@@ -10,18 +10,22 @@ from typing import Protocol
 from rag_assets.watch.marks import Marks
 
 _LANES, _MOST_LANES = 2, 4
-"""Two lanes keep two cores busy; more are added so that a change waits only briefly for long
-syncs."""
+"""Normal and maximum number of lanes: two keep two cores busy.
+
+More are added temporarily, so that a change waits only briefly behind long syncs.
+"""
 _MOST_DELAY_SECONDS = 1.5
 _IDLE_SECONDS = 10.0
 _LIFE_SECONDS = 300.0
-"""Lifetime of a follower, since its memory and code date from its start."""
+"""Seconds after which a follower is replaced, since its memory and code date from its start."""
 _PAUSE_SECONDS = 1.0
 _RETRY_SECONDS = 5.0
 _MOST_RETRY_SECONDS = 300.0
 _MOST_REST_SECONDS = 2.0
-"""A tenant rests after a sync for as long as the sync took, at most this. Otherwise constant writes
-would occupy a core."""
+"""Maximum rest of a tenant after a sync; it rests for as long as the sync took.
+
+Without a rest, constant writes would occupy a core.
+"""
 
 
 class Follower(Protocol):
@@ -31,7 +35,7 @@ class Follower(Protocol):
         """Sync a tenant if it is due, and wait until the sync ends.
 
         Returns:
-            seconds until the tenant must be checked again; None if it need not be.
+            seconds until the tenant must be checked again; None if no further check is needed.
 
         Raises:
             OSError: the process has ended.
@@ -113,7 +117,7 @@ class Lanes:
     def _opened(self) -> Follower | None:
         try:
             follower = self._open()
-        except Exception as error:  # a lane that ends would sync no further tenant
+        except Exception as error:  # a lane that ended would sync no more tenants
             self._log(f"no process could be started to sync ({type(error).__name__})")
             follower = None
         self.able = follower is not None
@@ -122,7 +126,7 @@ class Lanes:
         return follower
 
     def _follow(self, follower: Follower | None, tenant_id: str) -> bool:
-        """Sync a tenant; False if the follower can no longer be used."""
+        """Sync a tenant; return False if the follower can no longer be used."""
         started = time.monotonic()
         again: float | None = _RETRY_SECONDS
         worked = False

@@ -9,14 +9,14 @@ from threading import Condition
 from time import monotonic
 
 QUIET_SECONDS = 0.1
-"""Seconds to wait for further changes, since an editor saves in several steps."""
+"""Seconds to wait for further changes, since an editor saves a file in several steps."""
 LATEST_SECONDS = 1.0
-"""Longest delay after the first change, however many steps follow."""
+"""Longest delay in seconds after the first change, however many changes follow."""
 
 
 @dataclass
 class _Mark:
-    """When a tenant is due, and how long later changes may delay it."""
+    """When a marked tenant is due, and until when later changes may delay that."""
 
     due: float
     latest: float
@@ -51,7 +51,8 @@ class Marks:
 
         Args:
             tenants: their ids.
-            after: seconds before which they are not handed out; an earlier mark stays.
+            after: seconds before which they are not handed out; an existing mark with an earlier
+                time stays.
         """
         due = self._clock() + after
         with self._changed:
@@ -87,7 +88,8 @@ class Marks:
         """Hand out the tenant that has been due longest and is not being synced.
 
         Args:
-            timeout: seconds to wait for a tenant; None is returned after them, and once stopped.
+            timeout: seconds to wait for a tenant. If none is due by then, or when stopped, the
+                result is None.
         """
         deadline = self._clock() + timeout
         with self._changed:
@@ -108,7 +110,7 @@ class Marks:
 
         Args:
             tenant: its id.
-            rest: seconds before which it is not handed out again.
+            rest: seconds before which the tenant is not handed out again.
         """
         with self._changed:
             self._under_way.discard(tenant)

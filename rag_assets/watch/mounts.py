@@ -1,4 +1,4 @@
-"""File systems: which of them report every change."""
+"""Mounted file systems, and which of them report every change."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Mounts:
     """Mounted file systems.
 
     Args:
-        listed: as proc_pid_mountinfo(5) describes it; this process's by default.
+        listed: text in the format of proc_pid_mountinfo(5); by default, the mounts of this process.
     """
 
     def __init__(self, listed: str | None = None) -> None:
@@ -38,10 +38,11 @@ class Mounts:
     def tell_of_changes(self, folder: str) -> bool:
         """Return whether this machine's kernel reports every change in a folder.
 
-        It does if the folder and all file systems mounted below it are local.
+        This is the case if the file system of the folder, and all file systems mounted below it,
+        are local.
 
         Args:
-            folder: absolute, without links.
+            folder: absolute path without symbolic links.
         """
         own = folder
         while own not in self._kinds and own != os.sep:

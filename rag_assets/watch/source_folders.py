@@ -1,4 +1,4 @@
-"""The folders of all sources, watched as far as the system allows."""
+"""Watching of the folders of all sources, as far as the system allows."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _GATHERING_SECONDS = 0.02
 
 @dataclass(frozen=True, slots=True)
 class ChangedTenants:
-    """Tenants with folders in which something was saved, or is being written."""
+    """Tenants in whose folders a file was saved, or is being written."""
 
     saved: frozenset[str] = frozenset()
     written: frozenset[str] = frozenset()
@@ -38,8 +38,9 @@ class ChangedTenants:
 class SourceFolders:
     """Watches folders; `changes` is called from one thread, everything else from any.
 
-    A folder cannot be watched if it is missing, lies on a file system that other machines change
-    too, or has too many folders. Its tenants are then not `watched`, and it is tried again later.
+    A folder cannot be watched if it is missing, if it lies on a file system that other machines
+    also change, or if it contains too many folders. Then the tenants that read it are not in
+    `watched`, and watching it is tried again later.
 
     Args:
         local: the installation's own folder, which is not watched.
@@ -108,7 +109,7 @@ class SourceFolders:
 
     def _look(self, trees: FolderTrees) -> set[str]:
         """Watch every folder that can be watched now, and return the newly watched folders."""
-        sources = self._sources  # Another thread may replace them meanwhile.
+        sources = self._sources  # Another thread may replace the mapping meanwhile.
         self._readers = readers_of_folders(sources)
         if self._overflowed and time.monotonic() >= self._restarted + _RESTART_SECONDS:
             self._overflowed = False
@@ -123,7 +124,8 @@ class SourceFolders:
             trees.remove(root)
         added = {root for root in wanted - present if self._add(trees, root)}
         self.watched = frozenset() if self._overflowed else self._told_of(trees.roots, sources)
-        # At the first call with sources, the sensor has already listed all of them.
+        # Folders of the first call are not reported as new, because the sensor has already listed
+        # them all.
         began, self._began = self._began, self._began or bool(sources)
         return {folder for folder in folders if _is_below(folder, added)} if began else set()
 
@@ -139,14 +141,14 @@ class SourceFolders:
         return True
 
     def _refuse(self, root: str, reason: str) -> None:
-        """Leave a folder to the sensor for a while."""
+        """Stop trying to watch a folder for a while; the sensor lists it meanwhile."""
         if root not in self._refused:
             self._log(f"{root} cannot be watched, and is listed instead: {reason}")
         self._refused[root] = time.monotonic() + _REFUSED_SECONDS
         self._next_look = 0.0
 
     def _overflow(self) -> None:
-        """Leave all folders to the sensor until they are watched again."""
+        """Treat all folders as unwatched after lost events, until they are watched again."""
         self._overflowed = True
         self.watched = frozenset()
         self._next_look = min(self._next_look, self._restarted + _RESTART_SECONDS)

@@ -1,8 +1,8 @@
 """Watched folder trees: reports the folders in which something changed, using Linux's inotify.
 
-A watch covers one folder, so each folder of a tree has its own. The changed file does not matter,
-since a sync lists all of its sources. A new folder is watched before it is reported, so that files
-written to it in between are found.
+An inotify watch covers one folder, so each folder of a tree has its own watch. Which file changed
+does not matter, since a sync lists all sources of the tenant. A new folder is watched before it is
+reported, so that files written to it in between are found.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ TOO_MANY = "too many folders to watch (fs.inotify.max_user_watches)"
 
 
 class TooManyWatches(OSError):
-    """The kernel allows no further watch."""
+    """The kernel allows no further inotify watches."""
 
 
 @dataclass
 class Changes:
-    """The changes since the last reading.
+    """The changes since the last call of `read`.
 
     Attributes:
         saved: folders in which something was saved, renamed, removed or created.
@@ -56,10 +56,10 @@ class Changes:
 
 
 class FolderTrees:
-    """Watches folder trees; used from one thread, except `wake`.
+    """Watches folder trees; all methods except `wake` must be called from the same thread.
 
     Args:
-        skipped: returns whether a path, and everything below it, is not watched.
+        skipped: returns whether a path, with everything below it, is left unwatched.
 
     Raises:
         OSError: the kernel allows no further user of inotify.
@@ -100,7 +100,7 @@ class FolderTrees:
             TooManyWatches: the kernel allows no more; the tree is not watched at all.
             OSError: the root cannot be watched.
         """
-        self.remove(root)  # The path may have led to another folder before.
+        self.remove(root)  # The path may have pointed to another folder before.
         identity = _identity(root)
         if identity is None:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
@@ -166,7 +166,7 @@ class FolderTrees:
                 self.remove(root)
                 changes.refused.add(root)
             except OSError:
-                return  # It was removed or is not readable: a listing reports that.
+                return  # The folder was removed or is not readable; a listing will report that.
 
     def _extend(self, folder: str) -> None:
         """Watch all folders below a folder."""

@@ -18,7 +18,7 @@ from rag_assets.watch.marks import LATEST_SECONDS, QUIET_SECONDS, Marks
 from rag_assets.watch.source_folders import SourceFolders
 
 _WRITTEN_QUIET, _WRITTEN_LATEST = 3.0, 5.0
-"""Delays in seconds for a file that is still being written; closing it is a save of its own."""
+"""Delays in seconds for a file that is still being written; closing the file counts as a save."""
 _READ_SECONDS = 1.0
 _REFRESH_SECONDS = 5.0
 _REPORT_SECONDS = 1.0
@@ -32,8 +32,9 @@ class Watcher:
     """Watches folders and the catalog until it is stopped.
 
     Args:
-        catalog: of the installation.
-        settings: the folder to which relative paths of sources refer, and the folder not to watch.
+        catalog: catalog of the installation.
+        settings: contain the folder to which relative paths of sources refer, and the folder not to
+            watch.
         open_follower: starts a process that syncs tenants.
         log: takes a line about a failure.
         quiet: seconds without a further change in a folder before its tenants are synced.
@@ -90,7 +91,7 @@ class Watcher:
         self._folders.close()
 
     def _tell(self) -> None:
-        """Report the watched tenants; remove the report unless every part works."""
+        """Write the report with the watched tenants, or remove it if a part does not work."""
         now = time.monotonic()
         steps = (self._refresh, self._listen, self._watch)
         silent = any(now - self._seen.get(s.__name__, -now) > _SILENT_SECONDS for s in steps)
@@ -112,7 +113,7 @@ class Watcher:
                 step()
                 told = ""
                 self._seen[step.__name__] = time.monotonic()
-            except Exception as error:  # a thread that ends would miss all further changes
+            except Exception as error:  # a thread that ended would miss all changes
                 self._seen.pop(step.__name__, None)
                 line = f"{type(error).__name__}: {error}"
                 if line != told:
@@ -133,7 +134,7 @@ class Watcher:
         self._folders.read_by(sources)
         if not first:
             self._marks.changed(changed)
-        self._seen[self._refresh.__name__] = time.monotonic()  # only the wait is left
+        self._seen[self._refresh.__name__] = time.monotonic()  # only the wait is left to do
         self._refreshing.wait(_REFRESH_SECONDS)
 
     def _listen(self) -> None:

@@ -1,5 +1,5 @@
-"""Dagster's webserver with pages of our own: documents, and data docs.
+"""Dagster's webserver with additional pages: documents, and Great Expectations' data docs.
 
-Belongs here: read-only pages that Dagster's metadata links to, so that they need no port or process
-of their own. Does not: anything that changes state, or that answers questions.
+What belongs here: read-only pages that Dagster's metadata links to. Served here, they need no port
+or process of their own. What does not: anything that changes state or answers questions.
 """

@@ -1,4 +1,4 @@
-"""Serve Dagster's UI and our own pages until stopped."""
+"""Serve Dagster's UI and the project's own pages until stopped."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ def main() -> None:
 def serve(
     host: str, listener: socket.socket, workspace_file: str, pages: Sequence[PageFactory] = ()
 ) -> None:
-    """Serve Dagster's own application, with our routes before its catch-all route.
+    """Serve Dagster's application, with the project's routes before Dagster's catch-all route.
 
     Args:
-        host: the listener's; on loopback, requests from pages of other sites are refused.
+        host: host of the listener; on loopback, requests from pages of other sites are refused.
         listener: a listening socket from the parent process, so that the port is reserved before
             the imports.
         workspace_file: path of the workspace.yaml.
@@ -73,7 +73,7 @@ def serve(
 
 @contextlib.asynccontextmanager
 async def _lifespan(_app: object) -> AsyncIterator[None]:
-    # A stop is not an error.
+    # Being stopped is not an error.
     with contextlib.suppress(asyncio.CancelledError):
         yield
 

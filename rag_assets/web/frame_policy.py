@@ -1,4 +1,4 @@
-"""The frame policy: no other site can show the UI in a frame, and trick visitors into clicking."""
+"""The frame policy: no other site may show the UI in a frame to trick visitors into clicking."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class FramePolicy:
     """Adds headers to every response that forbid framing the page.
 
     Args:
-        app: the application; the policies that it sets stay in force.
+        app: the application; security policies that it sets itself stay in force.
     """
 
     def __init__(self, app: ASGIApp) -> None:

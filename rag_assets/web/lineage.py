@@ -1,7 +1,8 @@
-"""Opens the group of the five assets on Dagster's lineage page, instead of two closed groups.
+"""Show the group of the five assets opened on Dagster's lineage page, which closes all groups.
 
-The page keeps its open groups in the browser's storage, and opens none by default. A script in the
-UI's only HTML page sets them for a browser without a stored value, so a user's own choice stays.
+The page stores the list of open groups in the browser's localStorage, and opens none by default. A
+script in the UI's only HTML page sets this list if the browser has no stored value, so a user's own
+choice stays.
 """
 
 from __future__ import annotations
@@ -29,14 +30,15 @@ class OpenLineage:
     """Adds the script to the UI's page.
 
     Args:
-        app: Dagster's, and our own pages, which have no scripts and stay unchanged.
+        app: application with Dagster's pages and our own pages; ours have no scripts and stay
+            unchanged.
     """
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, and add the script to a page with scripts in its response."""
+        """Pass a request on; if the response is a page with scripts, add the script to it."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return

@@ -1,4 +1,4 @@
-"""The loopback guard: pages of other sites in the same browser cannot use the UI."""
+"""The loopback guard, which keeps pages of other sites in the same browser from using the UI."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 LOOPBACK_NAMES = frozenset({"127.0.0.1", "localhost", "::1"})
 _ACTION_PATH = "/graphql"
-"""Path of Dagster's actions, also by GET, for which browsers send no Origin."""
+"""Path of Dagster's actions, which also work by GET; for GET, browsers send no Origin."""
 _OWN_FETCHES = frozenset({"same-origin", "none"})
 _REFUSAL = (
     "This server answers to 127.0.0.1 and localhost only, and to no other site's pages. "
@@ -21,9 +21,10 @@ _REFUSAL = (
 class LoopbackGuard:
     """Refuses requests that do not come from a page of this machine's own address.
 
-    Dagster's UI has no log-in: loopback protects it. A page of any site can still send requests
-    there and launch runs (detected by Origin and Sec-Fetch-Site). It can also read the responses if
-    the site's name resolves to this machine (detected by Host).
+    Dagster's UI has no log-in; it is protected only by listening on loopback. A page of any site,
+    opened in a browser on this machine, can still send requests to the UI and launch runs (detected
+    by Origin and Sec-Fetch-Site). The page can also read the responses if the site's name resolves
+    to this machine (detected by Host).
 
     Args:
         app: the application to protect.
@@ -49,7 +50,7 @@ def _is_local(path: str, headers: Headers) -> bool:
     origin = headers.get("origin")
     if origin is not None and _hostname(origin) not in LOOPBACK_NAMES:
         return False
-    # Programs, and browsers older than this header, do not send it.
+    # Programs and older browsers do not send this header.
     fetch_is_own = headers.get("sec-fetch-site", "none") in _OWN_FETCHES
     return fetch_is_own or not path.startswith(_ACTION_PATH)
 

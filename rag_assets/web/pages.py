@@ -32,7 +32,8 @@ PAGE_ROWS = 200
 _OVERDUE = timedelta(hours=30)
 _LONGEST_NUMBER = 9
 _HEADERS = {
-    # Any user may name a file. A name that was rendered as markup could not run or load anything.
+    # Any user may name a file. Even if a file name were rendered as markup, this policy would keep
+    # it from running or loading anything.
     "Content-Security-Policy": (
         "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; base-uri 'none'; "
         "frame-ancestors 'none'"
@@ -42,7 +43,7 @@ _HEADERS = {
     "Cache-Control": "no-store",
 }
 _SANDBOX = "sandbox allow-scripts allow-popups"
-"""For pages of other software: their scripts run, but not as part of Dagster's own origin."""
+"""Policy for pages of other software: their scripts run, but isolated from Dagster's origin."""
 
 
 class DataDocs(StaticFiles):
@@ -56,7 +57,7 @@ class DataDocs(StaticFiles):
 
 
 PageFactory: TypeAlias = Callable[[Callable[[], Catalog]], Sequence[BaseRoute]]
-"""Makes the routes of further pages; gets a function that opens the catalog."""
+"""A function that returns the routes of further pages; its argument opens the catalog."""
 
 
 def routes(
@@ -66,7 +67,8 @@ def routes(
 
     Args:
         catalog: opens the catalog when a page is requested; the installation's own by default.
-        pages: factories of further pages, each a plain route; they get the same headers.
+        pages: factories of further pages; each page must be a plain route, and gets the same
+            headers.
     """
     opened = catalog or PostgresResource(installation=InstallationResource()).catalog
     documents = Pages(opened)
@@ -86,7 +88,7 @@ def with_headers(route: BaseRoute) -> BaseRoute:
     """Add the security headers of our pages to a route of a system's page.
 
     Raises:
-        ConfigurationError: it is not a plain route.
+        ConfigurationError: the route is not a plain route.
     """
     if not isinstance(route, Route):
         raise ConfigurationError(
@@ -108,7 +110,7 @@ def with_headers(route: BaseRoute) -> BaseRoute:
 
 
 class Pages:
-    """The endpoints; each only reads the catalog.
+    """The endpoints of the pages; each only reads the catalog.
 
     Args:
         catalog: opens the catalog, or returns the open catalog.
@@ -126,7 +128,7 @@ class Pages:
         return _response(lambda: self.documents_page(request))
 
     def document(self, request: Request) -> Response:
-        """Show one document: its row, and its entries in the index."""
+        """Show one document: its row in the catalog, and its entries in the index."""
         return _response(lambda: self.document_page(request), _name(request.path_params["tenant"]))
 
     def tenants_page(self, request: Request) -> str:
@@ -232,8 +234,8 @@ def _response(page: Callable[[], str], tenant: str | None = None) -> Response:
     """Return a page, or the page of the error that it raised.
 
     Args:
-        page: renders it.
-        tenant: the tenant of the page.
+        page: renders the page.
+        tenant: the tenant of the page; None if the page is not about one tenant.
     """
     try:
         return HTMLResponse(page(), headers=_HEADERS)

@@ -10,10 +10,10 @@ from rag_assets.common.errors import RagAssetsError
 
 @with_session
 def check(session: Session, tenant_id: str, *, deep: bool, as_json: bool) -> bool:
-    """Run every check of a tenant, and return whether none failed with severity ERROR.
+    """Run every check of a tenant; return True if no check failed with severity ERROR.
 
     Args:
-        deep: compare everything now that is otherwise compared in shares over several days.
+        deep: compare everything now; otherwise only the day's share is compared.
     """
     session.active(tenant_id)
     results = run_checks(session, tenant_id, deep=deep)

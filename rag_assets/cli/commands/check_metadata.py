@@ -33,7 +33,8 @@ def _plain(value: object) -> Plain:
         return value if math.isfinite(value) else str(value)
     if isinstance(value, Mapping):
         return {str(name): _plain(item) for name, item in value.items()}
-    # Exactly these types: Dagster's records are tuples that cannot be iterated.
+    # Only exact lists and tuples are converted, not subclasses: Dagster's records are tuples that
+    # cannot be iterated.
     if type(value) in {list, tuple}:
         return [_plain(item) for item in cast("Sequence[object]", value)]
     return str(value)

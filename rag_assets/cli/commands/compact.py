@@ -16,7 +16,8 @@ def compact(session: Session, tenant_ids: Sequence[str], *, as_json: bool) -> bo
     """Compact tenants' lakes and indexes, and return whether it succeeded for all of them.
 
     Args:
-        tenant_ids: if empty, every active tenant, and the remains of removed tenants.
+        tenant_ids: tenants to compact; if empty, every active tenant, and the remains of removed
+            tenants.
     """
     from rag_assets.pipeline.upkeep import delete_leftovers, expunge
     from rag_assets.storage.blobs.store import open_blobs

@@ -30,10 +30,10 @@ SETTINGS = {
         {"formats": ["py", "sql"], "chunker": "recursive", "max_tokens": 220, "overlap": 32},
     ],
 }
-"""As in the project's tenants.yaml; one page of the handbook is a scan."""
+"""Settings as in the project's tenants.yaml, with OCR for the scanned page of the handbook."""
 
 INCLUDE = ["*.*", "!.*"]
-"""Includes source code, which the default patterns leave out."""
+"""Patterns of files to index; they include source code, which the default patterns leave out."""
 
 _EXAMPLES = TEMPLATES / "examples"
 _TOP_K = 3
@@ -75,7 +75,7 @@ def demo(session: Session, *, as_json: bool) -> bool:
 def _add_tenant(session: Session) -> None:
     folder = session.settings.home / "examples" / "handbook"
     if not folder.exists():
-        # Installers compile the Python file among the documents.
+        # Package installers compile the Python file that is one of the documents.
         ignored = shutil.ignore_patterns("__pycache__")
         shutil.copytree(_EXAMPLES / "handbook", folder, ignore=ignored)
     file = TenantsFile(session.settings.tenants_file)
@@ -86,7 +86,7 @@ def _add_tenant(session: Session) -> None:
 
 
 def _print_stages(session: Session, synced: TenantSync) -> None:
-    """Print the documents and the result of each stage; the same after every run."""
+    """Print the documents and the result of each stage; the output is the same after every run."""
     if synced.nothing_to_do:
         say(f"Nothing changed, nothing to do ({seconds(synced.seconds)}). The tenant has:\n")
     else:
@@ -140,7 +140,7 @@ def _questions() -> list[dict[str, Any]]:
 
 
 def _print_hits(question: str, answer: str, hits: tuple[Hit, ...]) -> None:
-    """Print the expected answer, the first hit with its text, and a line of each other hit."""
+    """Print the expected answer, the first hit with its text, and one line for each further hit."""
     say(f"Question:  {question}")
     say(textwrap.fill(f"Expected:  {' '.join(answer.split())}", 96, subsequent_indent=" " * 11))
     say()

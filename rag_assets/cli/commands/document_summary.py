@@ -103,7 +103,7 @@ def _type_row(suffix: str, group: Sequence[DocumentSummary]) -> tuple[str, ...]:
 
 
 def contents(parsed: Iterable[ParsedText]) -> str:
-    """Count pages, slides, sheets and blocks of texts."""
+    """Describe the numbers of pages, slides, sheets and blocks in parsed texts."""
     counts: Counter[str] = Counter()
     for text in parsed:
         counts[_PARTS.get(text.media_type, "page")] += text.pages or 0
@@ -116,12 +116,12 @@ def contents(parsed: Iterable[ParsedText]) -> str:
 def stage_lines(
     held: Sequence[DocumentSummary], serving: Generation | None, alias: str
 ) -> Mapping[str, list[str]]:
-    """Describe the result of each stage, by its name.
+    """Return lines that describe the result of each stage, by name of the stage.
 
     Args:
         held: all documents of the tenant.
         serving: the serving generation.
-        alias: its name in Elasticsearch.
+        alias: name of the serving index in Elasticsearch.
     """
     return {
         "raw_documents": _listed(held),

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def check(session: Session, purpose: Purpose, *, as_json: bool) -> bool:
     """Print the check of the server and its account, and return whether it found no problem.
 
-    It needs no catalog: it works before the first sync.
+    The check needs no catalog, so it works before the first sync.
     """
     from rag_assets.storage.index.elasticsearch.check import check_elasticsearch
 

@@ -33,7 +33,7 @@ def evaluate(
     rerank: bool,
     as_json: bool,
 ) -> None:
-    """Ask the judged questions, in each mode, and print the measures of the rankings."""
+    """Search for the judged questions in each mode, and print the measures of the rankings."""
     ctx = session.reader(tenant_id)
     _require_questions(ctx)
     if rerank and ctx.tenant.retrieval.rerank is None:

@@ -1,8 +1,8 @@
 """Follow changes: sync tenants with changed sources, as the daemon's sensor would.
 
-It runs one slice of a tenant that is due, and returns when to check it again: at once if work is
-left, soon if another run is in progress or a file may have changed again. A failure is recorded as
-for the daemon's runs, and the sensor decides about its retry.
+For a tenant that is due, it runs one slice of work and returns when to check the tenant again: at
+once if work is left, soon if another run is in progress or a file may have changed again. A failure
+is recorded as for the daemon's runs, and the sensor decides about the retry.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
     from rag_assets.tenants.model import Tenant
 
 SENSOR = "source_files"
-"""Stopping this sensor also stops the watcher: no run may then start automatically."""
+"""Name of the sensor whose stopping also stops the watcher: then no run may start automatically."""
 
 _OTHER_SENSOR = "tenants"
 _STATE_SECONDS = 5.0
 _RETRY_SECONDS = 5.0
 _BUSY_SECONDS, _MOST_BUSY_SECONDS = 0.5, 10.0
 _RACY_SECONDS = 2.2
-"""Age after which a file's modification time shows whether it changed after it was listed."""
+"""Age from which a file's modification time reliably shows a change after the listing."""
 _UNSETTLED_SECONDS = 30.0
 
 
@@ -48,8 +48,8 @@ def follow(session: Session, descriptor: int) -> None:
 
     Args:
         session: the installation.
-        descriptor: of the connection. It receives the seconds after which to name a tenant again;
-            null if that is not needed.
+        descriptor: descriptor of the connection. For each tenant, it receives the seconds after
+            which the tenant should be sent again; null if that is not needed.
     """
     from rag_assets.resources.stores import close_all
 
@@ -89,8 +89,8 @@ def find_stopped_sensor(instance: dg.DagsterInstance, own_runs: OwnRuns) -> str 
         users = own_runs.installations_of(instance, label)
         target = getattr(origin.code_location_origin, "loadable_target_origin", None)
         is_own_module = getattr(target, "module_name", None) == "rag_assets.definitions"
-        # Before its first run, a code location that loads our definitions is recognized by our
-        # other sensors.
+        # A code location that loads our definitions but has no run yet is recognized by our other
+        # sensors.
         seems_own = is_own_module or any(
             (names.own(_OTHER_SENSOR), label) in places for names in namings
         )
@@ -111,7 +111,8 @@ class TenantFollower:
         from rag_assets.definitions import build_resources
 
         self._session = session
-        # Runs in this process use the same catalog. A sensor reads tenants.yaml.
+        # Runs in this process use the same catalog, which is not reconciled here: a sensor reads
+        # tenants.yaml.
         resources = build_resources()
         self._catalog: Catalog = resources["rag_assets_postgres"].catalog()
         self._embedders = Embedders(self._catalog, session.settings)
@@ -125,7 +126,7 @@ class TenantFollower:
         """Run a slice if the tenant is due.
 
         Returns:
-            seconds until the tenant must be checked again; None if it need not be.
+            seconds until the tenant must be checked again; None if no further check is needed.
         """
         try:
             return self._follow(tenant_id)
@@ -182,7 +183,7 @@ class TenantFollower:
         return tenant_state(self._catalog, record, tenant, self._session.settings)
 
     def _confirm(self, record: TenantRecord) -> bool:
-        """Reread documents that were listed too soon after a change; False if a run is needed."""
+        """Reread documents listed too soon after a change; return False if a run is needed."""
         from rag_assets.pipeline.listing import confirm_documents
         from rag_assets.resources.tenant_lock import fail_abandoned_run
         from rag_assets.storage.catalog.lock import Holder
@@ -214,7 +215,7 @@ class TenantFollower:
         return self._unsettled(tenant, after=_RACY_SECONDS)
 
     def _has_progressed(self, tenant_id: str, result: RunResult) -> bool:
-        """Return whether work is left, and the last run made progress."""
+        """Return whether work is left and the last run made progress."""
         counts = {name: stage.counts for name, stage in result.stages.items()}
         left = counts.get("search_index", {}).get("pending", 0)
         now = left, counts.get("embeddings", {}).get("remaining", 0)

@@ -65,7 +65,7 @@ def show(session: Session, tenant_id: str, number: int, *, as_json: bool) -> Non
 def publish(
     session: Session, tenant_id: str, number: int | None, *, force: bool, reason: str, as_json: bool
 ) -> None:
-    """Unpin, bring the configuration's build up to date, and publish it."""
+    """Remove the pin, bring the build of the current configuration up to date, and publish it."""
     from rag_assets.pipeline.generation_moves import require_configured, unpin
 
     if force and not reason.strip():
@@ -91,7 +91,7 @@ def publish(
 def rollback(
     session: Session, tenant_id: str, number: int | None, *, reason: str, now: bool, as_json: bool
 ) -> None:
-    """Pin a former build; it answers when it is up to date, or at once with `now`."""
+    """Pin a former build; it answers once it is up to date, or at once with `now`."""
     from rag_assets.pipeline.generation_moves import build_to_return_to, roll_back
 
     if not reason.strip():
@@ -157,7 +157,7 @@ def _report(session: Session, tenant_id: str, number: int) -> BuildReport:
 
 
 def _print_answering(session: Session, tenant_id: str, *, as_json: bool) -> None:
-    """Print the serving build, or raise why the wanted build does not answer yet."""
+    """Print the serving build; raise an error if the wanted build does not answer yet."""
     reports = _reports(session, tenant_id)
     serving = next(report for report in reports if report.state == "SERVING")
     wanted = next((report for report in reports if report.wanted), serving)
@@ -198,7 +198,7 @@ def _entries(report: BuildReport) -> str:
 
 
 def _judged(report: BuildReport) -> str:
-    """Return how many of the checks that judged a build passed."""
+    """Return a text with the number of checks of a build that passed."""
     passed = sum(bool(check["passed"]) for check in report.checks)
     return f"{passed} of {len(report.checks)}" if report.checks else ""
 

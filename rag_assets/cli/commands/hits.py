@@ -1,4 +1,4 @@
-"""Printing of hits: the place in the document and the excerpt that matches the question."""
+"""Printing of hits: the location in the document and the excerpt that matches the question."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _WIDTH = 92
 
 
 def print_hit(hit: Hit) -> None:
-    """Print a hit: its document and place, its headings, and its excerpt."""
+    """Print a hit: its document and location, its headings, and its excerpt."""
     say(f"{hit.number}. {headline(hit)}")
     if hit.heading_path:
         say(f"   {' › '.join(hit.heading_path)}")
@@ -26,7 +26,7 @@ def print_hit(hit: Hit) -> None:
 
 
 def headline(hit: Hit) -> str:
-    """Return the document, the place in it, the score that orders hits, and the cosine."""
+    """Return the document, the location in it, the score that orders hits, and the cosine."""
     scores = {hit.score_kind: hit.score, "cosine": hit.cosine}
     shown = ", ".join(f"{kind} {of:.2f}" for kind, of in scores.items() if of is not None)
     near = f"  ({shown})" if shown else ""

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 @with_reading_session
 def show(session: Session, *, as_json: bool) -> bool:
-    """Print the identity and the places of stores, and return whether they match the catalog."""
+    """Print the identity and the addresses of the stores; return whether they match the catalog."""
     catalog, settings = session.unverified_catalog, session.settings
     state = catalog.installation.state()
     row, recorded = state.row, state.places or present_places(settings)
@@ -129,7 +129,7 @@ def move_runs(session: Session, *, confirmed: bool, as_json: bool) -> None:
 
 @with_reading_session
 def clone(session: Session, *, confirmed: bool, is_snapshot: bool, as_json: bool) -> None:
-    """Give a copy its own id."""
+    """Give a copied installation its own id."""
     catalog, settings = session.unverified_catalog, session.settings
     row = catalog.installation.read()
     if not confirmed:
@@ -140,7 +140,7 @@ def clone(session: Session, *, confirmed: bool, is_snapshot: bool, as_json: bool
             " rag-assets installation clone --yes",
         )
     lacking = [root.kind for root in roots(settings) if not root.has_data()]
-    # The embedded server's folder was copied with the home folder.
+    # The embedded server's folder was copied together with the home folder.
     has_index = settings.has_own_elasticsearch
     identity = clone_installation(
         catalog, settings, keeps_builds=has_index, is_snapshot=is_snapshot
@@ -160,7 +160,7 @@ def clone(session: Session, *, confirmed: bool, is_snapshot: bool, as_json: bool
 
 @with_reading_session
 def forget(session: Session, kind: str, address: str, *, confirmed: bool, as_json: bool) -> None:
-    """Forget a former place."""
+    """Forget a former address of a store."""
     if kind not in get_args(PlaceKind):
         raise ConfigurationError(
             f"no kind of store {kind!r}", hint=f"one of {', '.join(get_args(PlaceKind))}"
@@ -184,7 +184,7 @@ def forget(session: Session, kind: str, address: str, *, confirmed: bool, as_jso
 
 @with_reading_session
 def accept_clock(session: Session, *, confirmed: bool, as_json: bool) -> bool:
-    """Accept the present time, or print its effects; return whether it is trusted."""
+    """Accept the present time, or print the effects of that; return whether it is trusted."""
     from rag_assets.common.clock import Clock
     from rag_assets.pipeline.clock_guard import (
         ACCEPT,
@@ -234,7 +234,7 @@ def accept_clock(session: Session, *, confirmed: bool, as_json: bool) -> bool:
 
 
 def _consequences(catalog: Catalog, record: TenantRecord, now: datetime) -> dict[str, object]:
-    """Return the effect of a time on a tenant: due documents, and rows with later times.
+    """Return the effect of a time on a tenant: number of documents due, and rows with later times.
 
     Due documents count as unconfirmed unless another guard holds them back.
     """
@@ -266,7 +266,7 @@ def _original(original: object) -> str:
 
 
 def _cluster_difference(session: Session) -> list[Difference]:
-    """Return a difference if Elasticsearch is another cluster than the recorded one."""
+    """Return a difference if Elasticsearch is not the recorded cluster."""
     from rag_assets.common.errors import PlaceChanged
 
     try:
@@ -281,7 +281,7 @@ def _cluster_difference(session: Session) -> list[Difference]:
 def _require_data(
     session: Session, differences: Sequence[Difference], without_data: Collection[str]
 ) -> None:
-    """Require that a changed lake or place of blobs holds the data of the former one."""
+    """Require that a new address of the lake or the blobs holds the data of the former address."""
     changed = {difference.part for difference in differences}
     lost = {"lake": bool(session.unverified_catalog.generations.tenants()), "blobs": True}
     lost["blobs"] = session.unverified_catalog.uploads.has_any()

@@ -70,7 +70,8 @@ def export(session: Session, tenant_id: str, path: Path | None, *, as_json: bool
         if as_json:
             print_json({"questions": [as_mapping(question) for question in questions]})
         else:
-            # Unchanged, unless a terminal would obey control characters in it.
+            # The text is printed unchanged, except to a terminal, which would obey control
+            # characters in it.
             text = as_yaml(questions)
             (say if sys.stdout.isatty() else sys.stdout.write)(text)
         return
@@ -130,7 +131,7 @@ def list_questions(session: Session, tenant_id: str, *, as_json: bool) -> None:
 
 @with_session
 def propose(session: Session, tenant_id: str, count: int, *, as_json: bool) -> None:
-    """Make synthetic questions, and remove former ones."""
+    """Create synthetic questions, which replace the former synthetic questions."""
     from rag_assets.quality.proposals import proposed
 
     ctx = session.reader(tenant_id)

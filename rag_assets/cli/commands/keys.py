@@ -122,7 +122,7 @@ def test_key(
 
 @with_session
 def rotate(session: Session, *, as_json: bool) -> None:
-    """Encrypt every key with another master key, and print sealed settings sealed with it.
+    """Encrypt every key with a new master key, and print sealed settings, sealed with that key.
 
     A sealed setting may be the only copy of its secret, so it is printed before the former master
     key is deleted.
@@ -168,7 +168,7 @@ def _organization(session: Session, organization_id: str | None) -> Organization
 
 
 def _retried(session: Session, owner: KeyOwner) -> int:
-    """Let documents that waited for an owner's key be retried, and return their number."""
+    """Request a retry of the documents that waited for an owner's key, and return their number."""
     from rag_assets.storage.catalog.database import TenantRef
 
     if isinstance(owner, TenantRef):

@@ -55,7 +55,7 @@ def print_error(error: RagAssetsError, *, as_json: bool) -> None:
 
 
 def _masked(line: str) -> str:
-    """Mask credentials in a line; rules are loaded only for a line that might hold some."""
+    """Mask credentials in a line; load the rules only if the line may contain a credential."""
     if not might_hold_credential(line):
         return line
     from rag_assets.common.settings import Settings
@@ -63,13 +63,13 @@ def _masked(line: str) -> str:
     try:
         local: Path | None = Settings.from_environment().local
     except RagAssetsError:
-        # The printed error may be this very error.
+        # The error that is being printed may be the failure to load the rules.
         local = None
     return masker_of(local).text(line)
 
 
 def harmless(text: str) -> str:
-    """Replace control characters: documents and file names may hold anything."""
+    """Replace control characters, because documents and file names may contain any character."""
     return _CONTROL_CHARACTERS.sub("\N{REPLACEMENT CHARACTER}", text)
 
 

@@ -9,7 +9,7 @@ from rag_assets.common.principals import MEMBERS
 from rag_assets.storage.catalog.panel_sessions import Holder
 
 _OPERATOR = "operator"
-"""Holder of a session that this command opens: its user can access the catalog itself."""
+"""Holder of sessions that this command opens: whoever runs it can access the catalog anyway."""
 
 
 @with_session

@@ -43,7 +43,7 @@ def put_project(
     anew: bool,
     as_json: bool,
 ) -> None:
-    """Make a project, or change the given settings."""
+    """Create a project, or change the given settings of an existing project."""
     named = _project(profile, organization, project)
     _require_made_here(named.profile)
     done = _projects(session).put(named, _settings(settings), anew=anew)
@@ -98,7 +98,7 @@ def put_organization(
     chat_model: str | None,
     as_json: bool,
 ) -> None:
-    """Make an organization, or change the given settings."""
+    """Create an organization, or change the given settings of an existing organization."""
     from rag_assets.storage.catalog.organizations import UNCHANGED
 
     organization = _projects(session).put_organization(
@@ -133,7 +133,7 @@ def _project(profile: str | None, organization: str, project: str) -> Project:
 
 
 def _profile_over_api() -> str:
-    """Return the first profile whose projects applications make over the API."""
+    """Return the first profile whose projects are created by applications over the API."""
     from rag_assets.plugins.registry import installed_systems
 
     for name, profile in installed_systems().profiles.items():

@@ -24,7 +24,7 @@ _FINDINGS = {
 
 @with_reading_session
 def accept(session: Session, *, confirmed: bool, keep: bool, as_json: bool) -> bool:
-    """Print the lost changes, and accept the catalog; return False if a restore is pending."""
+    """Print the lost changes, and accept the catalog; return False if it is still not accepted."""
     from rag_assets.pipeline.restores import accept_restore, lost_changes
 
     found = session.keeper.security()
@@ -51,7 +51,7 @@ def accept(session: Session, *, confirmed: bool, keep: bool, as_json: bool) -> b
 
 
 def _tenants_set_back(session: Session) -> dict[str, int]:
-    """Return the tenants with changes that the catalog lacks, and their counts of unknown files."""
+    """Return tenants with changes that the catalog lacks, each with its count of unknown files."""
     from rag_assets.pipeline.blobs import nobodys_blobs
     from rag_assets.storage.blobs.store import open_blobs
 

@@ -16,7 +16,7 @@ from rag_assets.storage.catalog.receipts import Receipt
 
 @with_session
 def prune(session: Session, tenant_id: str, *, confirm: bool, as_json: bool) -> None:
-    """Prune a tenant's documents, and print the pruned counts and the prunes that need a person."""
+    """Prune a tenant's documents; print the counts, and the prunes that a person must confirm."""
     from rag_assets.pipeline.retention import prune as prune_tenant
     from rag_assets.pipeline.upkeep import expunge_pruned
 
@@ -54,7 +54,7 @@ def prune(session: Session, tenant_id: str, *, confirm: bool, as_json: bool) -> 
 def purge(
     session: Session, tenant_id: str, document_ids: list[str], *, confirmed: bool, as_json: bool
 ) -> bool:
-    """Purge documents, print the receipt, and return whether none of their data was found after."""
+    """Purge documents, print the receipt, and return whether no data of them was found later."""
     from rag_assets.pipeline.erasure import purge as purge_documents
 
     session.active(tenant_id)
@@ -78,7 +78,7 @@ def purge(
 
 
 def say_proof(proof: Mapping[str, Any], tenant_id: str) -> None:
-    """Print the remains found after an erasure of a tenant's data, and the copies out of reach."""
+    """Print data that was found after an erasure, and copies that the program cannot reach."""
     from rag_assets.pipeline.proof import LEFT_IN_FILES
 
     if proof["complete"]:
@@ -97,7 +97,7 @@ def say_proof(proof: Mapping[str, Any], tenant_id: str) -> None:
 
 
 def _forget_command(place: str) -> str:
-    """Return the command that forgets a place, which is named as in a receipt."""
+    """Return the command that forgets an address; `place` is the text from a receipt."""
     kind_and_address = place.removeprefix("the ").rpartition(", left on ")[0]
     kind, _, address = kind_and_address.partition(" at ")
     return f"rag-assets installation forget {kind} {shlex.quote(address)} --yes"

@@ -28,15 +28,15 @@ STAGES = ("raw_documents", "parsed_text", "chunks", "embeddings", "search_index"
 
 
 class RunFailed(RagAssetsError):
-    """A run did not succeed; carries the reason of its first failed step."""
+    """A run did not succeed; the message is the reason of its first failed step."""
 
 
 @dataclass(frozen=True, slots=True)
 class StageResult:
-    """The result that an asset reported.
+    """The result that an asset reported in a run.
 
     Attributes:
-        cost: in dollars; None if the price is unknown or does not apply.
+        cost: cost in dollars; None if the price is unknown or does not apply.
         promised: dollars that submitted batches will cost.
         remedy: the remedy for an outage.
     """
@@ -54,7 +54,7 @@ class RunResult:
 
     Attributes:
         stages: results by asset.
-        failure: reason and hint, if the run failed.
+        failure: reason and hint if the run failed; otherwise None.
     """
 
     run_id: str
@@ -76,7 +76,7 @@ class CheckResult:
     """The result of one asset check.
 
     Attributes:
-        metadata: as on the run page, by title; a table is a list of its rows.
+        metadata: metadata by title, as on Dagster's run page; a table is a list of its rows.
     """
 
     asset: str
@@ -173,7 +173,7 @@ def repository(names: Naming | None = None) -> dg.RepositoryDefinition:
     """Return Dagster's definitions for the runs of commands; built once, and shared with forks.
 
     Args:
-        names: of the definitions; by default our own code location's.
+        names: naming of the definitions; by default, that of our own code location.
     """
     from rag_assets import definitions
     from rag_assets.declarations import PLAIN
@@ -191,7 +191,7 @@ def _built(build: Callable[..., dg.Definitions], names: Naming) -> dg.Repository
 
 @contextmanager
 def _postgres_outages() -> Iterator[None]:
-    """Turn Dagster's error for an unavailable Postgres into the project's error."""
+    """Convert Dagster's error for an unavailable Postgres into the project's error."""
     from dagster_postgres.utils import DagsterPostgresException
     from sqlalchemy.exc import InterfaceError, OperationalError
 
@@ -209,7 +209,7 @@ def _postgres_outages() -> Iterator[None]:
 def _stages(
     result: dg.ExecuteInProcessResult, steps: Mapping[str | None, str]
 ) -> dict[str, StageResult]:
-    """Return the results of assets by their plain names, which `steps` maps from step keys."""
+    """Return the results by plain name of the asset; `steps` maps step keys to these names."""
     stages = {}
     for event in result.all_events:
         if event.is_step_failure and event.step_key in steps:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _YOUNG_OBJECTS = 50_000
 _CLOSING_SECONDS = 10
-"""Seconds in which a worker that has stopped answering closes connections and writes its counts."""
+"""Seconds that a stopping worker has to close its connections and to write its counts."""
 
 
 @with_serving_session
@@ -36,8 +36,8 @@ def serve(session: Session, host: str, port: int, workers: int | None = None) ->
     """Answer requests until the process is stopped.
 
     Args:
-        session: of the command.
-        host, port: to listen at.
+        session: session of the command.
+        host, port: address to listen at.
         workers: number of processes that answer; by default from the settings.
 
     Raises:
@@ -79,13 +79,13 @@ def _panel_at(
     listeners: list[list[socket.socket]],
     opened: ExitStack,
 ) -> PanelSettings | None:
-    """Return the settings of the panel; without a panel, print why and return None.
+    """Return the settings of the panel; if there is no panel, print the reason and return None.
 
     Args:
-        panel: settings of the environment.
-        host, port: at which the service listens.
-        listeners: of each worker; the listeners at loopback's other address are added.
-        opened: closes the added listeners.
+        panel: settings from the environment.
+        host, port: address at which the service listens.
+        listeners: sockets of each worker; the sockets at the other loopback address are added.
+        opened: closes the added sockets at the end.
     """
     from rag_assets.api.server import listening_beside
     from rag_assets.panel.settings import OTHER_LOOPBACK, PATH, URL_VARIABLE
@@ -160,7 +160,7 @@ def _supervise(
                 WorkerServer(config(app, settings.keep_alive), line).run(sockets=listeners[number])
 
         def stopping() -> None:
-            # So that clients do not wait for a response that never comes.
+            # Without this, clients would wait for a response that never comes.
             for listener in chain(*listeners):
                 listener.close()
 
@@ -168,7 +168,7 @@ def _supervise(
             event = f"worker {number + 1} ended unexpectedly and is replaced"
             write_line(event, why, masker.text)
 
-        # Workers share what is imported and loaded here.
+        # Workers share the memory of what is imported and loaded here.
         import_module("rag_assets.api.app")
         masker.load()
         _exempt_imports_from_collection()
@@ -226,7 +226,7 @@ def _app(
 
 
 def _exempt_imports_from_collection() -> None:
-    """Collect only garbage of requests, and rarely.
+    """Exclude imported objects from garbage collection, and collect rarely.
 
     A search creates thousands of objects but few cycles, so a collector that counts objects runs
     often. A pass over all modules takes a tenth of a second in which no request proceeds.

@@ -34,18 +34,18 @@ if TYPE_CHECKING:
 
 _LOCK_SECONDS = 60.0
 TEMPLATES = Path(__file__).resolve().parent.parent / "home"
-"""The files of a new Dagster instance."""
+"""Folder with the files of a new Dagster instance."""
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
 
 class Session:
-    """One command's access to the installation; everything is opened on first use.
+    """One command's access to the installation; each part is opened on first use.
 
     Args:
-        reconciles: whether opening the catalog brings its tenants in line with tenants.yaml; false
-            for commands that only read.
+        reconciles: whether opening the catalog updates its tenants from tenants.yaml; False for
+            commands that only read.
         is_service: whether Postgres is used with the service's role, which has fewer rights.
     """
 
@@ -123,7 +123,7 @@ class Session:
         return catalog, identity
 
     def _announce_upgrade(self, others: Sequence[str]) -> None:
-        """Warn about programs that an upgrade of the schema stops; refuse it if our own would stop.
+        """Warn about programs that a schema upgrade would stop; refuse to stop our own.
 
         Raises:
             OlderProgramRuns: a process of this home folder runs another program.
@@ -144,7 +144,7 @@ class Session:
         return MarkKeeper(self._installation[0], self.lake, blobs, lambda: self.store)
 
     def require_trusted_grants(self, principals: Sequence[str]) -> None:
-        """Require that grants are valid, before documents are read in the name of principals.
+        """Require that grants are valid before documents are read in the name of principals.
 
         Raises:
             RestorePending: the catalog was restored; grants in it may have been revoked since.
@@ -153,11 +153,11 @@ class Session:
             raise pending
 
     def _keep_marks(self, raised: Collection[TenantRef | None]) -> None:
-        # Opened at the first change, since most commands change nothing.
+        # The journal is opened at the first change, since most commands change nothing.
         self.keeper.keep(raised)
 
     def reconcile(self) -> None:
-        """Bring the catalog's tenants in line with tenants.yaml, and warn about its problems."""
+        """Update the catalog's tenants from tenants.yaml, and warn about problems of that file."""
         from rag_assets.cli.commands.output import warn
         from rag_assets.pipeline.tenancy import reconcile_tenants
 
@@ -216,7 +216,7 @@ class Session:
 
         Raises:
             UnknownTenant: no tenant has that id.
-            ConfigurationError: it is disabled.
+            ConfigurationError: the tenant is disabled.
         """
         from rag_assets.common.errors import ConfigurationError
 
@@ -234,11 +234,11 @@ class Session:
         return record
 
     def reader(self, tenant_id: str) -> TenantContext:
-        """Return the context of stages, for reading: writing needs the tenant's lock.
+        """Return the TenantContext of the stages for reading; writing needs the tenant's lock.
 
         Raises:
             UnknownTenant: no tenant has that id.
-            ConfigurationError: it is disabled.
+            ConfigurationError: the tenant is disabled.
         """
         from rag_assets.cli.commands.output import progress
         from rag_assets.pipeline.context import TenantContext
@@ -261,15 +261,15 @@ class Session:
 
     @contextmanager
     def writer(self, tenant_id: str, what: str) -> Iterator[TenantContext]:
-        """Return the context of stages under the tenant's lock; wait up to a minute for the lock.
+        """Take the tenant's lock, waiting up to a minute, and yield the stages' TenantContext.
 
         Args:
             tenant_id: an enabled tenant.
-            what: the work, for others who wait for the lock.
+            what: description of the work, shown to others who wait for the lock.
 
         Raises:
             UnknownTenant: no tenant has that id.
-            ConfigurationError: it is disabled.
+            ConfigurationError: the tenant is disabled.
             TenantLocked: the present holder did not release the lock in time.
         """
         from rag_assets.cli.commands.output import progress
@@ -302,9 +302,10 @@ class Session:
 
     @cached_property
     def names(self) -> Naming:
-        """Return the naming of the team's project that loads this installation, from its runs.
+        """Return the naming of the team's Dagster project that loads this installation.
 
-        Without such a project, or with several, it is the naming of our own code location.
+        The project is recognized by its runs. If there is no such project, or more than one, return
+        the naming of our own code location.
         """
         from rag_assets.declarations import PLAIN
 
@@ -340,8 +341,8 @@ class Session:
             home = team_home or self.settings.own_dagster_home
             reference = InstanceRef.from_dir(str(home), overrides=captures_nothing)
             instance = dg.DagsterInstance.from_ref(reference)
-        # Not entered: entering would make it the process's current instance, even after it is
-        # closed.
+        # The instance is not entered as a context: that would make it the process's current
+        # instance, even after it is closed.
         self._opened.callback(instance.dispose)
         return self._opened.enter_context(pooled(instance))
 
@@ -375,7 +376,8 @@ def _clear_instance_errors(folder: Path) -> Iterator[None]:
     try:
         yield
     except (dg.DagsterError, CheckError, YAMLError) as error:
-        # Not quoted: Dagster shows values of dagster.yaml, which may be passwords.
+        # Dagster's message is not quoted: it contains values of dagster.yaml, which may be
+        # passwords.
         missing = sorted({*re.findall(r'environment variable "(\w+)"', str(error))})
         reason = f"{', '.join(missing)} is not set" if missing else type(error).__name__
         raise ConfigurationError(

@@ -15,7 +15,7 @@ from rag_assets.common.formatting import counted, duration
 from rag_assets.local_stack.stack import ServiceStatus
 
 _COMPACTION = timedelta(days=8)
-"""The daemon compacts weekly, with a day of tolerance."""
+"""Time after which a missing compaction is reported: the weekly interval and a day of tolerance."""
 _NAMED = 5
 
 
@@ -26,8 +26,8 @@ def up(session: Session, *, dagster: bool, as_json: bool) -> None:
     session.prepare_home()
     session.stack.start_servers(for_dagster=dagster, progress=progress)
     session.stack.supervise(progress)
-    # Opening the catalog migrates its tables and reconciles its tenants. If it is refused, no
-    # automatic process may use it.
+    # Opening the catalog migrates its tables and reconciles its tenants. If that is refused, no
+    # automatic process may use the catalog.
     _ = session.catalog
     if dagster:
         session.stack.start_dagster(progress)
@@ -43,9 +43,9 @@ def down(session: Session, *, as_json: bool) -> None:
 
 @with_reading_session
 def status(session: Session, *, as_json: bool) -> bool:
-    """Print every server and open problem, and return whether a running daemon starts runs.
+    """Print every server and problem; return False if the daemon runs but starts no runs.
 
-    It works while servers are down.
+    The command also works while servers are down.
     """
     return _print_status(session, as_json=as_json)
 
@@ -114,7 +114,10 @@ def _warnings(services: Sequence[ServiceStatus]) -> list[str]:
 
 
 def _compaction_warning(session: Session, services: Sequence[ServiceStatus]) -> str | None:
-    """Return a warning about tenants with deleted text in files, if the catalog can be read."""
+    """Return a warning about tenants whose files still contain deleted text.
+
+    None if there are no such tenants, or if the catalog cannot be read.
+    """
     if services[0].state not in {"running", "external"}:
         return None
     from sqlalchemy.exc import SQLAlchemyError
@@ -124,7 +127,7 @@ def _compaction_warning(session: Session, services: Sequence[ServiceStatus]) -> 
 
     since = datetime.now(UTC) - _COMPACTION
     try:
-        # Not the session's catalog: showing the status must not change it.
+        # The session's catalog is not used: showing the status must not change the catalog.
         with closing(
             Database(session.settings.database_url or session.stack.postgres.url)
         ) as database:
@@ -213,7 +216,7 @@ def _index_warnings(session: Session, services: Sequence[ServiceStatus]) -> list
     settings = session.settings
     try:
         connection = session.stack.elasticsearch_connection()
-        # Not the session's store: showing the status needs no catalog.
+        # The session's store is not used, because opening it needs the catalog.
         config = StoreConfig(
             connection, prefix=settings.index_prefix, layout=settings.elasticsearch.layout
         )
@@ -228,7 +231,7 @@ def _index_warnings(session: Session, services: Sequence[ServiceStatus]) -> list
 
 
 def _layout_warnings(differences: Sequence[str]) -> list[str]:
-    """Return a warning about indexes with another layout than new indexes get."""
+    """Return a warning about indexes whose layout differs from that of new indexes."""
     if not differences:
         return []
     shown = "; ".join(differences[:_NAMED]) + ("; …" if len(differences) > _NAMED else "")

@@ -36,8 +36,9 @@ def sync(
 ) -> bool:
     """Sync the named tenants, or all, and return whether every sync succeeded.
 
-    If a catalog was set back and is accepted, it is first compared with all stores, as in a repair.
-    Unless `in_turn`, several tenants are synced concurrently in forks.
+    If a catalog was restored from an earlier dump and is accepted, it is first compared with all
+    stores, as in a repair. Several tenants are synced concurrently in forks, unless `in_turn` is
+    set.
     """
     if every:
         records = session.catalog.tenants.all()
@@ -59,7 +60,8 @@ def sync(
     else:
         for result in results:
             print_sync(result)
-    # Lanes run `--in-turn --json`, and one warning about the clock is enough.
+    # The lanes run `sync --in-turn --json`. They do not warn about the clock, because one warning
+    # is enough.
     _warn(session, results, of_clock=not (in_turn and as_json))
     return all(result.error is None for result in results)
 
@@ -78,7 +80,7 @@ def _warn(session: Session, results: Sequence[TenantSync], *, of_clock: bool) ->
 
 
 def _accept(session: Session, tenant_id: str) -> bool:
-    """Accept a tenant's catalog, and return whether it had been set back."""
+    """Accept a tenant's catalog, and return whether it had been restored from an earlier dump."""
     from rag_assets.pipeline.catalog_mark import accept_catalog
 
     with session.writer(tenant_id, "accepting the catalog") as ctx:
@@ -89,7 +91,7 @@ def _accept(session: Session, tenant_id: str) -> bool:
 
 
 def _forget_strays(session: Session) -> None:
-    """Let the weekly sweep delete data of tenants that the accepted catalog does not know."""
+    """Allow the weekly sweep to delete data of tenants that the accepted catalog does not know."""
     for name in session.keeper.forget_unknown():
         progress(f"{name}: unknown to the catalog, deleted by the next weekly compaction")
 
@@ -139,7 +141,7 @@ def _sync_all(
 
 
 def _has_nothing_to_do(session: Session, result: TenantSync) -> bool:
-    """Return whether a tenant has no work to do; an error is left to the sync."""
+    """Return whether a tenant has no work to do; False after an error, which the sync reports."""
     started = monotonic()
     try:
         result.nothing_to_do = not (
@@ -156,7 +158,7 @@ def _has_nothing_to_do(session: Session, result: TenantSync) -> bool:
 def sync_tenant(
     session: Session, tenant_id: str, *, repair: bool = False, allow_deletes: bool = False
 ) -> TenantSync:
-    """Run the chain until no work is left; the result holds an error."""
+    """Run the pipeline until no work is left; an error is returned in the result."""
     started = monotonic()
     result = TenantSync(tenant_id)
     try:
@@ -211,14 +213,14 @@ def _print_stages(result: TenantSync) -> None:
         print_table(["stage", "result", "time"], rows)
     if result.cost or result.unpriced:
         say(_cost_line(result, shown["embeddings"]))
-    # The error counts the documents that wait for the embedder.
+    # The error already states the number of documents that wait for the embedder.
     known = [name for name in STAGES if not shown[name].get("halted")]
     if failed := sum(shown[name].get("failed", 0) for name in known):
         say(f"{counted(failed, 'document')} failed: rag-assets documents {result.tenant} shows why")
 
 
 def _cost_line(result: TenantSync, used: Mapping[str, int]) -> str:
-    """Return cost and requests of embedding, in one line."""
+    """Return a line with the cost and the number of requests of embedding."""
     cost = f"{dollars(result.cost)} spent" if result.cost else "no price known"
     more = f", {result.unpriced:,} tokens without a known price" if result.cost else ""
     retries = f" ({counted(used['retries'], 'retry', 'retries')})" if used["retries"] else ""
@@ -230,9 +232,9 @@ def _is_to_be_repaired(session: Session, tenant_id: str) -> bool:
     """Return whether the index differs from the catalog, and must be repaired.
 
     Raises:
-        IndexInconsistent: it differs, and a person must decide: automatic repair is off for the
-            tenant, or the index was replaced with another.
-        IndexUnavailable: it is closed, blocked or red.
+        IndexInconsistent: the index differs, and a person must decide, because automatic repair is
+            off for the tenant or the index was replaced by another one.
+        IndexUnavailable: the index is closed, blocked or red.
     """
     differences = _index_differences(session, tenant_id)
     if not differences:
@@ -257,7 +259,7 @@ def _index_differences(session: Session, tenant_id: str) -> list[IndexDifference
 
 
 def _is_due(session: Session, tenant_id: str) -> bool:
-    """Return whether there is work to do, at the cost of a listing."""
+    """Return whether there is work to do; this lists the tenant's sources."""
     from rag_assets.pipeline.batch_states import poll
     from rag_assets.sensors.due import why_due
     from rag_assets.sensors.state import tenant_state
@@ -275,7 +277,7 @@ def _is_due(session: Session, tenant_id: str) -> bool:
 
 
 def _repair(session: Session, tenant_id: str, *, everything: bool) -> None:
-    """Repair a tenant's stores; compare all of them, or the day's share as the nightly run does."""
+    """Repair a tenant's stores; compare everything, or the day's share as the nightly run does."""
     config = {"repair_live_index": {"config": {"everything": everything}}}
     repaired = session.runner.run("repair_index", tenant_id, config)
     if repaired.failure is not None:
@@ -295,7 +297,8 @@ def _drain(session: Session, result: TenantSync, *, allow_deletes: bool) -> None
         result.add(run)
         if run.failure is not None and not run.halted:
             raise run.failure
-        # The remaining work needs no embedder: it is done before the command reports the failure.
+        # The remaining work needs no embedder, so it is done before the command reports the
+        # failure.
         halt = halt or _halt(run)
         pending = run.stages["search_index"].counts["pending"]
         if not pending:

@@ -18,7 +18,7 @@ from rag_assets.forkserver.protocol import SOCKET
 _STANDARD_ERROR = 2
 _MOST_TENANTS = 25
 _FORKS_A_LANE = 4
-"""Forks per lane among which the remaining tenants are divided, so that no lane idles for long."""
+"""Number of forks per lane that share the remaining tenants; more forks keep lanes busy longer."""
 
 
 class SyncLanes:
@@ -40,7 +40,8 @@ class SyncLanes:
     def sync(self, tenants: Sequence[str]) -> Iterator[dict[str, Any]]:
         """Sync tenants, and yield the JSON result of each.
 
-        A tenant without a result was not synced: no fork server runs, or its process was killed.
+        A tenant without a result was not synced, because no fork server runs or the fork was
+        killed.
         """
         if not tenants or self._count < 2 or os.environ.get(DISABLED) == "0":  # noqa: PLR2004
             return
@@ -92,7 +93,9 @@ class SyncLanes:
 
 
 def shares(tenants: Sequence[str], lanes: int) -> Iterator[Sequence[str]]:
-    """Yield groups of tenants, one for each fork; few forks, since each reads all configuration.
+    """Yield groups of tenants, one group for each fork.
+
+    The groups are few, because each fork reads the whole configuration.
 
     Args:
         tenants: their ids.

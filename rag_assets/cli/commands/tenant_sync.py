@@ -22,7 +22,7 @@ _LAST_VALUE_COUNTS = (
     "waiting for batches",
 )
 _JSON_NAMES = {"submitted": "handed over"}
-"""The JSON contract keeps the former names of counts."""
+"""Names of counts in the JSON output, which is a contract and keeps the former names."""
 
 
 @dataclass
@@ -51,7 +51,7 @@ class TenantSync:
         return int(self.stages.get("embeddings", {}).get("unpriced tokens", 0))
 
     def add(self, result: RunResult) -> None:
-        """Add the result of one more run."""
+        """Add the result of another run."""
         self.runs.append(result.run_id)
         for name, stage in result.stages.items():
             total = self.stages.setdefault(name, defaultdict(float))

@@ -138,7 +138,7 @@ def add(
 
 @with_reading_session
 def claim(session: Session, tenant_ids: list[str], *, as_json: bool) -> None:
-    """Make this home folder the one that lists these tenants, in place of another."""
+    """Record that the tenants.yaml of this home folder, not of another, lists these tenants."""
     listed = _listed(session)
     if missing := sorted(set(tenant_ids) - listed):
         raise ConfigurationError(
@@ -154,7 +154,7 @@ def claim(session: Session, tenant_ids: list[str], *, as_json: bool) -> None:
 
 
 def _require_unused_name(session: Session, file: TenantsFile, tenant_id: str) -> None:
-    """Reject an id in use; a tenant that was taken off the list may be listed again."""
+    """Reject an id in use; a tenant that was removed from tenants.yaml may be added again."""
     record = session.catalog.tenants.find(tenant_id)
     if record is None:
         return
@@ -185,7 +185,7 @@ def _require_undeclared(session: Session, record: TenantRecord) -> None:
 
 @with_session
 def set_enabled(session: Session, tenant_id: str, *, enabled: bool, as_json: bool) -> None:
-    """Enable or disable a tenant; its next sync after enabling reads everything again."""
+    """Enable or disable a tenant; after enabling, the next sync reads everything again."""
     record = session.catalog.tenants.get(tenant_id)
     if record.state == "REMOVING":
         raise ConfigurationError(
@@ -224,7 +224,7 @@ def set_enabled(session: Session, tenant_id: str, *, enabled: bool, as_json: boo
 
 @with_session
 def remove(session: Session, tenant_id: str, *, confirmed: bool, as_json: bool) -> None:
-    """Delete a tenant from every store, and prove it."""
+    """Delete a tenant from every store, and verify that no data is left."""
     from rag_assets.jobs.run_history import delete_tenant
     from rag_assets.pipeline.removal import purge_tenant
     from rag_assets.storage.catalog.holds import require_no_hold
@@ -238,7 +238,8 @@ def remove(session: Session, tenant_id: str, *, confirmed: bool, as_json: bool) 
             hint=f"to confirm: rag-assets tenants remove {tenant_id} --yes",
         )
     store, lake = session.store, session.lake
-    # Before the first deletion: DAGSTER_HOME may name an instance that cannot be opened.
+    # The instance is opened before the first deletion, because DAGSTER_HOME may name one that
+    # cannot be opened.
     instance, own_runs = session.instance, session.own_runs
     lock = session.catalog.lock
     with lock.hold(tenant_id, Holder.here("removal"), wait_seconds=60.0, on_wait=_waiting):
@@ -298,7 +299,7 @@ def _unused_name(stem: str, names: set[str]) -> str:
 
 
 def _slug(folder: str) -> str:
-    """Return a folder's name as a source's name, which is part of every document's identity."""
+    """Convert a folder's name to a source name, which is part of every document's identity."""
     return re.sub("[^a-z0-9]+", "-", folder.lower())[:40].strip("-") or "files"
 
 
@@ -320,7 +321,7 @@ def _require_sources(config: dict[str, Any], session: Session) -> None:
 def _embedder_advice(session: Session, config: dict[str, Any]) -> str | None:
     """Return the suggestion of another embedder, if the documents' languages need it.
 
-    A failure here does not keep the tenant from being added: the sync reports what cannot be read.
+    A failure here does not prevent adding the tenant: the next sync reports what cannot be read.
     """
     from rag_assets.pipeline.languages import (
         advise_embedder,

@@ -88,7 +88,7 @@ def set_threshold(
     reason: str | None,
     as_json: bool,
 ) -> None:
-    """Set the threshold of a use, or let it be measured again."""
+    """Set the threshold of a use, or reset it so that it is measured again."""
     ctx = session.reader(tenant_id)
     row = thresholds.set_threshold(ctx, use, value, reason=reason or "", by=operator())
     if as_json:

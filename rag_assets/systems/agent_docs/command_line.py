@@ -116,7 +116,7 @@ def search_agent(id_: str, query: str, top_k: int | None, *, as_json: bool) -> N
     """Search the documentation of an agent, and print the passages."""
     configuration = _load()
     agent = find_agent(configuration, id_)
-    # Without an embedder this fails: an empty result would mean "not documented".
+    # Without an embedder, the command fails: an empty result would mean "not documented".
     manager = open_manager(configuration)
     with _store_errors(configuration):
         if agent.docs.sources.value:

@@ -24,11 +24,11 @@ from typing import IO, Final
 from rag_assets.common.errors import ConfigurationError
 
 MAX_SECONDS: Final = 5.0
-"""A command that runs longer is killed."""
+"""Seconds after which a command is killed."""
 MAX_BYTES: Final = 1024 * 1024
-"""A command that prints more is killed, and its output is cut off there."""
+"""Bytes of output after which a command is killed and its output is cut off."""
 MAX_CALLS: Final = 2_000
-"""The default limit of a runner's calls."""
+"""Default maximum number of commands that a runner runs."""
 _PASSED_VARIABLES: Final = ("LD_LIBRARY_PATH", "SYSTEMROOT", "JAVA_HOME")
 _WIDTH: Final = "100"
 _FIXED_VARIABLES: Final = {
@@ -157,7 +157,8 @@ class CommandRunner:
 def filter_search_path(variables: Mapping[str, str]) -> str:
     """Return PATH without relative folders.
 
-    With those, whoever can write to the working directory would choose the program that is run.
+    With relative folders, whoever can write to the working directory could choose the program that
+    is run.
     """
     folders = variables.get("PATH", os.defpath).split(os.pathsep)
     return os.pathsep.join(folder for folder in folders if Path(folder).is_absolute())
@@ -289,9 +290,9 @@ _VERSION_ARGUMENTS: Final[Mapping[str, tuple[tuple[str, ...], ...]]] = {
     "go": (("version",),),
     "kubectl": (("version", "--client"),),
 }
-"""Programs without --version. For others a plain word could be a command that does something."""
+"""Arguments for programs without --version; in other programs, a plain word may have effects."""
 _MAX_VERSION_LENGTH: Final = 120
-"""Characters of a version; a longer one is cut off."""
+"""Maximum characters of a version; a longer version is cut off."""
 
 
 def read_version(runner: CommandRunner, program: str) -> str:

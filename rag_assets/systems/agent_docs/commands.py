@@ -161,7 +161,8 @@ def _exit_with_parent(parent: int) -> None:
     def watch() -> None:
         while os.getppid() == parent:
             time.sleep(_POLL_SECONDS)
-        # A thread cannot raise in the main thread, which waits for input.
+        # The process exits directly, because a thread cannot raise an error in the main thread,
+        # which waits for input.
         os._exit(0)
 
     threading.Thread(target=watch, daemon=True).start()

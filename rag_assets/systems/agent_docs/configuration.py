@@ -30,9 +30,9 @@ from rag_assets.systems.agent_docs.settings import (
 )
 
 MAX_BYTES: Final = 4 * 1024 * 1024
-"""Largest agents.yaml; a larger one is an error."""
+"""Maximum bytes of an agents.yaml; a larger file is an error."""
 MAX_ID_LENGTH: Final = 200
-"""Characters of an agent's id; a longer one is an error."""
+"""Maximum characters of an agent's id; a longer id is an error."""
 _PROJECT_FILE: Final = Path(".swebash/agents.yaml")
 _USER_FILES: Final = (Path(".config/swebash/agents.yaml"), Path(".swebash/agents.yaml"))
 _PROMPT_KEYS: Final = ("systemPrompt", "system_prompt", "prompt")
@@ -76,9 +76,11 @@ class _Layer:
     """The content of a file, with its paths resolved.
 
     Attributes:
-        is_users: whether it is the user's own file, rather than a project's.
+        is_users: whether the file is the user's own file in the home folder, rather than a
+            project's file.
         rag: the settings of the block `rag` that are present, except `allow`.
-        allow: paths outside their bases that projects' files may name.
+        allow: paths that projects' files may name although they are outside the project's base
+            folder.
     """
 
     path: Path
@@ -107,10 +109,10 @@ def load_configuration(environment: Environment) -> Configuration:
 
 
 def load_file(path: Path, environment: Environment) -> Configuration:
-    """Read a file and environment variables; of the user's own file, only `rag.allow` applies.
+    """Read a file and environment variables; from the user's own file, only `rag.allow` is used.
 
-    Relative patterns start in the folder of the file, or for a project's file in the folder that
-    contains `.swebash`.
+    Relative patterns start in the folder of the file. For a project's file, they start in the
+    folder that contains `.swebash`.
 
     Raises:
         ConfigurationError: the file or a variable is invalid.
@@ -189,7 +191,7 @@ def _merge(
     """Merge layers and variables, and check the paths that projects' files name.
 
     Args:
-        is_for_tenants: whether the agents become tenants: then the agents of every file are
+        is_for_tenants: whether the agents become tenants. If so, the agents of every file are
             checked, and `rag.path` is not used.
     """
     rag: dict[str, Setting[Any]] = {}
@@ -266,7 +268,7 @@ def _check_sources(
 ) -> tuple[dict[str, ConfigurationError], list[str]]:
     """Return an error per agent with sources outside its base, and warnings.
 
-    A warning names a source outside the base that `rag.allow` permits.
+    Each warning names a source that is outside the base but that `rag.allow` permits.
     """
     errors: dict[str, ConfigurationError] = {}
     warnings: list[str] = []
@@ -328,7 +330,7 @@ def _read_layer(
 
     Args:
         relative_to: the folder of its relative paths.
-        base: replaces that folder for glob patterns if a variable sets it.
+        base: replaces `relative_to` for glob patterns if an environment variable sets the base.
 
     Raises:
         ConfigurationError: the file cannot be read, is not YAML, or has an invalid setting; the
@@ -421,7 +423,7 @@ class _YamlReader:
     def read_block(
         self, parent: Any, name: str, fields: Mapping[str, SettingField], label: str
     ) -> dict[str, Setting[Any]]:
-        """Read the settings of a block; unknown ones become warnings."""
+        """Read the settings of a block; unknown settings become warnings."""
         block = parent.get(name)
         if block is None:
             return {}

@@ -37,7 +37,7 @@ from rag_assets.systems.agent_docs.stores import (
 )
 
 _MAX_TRIES: Final = 5
-"""Attempts of a reader while files are replaced between its two reads; then it has no state."""
+"""Maximum attempts of a reader if files are replaced between its reads; then it gets no state."""
 
 _MARK: Final = {"format": "rag-assets agent index", "version": 1}
 """Identifies our state files; files without it are never written to."""
@@ -229,7 +229,7 @@ def _file_version(path: Path) -> _FileVersion | None:
 def _parse_states(path: Path) -> Mapping[str, IndexState] | None:
     """Return the states in a file, by digest; None if the file is not ours.
 
-    States in the first format are dropped, so that their indexes are built again.
+    States in the first format are dropped, so that the indexes are built again.
     """
     try:
         content = orjson.loads(path.read_bytes())
@@ -259,7 +259,7 @@ def _parse_index(data: bytes) -> Index | None:
 
 
 def _replace_file(path: Path, data: bytes) -> None:
-    """Replace a file atomically. The caller holds the build lock, so the draft is its own."""
+    """Replace a file atomically. The caller must hold the build lock, which protects the draft."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}.new")
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)

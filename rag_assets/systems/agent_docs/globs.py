@@ -127,7 +127,8 @@ def find_outside_patterns(
         root, parts = _split_pattern(pattern, base, home)
         is_file = len(parts) == 1 and not _WILDCARD.search(parts[0])
         path = root.folder / parts[0] if is_file else root.folder
-        # The boundary follows from the path as written, so that path must be inside the base too.
+        # The boundary is derived from the path as written, so the path as written must also be
+        # inside the base.
         is_written_inside = root.folder.is_relative_to(os.path.normpath(base))
         if not (is_written_inside and is_inside(path, [base])):
             outside[pattern] = is_inside(path, allowed)

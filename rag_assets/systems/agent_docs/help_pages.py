@@ -34,7 +34,7 @@ _HEADING = re.compile(
     r"(?:\S+ ){0,5}(?:sub)?(?:commands|services)\b(?:\W| are:?$|$).*", re.IGNORECASE
 )
 _MAX_HEADING = 60
-"""A longer line is not a heading."""
+"""Maximum characters of a heading; a longer line is not a heading."""
 _ARGUMENT = r"(?: (?:\[[^\]]{1,60}\]|<[^>]{1,60}>|\.\.\.))"
 _ENTRY = re.compile(
     rf"^\s{{1,8}}(?P<name>{_NAME})(?:, {_NAME})*\*?{_ARGUMENT}{{0,9}}"
@@ -50,14 +50,14 @@ _HELP_ARGUMENTS: Final[Mapping[str, tuple[tuple[str, ...], ...]]] = {
     "git": (("-h",),),
     "aws": (("help",), ("--help",)),
 }
-"""How some programs are asked for help."""
+"""Arguments that make some programs print their help."""
 _DEFAULT_HELP_ARGUMENTS: Final = (("--help",), ("-h",), ("help",))
 _LIST_ARGUMENTS: Final[Mapping[str, tuple[str, ...]]] = {"git": ("help", "-a")}
-"""How some programs list all subcommands; their help names only a few."""
+"""Arguments that make some programs list all subcommands; their help names only a few."""
 _MAN_RENDERING: Final = frozenset({"aws"})
-"""Programs that render their man pages; our groff makes them print the source."""
+"""Programs that render man pages as help; our stand-in for groff makes them print the source."""
 _HELP_EXIT_CODES: Final = frozenset({0, 1, 2, 129})
-"""Exit codes after printing help; 129 is git's."""
+"""Exit codes of programs that printed their help; git exits with 129."""
 _WORD = re.compile(r"[A-Za-z0-9_][\w.+-]*")
 _MIN_HELP_LENGTH: Final = 20
 
@@ -90,7 +90,7 @@ def build_help_pages(
         tempfile.TemporaryDirectory(prefix="rag-assets-tools-") as tools,
     ):
         runner = CommandRunner(Path(home), variables, max_calls=max_calls)
-        # This groff prints a man page's source instead of rendering it.
+        # This stand-in for groff prints a man page's source instead of rendering it.
         groff = Path(tools) / "groff"
         groff.write_text("#!/bin/sh\nexec cat\n")
         groff.chmod(0o700)
@@ -127,7 +127,7 @@ class _CommandTree:
     Args:
         command_words: the command and any subcommands.
         warnings: warnings are added to this list.
-        tools: the folder with our groff.
+        tools: the folder with our stand-in for groff.
     """
 
     def __init__(
@@ -141,7 +141,8 @@ class _CommandTree:
         self._runner = runner
         self._command_words = list(command_words)
         name = command_words[0] if command_words else ""
-        # Reduced to the form that works for the command: a subcommand could obey the word `help`.
+        # For subcommands, only the form that worked for the command is used: a subcommand could
+        # execute the word `help`.
         self._help_arguments = _HELP_ARGUMENTS.get(Path(name).name, _DEFAULT_HELP_ARGUMENTS)
         self._program = find_command(name, variables)
         self._tools = tools if Path(self._program).name in _MAN_RENDERING else None
@@ -179,7 +180,7 @@ class _CommandTree:
                 continue
             command_words = [*parent.command_words, name]
             help_text = self._read_help(command_words)
-            # For an unknown subcommand, programs print their own help again, or none.
+            # For an unknown subcommand, a program prints its own help again, or no help.
             if help_text and help_text != parent.text:
                 yield _CommandHelp(command_words, help_text, parent.levels - 1, summary)
 
@@ -206,7 +207,7 @@ class _CommandTree:
         try:
             output = self._runner.run(argv, self._tools)
             if not output.is_complete:
-                # The machine may have been busy.
+                # The command is tried again, because the machine may have been busy.
                 output = self._runner.run(argv, self._tools)
         except OSError as error:
             raise ConfigurationError(

@@ -72,7 +72,7 @@ def build_servers(
     env = {name: value for name in names if (value := environment.variable(name)) is not None}
     servers: dict[str, dict[str, Any]] = {}
     for agent in agents:
-        # A name that all hosts accept, and that is unique.
+        # The server's name must be unique and accepted by all hosts.
         stem = name = f"rag-{re.sub('[^A-Za-z0-9]+', '-', agent).strip('-') or 'agent'}"
         number = 1
         while name in servers:

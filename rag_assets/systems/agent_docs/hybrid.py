@@ -23,9 +23,9 @@ _K1: Final = 1.2
 _B: Final = 0.75
 """The two constants of BM25."""
 _EXTRA_CANDIDATES: Final = 50
-"""Passages of each ranking that are combined, in addition to the requested number.
+"""Number of passages of each ranking that are combined, in addition to the requested number.
 
-The others are dropped.
+All other passages are dropped.
 """
 
 
@@ -119,9 +119,9 @@ class WordIndex:
         return sum(position in self._count_word(word) for word in words) / len(words)
 
     def _count_word(self, word: str) -> dict[int, int]:
-        """Return how often a word occurs in each passage that has it.
+        """Return how often a word occurs in each passage that contains it.
 
-        Of several forms, only the one most frequent in that passage counts.
+        If a word has several forms, only the form that is most frequent in the passage counts.
         """
         counts: dict[int, int] = {}
         for form, analyses in forms_of(word).items():

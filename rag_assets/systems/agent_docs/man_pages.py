@@ -35,7 +35,7 @@ _MDOC = re.compile(rb"^\.Dd\b", re.MULTILINE)
 _ALIAS = re.compile(rb"\A(?:[.'](?:\\\"| *$).*\n)*\.so +(\S+)")
 """A page that consists of a reference to another page."""
 _MAX_ALIASES: Final = 5
-"""References that are followed from a page; the next one is rendered as it is."""
+"""Maximum number of references that are followed from a page; a further one is rendered as is."""
 _HEADING = re.compile(r"^(?=#+ )", re.MULTILINE)
 _MARKDOWN_EDGES = re.compile(r"\A\S+\(\d\w*\) - .*\n|\n.*\w - .+\Z")
 _TEXT_EDGES = re.compile(r"\A[^\n]*\n|\n[^\n]*\Z")
@@ -64,7 +64,7 @@ class _Renderer:
             return page_from_help(command, version, _TEXT_EDGES.sub("", text))
         # mandoc escapes hyphens: `-&#45;all`
         markdown = unescape(text).replace("\N{NO-BREAK SPACE}", " ")
-        # Every heading moves down a level, as the title of the page is its command.
+        # Every heading moves down one level, because the title of the page is the command.
         return Page(command, version, _HEADING.sub("#", _MARKDOWN_EDGES.sub("", markdown)))
 
 

@@ -43,7 +43,7 @@ from rag_assets.systems.agent_docs.stores import (
 from rag_assets.systems.agent_docs.trust import Trust, Verdict
 
 _MAX_TRIES: Final = 5
-"""Attempts of a search while its index is replaced; then the results of the last one count."""
+"""Maximum attempts of a search while its index is being replaced; the last result is then used."""
 _UNKNOWN_TIME: Final = -1
 
 
@@ -120,7 +120,7 @@ class RagIndexManager:
         try:
             return self._ensure(agent_id, doc_sources, base_dir)
         except DamagedIndex:
-            # The store has noticed the damage, and renames the file before the next build.
+            # The store has noticed the damage, and will rename the file before the next build.
             return self._ensure(agent_id, doc_sources, base_dir)
 
     def _ensure(self, agent_id: str, doc_sources: Sequence[str], base_dir: Path) -> IndexReport:
@@ -145,7 +145,7 @@ class RagIndexManager:
     def needs_rebuild(self, agent_id: str) -> bool:
         """Return whether a search found a passage that does not match its file.
 
-        Such a passage is not returned. The next ensure_index reads all files.
+        Such a passage is not returned. The next call of ensure_index then reads all files.
         """
         return agent_id in self._failures
 
@@ -323,7 +323,7 @@ class RagIndexManager:
     ) -> tuple[dict[str, Vectors], int]:
         """Return the vector of each text by its hash, and how many texts were sent to the embedder.
 
-        A text that it rejects has no vector.
+        A text that the embedder rejects has no vector.
         """
         vectors: dict[str, Vectors] = {}
         if previous is not None and previous.embedder_id == self._embedder.embedder_id:
@@ -388,7 +388,7 @@ def format_results(results: Sequence[SearchResult]) -> str:
 
 
 def result_record(result: SearchResult) -> dict[str, Any]:
-    """Return a passage and its score as JSON values."""
+    """Return a passage and its score as a dictionary of JSON values."""
     return asdict(result.chunk) | {"score": result.score}
 
 

@@ -23,7 +23,7 @@ _PAGE_EDGE = re.compile(r"^[\w-]+\(\d?\) .*\)\s*$|^ {10,}[\w-]+\(\d?\)$", re.MUL
 _MIN_REPEATED: Final = 400
 """Sections longer than this are not repeated on a second page."""
 _MAX_HEADING: Final = 80
-"""A longer line is not a heading."""
+"""Maximum characters of a heading; a longer line is not a heading."""
 _BACKTICKS = re.compile(r"`{3,}")
 
 
@@ -107,7 +107,8 @@ def write_pages(
 
     Args:
         folder: the folder of the pages; created if it is missing.
-        replacing: commands with all their pages given: their other pages are deleted.
+        replacing: commands of which `pages` contains all pages; any other page of these commands is
+            deleted.
 
     Returns:
         the number of written files and of deleted files.
@@ -193,7 +194,7 @@ def find_outdated(files: Iterable[Path]) -> list[str]:
             try:
                 installed = read_version(runner, file)
             except OSError:
-                continue  # The program was uninstalled, so its pages are the latest.
+                continue  # The program was uninstalled, so its pages cannot be outdated.
             if installed != versions[name]:
                 lines.append(f"{name} is {installed}, its pages are of {versions[name]}")
     return lines

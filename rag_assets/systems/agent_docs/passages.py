@@ -34,7 +34,7 @@ Mask: TypeAlias = Callable[[ParsedText], ParsedText]
 """Masks the credentials of a document; see document_masker.masked."""
 
 MAX_BYTES: Final = 5 * 1024 * 1024
-"""Largest file that is indexed without Dagster; a larger one is rejected."""
+"""Maximum bytes of a file that is indexed without Dagster; a larger file is rejected."""
 _BINARY_CHECK_BYTES: Final = 8_192
 _RECIPE_VERSION: Final = 2
 """Increased whenever the same file would produce other passages."""
@@ -46,7 +46,7 @@ def read_file(path: Path) -> bytes:
     """Return the bytes of a regular file.
 
     Raises:
-        DocumentRejected: it is too large, not a regular file, or cannot be read.
+        DocumentRejected: the file is too large, is not a regular file, or cannot be read.
     """
     try:
         # Without O_NONBLOCK, opening a pipe would wait.
@@ -127,7 +127,8 @@ class Chunking:
 
     Attributes:
         size: maximum length of a passage.
-        overlap: how much a passage may repeat of the previous passage; at most half of the size.
+        overlap: maximum length of the end of the previous passage that a passage may repeat; at
+            most half of the size.
     """
 
     size: int = 2000
@@ -139,7 +140,7 @@ class Chunking:
 
     @property
     def recipe(self) -> str:
-        """Return the key of everything, except a file's bytes, that determines its passages."""
+        """Return a key of everything that determines a file's passages, except the file's bytes."""
         versions = (_RECIPE_VERSION, CHUNKER_VERSION, parsers_version(), rules_version())
         return key_of("agent_passages", self.size, self.overlap, *versions)
 

@@ -1,6 +1,6 @@
 """Prompts of agents: documentation within a token budget, or a hint to use the search tool.
 
-Also estimates what each of the two costs.
+The module also estimates the cost of each of these two ways.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def _split_at_headings(parsed: ParsedText) -> Iterator[tuple[str, str]]:
 
 
 def preload(documentation: Documentation, budget: int) -> PromptText:
-    """Fit sections into a token budget: whole sections in order, then sentences of the next.
+    """Fit sections into a token budget: whole sections in order, then sentences of the next one.
 
     Each file starts with a line `--- path ---`.
     """
@@ -185,13 +185,13 @@ MAX_QUERY: Final = 4_000
 """Maximum characters of a query; the tool refuses a longer one."""
 TIMEOUT_SECONDS: Final = 30
 _MAX_HINT_TOKENS: Final = 120
-"""Tokens of a hint; topics beyond them are dropped."""
+"""Maximum tokens of a hint; topics that do not fit are dropped."""
 _MAX_DESCRIPTION_TOKENS: Final = 40
-"""Tokens of a description; a longer one is cut short."""
+"""Maximum tokens of a description; a longer description is cut."""
 _MAX_NAMED_FILES: Final = 12
-"""Up to this number, files are described by their names."""
+"""Maximum number of files that are described by their names."""
 _MAX_TOPICS: Final = 40
-"""Topics of a description; the others are dropped."""
+"""Maximum number of topics in a description; further topics are dropped."""
 _HEAD_BYTES: Final = 4_096
 _HEADING: Final = re.compile(r"^#{1,2}[ \t]+(?P<title>[^\n]{1,200})", re.MULTILINE)
 _WORD: Final = re.compile(r"[^\W\d_][^\W_]*")
@@ -275,8 +275,8 @@ def _format_hint(file_count: int, description: str, topics: Sequence[str]) -> st
 def _describe_files(files: Sequence[MatchedFile]) -> list[str]:
     """Return topics of files: the names of a few files, or common features of many.
 
-    These are, in order, the words in most names and titles, the largest folders, the words in some
-    names and titles by frequency, and a sample of names.
+    The common features are, in this order: the words that are in most names and titles, the largest
+    folders, the words that are in some names and titles (by frequency), and a sample of names.
     """
     paths = [PurePosixPath(file.path) for file in files]
     stems = list(dict.fromkeys(path.stem for path in paths))
@@ -325,9 +325,9 @@ def _split_words(text: str) -> list[str]:
 Recommendation: TypeAlias = Literal["preload", "rag", "dagster"]
 _MAX_PRELOAD_FILES: Final = 30
 _MAX_PRELOAD_TOKENS: Final = 12_000
-"""From these sizes on, `rag` is recommended instead of `preload`."""
+"""Number of tokens from which `rag` is recommended instead of `preload`."""
 _MAX_LOCAL_CHUNKS: Final = 20_000
-"""Above this number, Dagster is recommended."""
+"""Number of passages above which Dagster is recommended."""
 _CHARACTERS_PER_TOKEN: Final = 4
 _HEADER_TOKENS: Final = 20
 """Tokens of the line above a passage."""

@@ -35,8 +35,8 @@ class RagSettings:
         chunk_size: maximum characters of a passage.
         chunk_overlap: maximum characters that a passage repeats of the previous passage.
         model: the folder of an embedding model; None for the shipped model.
-        allow: paths outside a project that its file may still name. Only the user's own file can
-            set this.
+        allow: paths that a project's file may name although they are outside the project. Only the
+            user's own file can set this.
     """
 
     store: Setting[StoreKind] = Setting("memory")
@@ -108,7 +108,8 @@ class Configuration:
         files: the files that were read, in order.
         warnings: unknown settings, adjusted values, and paths that `rag.allow` permits.
         refused: agents of a project's file with sources outside its base, by id.
-        has_projects_model: whether a project's file names a model that `rag.allow` does not permit.
+        has_projects_model: whether the model was named by a project's file and `rag.allow` does not
+            permit it.
     """
 
     rag: RagSettings

@@ -32,12 +32,13 @@ class GlobsConfig(SourceConfig):
 
     Attributes:
         name: the source's name; part of every document's identity.
-        base: the folder of relative patterns; set only by operators. Links that lead out of it, or
-            out of the start folder of another pattern, are not followed. Neither folder may be
-            reached through a link; see the root of `files`.
+        base: the folder of relative patterns; only operators can set it. Links that lead out of it,
+            or out of the start folder of any other pattern, are not followed. None of these folders
+            may be reached through a link; see the root of `files`.
         follow_root_link: allow such a link, even if it leads to another folder later.
-        within: folders that must contain all patterns, links resolved; empty for any folder. For
-            tenants made from agents: their base, and the folders that the user's own file allows.
+        within: folders that must contain all patterns after links are resolved; empty allows any
+            folder. For tenants made from agents, these are the agent's base, and the folders that
+            the user's own file allows.
         patterns: `*`, `?` and `[…]` within a folder, `**` across folders, `~`, absolute paths.
         agent: the agent's id, which starts the ids of passages; by default the source's name.
         max_bytes: a larger file is listed but not read.
@@ -140,7 +141,8 @@ class GlobsSource:
         real = os.path.realpath(path)
         if self._is_forbidden(real) or not self._is_readable(path, real):
             raise DocumentVanished(f"no pattern matches it any more: {document_path!r}")
-        # The path has no links now, and stream_file refuses any that replace its folders.
+        # The path contains no links now, and stream_file refuses links that replace its folders
+        # later.
         yield from stream_file(Path("/"), real.removeprefix("/"), max_bytes=max_bytes)
 
     def _read_identities(self) -> dict[str, FolderIdentity]:

@@ -8,14 +8,14 @@
 | leaving | id, agent_id: rows to be deleted from chunks |
 | moving | agent_id: agents whose arriving and leaving rows count as moved for our readers |
 
-Readers of this module neither wait for a writer nor see a partial change: the database is in WAL
-mode. Another program, which reads only chunks, may see part of a large change.
+The database is in WAL mode, so this module's readers neither wait for a writer nor see a partial
+change. Another program, which reads only the table chunks, may see a part of a large change.
 
 A small change is one transaction on chunks. For a large change, a single transaction would make the
-log as large as the index. So its rows are first written to arriving and leaving in batches. One
-short transaction then makes them visible to our readers and stores the new state, and the rows are
-moved in batches. The process may be killed between any two steps: our readers see the old or the
-new index.
+log as large as the index. So the rows of a large change are first written to arriving and leaving,
+in batches. One short transaction then makes them visible to our readers and stores the new state.
+Finally the rows are moved to chunks in batches. If the process is killed between any two steps, our
+readers see either the old or the new index.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ from rag_assets.systems.agent_docs.stores import (
 T = TypeVar("T")
 
 MAX_ROWS: Final = 1_000
-"""Rows per transaction: about 10 MB with 384 dimensions and passages of 2,000 characters."""
+"""Maximum rows per transaction: about 10 MB at 384 dimensions and 2,000 characters per passage."""
 MAX_CHARACTERS: Final = 8_000_000
-"""Characters of passages and vectors per transaction."""
+"""Maximum characters of passages and vectors per transaction."""
 APPLICATION_ID: Final = 0x52414761
 """Marks our databases in their header: `RAGa`."""
 SCHEMA_VERSION: Final = 1
@@ -256,7 +256,7 @@ class SqliteStore:
 
         Raises:
             DamagedIndex: the database cannot be read.
-            ConfigurationError: it belongs to another program.
+            ConfigurationError: the database belongs to another program.
         """
         if not self._check_file():
             return if_missing
@@ -287,7 +287,8 @@ class SqliteStore:
             try:
                 with closing(self._connect("rwc")) as connection:
                     if not status.st_size:
-                        # A journal file left by a kill would be played back by the next process.
+                        # If a process is killed, its journal file stays, and the next process would
+                        # play it back.
                         connection.execute("PRAGMA journal_mode = MEMORY")
                     _has_our_tables(connection)
                     if not _has_our_mark(connection):
@@ -348,7 +349,7 @@ class SqliteStore:
         return False
 
     def _refuse_links(self) -> None:
-        # Someone who replaces a folder or a file by a link would choose what SQLite opens.
+        # Someone who replaces a folder or a file by a link could choose what SQLite opens.
         if os.path.realpath(self._path) != str(self._path):
             raise refuse_file(self._path, "or a folder above it has become a link")
         for suffix in ("-wal", "-shm"):
@@ -443,7 +444,7 @@ class _AgentRows:
         vectors: list[Vectors] = []
         for id_, vector, embedding in self._connection.execute(query, {"agent": self.agent_id}):
             ids.append(id_)
-            # Rows of another program have only the JSON array.
+            # Rows written by another program have only the JSON array.
             row = np.frombuffer(vector, "<f4") if vector else np.array(json.loads(embedding), "<f4")
             vectors.append(row)
         if not ids:
@@ -574,7 +575,7 @@ def _pack(vector: Vectors) -> bytes:
 
 
 def _checkpoint(connection: sqlite3.Connection) -> None:
-    """Copy the log into the database as far as no reader needs it, without waiting."""
+    """Copy the parts of the log that no reader needs into the database, without waiting."""
     connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 
 
@@ -611,7 +612,8 @@ def _has_our_tables(connection: sqlite3.Connection) -> bool:
     """Return whether a database has exactly our tables; False if it is empty.
 
     Raises:
-        _ForeignDatabase: it has other tables, or more: a trigger, a view.
+        _ForeignDatabase: the database has other tables, or further objects such as a trigger or a
+            view.
     """
     schema = _read_schema(connection)
     if schema and schema != _expected_schema():

@@ -197,7 +197,7 @@ class PassageStore(Protocol):
 
 
 _SCORE_DIGITS = 6
-"""Digits kept of a score; later ones differ between the libraries that sum float32."""
+"""Decimal digits kept of a score; further digits differ between libraries that sum float32."""
 _UNIT_TOLERANCE = 1e-5
 """Largest deviation from 1 in the length of a normalized float32 vector."""
 SCORE_TOLERANCE = 1e-4
@@ -400,7 +400,7 @@ def rename_damaged(path: Path) -> Path:
 
 
 _MAX_NAME_LENGTH = 150
-"""A longer file name is cut off, and ends in a hash of the agent's id."""
+"""Maximum characters of a file name; a longer one is cut off, with a hash of the agent's id."""
 
 
 def agent_file_name(agent_id: str) -> str:

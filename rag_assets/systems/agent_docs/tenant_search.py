@@ -35,9 +35,9 @@ from rag_assets.systems.agent_docs.source import display_path
 from rag_assets.systems.agent_docs.stores import SCORE_TOLERANCE, normalize_rows, rank_rows
 
 _EXTRA_CANDIDATES: Final = 10
-"""Candidates ordered beyond the requested ones, as some may be previous versions."""
+"""Number of candidates to order beyond those requested, as some may be previous versions."""
 _MAX_CANDIDATES: Final = 10_000
-"""Candidates that are fetched to order ties; further ties are not considered."""
+"""Maximum number of candidates that are fetched to order ties; further ties are ignored."""
 _GROWTH: Final = 8
 
 
@@ -105,7 +105,8 @@ async def order_exactly(
         and request.limit < _MAX_CANDIDATES
         and candidates[-1].score >= _minimum_score(candidates, count)
     ):
-        # The last candidate may be as near as the first ones, so there may be more like it.
+        # If the last candidate is as near as the first ones, there may be further candidates with
+        # the same score.
         request = replace(request, limit=min(_MAX_CANDIDATES, request.limit * _GROWTH))
         [candidates] = await searcher.rankings(index_name, owner, [request])
     near = [one for one in candidates if one.score >= _minimum_score(candidates, count)]
@@ -123,7 +124,7 @@ async def order_exactly(
 def _minimum_score(candidates: Sequence[Candidate], count: int) -> float:
     """Return the score that a candidate needs to be among the first `count`.
 
-    It allows for the error of float32.
+    The score allows for the error of float32.
     """
     if not candidates:
         return 0.0

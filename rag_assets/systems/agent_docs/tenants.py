@@ -40,7 +40,7 @@ _CACHE_VERSION: Final = "3"
 def derive_tenant_id(agent_id: str) -> str:
     """Return the tenant id of an agent: the agent's id if it is valid, else a readable unique id.
 
-    The tenant's source stores the agent's own id, as `agent`.
+    The tenant's source stores the agent's own id in the setting `agent`.
     """
     if _TENANT_ID.fullmatch(agent_id) and len(agent_id) <= _MAX_ID_LENGTH:
         return agent_id
@@ -52,8 +52,8 @@ def derive_tenant_id(agent_id: str) -> str:
 def list_tenants(value: Any, folder: Path, cache: Path | None) -> ListedTenants:
     """List the tenants of the files in the key `agents` of tenants.yaml; see TenantList.
 
-    If a file cannot be read, the tenants of all files stay as they are. An agent with sources
-    outside its base is not a tenant, and a previous tenant of it no longer answers.
+    If a file cannot be read, the tenants of all files stay unchanged. An agent with sources outside
+    its base does not become a tenant; if it was a tenant before, that tenant no longer answers.
     """
     collector = _Collector()
     for path in _parse_paths(value, folder):
@@ -91,7 +91,7 @@ class _Collector:
     is_complete: bool = True
 
     def add(self, config: Mapping[str, Any], origin: str) -> None:
-        """Add the tenant of an agent; if two files declare the agent, neither applies."""
+        """Add the tenant of an agent; if two files declare the agent, neither one is used."""
         id_, agent = config["id"], config["sources"][0]["agent"]
         if id_ in self.origins:
             self.configs.pop(id_, None)
@@ -128,7 +128,7 @@ def _parse_paths(value: Any, folder: Path) -> list[Path]:
 class _Uncacheable(Exception):
     """Agents were refused because of where links lead, which the cache key does not include.
 
-    So the result must not be cached.
+    For this reason, the result must not be cached.
     """
 
     def __init__(self, configuration: Configuration) -> None:
@@ -141,7 +141,7 @@ def _read_file(
     """Return configuration and origin of each tenant in a file, and the errors of its agents."""
     environment = Environment.from_process()
     with suppress(ConfigurationError):
-        # The same home folder in every process of this user, whatever HOME is.
+        # The home folder is the same in every process of this user, whatever HOME is.
         environment = replace(environment, home=home_of_owner())
     user_file = environment.find_user_file()
 

@@ -3,8 +3,8 @@
 An index is stored next to its documentation, often in a repository that others can write to. So its
 state is sealed with a key in the user's home folder, and contains a digest of each passage: of its
 text, its location and the content of its file. An index without a valid seal is built again. Before
-a passage is returned, its digest is checked and its bytes are compared with the file. That reads
-the passage, not the whole file, and costs a question some microseconds per passage.
+a passage is returned, its digest is checked and its bytes are compared with the file. This check
+reads only the passage, not the whole file, and costs some microseconds per passage of an answer.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from rag_assets.privacy.secrets.masking import FILLERS
 from rag_assets.systems.agent_docs.stores import DocChunk, IndexState
 
 Verdict: TypeAlias = Literal["valid", "altered", "stale"]
-"""A passage is altered if the index was changed by someone else, stale if its file changed."""
+"""A passage is altered if someone else changed the index, and stale if its file changed."""
 
 _KEY_BYTES: Final = 32
 _DIGEST_BYTES: Final = 16
@@ -143,7 +143,7 @@ def _create_key(path: Path) -> bytes | None:
         with os.fdopen(descriptor, "wb") as file:
             file.write(os.urandom(_KEY_BYTES))
         with suppress(FileExistsError):
-            os.link(draft, path)  # A link appears with its content, and never replaces a key.
+            os.link(draft, path)  # atomic, and never overwrites a key
     finally:
         Path(draft).unlink()
     return _read_key(path)

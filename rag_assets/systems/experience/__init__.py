@@ -1,4 +1,4 @@
-"""Keeps solutions from past projects, and answers the orchestrators of other projects with them."""
+"""Stores solutions from past projects, and returns them to orchestrators of other projects."""
 
 from rag_assets.plugins.system import Migrations, Profile, System
 
@@ -13,12 +13,12 @@ SYSTEM = System(
             "embedder": {"provider": "openai", "model": "text-embedding-3-small"},
             "retrieval": {"top_k": 5, "mode": "knn"},
             "retention_days": 365,
-            # A year is a rule: expired entries are deleted without confirmation.
+            # The retention of a year is a rule: expired entries are deleted without confirmation.
             "prune_share": None,
         },
-        # The description's figures for its model; benchmarks.experience calibrates the local one.
-        # For tasks no figure separates answers from near misses: the floor only excludes unrelated
-        # entries (decision 23).
+        # The thresholds are the requirement's figures for its model; benchmarks.experience
+        # calibrates the threshold of the local model. For tasks, no threshold separates answers
+        # from near misses: this floor only excludes unrelated entries (decision 23).
         thresholds_of_uses={
             "task": {
                 "openai/text-embedding-3-small": 0.70,
@@ -31,7 +31,7 @@ SYSTEM = System(
         },
         calibrates=frozenset({"openai/text-embedding-3-small"}),
         asked_by=frozenset({"orchestrator"}),
-        # Entries that may differ stay apart: see differences.py.
+        # Entries that may differ are not merged: see differences.py.
         keeps_passages=True,
     ),
     source_kinds={"experience": f"{_HERE}.source:EXPERIENCE"},

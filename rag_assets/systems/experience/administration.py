@@ -1,4 +1,4 @@
-"""Operations of admins on patterns: list, merge, split and retract; and the report."""
+"""Operations of admins: list, merge and split patterns, retract entries, and report."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ from rag_assets.tenants.model import Tenant
 
 _NO_FILTER = PatternFilter()
 _MAX_EXCERPT = 300
-"""Maximum characters of a text in a merge; the entry has the full text."""
+"""Maximum characters of a text in a merge; the entry itself contains the full text."""
 _SOON = timedelta(days=30)
 _MERGES = experience_merges.c
 _STAGED = knowledge_staging.c
@@ -59,8 +59,8 @@ class Administration:
     """Changes and reports the patterns of one tenant.
 
     Args:
-        catalog: holds them.
-        entries: of tenants.
+        catalog: contains the patterns.
+        entries: captures and reads entries.
         clock: decides which entries are expired.
     """
 
@@ -91,7 +91,7 @@ class Administration:
         return self._with_stale_paths(record, found)
 
     def unmatched(self, record: TenantRecord, wanted: PatternFilter) -> tuple[UnmatchedName, ...]:
-        """Return the names in a filter that no entry has in any spelling."""
+        """Return the names in a filter that match no entry, in any spelling variant."""
         return self._names(record, wanted)[1]
 
     def choices(self, record: TenantRecord) -> dict[str, list[str]]:
@@ -122,12 +122,12 @@ class Administration:
         """Merge a pattern into another one.
 
         Args:
-            confirmed: merge them even if their problems differ.
+            confirmed: whether to merge them even if their problems differ.
 
         Raises:
-            InvalidRequest: they are the same pattern, or differ in type or gate.
+            InvalidRequest: both are the same pattern, or the patterns differ in type or gate.
             ProblemsDiffer: they may solve different problems, and the merge is not confirmed.
-            UnknownExperience: one of them does not exist.
+            UnknownExperience: one of the patterns does not exist.
         """
         if pattern == into:
             raise InvalidRequest("into: it is the pattern itself", hint="name another pattern")
@@ -153,9 +153,10 @@ class Administration:
     def split(
         self, record: TenantRecord, pattern: UUID, entry_id: UUID, *, by: str
     ) -> SplitPattern:
-        """Take an entry out of a pattern; they are never merged automatically again.
+        """Move an entry out of a pattern; the two are never merged automatically again.
 
-        An entry that came by a merge by hand returns to its former pattern with all its entries.
+        If the entry came into the pattern by a manual merge, all entries of that merge return to
+        their former pattern.
 
         Raises:
             InvalidRequest: the pattern has no other entry.
@@ -171,7 +172,7 @@ class Administration:
         """Retract all entries of a project or a token; return their number.
 
         Raises:
-            InvalidRequest: the draft names neither, or both.
+            InvalidRequest: the draft names neither a project nor a token, or both.
             OnHold: a hold covers one of the entries.
         """
         require_no_problem(retraction_problems(draft))
@@ -186,7 +187,7 @@ class Administration:
 
         Raises:
             UnknownExperience: no entry has that id.
-            OnHold: a hold covers it.
+            OnHold: a hold covers the entry.
         """
         self._retract(record, [require_entry(self._entries.get(record.id, [entry_id]))], by=by)
 
@@ -210,7 +211,8 @@ class Administration:
     def _retract(self, record: TenantRecord, entries: Sequence[Entry], *, by: str) -> None:
         recorded = [one.document_id for one in entries if one.document_id is not None]
         if recorded:
-            # Searches omit them once this is committed; the erasure covers every store.
+            # Searches omit the entries once this transaction is committed; the erasure covers every
+            # store.
             self._catalog.erasures.begin_purge(record.ref, recorded, by=by, at=self._clock.now())
         staged = [one.id for one in entries if one.document_id is None]
         if staged:
@@ -307,10 +309,10 @@ def _read_report(
     """Return the report on a tenant.
 
     Args:
-        connection: of one transaction, for consistent numbers.
+        connection: connection inside one transaction, so that the numbers are consistent.
         tenant_id: the tenant.
         cutoff: see cutoff_of.
-        days: for which entries are kept; None: without limit.
+        days: days for which entries are kept; None means without limit.
     """
     living = (_STAGED.tenant == tenant_id, is_living(cutoff))
     by_type = select(_STAGED.entry_type, func.count()).where(*living).group_by(_STAGED.entry_type)

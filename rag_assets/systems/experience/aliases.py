@@ -1,4 +1,4 @@
-"""Matches names of technologies, task types and agent types in all their spellings.
+"""Matches names of technologies, task types and agent types in all their spelling variants.
 
 Entries keep the spelling that they were captured with. Spellings are resolved when a question is
 asked, so a new alias applies at once and needs no new index.
@@ -71,10 +71,11 @@ qualityassurance qa
 
 
 class Aliases:
-    """Groups of spellings that mean the same name.
+    """Groups of spelling variants of the same name.
 
     Args:
-        own: of a tenant: other spellings by name. They replace the shipped spellings of that name.
+        own: a tenant's own spelling variants, by name. They replace the shipped variants of that
+            name.
     """
 
     def __init__(self, own: Mapping[str, Sequence[str]]) -> None:
@@ -83,12 +84,12 @@ class Aliases:
         self._names = {_folded(one): name for name, names in groups.items() for one in names}
 
     def name_of(self, written: str) -> str:
-        """Return the name that a spelling stands for."""
+        """Return the name that a spelling variant stands for."""
         folded = _folded(written)
         return self._names.get(folded, folded)
 
     def spellings(self, asked: str, stored: Collection[str]) -> tuple[str, ...]:
-        """Return the stored spellings of a name."""
+        """Return the spelling variants of a name that are stored."""
         name = self.name_of(asked)
         return tuple(sorted(one for one in stored if self.name_of(one) == name))[:_MAX_SPELLINGS]
 
@@ -96,12 +97,12 @@ class Aliases:
 def resolve_names(
     catalog: Catalog, tenant_id: str, aliases: Aliases, asked: Mapping[str, str | None]
 ) -> tuple[dict[str, tuple[str, ...]], tuple[UnmatchedName, ...]]:
-    """Return the stored spellings of each name in a question, and the names without any.
+    """Return the stored spelling variants of each name in a question, and names without any.
 
     Args:
-        catalog: holds the entries.
-        tenant_id: their tenant.
-        aliases: of the tenant.
+        catalog: contains the entries.
+        tenant_id: tenant of the entries.
+        aliases: aliases of the tenant.
         asked: names by field; None matches all entries.
     """
     wanted = {field: name for field, name in asked.items() if name is not None}

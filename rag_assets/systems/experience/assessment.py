@@ -1,6 +1,6 @@
-"""Grades patterns by a chat model: relevance, clarity and worth; and the command that prints them.
+"""Grades of patterns by a chat model (relevance, clarity, worth), and the command to print them.
 
-Grades are a model's opinion. They show a person where to look, and no code depends on them.
+Grades are the opinion of a model. They show people where to look; no code depends on them.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class Assessment:
     """The grades of several patterns.
 
     Attributes:
-        model: that gave them.
+        model: the model that gave the grades.
         assessed: number of patterns that were graded completely.
         stopped: why the assessment stopped early; None if it is complete.
     """
@@ -136,8 +136,8 @@ class Assessor:
     """Grades patterns of a tenant by its chat model.
 
     Args:
-        chat: bills the tenant.
-        questions: answers them as for an orchestrator, without recording them.
+        chat: chat model; its calls are billed to the tenant.
+        questions: answers questions as for an orchestrator, without recording them.
     """
 
     def __init__(self, chat: TenantChat, questions: Answering) -> None:
@@ -153,8 +153,8 @@ class Assessor:
 
         Args:
             record: the tenant.
-            patterns: of the tenant.
-            caller: for whom questions are answered.
+            patterns: patterns of the tenant.
+            caller: the caller for whom questions are answered.
 
         Raises:
             RagAssetsError: no pattern could be graded.
@@ -199,7 +199,7 @@ class Assessor:
         """Return the grades of the numbered items in a text.
 
         Args:
-            text: with items numbered from 1.
+            text: text with items numbered from 1.
             patterns: id of the pattern of each item.
         """
         seal = secrets.token_hex(_SEAL_BYTES)
@@ -222,7 +222,7 @@ class Assessor:
 
 
 def parse_grades(text: str) -> list[_OneGrade]:
-    """Return the grades in a response with any text around them; none if they are invalid."""
+    """Return the grades in a response, ignoring other text; none if the grades are invalid."""
     begin, end = text.find("{"), text.rfind("}")
     try:
         return _Grades.model_validate_json(text[begin : end + 1]).grades

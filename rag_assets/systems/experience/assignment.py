@@ -49,7 +49,7 @@ class Bounds:
 
 # Calibrated on the pairs of examples/experience (decision 23).
 BOUNDS: Mapping[str, Bounds] = {"local/all-MiniLM-L6-v2": Bounds(problem=0.60, solution=0.60)}
-"""Bounds by `provider/model` of the embedder; without bounds only equal entries are merged."""
+"""Bounds by the embedder's `provider/model`; without bounds, only equal entries are merged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +57,12 @@ class Assignment:
     """An entry and the pattern that it is assigned to.
 
     Attributes:
-        home_id: its pattern without merges by hand; its own id for a new pattern.
-        problem_id: of the problem that the pattern solves; None for a new problem.
-        way: how it was merged; None if it was not.
-        other_id: the entry that it is merged with.
-        kept_texts: hashes of its texts that were embedded for the comparison.
+        home_id: the entry's pattern if manual merges are ignored; the entry's own id for a new
+            pattern.
+        problem_id: id of the problem that the pattern solves; None for a new problem.
+        way: how the entry was merged; None if it was not merged.
+        other_id: the entry with which it was merged.
+        kept_texts: hashes of the entry's texts that were embedded for the comparison.
     """
 
     entry: Entry
@@ -88,8 +89,8 @@ class Assigner:
     """Assigns entries to patterns, also to patterns of earlier entries in the same batch.
 
     Args:
-        ctx: of the tenant.
-        serving: the generation that holds the entries.
+        ctx: context of the tenant.
+        serving: the serving generation, which contains the entries.
     """
 
     def __init__(self, ctx: TenantContext, serving: Generation) -> None:
@@ -101,7 +102,7 @@ class Assigner:
         """Return the assignment of each entry, and why some could not be compared by vectors.
 
         Args:
-            entries: published, in the order of their capture.
+            entries: published entries, in the order of their capture.
         """
         keys = {entry.id: exact_key(entry) for entry in entries}
         by_key = self._find_by_key(set(keys.values()))
@@ -136,10 +137,10 @@ class Assigner:
         """Assign an entry to the most similar pattern, or else a new pattern to a known problem.
 
         Args:
-            entry: without an equal entry.
+            entry: the entry, which has no equal entry.
             others: nearest entries.
-            vectors: of problems and solutions, by the hashes of their texts.
-            alternative: problem of an entry that describes it in the same words.
+            vectors: vectors of problems and solutions, by hash of the text.
+            alternative: the problem of an entry that describes its problem in the same words.
         """
         if self._bounds is None:
             return Assignment(entry, entry.id, alternative)
@@ -176,7 +177,7 @@ class Assigner:
     ) -> tuple[dict[UUID, list[UUID]], _Vectors, str | None]:
         """Return the nearest entries of each entry, the vectors for comparisons, and any failure.
 
-        Without bounds for the embedder no entries are compared, so none are searched or embedded.
+        If the embedder has no bounds, entries are not compared, so nothing is searched or embedded.
         """
         if self._bounds is None:
             return {}, {}, None

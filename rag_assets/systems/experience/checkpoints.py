@@ -1,4 +1,4 @@
-"""Projects and checkpoints: creates and reads them, before the request is answered."""
+"""Creates and reads projects and checkpoints while a request is being answered."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ class Checkpoint:
     """A checkpoint and its progress.
 
     Attributes:
-        project_id: None for all projects.
+        project_id: id of the project; None for all projects.
         state: waiting for a run, running, done, or stopped until a person acts.
-        staged: number of entries that it took.
-        embedded: entries that searches find, including merged entries.
-        merged: entries that joined the pattern of an earlier entry.
-        failed: entries that can never be embedded.
-        error: why it is waiting or stopped.
+        staged: number of entries that the checkpoint includes.
+        embedded: number of entries that searches find, including merged entries.
+        merged: number of entries that joined the pattern of an earlier entry.
+        failed: number of entries that can never be embedded.
+        error: why the checkpoint is waiting or stopped.
     """
 
     id: UUID
@@ -71,7 +71,7 @@ class Checkpoint:
 
     @property
     def progress(self) -> CheckpointProgress:
-        """Return its progress as the API answers it."""
+        """Return the progress in the form of the API's response."""
         return CheckpointProgress(
             self.state,
             self.staged,
@@ -95,7 +95,7 @@ class Checkpoints:
         """Create a project that belongs to the caller, or change its name and state.
 
         Raises:
-            UnknownProject: it belongs to somebody else.
+            UnknownProject: the project belongs to somebody else.
         """
         values = {"name": draft.name, "state": draft.state, "updated_at": func.now()}
         owner = {"owner_organization": caller.organization}
@@ -139,12 +139,13 @@ class Checkpoints:
         Args:
             ref: the tenant.
             source: the name of its source of entries.
-            draft: as it was requested.
+            draft: the request.
             by: the name of the caller's token.
-            caller: with access to the project; without one, all projects of the caller.
+            caller: the caller, who must have access to the project. If the draft names no project,
+                all projects of the caller are included.
 
         Raises:
-            InvalidRequest: it has to name a project, and does not.
+            InvalidRequest: the draft must name a project, and does not.
             UnknownProject: the caller has no such project.
             EntryDiffers: another checkpoint has this external id.
         """
@@ -211,7 +212,7 @@ class Checkpoints:
         """Return the checkpoints that no run has processed, by tenant.
 
         Args:
-            before: only those that were requested earlier.
+            before: only checkpoints that were requested before this time.
         """
         query = (
             select(checkpoints.c.tenant, func.array_agg(checkpoints.c.id).label("ids"))

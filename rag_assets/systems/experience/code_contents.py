@@ -1,4 +1,4 @@
-"""Detects that code which entries are about has changed, by the catalog of the code's tenant.
+"""Detects changes of the code that entries are about, by the catalog of the code's tenant.
 
 An entry stores the hash of each file that it is about when it is captured. If the file was deleted
 or changed since, the solution may no longer apply: such patterns are ranked after all others.
@@ -24,10 +24,10 @@ _STAGED = knowledge_staging.c
 
 
 class CodeContents(Protocol):
-    """Returns the present content of places in code."""
+    """Returns the present content of locations in code."""
 
     def contents(self, places: Collection[About]) -> Mapping[About, str | None]:
-        """Return a hash of the content of each existing place; None if it was not read yet."""
+        """Return a hash of the content of each existing location; None if it was not read yet."""
         ...
 
 
@@ -36,8 +36,8 @@ class FilesOfTenant:
     """Contents of files in a tenant's catalog; a symbol has the content of its file.
 
     Attributes:
-        catalog: of the installation.
-        tenant: with the sources of the code.
+        catalog: catalog of the installation.
+        tenant: the tenant with the sources of the code.
     """
 
     catalog: Catalog
@@ -61,8 +61,8 @@ def code_of(catalog: Catalog, tenant: Tenant) -> CodeContents | None:
     """Return the code that a tenant's entries are about; None if its code tenant is unknown.
 
     Args:
-        catalog: of the installation.
-        tenant: of experience.
+        catalog: catalog of the installation.
+        tenant: tenant of the profile experience.
     """
     if tenant.experience.code_tenant is None:
         return None
@@ -73,7 +73,7 @@ def code_of(catalog: Catalog, tenant: Tenant) -> CodeContents | None:
 
 
 def note_contents(code: CodeContents | None, places: Sequence[About]) -> tuple[KeptAbout, ...]:
-    """Return places with their present content, as an entry stores them."""
+    """Return locations with their present content, in the form that an entry stores."""
     contents = code.contents(places) if code is not None and places else {}
     return tuple(
         KeptAbout(path=one.path, symbol=one.symbol, content=contents.get(one)) for one in places
@@ -91,10 +91,10 @@ def with_stale_paths(
     A path is not stale if one entry of the pattern has its present content.
 
     Args:
-        catalog: of the installation.
-        tenant: of experience.
-        patterns: of the tenant.
-        living: the condition that an entry counts (see patterns.is_living).
+        catalog: catalog of the installation.
+        tenant: tenant of the profile experience.
+        patterns: patterns of the tenant.
+        living: the condition that an entry is counted (see patterns.is_living).
     """
     code = code_of(catalog, tenant)
     if code is None or not patterns:
@@ -115,7 +115,7 @@ def with_stale_paths(
 
 
 def _stale(known: Iterable[KeptAbout], contents: Mapping[About, str | None]) -> tuple[str, ...]:
-    """Return the paths with a present content that no entry has."""
+    """Return the paths whose present content differs from the content in every entry."""
     noted: dict[About, set[str]] = {}
     for one in known:
         if one.content is not None:

@@ -161,7 +161,8 @@ def write_context(
     _warn_of_names(found.warnings)
     _show(found, found.context or "Nothing was learned about this task.", as_json=as_json)
     if not as_json and found.query_id is not None:
-        # On standard error: standard output is the agent's context, and nothing else.
+        # The reason goes to standard error, because standard output contains only the agent's
+        # context.
         patterns = ", ".join(str(one.id) for one in found.patterns)
         progress(f"question {found.query_id}" + (f", patterns {patterns}" if patterns else ""))
 
@@ -319,7 +320,7 @@ def _drafts(file: Path) -> Iterator[EntryDraft]:
     """Yield the entries of a file.
 
     Raises:
-        InvalidRequest, NotVerified: an entry is invalid; names its line.
+        InvalidRequest, NotVerified: an entry is invalid; the error names the line.
     """
     for number, line in enumerate(_read(file).splitlines(), start=1):
         if not line.strip():

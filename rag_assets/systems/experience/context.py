@@ -21,7 +21,7 @@ _RECOMMENDATION = (
 )
 _END = "[END CONTEXT]"
 
-# In folded text, characters that look like blanks may separate words.
+# In text folded for comparison, characters that look like blanks may separate words.
 _GAP = r"[^\w\n]*+"
 _LINE_OF_A_BLOCK = re.compile(
     rf"""(?:\A|(?<=\n))[^\w\n]*?(?P<line>
@@ -55,7 +55,7 @@ def block_of(patterns: Sequence[Pattern], tokens: int) -> Block:
     omitted, because the block recommends its patterns.
 
     Args:
-        patterns: in their order.
+        patterns: the patterns in their order.
         tokens: maximum size of the block, in cl100k_base tokens.
     """
     kept = [one for one in patterns if not mostly_failed(one.success_count, one.failure_count)]

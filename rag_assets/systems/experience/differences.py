@@ -9,7 +9,8 @@ two solutions are only merged if these rules find no difference:
 - no single word between equal words is replaced by another
 - at least half of the words in each have an equal or a synonym in the other
 
-In doubt they stay apart: a missing merge costs a count, a wrong merge reverses the advice.
+In doubt, the solutions are not merged: a missing merge only makes a count too low, but a wrong
+merge can reverse the advice.
 """
 
 from __future__ import annotations

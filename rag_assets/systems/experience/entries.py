@@ -1,4 +1,4 @@
-"""Statements on entries: capture them, hand them to a checkpoint, and read them."""
+"""SQL statements that capture entries, hand them to a checkpoint, and read them."""
 
 from __future__ import annotations
 
@@ -64,9 +64,9 @@ _LENGTHS: Mapping[str, int] = {
     "external_id": 200,
 }
 EXACT_KEY = "exact_key"
-"""Metadata field: equal for entries that differ only in case, blanks and encoding."""
+"""Metadata field; its value is equal for entries that differ only in case, blanks and encoding."""
 ERROR_KEYS = "error_keys"
-"""Metadata field: keys of the errors in an entry (see traces.stored_keys)."""
+"""Metadata field with the keys of the errors in an entry (see traces.stored_keys)."""
 OPERATOR = Caller()
 """The operator, who has access to every project."""
 _STAGED = knowledge_staging.c
@@ -77,7 +77,7 @@ class Captured:
     """An entry that was captured.
 
     Attributes:
-        new: whether it was stored by this request.
+        new: whether this request stored the entry.
         masked: names of the rules that found credentials; each replaces the credential in the text.
     """
 
@@ -87,7 +87,7 @@ class Captured:
 
     @property
     def staged(self) -> bool:
-        """Return whether it waits for a checkpoint."""
+        """Return whether the entry waits for a checkpoint."""
         return self.entry.checkpoint_id is None
 
 
@@ -95,7 +95,7 @@ class Entries:
     """Captures and reads the entries of tenants.
 
     Args:
-        database: holds them.
+        database: contains the entries.
         masker: finds credentials.
     """
 
@@ -116,10 +116,10 @@ class Entries:
 
         Args:
             ref: the tenant.
-            draft: as it was captured.
+            draft: the entry as it was captured.
             by: the name of the caller's token.
-            note: adds the present content of the places that the entry is about.
-            caller: must have access to the project.
+            note: function that adds the present content to the locations that the entry is about.
+            caller: the caller, who must have access to the project.
 
         Raises:
             InvalidRequest, NotVerified: the entry is incomplete.
@@ -225,11 +225,11 @@ def hand_over(
     The next listing of the source finds these records.
 
     Args:
-        connection: of the transaction that creates the checkpoint.
+        connection: connection inside the transaction that creates the checkpoint.
         ref: the tenant.
-        source: the name of its source of entries.
-        checkpoint: its id.
-        project: None: all projects of the caller.
+        source: the name of the tenant's source of entries.
+        checkpoint: id of the checkpoint.
+        project: id of the project; None stands for all projects of the caller.
         caller: who requests the checkpoint.
     """
     wanted = [_STAGED.tenant == ref.id, _STAGED.checkpoint_id.is_(None)]
@@ -301,7 +301,7 @@ def entry_of(row: Row[Any]) -> Entry:
 
 
 def record_of(ref: TenantRef, source: str, entry: Entry) -> dict[str, Any]:
-    """Return the record of an entry: its searched text and the metadata for filters."""
+    """Return the record of an entry, with the text to search and the metadata for filters."""
     text = searched_text(entry)
     data = text.encode()
     metadata = {
@@ -350,7 +350,8 @@ def require_project(
     """Require that a tenant has a project to which the caller has access.
 
     Raises:
-        UnknownProject: there is none; also if it is somebody else's, so as not to reveal it.
+        UnknownProject: the project does not exist, or belongs to somebody else; the error does not
+            reveal which.
     """
     if not has_project(connection, ref.id, project, caller):
         raise unknown_project_error(project)
@@ -365,13 +366,13 @@ def unknown_project_error(project: UUID) -> UnknownProject:
 
 
 def has_project(connection: Connection, tenant_id: str, project: UUID, caller: Caller) -> bool:
-    """Return whether a tenant has a project that is the caller's."""
+    """Return whether a tenant has this project and the caller has access to it."""
     wanted = (projects.c.tenant == tenant_id, projects.c.id == project, is_own_project(caller))
     return connection.scalar(select(projects.c.id).where(*wanted)) is not None
 
 
 def is_limited_to_own(caller: Caller) -> bool:
-    """Return whether a caller has access to its own projects only, unlike admins and operators."""
+    """Return whether a caller has access only to its own projects, unlike admins and operators."""
     return caller.role not in {None, "admin"} and caller.name is not None
 
 

@@ -1,4 +1,4 @@
-"""Errors of experience, with the problem that the API answers for each."""
+"""Errors of experience, each with the kind of problem that the API returns."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from rag_assets.common.errors import ProblemKind, RagAssetsError
 
 
 class NotVerified(RagAssetsError):
-    """An entry has no verified solution; nothing of it is kept."""
+    """An entry has no verified solution; no part of it is stored."""
 
     problem_kind = ProblemKind(422, "not-verified", "The entry holds no verified solution")
 
@@ -30,6 +30,6 @@ class UnknownExperience(RagAssetsError):
 
 
 class NoExperience(RagAssetsError):
-    """The tenant does not keep experience of projects: it has another profile."""
+    """The tenant does not store experience of projects, because it has another profile."""
 
     problem_kind = ProblemKind(409, "no-experience", "The tenant keeps no experience of projects")

@@ -1,7 +1,8 @@
 """The last step of a sync: assigns published entries to patterns and updates their checkpoints.
 
-Searches find an entry once it has a pattern. Entries are compared with published entries only, in
-the order of their capture, so that an interrupted run and its successor reach the same result.
+Searches find an entry once it has a pattern. Entries are compared only with published entries, in
+the order of their capture. So a run that continues after an interrupted run reaches the same
+result.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ class _Placed:
     """An entry with its pattern.
 
     Attributes:
-        other_id: the entry that it is merged with; None for the first entry of a pattern.
+        other_id: the entry with which it is merged; None for the first entry of a pattern.
     """
 
     of: Assignment
@@ -95,7 +96,7 @@ class ExperienceFollowUp:
         return None
 
     def kept_texts(self, catalog: Catalog, tenant_id: str) -> frozenset[str]:
-        """Return the hashes of texts with vectors that are kept for comparisons."""
+        """Return the hashes of texts whose vectors are kept for comparisons."""
         query = select(func.unnest(_STAGED.kept_texts)).where(_STAGED.tenant == tenant_id)
         with catalog.database.begin() as connection:
             return frozenset(connection.scalars(query))
@@ -213,8 +214,8 @@ def _placed(assigned: Sequence[Assignment], roots: Mapping[UUID, UUID]) -> list[
     """Return the present patterns of entries, which may have been retracted or merged meanwhile.
 
     Args:
-        assigned: in the order of their capture.
-        roots: root patterns by home, for homes that still have an entry.
+        assigned: the assignments, in the order in which the entries were captured.
+        roots: root pattern of each home pattern that still has an entry.
     """
     places = {home: (home, root) for home, root in roots.items()}
     placed = []
@@ -298,7 +299,7 @@ def _mark_embedded(
 
 
 def _record_failures(connection: Connection, ref: TenantRef) -> None:
-    """Mark entries with documents that failed permanently."""
+    """Mark entries whose documents failed permanently."""
     failed = select(documents.c.error_kind).where(
         documents.c.tenant == ref.id,
         documents.c.document_id == _STAGED.document_id,
@@ -355,7 +356,7 @@ def _update_checkpoint(connection: Connection, ctx: TenantContext, checkpoint: U
 def _failure_of_waiting(
     connection: Connection, ref: TenantRef, checkpoint: UUID
 ) -> FailureKind | None:
-    """Return why entries of a checkpoint wait; None if they were not attempted."""
+    """Return why entries of a checkpoint wait; None if embedding them was not attempted yet."""
     query = (
         select(documents.c.error_kind)
         .join(

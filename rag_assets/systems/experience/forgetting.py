@@ -35,7 +35,7 @@ class StagedEntries:
         cutoffs: Cutoffs,
         kept_sources: Collection[str],
     ) -> int:
-        """Delete entries that were embedded before their cutoff, unless they are held."""
+        """Delete entries that were embedded before their cutoff, unless a hold covers them."""
         staged, source = knowledge_staging.c, source_of_row(knowledge_staging)
         return connection.execute(
             delete(knowledge_staging).where(
@@ -63,7 +63,8 @@ def delete_merges(connection: Connection, ref: TenantRef, entries: Sequence[UUID
 def delete_empty_patterns(connection: Connection, ref: TenantRef) -> None:
     """Delete patterns without entries, and the feedback on them.
 
-    A pattern that was merged into another one stays as long as that one: its feedback counts there.
+    A pattern that was merged into another one is kept as long as the other one, because its
+    feedback is counted there.
     """
     staged, pattern, said = knowledge_staging.c, experience_patterns.c, experience_feedback.c
     has_entry = (
@@ -91,7 +92,7 @@ def delete_empty_patterns(connection: Connection, ref: TenantRef) -> None:
 def delete_questions(connection: Connection, ref: TenantRef, before: datetime) -> None:
     """Delete questions without feedback that were asked before a time.
 
-    A hold on all documents of the tenant keeps them.
+    If a hold covers all documents of the tenant, no question is deleted.
     """
     asked, said = experience_questions.c, experience_feedback.c
     has_feedback = (

@@ -15,7 +15,7 @@ from typing import Final
 MAX_LINE: Final = 1_000
 """Maximum characters of a line that are parsed."""
 
-# None of these expressions repeats a group that can be empty, so none backtracks far.
+# None of these expressions repeats a group that can be empty, so backtracking is limited.
 TIME: Final = r"\[?\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[ ]?[+-]\d\d:?\d\d)?\]?"
 _LEVEL = r"\[?(?:TRACE|DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR|ERR|SEVERE|CRITICAL|FATAL)\]?"
 _PREFIX = re.compile(
@@ -92,14 +92,14 @@ _NUMBER = re.compile(r"\d+")
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A place in a trace.
+    """A location in a trace.
 
     Attributes:
-        file: without its folder; empty if the trace has none.
-        function: without arguments; empty if the trace has none.
-        place: the file with its parent folder, and the function; for a function with its package,
-            that and the file.
-        is_own: whether it is in the project's own code, not in a library or a runtime.
+        file: file name without its folder; empty if the trace has none.
+        function: function name without arguments; empty if the trace has none.
+        place: text that identifies the location: the file with its parent folder, and the function.
+            If the function name includes its package, the function and the file without a folder.
+        is_own: whether the location is in the project's own code, not in a library or a runtime.
     """
 
     file: str
@@ -114,7 +114,7 @@ class Frame:
 
 
 _RUNTIME = Frame("", "", "", is_own=False)
-"""A frame without a place."""
+"""A frame of a runtime, without a location."""
 
 
 def read_lines(text: str) -> list[str]:
@@ -186,8 +186,8 @@ def frame_of(file: str, function: str, qualified: str | None = None) -> Frame:
     """Return a frame with a place that is equal on every machine and in every build.
 
     Args:
-        file: with its folder.
-        function: for the place.
+        file: file with its folder.
+        function: function name for the place.
         qualified: the function with its package, to recognize libraries.
     """
     is_library = _LIBRARY_FILE.search(file) or _LIBRARY_FUNCTION.match(qualified or function)
@@ -202,7 +202,7 @@ def frame_of(file: str, function: str, qualified: str | None = None) -> Frame:
 
 def _class_and_method(qualified: str) -> str:
     """Return the class and the method of a qualified name."""
-    # The C# compiler creates a class for each asynchronous method.
+    # The C# compiler creates a class for each asynchronous method, whose name is restored here.
     qualified = re.sub(r"\.<(\w+)>d__\d+\.MoveNext$", r".\1", qualified)
     return ".".join(qualified.split(".")[-2:])
 
@@ -213,7 +213,7 @@ def _read_script(match: re.Match[str]) -> Frame:
 
 
 def _read_dotnet(match: re.Match[str]) -> Frame:
-    # The file is only shown by builds with symbols.
+    # Only builds with symbols show the file.
     return frame_of("", _class_and_method(match[1]), match[1])
 
 

@@ -1,8 +1,8 @@
-"""Statements that merge patterns by hand, and split entries off patterns.
+"""SQL statements that merge patterns manually, and split entries off patterns.
 
-Merged patterns form trees by `merged_into`. Each entry has a home, which is its pattern without
-merges by hand, and a pattern, which is the root above its home. Splitting an entry that came by a
-merge undoes that merge as a whole, including entries that joined later.
+Merged patterns form trees by `merged_into`. Each entry has a home, which is its pattern if manual
+merges are ignored, and a pattern, which is the root above its home. Splitting off an entry that
+came by a manual merge undoes that merge as a whole, including entries that joined later.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ def merge_patterns(
     """Merge a pattern into another one.
 
     Args:
-        connection: of the transaction.
+        connection: connection inside the transaction.
         ref: the tenant.
-        pattern, into: roots, both with entries.
-        by: who merges them.
+        pattern, into: root patterns, both with entries.
+        by: name of the person or token that merges them.
 
     Raises:
         UnknownExperience: one of them was merged or retracted meanwhile.
@@ -74,21 +74,21 @@ def merge_patterns(
 def split_entry(
     connection: Connection, ref: TenantRef, pattern: UUID, entry_id: UUID, *, by: str
 ) -> UUID:
-    """Take an entry out of a pattern; a merge by hand is undone as a whole.
+    """Move an entry out of a pattern; a manual merge is undone as a whole.
 
     Args:
-        connection: of the transaction.
+        connection: connection inside the transaction.
         ref: the tenant.
-        pattern: a root.
-        entry_id: one of its entries.
-        by: who splits them.
+        pattern: a root pattern.
+        entry_id: id of an entry of the pattern.
+        by: name of the person or token that splits them.
 
     Returns:
         the new pattern of the entry.
 
     Raises:
         InvalidRequest: the pattern has no other entry.
-        UnknownExperience: it has no such entry.
+        UnknownExperience: the pattern has no such entry.
     """
     members = select(_STAGED.id, _STAGED.home_id).where(
         _STAGED.tenant == ref.id, _STAGED.pattern_id == pattern
@@ -126,8 +126,9 @@ def split_entry(
 def solve_same_problem(connection: Connection, tenant_id: str, one: UUID, other: UUID) -> bool:
     """Return whether two patterns are known to solve one problem.
 
-    They do if both belong to one problem, or if an entry of each describes it in the same words.
-    Approvals of a gate all use the same words, so they are not compared.
+    This is known if both belong to the same stored problem, or if an entry of each describes its
+    problem in the same words. Approvals of a gate all use the same words, so their words are not
+    compared.
     """
     return any(
         problems_of(connection, tenant_id, one) & problems_of(connection, tenant_id, other)
@@ -138,12 +139,12 @@ def solve_same_problem(connection: Connection, tenant_id: str, one: UUID, other:
 def living_roots(
     connection: Connection, tenant_id: str, patterns: Collection[UUID]
 ) -> dict[UUID, UUID]:
-    """Return the root of each pattern, for roots with an entry; a root is its own.
+    """Return the root of each pattern, if the root has an entry; a root is its own root.
 
     Args:
         connection: of the transaction.
         tenant_id: the tenant.
-        patterns: deleted ones are omitted from the result.
+        patterns: the patterns; deleted patterns are omitted from the result.
     """
     above = (
         select(_PATTERNS.id.label("part"), _PATTERNS.id, _PATTERNS.merged_into)
@@ -215,7 +216,7 @@ def _subtree(connection: Connection, tenant_id: str, pattern: UUID) -> set[UUID]
 
 
 def _add_alternative(connection: Connection, ref: TenantRef, pattern: UUID, result: UUID) -> None:
-    """Create a pattern for the same problem as another one, unless it exists."""
+    """Create a pattern for the same problem as another one, unless the pattern exists."""
     of_tenant = _PATTERNS.tenant == ref.id
     problem = connection.scalar(
         select(_PATTERNS.problem_id).where(of_tenant, _PATTERNS.id == pattern)

@@ -1,4 +1,4 @@
-"""Bodies of requests, the rules for their fields, and entries as they are stored."""
+"""Request bodies, the rules for their fields, and stored entries."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MAX_TEXT = 20_000
 MAX_PATTERNS = 5
 MAX_FAILURE_PATTERNS = 3
 
-# Postgres takes no zero byte in a text.
+# Postgres does not accept zero bytes in a text.
 _TEXT = r"^[^\x00]*[^\s\x00][^\x00]*$"
 _NAME = r"^[^\x00-\x1f\x7f]*[^\s\x00-\x1f\x7f][^\x00-\x1f\x7f]*$"
 Text = Annotated[str, StringConstraints(max_length=MAX_TEXT, pattern=_TEXT)]
@@ -56,7 +56,7 @@ def describe_entry(schema: dict[str, Any]) -> None:
 
 
 def describe_checkpoint(schema: dict[str, Any]) -> None:
-    """Add to the schema that a checkpoint names a project unless it is manual."""
+    """Add to the schema that a checkpoint must name a project unless it is manual."""
     schema["anyOf"] = [
         {"properties": {"checkpoint_type": {"const": "manual"}}},
         {"properties": {"project_id": _TEXT_SCHEMA}, "required": ["project_id"]},
@@ -64,7 +64,7 @@ def describe_checkpoint(schema: dict[str, Any]) -> None:
 
 
 def describe_retraction(schema: dict[str, Any]) -> None:
-    """Add to the schema that a retraction names either a project or a token."""
+    """Add to the schema that a retraction must name either a project or a token."""
     schema["oneOf"] = [
         {
             "properties": {"project_id": _TEXT_SCHEMA, "token": _NULL_SCHEMA},
@@ -91,7 +91,7 @@ class _Body(BaseModel):
 
 
 class _Posted(_Body):
-    """A posted body.
+    """The base of posted bodies.
 
     Attributes:
         tenant: may be omitted if the token is for a single tenant.
@@ -113,11 +113,11 @@ class ProjectDraft(_Body):
 
 
 class About(_Body):
-    """A place in a project's code that an entry is about.
+    """A location in a project's code that an entry is about.
 
     Attributes:
-        path: of a file in its repository.
-        symbol: in that file.
+        path: path of a file in its repository.
+        symbol: name of a symbol in that file.
     """
 
     path: Annotated[str, StringConstraints(max_length=MAX_PATH, pattern=_NAME)]
@@ -125,10 +125,10 @@ class About(_Body):
 
 
 class KeptAbout(About):
-    """A place that an entry is about, with its content at the time of capture.
+    """A location that an entry is about, with its content at the time of capture.
 
     Attributes:
-        content: a hash of that content; None if unknown.
+        content: hash of the content; None if unknown.
     """
 
     content: str | None = None
@@ -143,15 +143,15 @@ class EntryDraft(_Posted):
     """An entry as a project captures it.
 
     Attributes:
-        agent_type: optional for gates.
-        failure_description, error_message, solution_steps, success_verified: of a
+        agent_type: type of the agent; optional for gates.
+        failure_description, error_message, solution_steps, success_verified: fields of a
             failure_solution.
-        gate_type: of both kinds of gates.
-        human_feedback, revision_approach: of a gate_rejection.
-        approved_approach: of a gate_approval.
-        when_to_try: when the solution is worth trying; by default after the entry's error.
-        about: places in the code.
-        external_id: the caller's own id; the same request may be repeated with it.
+        gate_type: field of both kinds of gate entries.
+        human_feedback, revision_approach: fields of a gate_rejection.
+        approved_approach: field of a gate_approval.
+        when_to_try: when the solution is worth trying; by default, after the error of the entry.
+        about: locations in the code that the entry is about.
+        external_id: an id of the caller's choice; with it, the same request may be repeated.
     """
 
     model_config = ConfigDict(json_schema_extra=describe_entry)
@@ -178,8 +178,8 @@ class CheckpointDraft(_Posted):
     """A request to embed the entries that a project has staged.
 
     Attributes:
-        project_id: None in a manual checkpoint: all projects.
-        external_id: the caller's own id; the same request may be repeated with it.
+        project_id: id of the project; None, only in a manual checkpoint, stands for all projects.
+        external_id: an id of the caller's choice; with it, the same request may be repeated.
     """
 
     model_config = ConfigDict(json_schema_extra=describe_checkpoint)
@@ -198,7 +198,7 @@ class TaskQuestion(_Posted):
     Attributes:
         agent_type, task_type, technology: filters; None matches all entries.
         max_results: maximum number of patterns.
-        project_id: the asking project; entries that it contributed itself are excluded.
+        project_id: id of the project that asks; entries that this project contributed are excluded.
     """
 
     task_description: Text
@@ -233,7 +233,7 @@ class ContextQuestion(_Posted):
     Attributes:
         basic_context: text that the agent gets in any case.
         token_budget: maximum size of the block of patterns, in cl100k_base tokens.
-        project_id: the asking project.
+        project_id: id of the project that asks.
     """
 
     task: Task
@@ -266,9 +266,11 @@ class PatternFilter(_Body):
     """A filter and an order for listing patterns.
 
     Attributes:
-        order: by id; by use, most answers first; or by newest entry.
-        search: words that one entry of the pattern contains, or the id of a pattern.
-        entry_type, agent_type, task_type, technology, project_id: of an entry of the pattern.
+        order: order of the patterns: by id; by number of answers, highest first; or by newest
+            entry.
+        search: words that a single entry of the pattern must contain, or the id of a pattern.
+        entry_type, agent_type, task_type, technology, project_id: values that an entry of the
+            pattern must have.
     """
 
     order: Literal["id", "use", "newest"] = "id"
@@ -284,7 +286,7 @@ class MergeDraft(_Posted):
     """A request to merge a pattern into another one.
 
     Attributes:
-        confirm: merge them even though their problems differ.
+        confirm: whether to merge them even if their problems differ.
     """
 
     into: UUID
@@ -292,7 +294,7 @@ class MergeDraft(_Posted):
 
 
 class SplitDraft(_Posted):
-    """A request to take an entry out of a pattern."""
+    """A request to move an entry out of a pattern."""
 
     entry_id: UUID
 
@@ -301,7 +303,7 @@ class RetractDraft(_Posted):
     """A request to retract the entries of a project, or those captured with a token.
 
     Attributes:
-        token: its id, or its full name as in a receipt.
+        token: id of the token, or its full name as in a receipt.
     """
 
     model_config = ConfigDict(json_schema_extra=describe_retraction)
@@ -316,8 +318,8 @@ class Entry:
 
     Attributes:
         contributed_by: the name of the token that captured it.
-        embedded_at: since when searches find it; None: not yet.
-        failure: why it can never be embedded.
+        embedded_at: time since which searches find the entry; None if they do not find it yet.
+        failure: why the entry can never be embedded.
     """
 
     id: UUID
@@ -391,7 +393,7 @@ def require_no_problem(problems: Iterator[tuple[str, str]]) -> None:
     """Require that there is no problem with any field.
 
     Raises:
-        InvalidRequest: names the first invalid field.
+        InvalidRequest: a field is invalid; the error names the first one.
     """
     for name, problem in problems:
         raise InvalidRequest(f"{name}: {problem}", hint="correct that field")

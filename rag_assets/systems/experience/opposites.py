@@ -127,7 +127,7 @@ HINGES: Mapping[str, frozenset[str]] = {
     "to": _of("to into"),
     "if": _of("if when while unless"),
 }
-"""Words for which the text before and after must not be swapped, by kind."""
+"""Words, by kind, around which the text before and the text after must not be swapped."""
 
 NUMBERS: Mapping[str, str] = {
     word: str(number)
@@ -168,7 +168,7 @@ FUNCTION_WORDS = _of(
     " any some more other another then when once if while where during before after let get make"
     " gets made makes one"
 )
-"""Words that can replace each other without a change of meaning; opposites are compared first."""
+"""Words whose replacement does not change the meaning; opposites are compared before these."""
 
 _GROUPS = """
 create make build produce generate add put introduce provide offer establish set include use

@@ -1,4 +1,4 @@
-"""Reads patterns: their counts are computed from entries and feedback, and never stored."""
+"""Reads patterns, whose counts are computed from entries and feedback and never stored."""
 
 from __future__ import annotations
 
@@ -58,10 +58,10 @@ class Counts:
     """Counts of a pattern.
 
     Attributes:
-        problem_id: equal for alternatives.
-        contributions: checkpoints that contributed to it.
-        helped, did_not_help: answers, by the latest feedback on each.
-        entries: that are not expired.
+        problem_id: id of the problem; equal for alternative solutions of one problem.
+        contributions: number of checkpoints that contributed to the pattern.
+        helped, did_not_help: number of answers, each counted by the latest feedback on it.
+        entries: number of entries that are not expired.
     """
 
     problem_id: UUID
@@ -79,7 +79,7 @@ class FoundEntries:
     """Entries that answer, with the counts of their patterns.
 
     Attributes:
-        counts: by pattern, for patterns with a living entry.
+        counts: counts by pattern, for patterns with a living entry.
         keys: exact keys of all requested entries, including those that do not answer.
     """
 
@@ -115,13 +115,13 @@ class PatternReader:
         *,
         without: UUID | None = None,
     ) -> FoundEntries:
-        """Return the living entries among these, with the counts of their patterns.
+        """Return the living entries among those given, with the counts of their patterns.
 
         Args:
             tenant_id: the tenant.
-            ids: of entries.
+            ids: ids of entries.
             cutoff: see cutoff_of.
-            without: a project; its entries are excluded.
+            without: id of a project whose entries are excluded.
         """
         wanted = [_STAGED.tenant == tenant_id, _STAGED.id.in_(ids), is_living(cutoff)]
         if without is not None:
@@ -149,10 +149,11 @@ class PatternReader:
         """Return patterns with a living entry, in the order of the filter.
 
         Args:
-            names: spellings of the names in the filter, by field.
+            names: spelling variants of the names in the filter, by field.
 
         Raises:
-            UnknownExperience: the pattern `after` was deleted, so its place is unknown.
+            UnknownExperience: the pattern `after` was deleted, so its position in the list is
+                unknown.
         """
         matching = select(_STAGED.pattern_id).where(
             _STAGED.tenant == tenant_id,
@@ -209,7 +210,7 @@ class PatternReader:
     def living_entries(
         self, tenant_id: str, ids: Collection[UUID], cutoff: datetime | None
     ) -> dict[UUID, Entry]:
-        """Return the living entries among these, by id."""
+        """Return the living entries among those given, by id."""
         query = select(knowledge_staging).where(
             _STAGED.tenant == tenant_id, _STAGED.id.in_(ids), is_living(cutoff)
         )
@@ -261,8 +262,8 @@ def pattern_of(entry: Entry, counts: Counts, score: float | None) -> Pattern:
     """Return a pattern with the text of one of its entries.
 
     Args:
-        entry: that answers best.
-        counts: of the pattern.
+        entry: the entry that answers best.
+        counts: counts of the pattern.
         score: cosine of the question and the entry.
     """
     successes = counts.contributions + counts.helped
@@ -369,7 +370,7 @@ def _places(tenant_id: str, cutoff: datetime | None, *, by_use: bool) -> CTE:
 
 
 def _is_after(connection: Connection, places: CTE, after: UUID) -> ColumnElement[bool]:
-    """Return the condition for patterns that come after one in the order of their places."""
+    """Return the condition for patterns that come after a given pattern in the list."""
     place = places.c
     last = connection.execute(select(places).where(place.id == after)).first()
     if last is None:
@@ -397,7 +398,7 @@ def _count_answers(tenant_id: str) -> Select[Any]:
         .where(asked.tenant == tenant_id)
         .cte("shown")
     )
-    # Few patterns are merged: all others are their own roots.
+    # Few patterns are merged; all others are their own roots.
     above = (
         select(pattern.id.label("part"), pattern.merged_into.label("id"))
         .where(pattern.tenant == tenant_id, pattern.merged_into.is_not(None))

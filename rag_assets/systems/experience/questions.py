@@ -1,4 +1,4 @@
-"""Answers questions of orchestrators about tasks and failures with patterns."""
+"""Answers questions of orchestrators about tasks and failures; the answers are patterns."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ _HITS = (30, MAX_TOP_K, MAX_TOP_K, MAX_TOP_K)
 _MAX_KEYS = 100
 _MAX_ASKED_KEYS = 100
 _PATIENCE = Patience(embedding=3.0, whole=6.0)
-"""How long an agent waits for patterns before it continues without them."""
+"""Time limits after which an agent continues without patterns."""
 _FIELDS_OF_CONTEXT = {
     "agent_type": "agent_type",
     "task_type": "task.type",
@@ -133,11 +133,11 @@ class Questions:
     """Answers questions, in one event loop.
 
     Attributes:
-        catalog: holds entries and patterns.
+        catalog: contains entries and patterns.
         search: finds entries.
         run_blocking: runs queries of the catalog.
         clock: decides which entries are expired.
-        recorded: whether questions are recorded, so that they accept feedback.
+        recorded: whether questions are recorded, so that feedback on them is possible.
     """
 
     catalog: Catalog
@@ -153,7 +153,7 @@ class Questions:
 
         Args:
             record: the tenant.
-            question: about the task.
+            question: the question about the task.
             caller: the orchestrator.
 
         Raises:
@@ -216,7 +216,7 @@ class Questions:
     async def _names(
         self, record: TenantRecord, question: TaskQuestion | FailureQuestion, caller: Caller
     ) -> tuple[dict[str, tuple[str, ...]], tuple[UnmatchedName, ...]]:
-        """Return the stored spellings of the names in a question; see resolve_names."""
+        """Return the stored spelling variants of the names in a question; see resolve_names."""
         asked = {name: getattr(question, name, None) for name in NAMES}
         aliases = Aliases(Tenant.from_config(record.config).experience.aliases)
         resolve = partial(resolve_names, self.catalog, record.id, aliases, asked)
@@ -225,10 +225,10 @@ class Questions:
     async def _own_project(
         self, record: TenantRecord, project: UUID | None, caller: Caller
     ) -> UUID | None:
-        """Return the asking project; None if the caller has no access to it.
+        """Return the project that asks; None if the caller has no access to it.
 
-        Entries of the asking project are excluded from the answer. Naming another caller's
-        project would reveal its entries by their absence.
+        Entries of the project that asks are excluded from the answer. If a caller could name
+        another caller's project, the missing entries would reveal what that project contributed.
         """
         if project is None or not is_limited_to_own(caller):
             return project
@@ -251,7 +251,7 @@ class Questions:
         found, scores = FoundEntries(), dict[UUID, float]()
         answer = SearchAnswer()
         # Many entries may belong to one pattern. Each further search excludes entries that equal
-        # the found ones, so that they cannot hide all others.
+        # entries already found, so that equal entries cannot hide all others.
         for count in _HITS:
             narrowed = _without_equals(request, found.keys)
             answer = await self.search.search(
@@ -283,10 +283,10 @@ class Questions:
     async def _find_same_error(
         self, record: TenantRecord, request: SearchRequest, keys: AskedKeys
     ) -> tuple[dict[UUID, float], bool]:
-        """Return the entries with the error of the question, and whether at the same place.
+        """Return the entries with the question's error, and whether the location is the same too.
 
-        The same error at the same place answers whatever its cosine. If either place is unknown,
-        the cosine must reach the threshold.
+        An entry with the same error at the same location answers whatever its cosine is. If one of
+        the locations is unknown, the cosine must reach the threshold.
         """
         for wanted, is_same in ((keys.placed, True), (keys.unplaced, False)):
             if not wanted:
@@ -376,7 +376,7 @@ def _reason(error: RagAssetsError) -> ContextReason:
     """Return the reason for a context without patterns, from the error of its question.
 
     Raises:
-        RagAssetsError: the error is not one that an agent can ignore.
+        RagAssetsError: the error itself, if an agent must not ignore it.
     """
     match error:
         case UnknownTenant():
@@ -398,11 +398,11 @@ def _filters(
     names: Mapping[str, tuple[str, ...]],
     entry_type: str | None = None,
 ) -> Filters:
-    """Return filters for entries; an entry without a value matches any.
+    """Return filters for entries; an entry without a value matches every value.
 
     Args:
-        project: its own entries are excluded.
-        names: spellings by field.
+        project: id of a project whose entries are excluded.
+        names: spelling variants by field.
         entry_type: required type of entries.
     """
     metadata: dict[str, tuple[str | None, ...]] = {}
@@ -428,11 +428,11 @@ def _scores(hits: Sequence[Hit]) -> dict[UUID, float]:
 def _patterns(
     found: FoundEntries, scores: Mapping[UUID, float], same: Collection[UUID]
 ) -> tuple[list[Pattern], list[UUID]]:
-    """Return the patterns of entries with the text of the nearest entry, and their problems.
+    """Return the patterns of entries, each with its nearest entry's text, and their problems.
 
     Args:
         found: the entries.
-        scores: of each entry.
+        scores: score of each entry.
         same: patterns that are known to solve one problem.
     """
     patterns: dict[UUID, Pattern] = {}
@@ -442,7 +442,7 @@ def _patterns(
         if id_ is not None and id_ in found.counts and id_ not in patterns:
             patterns[id_] = pattern_of(entry, found.counts[id_], scores[entry.id])
     problems = {id_: found.counts[id_].problem_id for id_ in patterns}
-    # Approvals of a gate are not alternatives: they do not contradict each other.
+    # Approvals of a gate are not alternatives, because they do not contradict each other.
     passed = {id_ for id_, one in patterns.items() if one.entry_type == "gate_approval"}
     problems |= {id_: id_ for id_ in passed}
     shared = problems.keys() & same

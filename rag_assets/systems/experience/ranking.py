@@ -57,14 +57,14 @@ def rank(
 ) -> list[Pattern]:
     """Return patterns by the relevance of their problems, then by success within one problem.
 
-    Success only orders alternatives for one problem: how often a gate was passed is irrelevant to a
-    migration. Patterns about changed code follow all others, and patterns that mostly failed are
-    last.
+    Success orders only the alternatives for one problem, because success at one problem says
+    nothing about another: how often a gate was passed is irrelevant to a migration. Patterns about
+    changed code follow all others, and patterns that mostly failed are last.
 
     Args:
-        patterns: to be ranked.
+        patterns: the patterns to rank.
         problems: the problem of each pattern; equal for alternatives.
-        exact: patterns with exactly the error of the question; their problems come first.
+        exact: patterns with exactly the same error as the question; their problems come first.
     """
     relevance: dict[UUID, tuple[bool, float]] = {}
     for pattern, problem in zip(patterns, problems, strict=True):
@@ -88,10 +88,10 @@ def rank(
 
 
 def with_conflicts(patterns: Sequence[Pattern], problems: Sequence[object]) -> list[Pattern]:
-    """Keep at most three alternatives for each problem, and let each name the others.
+    """Keep at most three alternatives for each problem; add to each the ids of the others.
 
     Args:
-        patterns: in their order.
+        patterns: the patterns in their order.
         problems: the problem of each pattern; equal for alternatives.
     """
     seen: Counter[object] = Counter()

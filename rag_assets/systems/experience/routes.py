@@ -66,7 +66,7 @@ router = APIRouter(
 
 
 class PatternPage(PatternFilter, TenantQuery):
-    """A page of patterns; after one of these, in the same order."""
+    """A page of patterns; `after` is the last pattern of the previous page in the same order."""
 
     after: UUID | None = None
     limit: int = Field(default=100, ge=1, le=1_000)
@@ -119,7 +119,7 @@ class Asker:
         """Return the request about a tenant.
 
         Args:
-            tenant: in the body of the request.
+            tenant: tenant that the request's body names.
 
         Raises:
             Forbidden: the token is not for this tenant.
@@ -135,7 +135,7 @@ async def _anyone(
     identity: IdentityDependency,
     backend: BackendDependency,
 ) -> Asker:
-    """Return any caller: the search itself refuses all roles but one."""
+    """Return any caller; the search itself refuses all roles except orchestrator."""
     return Asker(request, identity, backend, parameters.tenant)
 
 
@@ -160,7 +160,7 @@ AdminDependency = Annotated[Asker, Depends(_admin)]
 
 @router.put("/projects/{project_id}")
 async def put_project(project_id: UUID, body: ProjectDraft, asker: AskedDependency) -> Project:
-    """Make a project that contributes entries, or change its name and state."""
+    """Create a project that contributes entries, or change its name and state."""
     asked, caller = asker.about(), asker.identity.caller
     if body.owner is not None:
         asker.identity.require_admin()
@@ -172,7 +172,7 @@ async def put_project(project_id: UUID, body: ProjectDraft, asker: AskedDependen
 async def capture(body: EntryDraft, asker: AskedDependency, response: Response) -> CapturedEntry:
     """Stage what a project learned; a checkpoint embeds it.
 
-    With an external_id it may be sent again: the answer is 200 and the first id then.
+    With an external_id, the request may be repeated: the response is then 200 with the first id.
     """
     asked = asker.about(body.tenant)
     _require_none(entry_problems(body))
@@ -186,7 +186,7 @@ async def capture(body: EntryDraft, asker: AskedDependency, response: Response) 
 
 @router.delete("/entries/{entry_id}", status_code=202)
 async def delete_entry(entry_id: UUID, asker: AdminDependency) -> Retracted:
-    """Take back one entry: it answers no more from now on, and leaves every store. For admins."""
+    """Retract one entry: searches omit it at once, and every store deletes it. For admins."""
     asked = asker.about()
 
     def delete() -> Retracted:
@@ -199,7 +199,7 @@ async def delete_entry(entry_id: UUID, asker: AdminDependency) -> Retracted:
 
 @router.post("/retract", status_code=202)
 async def retract(body: RetractDraft, asker: AdminDependency) -> Retracted:
-    """Take back all that a project, or the holder of a token, contributed. For admins."""
+    """Retract all entries of a project, or all entries captured with a token. For admins."""
     asked = asker.about(body.tenant)
     _require_none(retraction_problems(body))
 
@@ -212,7 +212,7 @@ async def retract(body: RetractDraft, asker: AdminDependency) -> Retracted:
 
 @router.post("/checkpoints", status_code=202)
 async def request_checkpoint(body: CheckpointDraft, asker: AskedDependency) -> RequestedCheckpoint:
-    """Have what a project has staged by now embedded, in the background."""
+    """Request that the entries a project has staged so far are embedded in the background."""
     asked = asker.about(body.tenant)
     _require_none(checkpoint_problems(body))
     request = partial(
@@ -224,7 +224,7 @@ async def request_checkpoint(body: CheckpointDraft, asker: AskedDependency) -> R
 
 @router.get("/checkpoints/{checkpoint_id}")
 async def checkpoint(checkpoint_id: UUID, asker: AskedDependency) -> CheckpointProgress:
-    """Tell what became of a checkpoint."""
+    """Return the progress of a checkpoint."""
     asked = asker.about()
     found: Checkpoint = await asked.read(
         partial(asked.experience.checkpoint, asked.tenant, checkpoint_id, asker.identity.caller)
@@ -234,7 +234,7 @@ async def checkpoint(checkpoint_id: UUID, asker: AskedDependency) -> CheckpointP
 
 @router.post("/task", responses=documented(402, 502))
 async def for_task(body: TaskQuestion, asker: AskingDependency) -> Answer:
-    """Find what past projects learned about a task like this one. For orchestrators."""
+    """Find patterns of past projects for a task. For orchestrators."""
     asked = asker.about(body.tenant)
     record = await asked.read(partial(asked.experience.record, asked.tenant))
     return await asked.questions.for_task(record, body, asked.identity.caller)
@@ -242,7 +242,7 @@ async def for_task(body: TaskQuestion, asker: AskingDependency) -> Answer:
 
 @router.post("/failure", responses=documented(402, 502))
 async def for_failure(body: FailureQuestion, asker: AskingDependency) -> Answer:
-    """Find what solved failures like this one. For orchestrators."""
+    """Find solutions of similar failures. For orchestrators."""
     asked = asker.about(body.tenant)
     record = await asked.read(partial(asked.experience.record, asked.tenant))
     return await asked.questions.for_failure(record, body, asked.identity.caller)
@@ -250,7 +250,7 @@ async def for_failure(body: FailureQuestion, asker: AskingDependency) -> Answer:
 
 @router.post("/context", responses=documented(402, 502))
 async def context(body: ContextQuestion, asker: AskingDependency) -> Context:
-    """Write an agent's context for a task, with what past projects learned. For orchestrators."""
+    """Write an agent's context for a task, with patterns of past projects. For orchestrators."""
     asked = asker.about(body.tenant)
     record = await asked.read(partial(asked.experience.record, asked.tenant))
     return await asked.questions.context(record, body, asked.identity.caller)
@@ -258,7 +258,7 @@ async def context(body: ContextQuestion, asker: AskingDependency) -> Context:
 
 @router.post("/feedback")
 async def feedback(body: FeedbackDraft, asker: AskedDependency) -> FeedbackCounts:
-    """Tell whether a pattern helped; the last word on each answer counts."""
+    """Record whether a pattern helped; later feedback on an answer replaces earlier feedback."""
     asked = asker.about(body.tenant)
     return await asked.write(partial(asked.experience.feedback, asked.tenant, body, by=asked.by))
 
@@ -270,7 +270,7 @@ async def patterns(
     identity: IdentityDependency,
     backend: BackendDependency,
 ) -> Patterns:
-    """List patterns by id, by use or the newest first, and search and filter them. For admins."""
+    """List patterns by id, by use or newest first; search and filter them. For admins."""
     identity.require_admin()
     asked = Asker(request, identity, backend, page.tenant).about()
 
@@ -300,7 +300,7 @@ async def pattern(pattern_id: UUID, asker: AdminDependency) -> PatternDetails:
 
 @router.post("/patterns/{pattern_id}/merge")
 async def merge(pattern_id: UUID, body: MergeDraft, asker: AdminDependency) -> PatternDetails:
-    """Make a pattern a part of another one; if their problems differ, `confirm` it. For admins."""
+    """Merge a pattern into another one; `confirm` is needed if problems differ. For admins."""
     asked = asker.about(body.tenant)
 
     def write() -> PatternDetails:
@@ -314,7 +314,7 @@ async def merge(pattern_id: UUID, body: MergeDraft, asker: AdminDependency) -> P
 
 @router.post("/patterns/{pattern_id}/split")
 async def split(pattern_id: UUID, body: SplitDraft, asker: AdminDependency) -> SplitPattern:
-    """Take an entry out of a pattern; the two never become one by themselves again. For admins."""
+    """Move an entry out of a pattern; they are never merged automatically again. For admins."""
     asked = asker.about(body.tenant)
 
     def write() -> SplitPattern:
@@ -326,7 +326,7 @@ async def split(pattern_id: UUID, body: SplitDraft, asker: AdminDependency) -> S
 
 @router.get("/report")
 async def report(asker: AdminDependency) -> Report:
-    """Tell what there is, what was asked, what helped, and what expires next. For admins."""
+    """Return a report of entries, questions, feedback and upcoming expiries. For admins."""
     asked = asker.about()
 
     def read() -> Report:

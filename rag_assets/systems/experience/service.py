@@ -42,13 +42,13 @@ class Experience:
     """Captures entries and manages projects, checkpoints and feedback; all methods block.
 
     Args:
-        catalog: of the installation.
-        masker: finds credentials in what is captured.
+        catalog: catalog of the installation.
+        masker: finds credentials in captured texts.
         clock: decides which entries are expired.
 
     Attributes:
         administration: operations of admins.
-        checkpoints: of the projects, and the projects themselves.
+        checkpoints: operations on checkpoints and projects.
     """
 
     def __init__(self, catalog: Catalog, masker: Masker, clock: Clock | None = None) -> None:
@@ -128,14 +128,15 @@ def give_feedback(
     """Record whether a pattern helped; later feedback replaces earlier feedback.
 
     Args:
-        database: holds questions and feedback.
+        database: contains questions and feedback.
         ref: the tenant.
         draft: the feedback.
         cutoff: see cutoff_of.
         by: the name of the caller's token.
 
     Raises:
-        UnknownExperience: no such question was answered, or its answer lacks this pattern.
+        UnknownExperience: no such question was answered, or the answer did not contain this
+            pattern.
     """
     asked = experience_questions.c
     question = select(asked.patterns).where(asked.tenant == ref.id, asked.id == draft.query_id)

@@ -1,4 +1,4 @@
-"""The source of entries: lists those that a checkpoint has taken, as records of the catalog."""
+"""The source of entries, which lists entries included in a checkpoint as records of the catalog."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class EntriesConfig(SourceConfig):
     """Entries that orchestrators captured, one document each.
 
     Attributes:
-        name: of the source; part of every document's identity.
+        name: name of the source; part of every document's identity.
         scope: the access scope of entries; by default the tenant's.
     """
 

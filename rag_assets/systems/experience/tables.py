@@ -1,6 +1,7 @@
 """The tables of experience in the catalog's schema.
 
-The catalog's own migrations create the first three, those of this system the others.
+The catalog's own migrations create the first three tables; the migrations of this system create the
+others.
 """
 
 from __future__ import annotations
@@ -69,27 +70,27 @@ knowledge_staging = Table(
     Column("when_to_try", Text),
     # Paths and symbols that the entry is about.
     json_column("about", "[]"),
-    # The caller's own id, by which a capture may be sent again.
+    # An id of the caller's choice, with which a capture may be repeated.
     Column("external_id", Text),
-    # Hash of all that was captured.
+    # Hash of all captured fields.
     Column("content_key", Text),
     # The name of the token that contributed it.
     Column("contributed_by", Text),
-    # Names of the rules that found credentials in it.
+    # Names of the rules that found credentials in the entry.
     Column("masked", ARRAY(Text), nullable=False, server_default="{}"),
     Column("checkpoint_id", Uuid),
     # Id of its document; null until a checkpoint has taken the entry.
     Column("document_id", Text),
-    # The hash of its problem and solution without differences of writing, see wording.exact_key.
+    # Hash of the problem and the solution in normal form, see wording.exact_key.
     Column("exact_key", Text),
-    # The same of its problem alone, see wording.problem_key.
+    # Hash of the problem alone in normal form, see wording.problem_key.
     Column("problem_key", Text),
     # The version of the rules by which its record was written, see wording.WORDING_VERSION.
     Column("record_version", Integer, nullable=False, server_default="1"),
-    # Its pattern, and its pattern without merges by hand.
+    # The entry's pattern, and its pattern if manual merges are ignored.
     Column("pattern_id", Uuid),
     Column("home_id", Uuid),
-    # Hashes of its texts with vectors that are kept in the lake for comparisons only.
+    # Hashes of texts whose vectors are kept in the lake only for comparisons.
     Column("kept_texts", ARRAY(Text), nullable=False, server_default="{}"),
     # Why it can never be embedded.
     Column("failure", Text),
@@ -108,7 +109,8 @@ knowledge_staging = Table(
     Index("ix_knowledge_staging_problem", "tenant", "problem_key"),
     Index("ix_knowledge_staging_checkpoint", "tenant", "checkpoint_id"),
     Index("ix_knowledge_staging_record_version", "tenant", "record_version"),
-    # Taken by a checkpoint, and not found yet: few, and asked for all the time.
+    # Index of entries that a checkpoint includes but searches do not find yet: there are few, and
+    # they are queried all the time.
     Index(
         "ix_knowledge_staging_left",
         "tenant",
@@ -125,7 +127,7 @@ checkpoints = Table(
     tenant_column(),
     Column("id", Uuid, primary_key=True),
     Column("checkpoint_type", String(50), nullable=False),
-    # Null: of all projects.
+    # Null stands for all projects.
     Column("project_id", Uuid),
     Column("external_id", Text),
     Column("requested_by", Text),
@@ -169,7 +171,7 @@ experience_merges = Table(
     # The entry of the pattern that it was compared with; null for a merge by hand.
     Column("other_id", Uuid),
     Column("pattern_id", Uuid, nullable=False),
-    # Its former pattern; null for a new entry.
+    # The former pattern; null for a new entry.
     Column("former_id", Uuid),
     Column("way", String(20), nullable=False),
     Column("problem_cosine", Double),
@@ -183,7 +185,7 @@ experience_merges = Table(
     Index(None, "tenant", "entry_id"),
     Index(None, "tenant", "pattern_id"),
 )
-"""Merges of entries into patterns; `split_at` is set where one was undone."""
+"""Merges of entries into patterns; `split_at` is set if the merge was undone."""
 
 experience_questions = Table(
     "experience_questions",
@@ -196,7 +198,7 @@ experience_questions = Table(
     json_column("patterns", "[]"),
     Index(None, "tenant", "asked_at"),
 )
-"""Questions that were answered, without their words, for the feedback on them."""
+"""Answered questions, without their texts, to which feedback refers."""
 
 experience_feedback = Table(
     "experience_feedback",
@@ -215,4 +217,4 @@ experience_feedback = Table(
     CheckConstraint("outcome IN ('helped', 'did_not_help')", name="outcome"),
     Index(None, "tenant", "pattern_id"),
 )
-"""Whether a pattern of an answer helped: the latest feedback."""
+"""The latest feedback on each pattern of an answer: whether it helped."""

@@ -346,10 +346,10 @@ def _id(name: str, text: str) -> UUID:
 
 
 def _valid(model: type[Any], **values: Any) -> Any:
-    """Return the model of these values.
+    """Return an instance of the model with these values.
 
     Raises:
-        InvalidRequest: names the first invalid field.
+        InvalidRequest: a value is invalid; the error names the first invalid field.
     """
     given = {name: value for name, value in values.items() if value is not None}
     try:

@@ -44,8 +44,8 @@ class Raised:
     """An exception, a panic or an error in a text.
 
     Attributes:
-        type: without its module; empty for an error without a type.
-        message: its first line.
+        type: type without its module; empty for an error without a type.
+        message: first line of the message.
         frame: the innermost frame of the project's own code.
     """
 
@@ -59,10 +59,10 @@ class Raised:
         return ": ".join(filter(None, (self.type, self.message)))
 
     def key(self, frame: str | None = None) -> str | None:
-        """Return the key of its signature; None if it is not specific enough.
+        """Return the key of the error's signature; None if it is not specific enough.
 
         Args:
-            frame: replaces its own frame in the key.
+            frame: replaces the error's own frame in the key.
         """
         template = normalize(self.message)
         has_type = bool(self.type) and self.type.casefold() not in _GENERAL_TYPES
@@ -90,9 +90,9 @@ class AskedKeys:
     """Keys of the errors in a question.
 
     Attributes:
-        placed: match the same error at the same place in the project's own code.
-        unplaced: match the same error if the question or the entry lacks a place, or the folder
-            of its file.
+        placed: keys that match the same error at the same location in the project's own code.
+        unplaced: keys that match the same error if the question or the entry lacks a location, or
+            the folder of the file.
     """
 
     placed: tuple[str, ...]
@@ -119,7 +119,8 @@ def stored_keys(prose: str, error: str | None) -> list[str]:
 def asked_keys(prose: str, error: str | None) -> AskedKeys:
     """Return the keys that find entries with the same errors.
 
-    Parts of a signature that both sides have must be equal. In a chain, the root cause is compared.
+    Parts of a signature that both the question and the entry have must be equal. In a chain of
+    exceptions, the root cause is compared.
 
     Args:
         prose, error: see stored_keys.
@@ -137,12 +138,12 @@ def asked_keys(prose: str, error: str | None) -> AskedKeys:
 
 
 def condense(text: str) -> str:
-    """Return a text with each trace reduced to its exceptions and their places in own code."""
+    """Return a text with each trace reduced to its exceptions and their locations in own code."""
     return "\n".join(_condense_lines(text, _with_place))
 
 
 def searchable(text: str) -> str:
-    """Return the text to embed for errors: distinct templates of their lines."""
+    """Return the text to embed for errors: the distinct templates of their lines."""
     lines = [normalize(line) for line in _condense_lines(text, lambda raised: raised.line)]
     distinct = list(dict.fromkeys(filter(None, lines)))
     if len(distinct) <= MAX_PLAIN_LINES:
@@ -212,10 +213,10 @@ def read_traces(lines: Sequence[str]) -> list[Trace]:
     return traces
 
 
-# None of these expressions repeats a group that can be empty, so none backtracks far.
+# None of these expressions repeats a group that can be empty, so backtracking is limited.
 _PYTHON_START = re.compile(r"[\s|+]*(?:Exception Group )?Traceback \(most recent call last\):")
 _NODE_PLACE = re.compile(r"(?:file://)?[/A-Z]\S*:\d+$")
-"""The place that Node prints four lines above an uncaught exception."""
+"""The location that Node prints four lines above an uncaught exception."""
 _RUST_PANIC = re.compile(
     r"thread '[^']*' (?:\(\d+\) )?panicked at (?:'(.*)', )?([^\s:']+):\d+:\d+:?$"
 )
@@ -343,8 +344,8 @@ def _trace_at(lines: Sequence[str], start: int, floor: int) -> Trace:
     """Return the trace around its first frame or first line.
 
     Args:
-        lines: of the text.
-        start: index of that line.
+        lines: lines of the text.
+        start: index of the trace's first frame or first line.
         floor: end of the previous trace.
     """
     panic = _RUST_PANIC.match(lines[start])
@@ -457,7 +458,7 @@ def _split_php_place(message: str) -> tuple[str, Frame | None]:
 
 
 def _join_trace(lines: Sequence[str], traces: list[Trace], trace: Trace) -> list[Trace]:
-    """Return the traces with another trace, joined to the last one if both are of one failure."""
+    """Return the traces with another one added, joined to the last if both are of one failure."""
     if not traces:
         return [trace]
     last = traces[-1]

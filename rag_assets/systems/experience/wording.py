@@ -1,4 +1,4 @@
-"""Texts and keys of an entry: problem, solution, symptom, searched text, keys to compare."""
+"""Texts and keys of an entry: problem, solution, symptom, text to search, keys to compare."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from rag_assets.systems.experience.traces import (
 )
 
 WORDING_VERSION: Final = 2
-"""Increased whenever the same entry would have another searched text or other keys.
+"""Increased whenever the same entry would get another searched text or other keys.
 
 The next run of a tenant rewrites records of an earlier version.
 """
 MAX_TOKENS: Final = 2_000
 """Maximum size of a searched text, in cl100k_base tokens."""
 MAX_ERROR_TOKENS: Final = 200
-"""Maximum size of the error within it."""
+"""Maximum size of the error within a searched text, in cl100k_base tokens."""
 _MAX_SYMPTOM_TOKENS: Final = 60
 _GAP = "[...]"
 
@@ -66,7 +66,7 @@ def solution_of(entry: EntryDraft | Entry) -> str:
 
 
 def when_to_try(entry: EntryDraft | Entry) -> str | None:
-    """Return when the solution is worth trying; None if the entry does not show it.
+    """Return when the solution is worth trying; None if the entry does not tell.
 
     The captured value has precedence; the default is the error of the failure.
     """
@@ -90,8 +90,8 @@ def failure_question(description: str, error: str | None) -> str:
 def searched_text(entry: EntryDraft | Entry) -> str:
     """Return the text of an entry that is embedded.
 
-    A failure has the same form as in questions. Questions about gates describe a task, so the text
-    of a gate includes its solution.
+    The text of a failure has the same form as in questions. Questions that gates answer describe a
+    task, so the text of a gate entry includes its solution.
     """
     if entry.entry_type == "failure_solution":
         question = failure_question(entry.failure_description or "", entry.error_message)

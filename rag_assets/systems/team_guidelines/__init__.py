@@ -1,4 +1,4 @@
-"""Team guidelines: documents of a project's team, for the prompts of its application."""
+"""Team guidelines: documents of a project's team, for the prompts of the project's application."""
 
 from rag_assets.plugins.system import Migrations, Profile, System
 
@@ -25,8 +25,8 @@ SYSTEM = System(
             "embedder": {"provider": "auto"},
             "retrieval": {"top_k": 5, "mode": "knn"},
         },
-        # The description's figure for remote models; benchmarks.guidelines_threshold measured the
-        # local model's (decision 24).
+        # The threshold for remote models is the requirement's figure;
+        # benchmarks.guidelines_threshold measured the threshold of the local model (decision 24).
         thresholds={
             "openai/text-embedding-3-small": 0.75,
             "gemini/gemini-embedding-001": 0.75,
@@ -46,7 +46,8 @@ SYSTEM = System(
         opt_in_problem="feature-off",
     ),
     panels={"/guidelines": f"{_HERE}.panel.pages:PANEL"},
-    # Routers are added in the order of their names, so a path with {…} must come last.
+    # Routers are added in the order of their names, so a router with {…} in its path must come
+    # last.
     routers={
         "/api/organizations, /api/projects": f"{_HERE}.routes.projects:projects",
         "/api/…/keys": f"{_HERE}.routes.projects:keys",

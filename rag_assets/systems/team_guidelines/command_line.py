@@ -363,7 +363,7 @@ def _upload_file(
 
 
 def _read(file: str) -> str:
-    """Return the text of a file, up to one character more than the maximum."""
+    """Return the text of a file, cut off at one character more than the maximum."""
     try:
         if file == _STANDARD_INPUT:
             return sys.stdin.read(MAX_CHARACTERS + 1)

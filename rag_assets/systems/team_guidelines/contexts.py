@@ -1,7 +1,8 @@
 """Contexts: the guidelines for a prompt.
 
-A context has passages of documents, or else the project's plain text; without either it is empty.
-If a provider or the index fails, the prompt lacks the passages, but is still answered.
+A context contains passages of documents; without passages, it contains the project's plain text;
+without either, it is empty. If a provider or the index fails, the context contains no passages, but
+the request still succeeds.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ REASONS: Mapping[Reason, str] = {
     "embedder-unavailable": "The task could not be embedded in time. Try again later.",
     "index-unavailable": "The index does not answer, or is being repaired. Try again later.",
 }
-"""The sentence of each reason; for a provider's failure, its kind has a better one."""
+"""The sentence for each reason; for a provider's failure, the kind of failure has a better one."""
 
 _T = TypeVar("_T")
 _TaskPath = Annotated[
@@ -82,11 +83,12 @@ class ContextRequest(BaseModel):
     """The task of a prompt, and limits of its guidelines.
 
     Attributes:
-        task: in words, as in "Playwright test for login with data-testid selectors".
+        task: the task in words, as in "Playwright test for login with data-testid selectors".
         top_k: maximum number of passages from the search; rules may add others.
-        paths: files of the task, for rules by path, in addition to paths in `task`.
+        paths: files of the task, in addition to the paths in `task`, to which rules by path are
+            applied.
         token_budget: maximum cl100k_base tokens of a section of passages.
-        explain: include near misses and the latency of each step.
+        explain: whether to include near misses and the latency of each step.
     """
 
     model_config = ConfigDict(
@@ -142,7 +144,7 @@ class Contexts:
         """Build the context of a task from the documents that the caller may read.
 
         Args:
-            record: of the project's tenant, as it is now.
+            record: record of the project's tenant, as it is now.
 
         Raises:
             UnknownProject: the project was removed meanwhile.
@@ -245,7 +247,7 @@ class Contexts:
         try:
             answer = await self.search.search(record.id, wider, patience=PATIENCE)
         except RagAssetsError as error:
-            _reason_of_error(error)  # raises any error that is not a failure of a server
+            _reason_of_error(error)  # raises the error again unless it is a failure of a server
             return ()
         below = [hit for hit in answer.hits if hit.cosine is not None and hit.cosine < threshold]
         return tuple(map(_build_near_miss, below[:MAX_PASSAGES]))
@@ -254,7 +256,7 @@ class Contexts:
 def _build_from_hits(
     answer: SearchAnswer, request: ContextRequest, rules: Sequence[tuple[Hit, RuleKind]]
 ) -> GuidelinesContext:
-    """Return passages of rules in at most half of the budget, then those of the search."""
+    """Return a context: passages of rules, in at most half of the budget, then of the search."""
     kinds = {hit.document_id: kind for hit, kind in rules}
     share = request.token_budget // 2
     of_rules = render_passages([hit for hit, _ in rules], share)
@@ -301,7 +303,7 @@ def _reason_of_no_hits(answer: SearchAnswer) -> Reason:
     if debug is None:
         return "no-documents"
     if debug.nearest is None or debug.threshold is None or debug.nearest >= debug.threshold:
-        # The catalog has passages, but the index has none of them.
+        # The catalog contains passages, but the index does not.
         return "index-unavailable"
     return "nothing-above-threshold"
 

@@ -1,6 +1,6 @@
-"""Documents as the people of a project see them, with their progress through the chain.
+"""Documents as the people of a project see them, with their progress through the pipeline.
 
-No stage writes its progress down: it is read from the results of each stage in the lake.
+Stages do not record their progress; it is computed from the results of each stage in the lake.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ class DocumentChunk:
     """A passage of a document, as a model gets it.
 
     Attributes:
-        page: of a PDF; None for other formats.
-        heading_path: the headings above it.
-        tokens: of its text and its context.
-        context: preceding lines, if it starts within a table, a list or code.
+        page: page of a PDF; None for other formats.
+        heading_path: the headings above the passage.
+        tokens: number of tokens in the text and the context.
+        context: preceding lines, if the passage starts within a table, a list or code.
     """
 
     __pydantic_config__ = CAMEL_CASE
@@ -46,7 +46,7 @@ class DroppedChunk:
     """A withheld passage.
 
     Attributes:
-        rules: names of the rules that found a credential in it.
+        rules: names of the rules that found a credential in the passage.
     """
 
     __pydantic_config__ = CAMEL_CASE
@@ -60,7 +60,7 @@ class MaskedSecrets:
     """The masked credentials that one rule found in the present text of a document.
 
     Attributes:
-        lines: first line of each, from 1.
+        lines: first line of each credential, counted from 1.
     """
 
     __pydantic_config__ = CAMEL_CASE
@@ -74,9 +74,9 @@ class DocumentChunks:
     """The passages of a document.
 
     Attributes:
-        answers: whether they belong to the version that answers, not to a version in progress.
+        answers: whether the passages belong to the version that answers, not to one in progress.
         dropped: withheld passages.
-        masked: masked credentials in them.
+        masked: masked credentials in the document.
     """
 
     __pydantic_config__ = CAMEL_CASE
@@ -93,8 +93,8 @@ class Progress:
     """Progress of the present content of a document.
 
     Attributes:
-        parsed: whether its text is stored.
-        chunks: its passages; None before chunking.
+        parsed: whether the text of the document is stored.
+        chunks: the passages; None before chunking.
         missing: text_sha256 of passages without a vector.
     """
 
@@ -104,23 +104,23 @@ class Progress:
 
     @property
     def total(self) -> int | None:
-        """Return the number of its passages; None before chunking."""
+        """Return the number of passages; None before chunking."""
         return None if self.chunks is None else len(self.chunks.chunks)
 
     @property
     def done(self) -> int:
-        """Return the number of its passages that have a vector."""
+        """Return the number of passages that have a vector."""
         if self.chunks is None:
             return 0
         return sum(chunk.text_sha256 not in self.missing for chunk in self.chunks.chunks)
 
     @property
     def tokens(self) -> int | None:
-        """Return the tokens of its passages; None before chunking."""
+        """Return the number of tokens in the passages; None before chunking."""
         return None if self.chunks is None else sum(c.token_count for c in self.chunks.chunks)
 
     def waiting_tokens(self, counted: Set[str]) -> dict[str, int]:
-        """Return the tokens of its passages without a vector, by text_sha256.
+        """Return the number of tokens of each passage without a vector, by text_sha256.
 
         Args:
             counted: texts to leave out.
@@ -139,7 +139,7 @@ NO_PROGRESS = Progress()
 def read_progress(
     project: OpenProject, lake: TenantLake, documents: Sequence[Document]
 ) -> dict[str, Progress]:
-    """Read the progress of documents from their tenant's lake, by id, in a few queries."""
+    """Return the progress of documents by id, read from their tenant's lake in a few queries."""
     tenant = project.tenant
     options = tenant.parser.options
     keys = {
@@ -180,9 +180,9 @@ def build_document(
     """Build the response about a document.
 
     Args:
-        state: as the catalog has it.
-        progress: of its present content, unless it is READY.
-        is_selected: whether the current run works on it.
+        state: state of the document in the catalog.
+        progress: progress of the present content, unless the status is READY.
+        is_selected: whether the current run works on the document.
     """
     words = None if state.error_kind is None else WORDS[state.error_kind]
     tokens = state.token_count if state.answers else progress.tokens

@@ -1,4 +1,4 @@
-"""Errors of team guidelines, with the problem that the API answers for each."""
+"""Errors of team guidelines, each with the kind of problem that the API returns."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from rag_assets.common.errors import NotOptedIn, ProblemKind, RagAssetsError
 
 
 class GuidelinesOff(NotOptedIn):
-    """The organization has its guidelines switched off."""
+    """Guidelines are switched off for the organization."""
 
     problem_kind = ProblemKind(
         403,

@@ -39,10 +39,10 @@ class KeyView:
     """A key without its secret.
 
     Attributes:
-        last_four: its last characters; None for a short key, and for the operator's.
-        worked: whether the provider accepted it at its last use.
-        source: its owner; a project's own key takes precedence over its organization's.
-        readable: whether the installation can still decrypt it.
+        last_four: last four characters of the key; None for a short key and for the operator's key.
+        worked: whether the provider accepted the key when it was last used.
+        source: owner of the key; a project's own key takes precedence over its organization's key.
+        readable: whether the installation can still decrypt the key.
     """
 
     __pydantic_config__ = KEY_CAMEL_CASE
@@ -71,8 +71,8 @@ class KeyTested:
 
     Attributes:
         worked: whether the provider answered with a vector.
-        reason: of a failure.
-        latency_ms: until the answer.
+        reason: why the call failed.
+        latency_ms: milliseconds until the answer.
     """
 
     __pydantic_config__ = CAMEL_CASE
@@ -105,7 +105,7 @@ class GuidelineKeys:
     def _find_entry(self, project: OpenProject) -> KeyEntry | None:
         embedder = project.choice.embedder
         is_operators = embedder.api_key is not None
-        # A variable of the provider "auto" holds for every provider.
+        # A variable for the provider "auto" applies to every provider.
         providers = {embedder.provider, AUTO, ""} if is_operators else {embedder.provider}
         for entry in self._ring.entries(project.record.id):
             if entry.provider in providers and (_source(entry) == "operator") == is_operators:
@@ -116,7 +116,7 @@ class GuidelineKeys:
         """Require a usable key for a project's documents.
 
         Raises:
-            NoProviderKey: it is missing or cannot be decrypted.
+            NoProviderKey: the key is missing or cannot be decrypted.
         """
         state = self.state(project)
         if state.state in {"missing", "unreadable"}:
@@ -137,7 +137,7 @@ class GuidelineKeys:
         """Set a key, and retry the documents that lacked one.
 
         Raises:
-            InvalidRequest: the key is malformed, or the provider takes no keys.
+            InvalidRequest: the key is malformed, or the provider does not use keys.
             ConfiguredByOperator: the operator has configured the key of this provider.
             TenantGone: the project was removed.
         """
@@ -156,7 +156,7 @@ class GuidelineKeys:
         return self._ring.remove(owner, provider)
 
     def test(self, owner: KeyOwner, provider: str) -> KeyTested:
-        """Make one small call with the key that an owner has, or uses.
+        """Make one small call with the key that an owner has set or uses.
 
         Raises:
             NoProviderKey, KeyUnreadable: there is no key to test.
@@ -234,7 +234,7 @@ def _view(entry: KeyEntry) -> KeyView:
 
 def _require_provider(provider: str) -> None:
     if provider not in WITH_KEYS:
-        # The name is not repeated: it may be a key in the wrong place.
+        # The error does not repeat the name, because it may be a misplaced key.
         raise InvalidRequest(
             "no provider of this name takes keys", hint=f"one of: {', '.join(WITH_KEYS)}"
         )

@@ -42,7 +42,7 @@ from rag_assets.systems.team_guidelines.keys import GuidelineKeys
 from rag_assets.systems.team_guidelines.projects import OpenProject
 
 CURSOR = "^([0-9]{1,17})-([0-9a-f]{32})$"
-"""Pattern of the `next` of a page: microseconds, and an id."""
+"""Pattern of the value `next` of a page: microseconds and an id."""
 
 _CURSOR = re.compile(CURSOR)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -53,7 +53,7 @@ class OriginalFile:
     """An uploaded file in its original form.
 
     Attributes:
-        pieces: of its content; the first piece is already read.
+        pieces: pieces of the content; the first piece has already been read.
     """
 
     file_name: str
@@ -90,7 +90,7 @@ class GuidelineLibrary:
         """Return a page of a project's documents, newest first.
 
         Args:
-            status: only documents in this state.
+            status: only documents with this status.
             after: the `next` of the previous page.
             limit: maximum number of documents.
 
@@ -124,7 +124,7 @@ class GuidelineLibrary:
         """Return the source for a project's uploads, if it can process files now.
 
         Raises:
-            GuidelinesOff: the organization has its guidelines switched off.
+            GuidelinesOff: guidelines are switched off for the organization.
             NoProviderKey: the embedder's provider lacks a usable key.
             CapReached: a cap on spending is reached.
             NoUploadsSource: the project has no source for uploads, or several.
@@ -154,7 +154,7 @@ class GuidelineLibrary:
     def retry(
         self, project: OpenProject, document_id: str, by: str
     ) -> tuple[GuidelineDocument, bool]:
-        """Retry a document that failed; return it, and whether it is retried.
+        """Retry a document that failed; return the document, and whether it is being retried.
 
         Raises:
             UnknownDocument: it does not exist in the project.
@@ -168,7 +168,7 @@ class GuidelineLibrary:
         return self.find(project, document_id), is_retried
 
     def chunks(self, project: OpenProject, document_id: str) -> DocumentChunks:
-        """Return the passages of the version that answers, or else of the version in progress.
+        """Return the passages of the version that answers; without one, of the one in progress.
 
         Raises:
             UnknownDocument: it does not exist in the project.
@@ -266,7 +266,7 @@ class GuidelineLibrary:
     def _require_budget(self, project: OpenProject) -> None:
         tenant = project.tenant
         caps = present_caps(self._catalog, project.ref, tenant, run=0.0)
-        # A cap with less left than the price of one passage stops all embedding.
+        # If less than the price of one passage is left below a cap, the cap stops all embedding.
         passage = (project.price or FREE).of(tenant.chunker.parameters.limit)
         cap = cap_that_stops(caps, passage)
         if cap is None:

@@ -32,7 +32,8 @@ class ProjectScope:
     """The projects that a caller may name.
 
     Attributes:
-        organization: all of its projects, present and new ones; None: only projects in `tenants`.
+        organization: organization of which the caller may name all projects, also new ones; None
+            allows only the projects in `tenants`.
         tenants: tenants that the caller's token covers.
     """
 
@@ -41,7 +42,7 @@ class ProjectScope:
 
     @property
     def turn(self) -> str:
-        """Return the queue for work before its project is known: an organization or a tenant."""
+        """Return the queue for work whose project is not yet known: an organization or a tenant."""
         return self.organization or min(self.tenants, default="")
 
 
@@ -50,7 +51,7 @@ class OpenProject:
     """A project with the embedder of its documents.
 
     Attributes:
-        record: of its tenant.
+        record: record of the project's tenant.
     """
 
     record: TenantRecord
@@ -58,32 +59,32 @@ class OpenProject:
 
     @property
     def ref(self) -> TenantRef:
-        """Return the reference of its tenant."""
+        """Return the reference of the project's tenant."""
         return self.record.ref
 
     @property
     def organization_id(self) -> str:
-        """Return the application's id of its organization."""
+        """Return the id of the project's organization in the application."""
         return self.record.organization or ""
 
     @property
     def project_id(self) -> str:
-        """Return the application's id of the project."""
+        """Return the id of the project in the application."""
         return self.record.project or ""
 
     @cached_property
     def configured_tenant(self) -> Tenant:
-        """Return its tenant as configured: the provider of its embedder may be "auto"."""
+        """Return the tenant as configured; the provider of the embedder may be "auto"."""
         return Tenant.from_config(self.record.config)
 
     @cached_property
     def choice(self) -> Choice:
-        """Return its resolved embedder, and the source of that embedder's key."""
+        """Return the resolved embedder, and the source of that embedder's key."""
         return self.embedders.choice(self.record)
 
     @cached_property
     def tenant(self) -> Tenant:
-        """Return its tenant with the resolved embedder."""
+        """Return the tenant with the resolved embedder."""
         return self.configured_tenant.model_copy(update={"embedder": self.choice.embedder})
 
     @property
@@ -99,7 +100,7 @@ class OpenProject:
 
 @dataclass(frozen=True, slots=True)
 class CapSettings:
-    """Spending caps in dollars; None: no cap."""
+    """Spending caps in dollars; None means no cap."""
 
     __pydantic_config__ = CAMEL_CASE
 
@@ -113,17 +114,18 @@ class ProjectView:
     """A project with its effective settings.
 
     Attributes:
-        project_id, organization_id: the application's ids.
-        tenant: id of its tenant.
-        name: for people.
-        chat_model: its own, or its organization's.
-        provider: of embeddings; "auto": chosen by chat model and keys.
-        min_score: its own cosine below which passages are left out; None: the embedder's.
-        threshold_from: source of the threshold without min_score.
+        project_id, organization_id: ids in the application.
+        tenant: id of the project's tenant.
+        name: name for people.
+        chat_model: chat model of the project, or of its organization.
+        provider: provider of embeddings; "auto" means that chat model and keys determine it.
+        min_score: the project's own cosine below which passages are left out; None means the
+            embedder's.
+        threshold_from: where the threshold comes from if min_score is not set.
         threshold: the effective cosine; while questions calibrate it, its upper bound.
         embedder: the resolved embedder.
-        rag_guidelines: whether its organization has its guidelines switched on.
-        key: with which its documents are embedded.
+        rag_guidelines: whether guidelines are switched on for the organization.
+        key: state of the key with which the documents are embedded.
     """
 
     __pydantic_config__ = CAMEL_CASE
@@ -159,8 +161,9 @@ class OrganizationView:
     """An organization with its settings.
 
     Attributes:
-        rag_guidelines: whether documents of its projects are embedded, and searched for guidelines.
-        chat_model: default for its projects.
+        rag_guidelines: whether documents of the organization's projects are embedded and searched
+            for guidelines.
+        chat_model: default chat model of the organization's projects.
         updated_at: time of the last change; None if no setting was ever made.
     """
 
@@ -185,9 +188,9 @@ class GuidelineProjects:
         """Return the project with the application's id.
 
         Raises:
-            UnknownProject: it does not exist, or belongs to another organization; the error does
-                not distinguish the two.
-            InvalidRequest: several organizations in the caller's scope have a project of this id.
+            UnknownProject: the project does not exist, or belongs to another organization; the
+                error does not distinguish the two.
+            InvalidRequest: several organizations in the caller's scope have a project with this id.
         """
         project = _parse_project(scope.organization, project_id)
         record = None if project is None else self._catalog.projects.find(project)
@@ -210,7 +213,7 @@ class GuidelineProjects:
         """Return the project of a tenant.
 
         Raises:
-            UnknownProject: it is being removed.
+            UnknownProject: the project is being removed.
         """
         if record.state == "REMOVING":
             raise UnknownProject("this project is being removed", hint="make it again later")
@@ -244,7 +247,8 @@ class GuidelineProjects:
         """Create a project, or change its given settings.
 
         Args:
-            scope: of the caller; only a scope with an organization creates projects.
+            scope: scope of the caller; only a caller with an organization in the scope can create
+                projects.
             settings: fields of ProjectSettings.
 
         Raises:

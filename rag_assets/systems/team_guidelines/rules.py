@@ -1,4 +1,4 @@
-"""Rules: documents with a front matter that adds them to tasks, besides the results of a search.
+"""Rules: front matter of documents that adds them to tasks, in addition to search results.
 
     ---
     always: true                    applies to every task
@@ -50,7 +50,7 @@ class Rule:
 
     Attributes:
         is_always: whether it applies to every task.
-        paths: globs; it applies to tasks about a matching file.
+        paths: globs; the document applies to tasks about a matching file.
     """
 
     is_always: bool = False
@@ -61,13 +61,13 @@ class RuleFollowUp:
     """Stores the rules of published documents at the end of a sync (see FollowUp)."""
 
     def unfinished(self, catalog: Catalog, tenant_id: str) -> str | None:
-        """Return why a tenant needs a run without a changed source; None if it does not."""
+        """Return why a tenant needs a run although no source changed; None if it needs none."""
         with catalog.database.begin() as connection:
             is_left = connection.scalar(select(_select_unread(tenant_id).exists()))
         return "the front matter of documents was not read yet" if is_left else None
 
     def kept_texts(self, catalog: Catalog, tenant_id: str) -> frozenset[str]:
-        """Return an empty set: rules have no vectors."""
+        """Return an empty set, because rules have no vectors."""
         return frozenset()
 
     def finish(self, ctx: TenantContext, serving: Generation) -> Mapping[str, Any]:
@@ -106,7 +106,7 @@ FOLLOW_UP = RuleFollowUp()
 
 
 def parse_rule(parsed: ParsedText) -> Rule:
-    """Return the rule in a document's front matter; an empty rule if that is malformed."""
+    """Return the rule in a document's front matter; an empty rule if it is malformed."""
     fence = _FENCE.match(parsed.text.removeprefix("\ufeff"))
     if fence is None:
         return Rule()
@@ -172,7 +172,7 @@ def read_rule_hits(
     try:
         documents = reader.entries_of(tenant_id, caller, [*kinds])
     except RagAssetsError:
-        return []  # the search reports the failure
+        return []  # the search will report the failure
     return [
         (_build_hit(entry), kind)
         for document_id, kind in kinds.items()

@@ -25,8 +25,8 @@ class Section:
     """A rendered section with its passages.
 
     Attributes:
-        text: empty if no passage fits.
-        tokens: of the text.
+        text: text of the section; empty if no passage fits.
+        tokens: number of tokens in the text.
         chunks: the passages, best first.
         omitted: number of passages that did not fit.
     """
@@ -48,7 +48,7 @@ def render_passages(
     """Return a section with the first passages that fit, and the fitting sentences of the next.
 
     Args:
-        hits: best first.
+        hits: the passages, best first.
         tokens: maximum cl100k_base tokens of the whole section, including headings and separators.
         rules: kinds of the rules that added passages, by document id.
     """
@@ -80,7 +80,7 @@ def _fits(hits: Sequence[Hit], tokens: int) -> bool:
 
 
 def _trim(before: Sequence[Hit], hit: Hit, tokens: int) -> list[Hit]:
-    """Return the hit with the first sentences that fit after others; an empty list if none fits."""
+    """Return the hit cut to the first sentences that fit after other hits; [] if none fits."""
     text = first_sentences(hit.text, lambda text: _fits([*before, beginning_of(hit, text)], tokens))
     return [beginning_of(hit, text)] if text else []
 

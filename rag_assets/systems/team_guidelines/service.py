@@ -17,12 +17,12 @@ class Guidelines:
     """Team guidelines of an installation. Every call blocks; no connection stays open.
 
     Args:
-        embedders: of the tenants.
+        embedders: embedders of the tenants.
         uploads: accepts and removes files.
 
     Attributes:
         projects: finds, shows and changes projects and organizations.
-        keys: provider keys of both.
+        keys: provider keys of projects and organizations.
         library: documents of projects.
         usage: reports the usage of projects.
     """

@@ -22,7 +22,7 @@ guideline_rules = Table(
     tenant_column(),
     # A trigger deletes the row with the upload.
     Column("document_id", Text, primary_key=True),
-    # Of the version with this front matter.
+    # Parse key of the version with this front matter.
     Column("parse_key", Text, nullable=False),
     Column("is_always", Boolean, nullable=False),
     # Globs, one per line.

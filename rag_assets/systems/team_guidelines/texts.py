@@ -1,4 +1,4 @@
-"""Plain texts of projects, for prompts about which no document has a passage."""
+"""Plain texts of projects, for prompts for which no passage of a document was found."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ class GuidelineText:
 
     @property
     def version(self) -> str:
-        """Return a hash of this text and its time: every change makes a new version."""
+        """Return a hash of the text and its time, so that every change creates a new version."""
         content = f"{self.updated_at.isoformat()}\n{self.text}"
         return hashlib.sha256(content.encode()).hexdigest()[:_VERSION_DIGITS]
 
     @property
     def is_blank(self) -> bool:
-        """Return whether it is empty or only white space."""
+        """Return whether the text is empty or only white space."""
         return not self.text.strip()
 
 
@@ -89,10 +89,11 @@ class GuidelineTexts:
         """Set a text that is usable (see require_usable); setting the same text has no effect.
 
         Args:
-            ref: of the project's tenant.
-            text: empty to remove it.
+            ref: reference of the project's tenant.
+            text: the new text; an empty text removes it.
             by: name of the caller.
-            replaces: versions that it may replace, ANY_VERSION for any; None: only a missing text.
+            replaces: versions that the text may replace; ANY_VERSION allows any; None allows only
+                that no text was stored.
 
         Raises:
             VersionMissing: a text exists, and `replaces` is None.
@@ -128,7 +129,7 @@ def require_usable(text: str, masker: Masker) -> None:
         masker: finds credentials.
 
     Raises:
-        TextRefused: it is too long, or contains invalid characters or a credential.
+        TextRefused: the text is too long, or contains invalid characters or a credential.
         ServiceUnavailable: the scan for credentials took too long.
     """
     if len(text) > MAX_CHARACTERS:

@@ -21,12 +21,12 @@ class UsageSum:
     """Total usage of providers.
 
     Attributes:
-        requests: attempts, including failed ones.
-        texts: embedded passages and questions.
-        tokens: as providers count them.
-        output_tokens: part of `tokens` that a chat model wrote.
-        unpriced_tokens: part of `tokens` with an unknown price.
-        cost: of the other tokens, in dollars.
+        requests: number of requests, including failed ones.
+        texts: number of embedded passages and questions.
+        tokens: number of tokens, as providers count them.
+        output_tokens: the tokens among these that a chat model wrote.
+        unpriced_tokens: the tokens among these whose price is unknown.
+        cost: cost of the tokens with a known price, in dollars.
     """
 
     __pydantic_config__ = CAMEL_CASE
@@ -59,7 +59,7 @@ class CapView:
         name: perMonth or perDay.
         dollars: maximum spending.
         spent: dollars so far, including batches in progress.
-        until: time of its reset.
+        until: time at which the cap is reset.
         reached: whether too little is left, so that documents wait.
     """
 
@@ -78,8 +78,8 @@ class Waiting:
 
     Attributes:
         documents: number of documents with passages that lack vectors.
-        tokens: of these passages, each text once.
-        cost: of embedding them, in dollars; None if no price is known.
+        tokens: number of tokens in these passages, each text counted once.
+        cost: cost of embedding them, in dollars; None if no price is known.
         unmeasured: number of further documents that are not chunked yet.
     """
 
@@ -96,9 +96,9 @@ class ProjectUsage:
     """The usage of a project.
 
     Attributes:
-        days: by day, provider and model, the newest first.
+        days: usage by day, provider and model, newest first.
         month: total of the current month in UTC.
-        organization_month: the same for all projects of its organization.
+        organization_month: total of the current month for all projects of the organization.
     """
 
     __pydantic_config__ = CAMEL_CASE
@@ -143,7 +143,7 @@ class GuidelineUsage:
         tenant = project.tenant.model_copy(update={"caps": caps})
         present = present_caps(self._catalog, project.ref, tenant, run=0.0)
         stopped = self._stopped_caps(project, present)
-        # A cap with less left than the price of one passage stops all embedding.
+        # If less than the price of one passage is left below a cap, the cap stops all embedding.
         passage = (project.price or FREE).of(tenant.chunker.parameters.limit)
         return tuple(
             _cap(cap, reached=cap.share >= 1 or cap.stops(passage) or cap.name in stopped)
@@ -151,7 +151,7 @@ class GuidelineUsage:
         )
 
     def _stopped_caps(self, project: OpenProject, caps: Sequence[Cap]) -> Collection[CapName]:
-        """Return the caps that made documents wait: a request may cost more than one passage."""
+        """Return the caps that made documents wait, as a request may cost more than one passage."""
         states = self._catalog.upload_states.page(project.record.id)
         if all(state.error_kind != "cap-reached" for state in states):
             return ()

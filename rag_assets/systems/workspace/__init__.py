@@ -6,12 +6,13 @@ _HERE = "rag_assets.systems.workspace"
 
 SYSTEM = System(
     name="workspace",
-    # No thresholds: see the documents system.
+    # There are no thresholds, for the same reason as in the documents system.
     profile=Profile(
         defaults={
             "chunker": {"chunker": "page", "max_tokens": 1200, "overlap": 150},
             "chunkers": [{"formats": ["csv", "tsv", "xlsx"], "chunker": "record"}],
-            # Needs the tenant's own key; an operator may choose another, such as the local one.
+            # This embedder needs the tenant's own key; an operator may choose another embedder,
+            # such as the local one.
             "embedder": {"provider": "openai", "model": "text-embedding-3-large"},
             "retrieval": {"top_k": 8, "mode": "hybrid"},
         },

@@ -28,20 +28,20 @@ _JOB = "pull_sources"
 _TENANTS_TAG = "rag_assets/pulled_tenants"
 _WAIT_SECONDS = 60.0
 _KEPT_DAYS = 3
-"""A run starts every minute, so old runs are deleted."""
+"""Days after which runs are deleted; a run starts every minute."""
 _AT_ONCE = 50
 """Maximum number of tenants that one run pulls; the next run takes the rest."""
 _SLOW_RUNS = 2
-"""Concurrent runs that each pull one slow tenant: other jobs need run slots, too."""
+"""Maximum concurrent runs that each pull one slow tenant; other jobs also need run slots."""
 
 
 class PullConfig(dg.Config):
     """Configuration of a run.
 
     Attributes:
-        tenants: ids; by default all active tenants with such a source.
-        keys: whether to compare all keys and remove records without a row; otherwise only due
-            sources are pulled.
+        tenants: ids of tenants; by default, all active tenants with a source of the type `sql`.
+        keys: whether to compare all keys and remove records that no longer have a row. Otherwise
+            only due sources are pulled.
     """
 
     tenants: list[str] | None = None
@@ -66,7 +66,8 @@ def pull_tenants(
     """Pull the sources of tenants; a failed tenant does not stop the others."""
     runs.mark(context.instance, context.run)
     runs.record_history(context.instance, context.run)
-    # The bodies of records import FastAPI, which the rest of this module does not need.
+    # This is imported here because the bodies of records import FastAPI, which the rest of this
+    # module does not need.
     from rag_assets.systems.workspace.pulling.pull import Puller
 
     with clear_failures(postgres.installation):
@@ -91,7 +92,8 @@ def pull_tenants(
             if not config.keys and not is_due(known.get(source.name), datetime.now(UTC)):
                 continue
             try:
-                # Keys are compared once a day, so wait for a pull that is under way.
+                # Keys are compared only once a day, so this run waits for a pull that is in
+                # progress.
                 wait = _WAIT_SECONDS if config.keys else 0.0
                 report = puller.pull(source, scan=config.keys, wait_seconds=wait)
             except Exception as error:
@@ -143,7 +145,7 @@ def sql_sources_sensor(
         if not records:
             return dg.SensorResult(skip_reason=dg.SkipReason("no tenant has a source of that type"))
         states = PullStates(catalog.database).of_tenants([one.id for one in records])
-        # Sources that are pulled by the nightly run or from the command line.
+        # These sources are being pulled by the nightly run or from the command line.
         pulled = SourceLocks(catalog.database).find_held(states)
         due = due_tenants(records, states, datetime.now(UTC), pulled)
         unfinished = runs.unfinished(context.instance, job=names.own(_JOB))
@@ -151,7 +153,8 @@ def sql_sources_sensor(
             run.tags[_TENANTS_TAG].split(",") for run in unfinished if _TENANTS_TAG in run.tags
         ]
         busy = {id_ for ids in under_way for id_ in ids}
-    # One grouped run at a time, even if it is delayed: other jobs need run slots, too.
+    # Only one grouped run is requested at a time, even if it is delayed, because other jobs also
+    # need run slots.
     is_grouped = any(len(ids) > 1 for ids in under_way)
     quick = [] if is_grouped else [id_ for id_ in due.quick if id_ not in busy][:_AT_ONCE]
     slow = [id_ for id_ in due.slow if id_ not in busy]

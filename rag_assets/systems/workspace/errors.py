@@ -21,7 +21,7 @@ def require_workspace(record: TenantRecord, what: str) -> TenantRecord:
         what: the subject of the request, for the error: "pages", "settings".
 
     Raises:
-        NoWorkspace: it has another profile.
+        NoWorkspace: the tenant has another profile.
     """
     if record.profile != PROFILE:
         raise NoWorkspace(

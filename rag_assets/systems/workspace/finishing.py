@@ -28,7 +28,7 @@ class WorkspaceFollowUp:
         return None if pause is not None and Clock().now() < pause else left
 
     def kept_texts(self, catalog: Catalog, tenant_id: str) -> frozenset[str]:
-        """Return an empty set: only texts of passages are kept."""
+        """Return an empty set, because no texts other than those of passages are kept."""
         return frozenset()
 
     def finish(self, ctx: TenantContext, serving: Generation) -> Mapping[str, Any]:
@@ -41,7 +41,7 @@ class WorkspaceFollowUp:
             done = work(ctx, serving, ctx.store.vectors)
         except (VectorsUnavailable, NoVectorBackend) as error:
             table = ctx.catalog.generations
-            # An unfinished copy, or a copy that missed a write, must not answer searches.
+            # A copy that is unfinished or that missed a write must not answer searches.
             state: VectorsBeside | None = "filling" if serving.vectors_beside else None
             retry_at = ctx.clock.now() + VECTORS_PAUSE
             table.set_vectors_beside(ctx.ref, serving, state, retry_at=retry_at)

@@ -52,9 +52,9 @@ class PageLists:
         """Return pages by uuid, each with the access scope of its documents.
 
         Args:
-            parent: only return pages directly below this page; None: all.
+            parent: only return pages directly below this page; None returns all pages.
             after: the last uuid of the previous list.
-            limit: the most to return.
+            limit: maximum number of pages to return.
         """
         query = select(pages).where(pages.c.tenant == tenant_id)
         if parent is not None:
@@ -66,7 +66,7 @@ class PageLists:
             return [(page_from_row(row), row.scope) for row in rows]
 
     def all_with_times(self, tenant_id: str) -> dict[str, tuple[Page, datetime]]:
-        """Return all pages but the root by uuid, each with when it was last put."""
+        """Return all pages except the root by uuid, each with the time when it was last put."""
         query = select(pages).where(pages.c.tenant == tenant_id, pages.c.uuid != ROOT)
         with self._database.begin() as connection:
             rows = connection.execute(query)
@@ -75,13 +75,13 @@ class PageLists:
     def directly_below(
         self, tenant_id: str, parent: str, *, after: str | None, limit: int
     ) -> list[ListedPage]:
-        """Return the pages directly below a known or unknown page, by uuid.
+        """Return the pages directly below a page, by uuid; that page itself may be unknown.
 
         Args:
             tenant_id: the tenant.
             parent: the page above them.
             after: the last uuid of the previous list.
-            limit: the most to return.
+            limit: maximum number of pages to return.
         """
         return self._list(tenant_id, pages.c.parent == parent, after, limit)
 
@@ -136,7 +136,7 @@ def page_from_row(row: Row[Any]) -> Page:
 
 
 def tree_query(tenant_id: str, uuids: Sequence[str], *, upwards: bool) -> Select[Any]:
-    """Return some pages and all above them, or all pages below some; each page once."""
+    """Return the query of pages and all pages above them, or below them; each page occurs once."""
     start, step = (pages.c.uuid, pages.c.parent) if upwards else (pages.c.parent, pages.c.uuid)
     first = select(pages).where(pages.c.tenant == tenant_id, among(start, uuids))
     tree = first.cte("walk", recursive=True)

@@ -1,4 +1,4 @@
-"""Changes of a workspace's tree in the catalog; each takes effect when its transaction commits."""
+"""Changes of a workspace's tree in the catalog; a change takes effect when it is committed."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class ChangedPages:
 
     Attributes:
         scopes: by page, the access scope of its documents after the change.
-        documents: number of documents that got another scope.
+        documents: number of documents whose scope changed.
         refused: the errors of rejected edits, by the edit's number.
     """
 
@@ -89,7 +89,7 @@ class TreeTable:
         """Add or replace a page; see change().
 
         Raises:
-            InvalidRequest: it would be below itself, or too far from the root.
+            InvalidRequest: the page would be below itself, or too far from the root.
         """
         changes = self.change(ref, [(page.uuid, lambda _: page)])
         for error in changes.refused.values():
@@ -97,7 +97,7 @@ class TreeTable:
         return changes
 
     def change(self, ref: TenantRef, edits: Sequence[PageEdit]) -> ChangedPages:
-        """Add or change pages in one transaction; applies to every search that starts afterwards.
+        """Add or change pages in one transaction, which applies to searches that start later.
 
         The edits are checked as a whole, so their order does not matter. Edits of the same page
         build on each other. The work grows with the number of affected pages below the changed
@@ -140,8 +140,8 @@ class TreeTable:
             narrowed = _grant(connection, ref, written)
             narrowed |= {uuid for uuid in shaped if uuid in stored}
             if narrowed:
-                # One event is enough: after restoring an earlier dump, the whole tree must be put
-                # again.
+                # One event is enough, because after an earlier dump is restored, the whole tree
+                # must be put again.
                 record_change(connection, ref, "page_changed", min(narrowed))
             if documents_moved:
                 notify(connection, ref.id)
@@ -153,7 +153,7 @@ class TreeTable:
         Records attached to an unknown page are deleted as well.
 
         Args:
-            uuids: of the pages.
+            uuids: uuids of the pages.
             by: the caller's name, for the events.
         """
         with self._database.begin_exclusive(ref) as connection:
@@ -303,10 +303,10 @@ def _write_ancestors(
 
 
 def _move_documents(connection: Connection, ref: TenantRef, scopes: Mapping[str, str]) -> int:
-    """Give the documents of pages their scope; return how many had another."""
+    """Set the scope of the documents of pages; return the number of changed documents."""
     new = as_rows(scopes.items(), name="new")
     table = documents.c
-    # A document that is no longer excluded has left the builds, or is about to.
+    # A document that was excluded has already been removed from the builds, or will soon be.
     is_back = and_(table.access_scope == EXCLUDED, new.c.value != EXCLUDED)
     status = case((and_(is_back, table.status == "READY"), "PROCESSING"), else_=table.status)
     return connection.execute(
@@ -324,7 +324,7 @@ def _move_documents(connection: Connection, ref: TenantRef, scopes: Mapping[str,
 def _move_pages(
     connection: Connection, ref: TenantRef, scopes: Mapping[str, str], *, followed: bool
 ) -> None:
-    """Give pages their scope; unless `followed`, mark that their entries must follow."""
+    """Set the scope of pages; unless `followed`, mark that their index entries must be updated."""
     new = as_rows(scopes.items(), name="new")
     table = pages.c
     move = {} if followed else {"moved": connection.scalar(select(page_moves.next_value()))}

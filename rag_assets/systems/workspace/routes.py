@@ -50,7 +50,7 @@ class Addressed:
     """The workspace that a request addresses.
 
     Attributes:
-        tenant: its id.
+        tenant: id of the workspace.
         by: the caller's name.
         backend: answers the request.
     """
@@ -103,7 +103,7 @@ settings_router = APIRouter(
 
 @settings_router.get("")
 async def settings(asked: AdminDependency) -> Settings:
-    """Return the settings of a workspace that are in force. For admins."""
+    """Return the effective settings of a workspace. For admins."""
     return await asked.backend.run(
         asked.tenant,
         asked.by,
@@ -115,8 +115,9 @@ async def settings(asked: AdminDependency) -> Settings:
 async def change_settings(draft: SettingsDraft, asked: AdminDependency) -> Settings:
     """Change the given settings; null stands for the operator's configuration. For admins.
 
-    Switching a workspace on indexes it again as a whole. Another model waits, as `pending_model`,
-    until the whole workspace is indexed again; the present model answers until that is complete.
+    Switching a workspace on indexes the whole workspace again. A new model is stored as
+    `pending_model` until the whole workspace is indexed again; the present model answers until that
+    is complete.
     """
     return await asked.backend.write(
         asked.tenant,
@@ -136,7 +137,7 @@ class AccessQuery(TenantQuery):
     """A page, and the names for which access is checked.
 
     Attributes:
-        page_uuid: of the page.
+        page_uuid: uuid of the page.
         principal: a name of the reader: a subject, group:NAME, or members; may be repeated.
     """
 
@@ -149,10 +150,10 @@ class AccessQuery(TenantQuery):
 async def put_page(uuid: _Uuid, draft: PageDraft, asked: WriterDependency) -> TreeChange:
     """Create or replace a page or a database in the tree. For admins and writers.
 
-    The change is in force with the response, for all records of the page and of the pages below it;
-    no embedding is computed. A page may be put before the pages above it: until all of these are
-    known, nobody reads it. The page `root` is above all others; unless it is put, all members read
-    it.
+    The change is in force when the response is sent, for all records of the page and of the pages
+    below it; no embedding is computed. A page may be put before the pages above it; until all pages
+    above it are known, nobody can read it. The page `root` is above all others; unless it is put,
+    all members can read it.
     """
     return await asked.backend.write(
         asked.tenant, lambda: asked.tree.put(asked.tenant, uuid, draft)
@@ -164,7 +165,7 @@ async def put_page(uuid: _Uuid, draft: PageDraft, asked: WriterDependency) -> Tr
 async def change_page(uuid: _Uuid, change: PageChange, asked: WriterDependency) -> TreeChange:
     """Change the given fields of a page, such as only its parent. For admins and writers.
 
-    Omitted fields stay as they are: a move keeps the readers.
+    Omitted fields stay unchanged; for example, moving a page keeps its readers.
     """
     return await asked.backend.write(
         asked.tenant,
@@ -279,8 +280,8 @@ manifests = APIRouter(prefix="/rag", tags=["workspace"], responses=REFUSED, rout
 async def write_tree(request: Request, asked: WriterDependency) -> TreeLines:
     """Put and change many pages of the tree: one JSON object per line, at most 5,000 lines.
 
-    All lines are one transaction. The tree that results from them counts, whatever their
-    order; an invalid line does not stop the others.
+    All lines are applied in one transaction. Only the resulting tree is checked, so the order of
+    the lines does not matter. An invalid line does not stop the others.
     """
     lines = _split_lines(await request.body(), most=MOST_LINES)
     asked.backend.written.take(asked.by, max(len(lines), 1))
@@ -313,9 +314,9 @@ class ReconcileTreeQuery(TenantQuery):
 
     Attributes:
         apply: put missing and stale pages, and remove pages that the manifest does not name.
-        allow_deletes: remove these pages even if they are suspiciously many.
+        allow_deletes: remove extra pages even if there are suspiciously many.
         as_of: when the manifest was made; by default, and at the latest, the time of the request.
-            Pages that were put later count as named.
+            Pages that were put later are treated as if the manifest named them.
     """
 
     apply: bool = False
@@ -331,12 +332,13 @@ async def reconcile_tree(
     identity: IdentityDependency,
     backend: BackendDependency,
 ) -> TreeReconciled:
-    """Compare the manifest of all pages with the tree: one JSON object per line, as they are put.
+    """Compare a manifest of all pages, one JSON object per line, with the tree.
 
-    The response names missing, stale and extra pages. With `apply` the tree is made equal to the
-    manifest: extra pages are deleted with all their records. If these are over 20 pages and over
-    30 % of all, this requires `allow_deletes`. Each page's parent must be named, too, unless it is
-    the root.
+    A line has the fields with which the page is put. The response names missing, stale and extra
+    pages. With `apply`, the tree is made equal to the manifest, and extra pages are deleted with
+    all their records. Deleting more than 20 pages that are also more than 30 % of all requires
+    `allow_deletes`. The manifest must also name the parent of each page, unless the parent is the
+    root.
     """
     tenant_id = request.state.tenant = identity.written(parameters.tenant)
     came = await backend.run(tenant_id, identity.name, backend.catalog.database.time)

@@ -52,12 +52,12 @@ _SHOWN = tuple(
 class SettingsDraft(BaseModel):
     """The settings that an application changes.
 
-    Omitted settings stay as they are; null stands for the operator's configuration.
+    Omitted settings stay unchanged; null restores the operator's configuration.
 
     Attributes:
         enabled: whether the workspace is indexed and answers.
-        provider: of embeddings. localai and ollama need a base_url that the operator allows, and
-            the dimensions of their model.
+        provider: provider of embeddings. localai and ollama require a base_url that the operator
+            allows, and the dimensions of their model.
         embedding_model: the model's name at its provider.
         base_url: the URL of a server of localai or ollama.
         dimensions: length of a vector.
@@ -105,7 +105,7 @@ class SettingsService:
         return cls(backend.catalog, allowed, masker, backend.vectors)
 
     def get(self, tenant_id: str) -> Settings:
-        """Return the settings of a workspace that are in force.
+        """Return the effective settings of a workspace.
 
         Raises:
             UnknownTenant: no tenant has that id.
@@ -116,8 +116,9 @@ class SettingsService:
     def change(self, tenant_id: str, draft: SettingsDraft, by: str) -> Settings:
         """Change the given settings.
 
-        A workspace that is switched on is indexed again as a whole. A new model waits for that, or
-        until a complete indexing is requested, unless the workspace was never indexed.
+        When a workspace is switched on, the whole workspace is indexed again. A new model takes
+        effect only then, or when a complete indexing is requested; in a workspace that was never
+        indexed, it takes effect at once.
 
         Args:
             draft: the settings to change.
@@ -125,7 +126,7 @@ class SettingsService:
 
         Raises:
             UnknownTenant, NoWorkspace: see get().
-            InvalidRequest: the settings do not fit each other, or the operator does not allow them.
+            InvalidRequest: the settings contradict each other, or the operator does not allow them.
             ConfiguredByOperator: the operator has disabled the workspace.
             NoVectorBackend: the back end is not available here.
         """
@@ -196,7 +197,7 @@ def settings_response(record: TenantRecord) -> Settings:
     settings = record.settings
     tenant = Tenant.from_config(record.config)
     embedder = tenant.embedder
-    # The provider's name as it was set: localai and ollama share an interface.
+    # The provider's name is returned as it was set, because localai and ollama share an interface.
     own = settings.embedder is not None and embedder.provider == COMPATIBLE
     hosted = own and settings.provider in SELF_HOSTED
     return Settings(
@@ -232,7 +233,7 @@ def _require_usable(operators: Mapping[str, Any], settings: ApplicationSettings)
 
 
 def _require_dimensions(model: str, dimensions: int | None) -> None:
-    """Require the dimensions of a local model: a build with others would never be complete.
+    """Require a local model's own dimensions: a build with others would never be complete.
 
     Raises:
         InvalidRequest: the model has other dimensions, or is not installed.

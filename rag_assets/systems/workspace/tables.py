@@ -11,7 +11,7 @@ pulled_sources = Table(
     metadata,
     tenant_column(),
     Column("source", Text, primary_key=True),
-    # End and duration of the last complete pull.
+    # End and duration of the last complete pull
     time_column("pulled_at"),
     Column("seconds", Double),
     # End of the last comparison of all keys.
@@ -19,7 +19,7 @@ pulled_sources = Table(
     now_column("next_at", "retry"),
     Column("failures", Integer, nullable=False, server_default="0"),
     Column("error", Text),
-    # Records that the database does not have, kept until a person allows their deletion.
+    # Number of records that are not in the database, kept until a person allows their deletion.
     Column("held_deletions", Integer, nullable=False, server_default="0"),
 )
 """The state of each source's pulls."""
@@ -43,15 +43,15 @@ pulled_rows = Table(
     tenant_column(),
     Column("source", Text, primary_key=True),
     Column("source_type", Text, primary_key=True),
-    # Hash of the id: an unusable id may be any text.
+    # Hash of the id, because an unusable id may be any text.
     Column("row_key", Text, primary_key=True),
     Column("shown", Text, nullable=False),
     Column("field", Text, nullable=False),
     Column("problem", Text, nullable=False),
     now_column("set_aside_at"),
-    # When its key last appeared in a comparison of all keys.
+    # When the row's key last appeared in a comparison of all keys.
     time_column("seen_at"),
-    # The unknown page of a block.
+    # The unknown page that a block waits for.
     Column("awaited_page", Text),
     ForeignKeyConstraint(
         ["tenant", "source"],

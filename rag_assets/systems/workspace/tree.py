@@ -1,8 +1,8 @@
-"""Access to pages, derived from a page and the pages above it, without a server.
+"""Access to pages, computed from a page and the pages above it, without a server.
 
-A page that sets readers has an access scope of its own; every other page has the scope of the
-nearest page above it that sets readers. A scope may inherit from the next scope above: its own
-readers are then added to that scope's readers. Documents have the scope of their page.
+A page that sets readers has its own access scope; every other page has the scope of the nearest
+page above it that sets readers. A scope may inherit from the next scope above it; the readers of
+that scope then also read its documents. Documents have the scope of their page.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from rag_assets.records.pages import EXCLUDED, NOBODY, ROOT, scope_of
 Kind: TypeAlias = Literal["root", "page", "database"]
 
 DEEPEST: Final = 200
-"""Maximum number of pages from the root down: each page is stored with its chain of scopes."""
+"""Maximum depth of a page, because each page is stored with its chain of scopes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,13 +26,13 @@ class Page:
     """A node of a workspace's tree.
 
     Attributes:
-        uuid: its id in the application.
+        uuid: id of the page in the application.
         parent: the page above it; None for the root alone.
-        inherit: whether its readers are added to the readers of the page above; else they replace
-            them.
-        readers: principals that read it and the pages below it.
-        archived: whether it and the pages below it are removed from the knowledge.
-        ai: whether it and the pages below it may be part of the knowledge.
+        inherit: whether the page's readers are added to the readers of the page above; otherwise
+            they replace those readers.
+        readers: principals that may read the page and the pages below it.
+        archived: whether the page and the pages below it are excluded from searches.
+        ai: whether the page and the pages below it may be included in searches.
     """
 
     uuid: str
@@ -45,22 +45,22 @@ class Page:
 
     @property
     def has_own_scope(self) -> bool:
-        """Return whether it has an access scope of its own."""
+        """Return whether the page has its own access scope."""
         return bool(self.readers) or not self.inherit
 
     @property
     def is_out(self) -> bool:
-        """Return whether it removes itself and the pages below it from the knowledge."""
+        """Return whether the page excludes itself and the pages below it from searches."""
         return self.archived or not self.ai
 
     @property
     def shape(self) -> tuple[object, ...]:
-        """Return the fields that pages below depend on; the names of its readers do not matter."""
+        """Return the fields that pages below depend on; the names of readers do not matter."""
         return self.parent, self.inherit, self.has_own_scope, self.is_out
 
 
 def new_root() -> Page:
-    """Return the root as it is initially: all members read it."""
+    """Return the initial root, which all members may read."""
     return Page(uuid=ROOT, kind="root", parent=None, inherit=False, readers=(MEMBERS,))
 
 
@@ -69,10 +69,11 @@ class Standing:
     """The result of following all pages from the root down to a page.
 
     Attributes:
-        scopes: the scopes that grant access to it: the nearest first, then the inherited scopes.
-        is_known: whether every page above it is known.
-        is_out: whether it is out of the knowledge.
-        depth: number of pages from the root down to it, including both.
+        scopes: the scopes that grant access to the page: the nearest scope, then the inherited
+            scopes.
+        is_known: whether every page above the page is known.
+        is_out: whether the page is excluded from searches.
+        depth: number of pages from the root down to the page, including both.
     """
 
     scopes: tuple[str, ...] = ()
@@ -101,7 +102,7 @@ class TreePlan:
     """The scopes that result from putting pages.
 
     Attributes:
-        scopes: of documents on these pages and on all pages below them, by the page's uuid.
+        scopes: scope of the documents of each of these pages and of all pages below them, by uuid.
         ancestors: for each scope among these pages, the scopes that it inherits from.
     """
 
@@ -125,7 +126,8 @@ def plan_tree(changed: Iterable[Page], known: Iterable[Page]) -> TreePlan:
 
     Args:
         changed: the pages as they are put, in any order; none of them is below itself.
-        known: the pages above and below them, and the former state of these pages themselves.
+        known: the pages above and below the changed pages, and the former state of the changed
+            pages.
 
     Raises:
         InvalidRequest: a page would be too far from the root.
@@ -219,7 +221,7 @@ class Verdict:
     """Whether principals may read a page, and the page and principal that decide it.
 
     Attributes:
-        by_page: the page that grants access, or that is out of the knowledge.
+        by_page: the page that grants access, or that is excluded from searches.
         by_principal: the principal that was granted access.
     """
 
@@ -236,7 +238,7 @@ def judge_access(
     """Decide whether principals may read a page.
 
     Args:
-        path: the page after the pages above it, from the highest known page.
+        path: the pages above the page, from the highest known page down, and then the page itself.
         grants: who may read each scope.
         principals: the names of the reader, such as a subject and its groups.
     """

@@ -45,14 +45,14 @@ from rag_assets.systems.workspace.tree import (
 )
 
 MOST_NAMED: Final = 10_000
-"""Maximum number of pages that are named for each kind of difference."""
+"""Maximum number of pages that a response names for each kind of difference."""
 _MANY_PAGES: Final = 20
 _MANY_SHARE: Final = 0.3
 Difference: TypeAlias = Literal["missing", "stale", "extra"]
 
 MOST_READERS = 1_000
 MOST_READER_BYTES = 2_000
-"""Limit of a reader's name: a longer name may not fit into a Postgres index with its page."""
+"""Maximum bytes of a reader's name; with the page, a longer name may not fit a Postgres index."""
 
 
 def _reader(name: str) -> str:
@@ -75,11 +75,13 @@ class PageDraft(BaseModel):
     """A page or a database of a workspace, with its place in the tree.
 
     Attributes:
-        parent: the page above it; null: the root of the workspace.
-        inherit: whether `read` is added to the readers of the page above; else it replaces them.
-        read: who reads it and the pages below it: a subject, a group as group:NAME, or `members`.
-        archived: whether it and the pages below it are removed from the knowledge.
-        ai: `off` removes it and the pages below it from the knowledge.
+        parent: uuid of the page above it; null stands for the root of the workspace.
+        inherit: whether `read` is added to the readers of the page above; otherwise it replaces
+            those readers.
+        read: who may read the page and the pages below it: a subject, a group as group:NAME, or
+            `members`.
+        archived: whether the page and the pages below it are excluded from searches.
+        ai: `off` excludes the page and the pages below it from searches.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -96,7 +98,7 @@ class PageDraft(BaseModel):
 
         Raises:
             InvalidRequest: the id is malformed, or the root would be put below another page or
-                out of the knowledge.
+                excluded from searches.
         """
         if len(uuid) > MOST_UUID or not re.fullmatch(PAGE_UUID, uuid):
             raise InvalidRequest(f"the page cannot be put: {UUID_RULE}", hint="choose another id")
@@ -241,14 +243,14 @@ class TreeService:
 
         Args:
             wanted: all pages by uuid; the parent of each is among them, or is the root.
-            as_of: pages that were put after this time do not count as extra.
+            as_of: time of the list; pages that were put later do not count as extra.
             by: the caller's name, for events.
             apply: whether to put missing and stale pages.
             remove_extra: whether to remove extra pages as well, with everything that belongs to
                 them.
             allow_deletes: whether to remove extra pages even if they are suspiciously many.
-            keep: pages that do not count as extra although `wanted` lacks them; the same holds for
-                the pages above them.
+            keep: pages that do not count as extra although `wanted` lacks them; nor do the pages
+                above them.
 
         Raises:
             UnknownTenant, NoWorkspace, InvalidRequest: see put(). The tree is left unchanged.
@@ -384,7 +386,7 @@ class TreeService:
         return uuid, change_checked
 
     def require_no_credential(self, page: Page) -> None:
-        """Refuse a page with a credential in a name; names are stored and shown as they are.
+        """Refuse a page with a credential in a name, because names are stored and shown unchanged.
 
         Raises:
             InvalidRequest: a name contains a credential.

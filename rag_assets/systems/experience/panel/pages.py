@@ -78,7 +78,8 @@ async def room_of(visit: Visit) -> Room:
 async def patterns(visit: Visit) -> Response:
     """Show the patterns that match a filter, most used first, with the report on the tenant.
 
-    With `merging`, the id of a pattern, each listed pattern is offered as the target of its merge.
+    If the parameter `merging` is the id of a pattern, each listed pattern is offered as target for
+    merging that pattern.
     """
     room = await room_of(visit)
     administration, record = room.experience.administration, room.record
@@ -140,7 +141,7 @@ async def checkpoints(visit: Visit) -> Response:
 
 
 async def split(visit: Visit) -> Response:
-    """Take an entry out of its pattern, and show its new pattern."""
+    """Move an entry out of its pattern, and show its new pattern."""
     room = await room_of(visit)
     apart = await room.write(
         partial(

@@ -1,4 +1,4 @@
-"""Where each document applies by its front matter."""
+"""The table of rules: where each document applies according to its front matter."""
 
 from collections.abc import Sequence
 
@@ -31,7 +31,7 @@ def upgrade() -> None:
     )
     # Statistics of a column hold values of it, also of rows that were replaced.
     op.execute(f"ALTER TABLE {SCHEMA}.{TABLE} ALTER COLUMN paths SET STATISTICS 0")
-    # No foreign key: a table of the core must not depend on one of a system.
+    # There is no foreign key, because a table of the core must not depend on a table of a system.
     op.execute(
         f"CREATE FUNCTION {FORGET}() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"  # noqa: S608
         f" DELETE FROM {SCHEMA}.{TABLE} WHERE tenant = OLD.tenant"

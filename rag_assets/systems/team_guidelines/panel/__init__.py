@@ -1,1 +1,1 @@
-"""The pages of team guidelines in the panel, over the services that the API calls as well."""
+"""The pages of team guidelines in the panel, which call the same services as the API."""

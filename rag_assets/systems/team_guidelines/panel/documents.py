@@ -24,12 +24,12 @@ from rag_assets.systems.team_guidelines.panel.plain_text import show_text
 from rag_assets.systems.team_guidelines.panel.room import Room, open_room
 
 MAX_DOCUMENTS = 1_000
-"""Documents that a project may have: all are read, to search names and to count states."""
+"""Maximum documents of a project: all are read, to search names and to count states."""
 DOCUMENTS_PER_PAGE = 50
 PASSAGES_PER_PAGE = 25
 
 _MAX_DIGITS = 6
-"""Digits of a page number in an address."""
+"""Maximum digits of a page number in a URL."""
 _ID = re.compile(r"[0-9a-f]{32}")
 _OK = 200
 _ACCEPTED = 202
@@ -42,7 +42,7 @@ _MESSAGES: Mapping[str, str] = {
     "disabled": "It is taken out of answers from now on.",
     "saved": "The text is saved.",
 }
-"""The message after an action, by the value of `done` in the address."""
+"""The message after an action, by value of the query parameter `done`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +50,11 @@ class Listing:
     """One page of the filtered list of documents.
 
     Attributes:
-        documents: on this page.
+        documents: documents on this page.
         found: number of matching documents on all pages.
-        names: of all documents, by id.
-        number, pages: of this page, and of all.
-        status, query: the filter.
+        names: names of all documents, by id.
+        number, pages: number of this page, and number of all pages.
+        status, query: the values of the filter.
         whole: all documents of the project, unfiltered.
     """
 
@@ -122,7 +122,7 @@ async def find_same_name(visit: Visit) -> Response:
 
 
 async def upload(visit: Visit) -> Response:
-    """Store a file, or a new version of one; a missing permission is reported before it is read."""
+    """Store a file or a new version of one; report a missing permission before reading it."""
     room = await open_room(visit)
     library, project = room.guidelines.library, room.project
     source = await room.read(partial(library.require_uploads, project))
@@ -183,7 +183,7 @@ async def show_document(visit: Visit) -> Response:
 
 
 async def download(visit: Visit) -> Response:
-    """Send the original file, as an attachment that no browser opens as a page of ours."""
+    """Send the original file as an attachment, so that no browser opens it as a page of ours."""
     room = await open_room(visit)
     file = partial(room.guidelines.library.file, room.project, _document_id(visit))
     original = await room.read(file)

@@ -1,4 +1,4 @@
-"""Page of models: keys, the embedder that follows from them, and the change of its provider."""
+"""The page of models: keys, the embedder that results from them, and changing its provider."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MESSAGES = {
     "deleted": "The key is deleted.",
     "changed": "The provider is changed. What was indexed before answers until all is embedded.",
 }
-"""The message after an action, by the value of `done` in the address."""
+"""The message after an action, by value of the query parameter `done`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +35,11 @@ class ProviderChange:
     """Preview of a change of provider.
 
     Attributes:
-        embedder: with the new provider.
+        embedder: the embedder with the new provider.
         same: whether the embedder stays the same, so that no document is embedded again.
-        documents, passages, tokens: to be embedded again.
-        cost: in dollars; None if no price is known.
-        seconds: of embedding; None if this embedder was never measured on this project.
+        documents, passages, tokens: numbers of what must be embedded again.
+        cost: cost of embedding in dollars; None if no price is known.
+        seconds: duration of embedding; None if this embedder was never measured on this project.
         lacks_key: whether the new provider still needs a key.
     """
 
@@ -59,10 +59,10 @@ class Replacement:
     """A build that will replace the serving build.
 
     Attributes:
-        embedder: of the new build.
+        embedder: embedder of the new build.
         former: embedder of the serving build, which answers meanwhile.
-        begun: whether the build exists; otherwise the next run of the chain starts it.
-        documents, of_documents: number of documents in the build, and of all.
+        begun: whether the build exists; otherwise the next run of the pipeline starts it.
+        documents, of_documents: number of documents in the build, and number of all documents.
     """
 
     embedder: str

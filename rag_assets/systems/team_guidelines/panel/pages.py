@@ -1,4 +1,4 @@
-"""All pages by path, and the short ones themselves: trying a task, and usage."""
+"""The table of all pages by path, and two short pages: trying a task, and usage."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ async def show_try_form(visit: Visit) -> Response:
 
 
 async def try_task(visit: Visit) -> Response:
-    """Show the section that a prompt with this task would get, and why."""
+    """Show the section that a prompt with this task would get, and the reason."""
     room = await open_room(visit)
     task = visit.field("task")
     template = "try_result.html" if "hx-request" in visit.request.headers else "try.html"
@@ -67,7 +67,7 @@ def _try_page(
 
 
 async def show_usage(visit: Visit) -> Response:
-    """Show the month, the days and the caps."""
+    """Show the usage of the month and of each day, and the caps."""
     room = await open_room(visit)
     days = _days(visit)
     report = await room.read(partial(room.guidelines.usage.report, room.project, days))
@@ -75,7 +75,7 @@ async def show_usage(visit: Visit) -> Response:
 
 
 async def export_usage(visit: Visit) -> Response:
-    """Send the days as CSV."""
+    """Send the usage of each day as CSV."""
     room = await open_room(visit)
     report = await room.read(partial(room.guidelines.usage.report, room.project, _days(visit)))
     text = io.StringIO()

@@ -1,4 +1,4 @@
-"""The plain text of a project: shown with its tokens, and saved unless it was changed meanwhile."""
+"""The page that shows a project's plain text, and saves it unless it was changed meanwhile."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rag_assets.systems.team_guidelines.texts import (
 )
 
 MAX_FORM_BYTES = 16 * MAX_CHARACTERS
-"""Maximum size of the form: a character takes up to twelve bytes there."""
+"""Maximum bytes of the form, in which a character takes up to twelve bytes."""
 
 _CONFLICT = 412
 _UNPROCESSABLE = 422
@@ -82,8 +82,9 @@ async def _show_again(
     """Show the form with the unsaved text.
 
     Args:
-        version: the one that was edited; None: the one that is stored now.
-        status: of the whole page; the script, which shows the form itself, gets 200.
+        version: the version that was edited; None stands for the version that is stored now.
+        status: HTTP status of the whole page; a request by the script, which shows the form itself,
+            gets 200.
         conflict: whether another text was saved meanwhile.
     """
     shown = await show_text(room)
@@ -96,7 +97,7 @@ async def _show_again(
 
 
 def _written(visit: Visit) -> str:
-    # Browsers send line ends as two characters.
+    # Browsers send each line end as two characters.
     return visit.field("text").replace("\r\n", "\n")
 
 

@@ -18,7 +18,7 @@ class Room:
     """Project and services of one visit.
 
     Attributes:
-        project: of the session, as it is now.
+        project: project of the session, as it is now.
         guidelines: the services.
     """
 
@@ -44,7 +44,7 @@ async def open_room(visit: Visit) -> Room:
     """Open the project of a visit.
 
     Raises:
-        UnknownProject, UnknownTenant: it was removed.
+        UnknownProject, UnknownTenant: the project was removed.
     """
     backend = visit.backend
     guidelines = Guidelines(backend.catalog, backend.embedders, backend.blobs, backend.uploads)

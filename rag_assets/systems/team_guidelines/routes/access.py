@@ -22,7 +22,7 @@ from rag_assets.systems.team_guidelines.service import Guidelines
 
 _T = TypeVar("_T")
 
-# Invalid UTF-8 in an address arrives as U+FFFD.
+# Invalid UTF-8 in a URL arrives as U+FFFD.
 _NAME = Path(pattern=r"^[^\x00-\x1f\x7f\uFFFD]+$", max_length=256)
 ProjectId = Annotated[str, _NAME]
 OrganizationId = Annotated[str, _NAME]
@@ -61,7 +61,7 @@ class ProjectRequest:
 
     @property
     def guidelines(self) -> Guidelines:
-        """Return the services that answer."""
+        """Return the services that answer the request."""
         return self.admin.guidelines
 
     @property
@@ -87,7 +87,7 @@ class OrganizationRequest:
 
     @property
     def guidelines(self) -> Guidelines:
-        """Return the services that answer."""
+        """Return the services that answer the request."""
         return self.admin.guidelines
 
     async def run(self, work: Callable[[], _T]) -> _T:
@@ -100,7 +100,7 @@ class PromptRequest:
     """A request of a member of a project, for a prompt.
 
     Attributes:
-        record: of the project's tenant.
+        record: record of the project's tenant.
     """
 
     identity: Identity

@@ -35,7 +35,7 @@ prompting = APIRouter(
 
 
 class LongText(Guarded):
-    """A route with a plain text in its body, each character as two escapes at worst."""
+    """A route with a plain text in its body, where a character may take two JSON escapes."""
 
     most_bytes = MAX_BODY + 2 * len(r"\ud83d") * MAX_CHARACTERS
 
@@ -52,12 +52,12 @@ class TextBody(BaseModel):
     """The plain text of a project.
 
     Attributes:
-        text: empty to remove it.
+        text: the new text; an empty text removes it.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    # The length is checked later, so that the error can name it.
+    # The length is checked later, so that the error can state the length.
     text: Annotated[
         str, Field(json_schema_extra={"maxLength": MAX_CHARACTERS, "pattern": "^[^\\x00]*$"})
     ]

@@ -71,7 +71,7 @@ class DocumentQuery(BaseModel):
     """Filter and page of a list of documents.
 
     Attributes:
-        status: only documents in this state.
+        status: only documents with this status.
         after: the `next` of the previous page.
         limit: maximum number of documents.
     """
@@ -95,9 +95,10 @@ class UsageQuery(BaseModel):
 async def upload(http: Request, response: Response, request: ProjectDependency) -> UploadedDocument:
     """Upload a document, or a new version of one. For admins.
 
-    The former version answers until the new one is READY, and if that fails. A file with the same
-    bytes as a stored one is answered with 200 and `duplicate`; if that document had failed, it is
-    retried. A missing permission or key, or a reached cap, is reported before the file is read.
+    The former version answers until the new version is READY, and also if the new version fails.
+    For a file with the same bytes as a stored file, the response is 200 with `duplicate`; if the
+    stored document had failed, it is retried. A missing permission or key, or a reached cap, is
+    reported before the file is read.
     """
     project, library = request.project, request.guidelines.library
     source = await request.read(partial(library.require_uploads, project))
@@ -130,7 +131,8 @@ async def list_documents(
     return await request.read(partial(page, request.project, **parameters.model_dump()))
 
 
-# Before the paths with an id: the first of two matching paths answers.
+# This route comes before the paths with an id, because the first of several matching routes
+# answers.
 @documents.get("/usage")
 async def usage(
     request: ProjectDependency, parameters: Annotated[UsageQuery, Query()]

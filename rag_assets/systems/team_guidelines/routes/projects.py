@@ -43,7 +43,7 @@ keys = APIRouter(prefix="/api", tags=["keys"], responses=_REFUSED, route_class=G
 
 
 class CapsBody(CapsConfig):
-    """Spending caps of a project, in dollars; searches and answers count too."""
+    """Spending caps of a project, in dollars; the cost of searches and answers is also counted."""
 
     model_config = _CAMEL
 
@@ -65,11 +65,11 @@ class ProjectBody(ProjectSettings):
 
 
 class OrganizationBody(BaseModel):
-    """Settings of an organization; a missing one keeps its value.
+    """Settings of an organization; a setting that is left out keeps its value.
 
     Attributes:
-        rag_guidelines: whether documents of its projects are embedded and searched.
-        chat_model: default for its projects; null: none.
+        rag_guidelines: whether documents of the organization's projects are embedded and searched.
+        chat_model: default chat model of the organization's projects; null means no default.
     """
 
     model_config = _CAMEL

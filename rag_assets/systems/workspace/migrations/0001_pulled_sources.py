@@ -1,4 +1,4 @@
-"""Pulled sources: how far their queries were followed, and rows that were set aside."""
+"""Tables of pulled sources: how far their queries were followed, and rows that were set aside."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -49,7 +49,7 @@ def upgrade() -> None:
         ),
         key=("tenant", "source", "source_type", "row_key"),
     )
-    # Statistics of a column contain values, also of deleted rows.
+    # Statistics are off, because they would contain values of the column, also of deleted rows.
     for table, column in (
         ("pulled_sources", "error"),
         ("pulled_rows", "shown"),

@@ -1,4 +1,4 @@
-"""Rows that were set aside: when they were last seen, and the page that a block waits for."""
+"""Columns of rows that were set aside: when they were last seen, and the page a block waits for."""
 
 from collections.abc import Sequence
 
@@ -17,7 +17,7 @@ def upgrade() -> None:
     seen = sa.Column("seen_at", sa.DateTime(timezone=True))
     op.add_column("pulled_rows", seen, schema=SCHEMA)
     op.add_column("pulled_rows", sa.Column("awaited_page", sa.Text()), schema=SCHEMA)
-    # Statistics of a column contain values, also of deleted rows.
+    # Statistics are off, because they would contain values of the column, also of deleted rows.
     op.execute(f"ALTER TABLE {SCHEMA}.pulled_rows ALTER COLUMN awaited_page SET STATISTICS 0")
 
 

@@ -54,7 +54,7 @@ async def records(visit: Visit) -> Response:
 
 
 async def record(visit: Visit) -> Response:
-    """Show one record; 404 also if the user may not read it."""
+    """Show one record; answer 404 also if the user may not read it."""
     room = await open_room(visit)
     source, source_type, source_id = (query_text(visit, name) for name in _PLACE)
     pushed = _source(room, source)
@@ -86,7 +86,7 @@ def _page(room: Room, chosen: RecordFilter) -> list[RecordState]:
 
 
 def _source(room: Room, name: str) -> tuple[str, str]:
-    """Return a source of records, or the only one, and the scope of its records without a page.
+    """Return the named or only source of records, and the scope of its records without a page.
 
     Raises:
         NoRecordsSource: no source has this name, or several could be meant.

@@ -13,7 +13,7 @@ from rag_assets.storage.catalog.tenants import TenantRecord
 from rag_assets.systems.workspace.errors import PROFILE, NoWorkspace
 
 PAGE: Final = 50
-"""Rows on a page of a list."""
+"""Number of rows on a page of a list."""
 
 _LONGEST: Final = 1_000
 _T = TypeVar("_T")
@@ -21,7 +21,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """The context of a page: the session's workspace as it is now."""
+    """The session's workspace as it is now, with the services that a page needs."""
 
     visit: Visit
     record: TenantRecord
@@ -50,7 +50,7 @@ async def open_room(visit: Visit) -> Room:
 
     Raises:
         UnknownTenant: the workspace was removed.
-        NoWorkspace: its profile has changed.
+        NoWorkspace: the tenant's profile has changed.
     """
     get = partial(visit.backend.catalog.tenants.get, visit.tenant_id)
     record = await visit.backend.run(visit.tenant_id, visit.session.name, get)

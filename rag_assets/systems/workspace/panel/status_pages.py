@@ -44,7 +44,7 @@ class Replacement:
     """A build that will replace the serving build.
 
     Attributes:
-        embedder: its embedder.
+        embedder: embedder of the new build.
         former: the embedder of the serving build; None if no build serves.
         documents, of_documents: documents in the build, and in total.
     """
@@ -160,7 +160,7 @@ _LONGEST = 18
 
 
 async def warnings(visit: Visit) -> Response:
-    """List all warnings, the newest first; without the URL of documents the user may not read."""
+    """List all warnings, newest first; leave out URLs of documents that the user may not read."""
     room = await open_room(visit)
     after = query_text(visit, "after")
     before = (

@@ -1,4 +1,4 @@
-"""Compares complete lists of a database with what is stored: all keys, and the tree of pages."""
+"""Comparison of complete lists from a database with the stored state: all keys, and the tree."""
 
 from __future__ import annotations
 
@@ -40,10 +40,11 @@ _PART: RecordType = "block"
 def scan_keys(follower: Follower, *, allow_deletes: bool) -> None:
     """Remove records without a row, and read unnoticed changes again.
 
-    All keys are read before any is compared, so that a failed query removes no record.
+    All keys are read before any is compared, so that no record is removed because of a failed
+    query.
 
     Args:
-        follower: of the source, after it has followed the queries in the same snapshot.
+        follower: follower of the source, after it has followed the queries in the same snapshot.
         allow_deletes: whether any number of records may be removed, even all.
 
     Raises:
@@ -51,11 +52,13 @@ def scan_keys(follower: Follower, *, allow_deletes: bool) -> None:
     """
     puller, report, name = follower.puller, follower.report, follower.config.name
     began = puller.catalog.database.time()
-    # The tenant's writers wait while keys are compared: first write all keys to a local file.
+    # The tenant's writers must wait while keys are compared. To keep that short, all keys are first
+    # written to a local file.
     with tempfile.TemporaryFile() as spool:
         for source_type in follower.config.queries:
             _write_keys(follower, source_type, spool)
-        # An empty database is more often the wrong database than one with its last row deleted.
+        # If a database is empty, it is more likely to be the wrong database than one whose last row
+        # was deleted.
         may_remove = allow_deletes or spool.tell() > 0
         report.read_again = _find_differing(follower, _compare(follower, spool))
         for source_type in report.read_again:
@@ -87,7 +90,8 @@ def _write_keys(follower: Follower, source_type: RecordType, spool: IO[bytes]) -
             follower.puller.ref, follower.config.name, [name for name, _ in rows]
         )
         for name, key in rows:
-            # A row that was set aside has its former record, if any: its time is not compared.
+            # For a row that was set aside, the former record, if any, stays stored, so times are
+            # not compared.
             at = None if name in aside else time_of_row(key.changed_at, follower.zone)
             if line := _line(source_type, key, at):
                 spool.write(json.dumps(line, ensure_ascii=True).encode() + b"\n")
@@ -140,7 +144,8 @@ def _find_differing(follower: Follower, found: ManifestComparison) -> tuple[Reco
     aside = follower.aside.find(follower.puller.ref, follower.config.name, [*differing])
     unseen = {source_type for key, source_type in differing.items() if key not in aside}
     if _WHOLE in unseen:
-        # A page that is stored again has the blocks of its own query: read blocks again, too.
+        # A page that is stored again has only the blocks of its own query, so blocks must also be
+        # read again.
         unseen.add(_PART)
     return tuple(one for one in pulled if one in unseen)
 
@@ -159,10 +164,10 @@ _COLUMNS: Final[Mapping[str, Callable[[Any, ZoneInfo], Any]]] = MappingProxyType
 
 
 def pull_tree(follower: Follower, began: datetime, *, scan: bool, allow_deletes: bool) -> None:
-    """Make the tree equal to the database's; only a scan removes pages that it no longer has.
+    """Make the tree equal to the database's; only a scan removes pages missing in the database.
 
     Args:
-        follower: of the source.
+        follower: follower of the source.
         began: when the snapshot was opened; pages that were put later are not removed.
         scan: whether to remove pages that the database does not have.
         allow_deletes: whether any number of pages may be removed.
@@ -182,7 +187,8 @@ def pull_tree(follower: Follower, began: datetime, *, scan: bool, allow_deletes:
         )
     pages, aside = _read(service, follower.zone, names, rows)
     report.set_aside += Counter(f"tree.{column}" for column in aside.values())
-    # A page that occurs only as the parent in another row may have been put, so it stays.
+    # A page that occurs only as the parent in another row may have been put by the application, so
+    # it stays.
     kept = aside.keys() | {page.parent or ROOT for page in pages.values()} - pages.keys()
     may_remove = scan and (bool(rows) or allow_deletes)
 
@@ -206,7 +212,8 @@ def pull_tree(follower: Follower, began: datetime, *, scan: bool, allow_deletes:
         reconcile(remove=may_remove)
     except DeletionsHeld:
         extra = reconcile(remove=False)
-        # Under a separate name: deletions of the source's records are judged separately.
+        # The deletions are counted under a separate name, because deletions of the source's records
+        # are judged separately.
         payload = {"source": f"{config.name} (tree)", "vanished": extra}
         puller.catalog.events.write(puller.ref, "deletions_held", [payload])
 

@@ -47,10 +47,10 @@ from rag_assets.systems.workspace.pulling.source import RecordType, SqlConfig
 
 _Rows: TypeAlias = CursorResult[*tuple[Any, ...]]
 _FETCHED: Final = 20
-"""Rows in memory at once; a row may contain a page, and has a few MiB at most."""
+"""Maximum rows in memory at once; a row may contain a page, and has at most a few MiB."""
 _FETCHED_KEYS: Final = 1_000
 _SNAPSHOT: Final = 300.0
-"""Seconds after which a snapshot is old: its database must keep rows that were deleted since."""
+"""Seconds after which a snapshot is old; its database keeps all rows that were deleted since."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class ForeignRow:
     """A row of a query.
 
     Attributes:
-        values: of its columns, in their order.
+        values: values of the columns, in their order.
         largest: index of the largest column in an oversized row, for which only the id was read;
             None for other rows.
     """
@@ -71,7 +71,7 @@ class ForeignKey(NamedTuple):
     """The fields by which all rows are compared.
 
     Attributes:
-        id, changed_at: of the row.
+        id, changed_at: id and time of change of the row.
         page: the page of a block.
     """
 
@@ -84,9 +84,9 @@ class ForeignDatabase:
     """One snapshot of a database.
 
     Args:
-        connection: within its transaction.
+        connection: connection, inside the snapshot's transaction.
         dialect: the kind of database.
-        config: of the source.
+        config: configuration of the source.
     """
 
     def __init__(self, connection: Connection, dialect: Dialect, config: SqlConfig) -> None:
@@ -102,8 +102,9 @@ class ForeignDatabase:
 
     @property
     def is_old(self) -> bool:
-        """Return whether to replace the snapshot soon: its database keeps everything it shows."""
-        # If reading counts towards the timeout, so does the time to store rows in between.
+        """Return whether to replace the snapshot soon: the database keeps all its rows for it."""
+        # If the timeout includes the reading of rows, it also includes the time to store rows in
+        # between.
         most = self._config.timeout_seconds / 2 if self._dialect.counts_reading else _SNAPSHOT
         return time.monotonic() - self._opened > min(most, _SNAPSHOT)
 
@@ -118,8 +119,8 @@ class ForeignDatabase:
 
         Args:
             source_type: of the query.
-            since: None: all of them.
-            of_pages: only blocks of these pages.
+            since: only rows that changed since this time; None selects all rows.
+            of_pages: only blocks of these pages; None selects all rows.
 
         Yields:
             the names of the columns, and an iterator over the rows.
@@ -264,9 +265,9 @@ def open_snapshot(config: SqlConfig) -> Iterator[ForeignDatabase]:
 _CONNECT_SECONDS = 10
 _SCHEME = re.compile(r"^postgres(?:ql)?(?:\+\w+)?://")
 _OF_THE_QUERY: Final = ("42", "0A", "22023")
-"""SQL states about the text of a query, not about values."""
+"""Prefixes of Postgres error codes about the text of a query, not about values."""
 _NAMES_OF_MYSQL: Final = "42S"
-"""MySQL states about names in a query."""
+"""Prefix of MySQL error codes about names in a query."""
 _REFUSALS: Final = (
     ("access denied", "it refuses the account or its password"),
     ("password authentication failed", "it refuses the account or its password"),
@@ -338,7 +339,7 @@ def _engine(config: SqlConfig) -> tuple[Engine, Dialect]:
     where = f"source {config.name!r}: url"
     given = resolved(where, config.url)
     try:
-        # Errors below must not be chained: SQLAlchemy's errors quote the URL.
+        # The errors below must not be chained, because SQLAlchemy's errors quote the URL.
         url = make_url(_SCHEME.sub("postgresql+psycopg://", given))
         dialect = _require_dialect(url, config)
         is_postgres = url.get_backend_name() == "postgresql"
@@ -364,7 +365,8 @@ def _engine(config: SqlConfig) -> tuple[Engine, Dialect]:
 
 
 def _postgres_arguments(config: SqlConfig) -> dict[str, Any]:
-    # A server that vanishes silently is noticed about when a statement would time out.
+    # With these settings, a server that vanishes silently is noticed about when a statement would
+    # time out.
     return {
         "connect_timeout": _CONNECT_SECONDS,
         "keepalives_idle": 15,

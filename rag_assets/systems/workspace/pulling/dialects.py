@@ -21,9 +21,9 @@ from rag_assets.ingest.sources.records import MAX_RECORD_BYTES
 from rag_assets.systems.workspace.pulling.source import SqlConfig
 
 _SHORT: Final = frozenset({16, 20, 21, 23, 26, 700, 701, 1082, 1083, 1114, 1184, 1186, 1266, 2950})
-"""Postgres types with values of a few bytes: numbers, booleans, times, UUIDs."""
+"""Codes of Postgres types with values of a few bytes: numbers, booleans, times, UUIDs."""
 _WITH_SIZE: Final = frozenset({17, 25, 1042, 1043})
-"""Postgres types for texts and bytes: their size is known without reading them."""
+"""Codes of Postgres types for texts and bytes, whose size is known without reading them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,8 @@ class Dialect:
         size: returns an SQL expression for a column's bytes, from its quoted name and the driver's
             code of its type; None for types that are always small.
         text: the type to which a value is cast for comparison with a text.
-        fence: ends a derived table, so that its values are not computed again for each use.
+        fence: SQL that ends a derived table, so that its values are not computed again for each
+            use.
         is_ordered_by_time: whether times are never stored as texts, which are ordered
             alphabetically.
         counts_reading: whether the time limit of a statement includes the time to read its rows.
@@ -52,7 +53,7 @@ class Dialect:
 
 
 def find_dialect(name: str) -> Dialect | None:
-    """Return the dialect for SQLAlchemy's name of it; None if such databases are not supported."""
+    """Return the dialect with this SQLAlchemy name; None if such databases are not supported."""
     return _DIALECTS.get(name)
 
 
@@ -94,7 +95,7 @@ def _prepare_mysql(connection: Connection, config: SqlConfig) -> None:
     connection.execution_options(isolation_level="REPEATABLE READ")
     connection.exec_driver_sql(f"SET SESSION {limit}")
     connection.exec_driver_sql(f"SET SESSION lock_wait_timeout = {config.timeout_seconds}")
-    # Names of zones are known only if their tables were loaded.
+    # MySQL knows the names of time zones only if their tables were loaded.
     zone = "+00:00" if config.timezone == "UTC" else config.timezone
     connection.execute(text("SET SESSION time_zone = :zone"), {"zone": zone})
     connection.exec_driver_sql("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
@@ -151,7 +152,7 @@ class _Timestamptz(TimestamptzLoader):
 
 
 def read_leniently(connection: Any) -> None:
-    """Make a connection of psycopg read such values as texts."""
+    """Make a psycopg connection return times that Python cannot represent, and JSON, as texts."""
     for name, loader in (("date", _Date), ("timestamp", _Timestamp), ("timestamptz", _Timestamptz)):
         connection.adapters.register_loader(name, loader)
     for name in _AS_TEXT:
@@ -159,9 +160,9 @@ def read_leniently(connection: Any) -> None:
 
 
 MOST_ROW_BYTES: Final = 4 * MAX_RECORD_BYTES
-"""Limit of a row as its database sends it: JSON may be longer there than when it is stored."""
+"""Maximum bytes of a row as the database sends it; its JSON may be longer than the stored form."""
 MOST_KEY_BYTES: Final = 4_096
-"""Limit of an id, which has 512 characters at most."""
+"""Maximum bytes of an id, which has at most 512 characters."""
 # Matches parameters, and backslashes that SQLAlchemy removes: a query contains neither.
 _ESCAPE = re.compile(r"\\(?=:[\w$]*(?![:\w$]))")
 _PARAMETER = re.compile(r"(?<![:\w\\]):(?=[\w$]+(?![:\w$]))")
@@ -174,8 +175,8 @@ class Column:
     """A column of a query.
 
     Attributes:
-        name: its name in the query.
-        type_code: the driver's code of its type.
+        name: name of the column in the query.
+        type_code: the driver's code of the column's type.
     """
 
     name: str
@@ -191,14 +192,14 @@ class Statements:
     """Statements that read one query.
 
     Args:
-        dialect: of the database.
-        preparer: quotes its names.
+        dialect: dialect of the database.
+        preparer: quotes names in the dialect.
         query: the operator's query.
     """
 
     def __init__(self, dialect: Dialect, preparer: IdentifierPreparer, query: str) -> None:
         self._dialect, self._preparer = dialect, preparer
-        # A comment may end the query.
+        # The query may end in a comment, so a line break follows.
         self._pulled = f"(\n{escape_parameters(query)}\n) pulled"
 
     def no_rows(self) -> str:
@@ -208,11 +209,11 @@ class Statements:
     def rows(self, columns: Sequence[Column], *, since: bool, of_pages: bool) -> str:
         """Return the statement for rows in the order of their changes.
 
-        Its last column is the place of the largest column in an oversized row, for which only the
-        id is sent; 0 for other rows.
+        The last column of the result is the position of the largest column in an oversized row, of
+        which only the id is sent; it is 0 for other rows.
 
         Args:
-            columns: of the query.
+            columns: columns of the query.
             since: whether to select only rows that changed since `:since`.
             of_pages: whether to select only blocks of `:pages`.
         """
@@ -243,7 +244,7 @@ class Statements:
         fenced = f"({inner}{fence}) fenced"
         sized = f"(SELECT fenced.*, {total} AS {_SIZE} FROM {fenced}{fence}) judged"  # noqa: S608
         values = ", ".join(self._value(one, sizes.get(one.name), most) for one in columns)
-        # The largest of n columns has at least an nth of the bytes.
+        # The largest of n columns has at least one nth of the bytes.
         places = " ".join(
             f"WHEN {sizes[one.name]} * {len(sizes)} >= {_SIZE} THEN {place}"
             for place, one in enumerate(columns, start=1)
@@ -265,7 +266,8 @@ class Statements:
         return None if size is None else f"coalesce({size}, 0)"
 
     def _quoted(self, column: Column) -> str:
-        # Not with the preparer's own method: it doubles percent signs, and text() does so again.
+        # The preparer's own method is not used, because it doubles percent signs, and text()
+        # doubles them again.
         of = self._preparer
         inner = column.name.replace(of.escape_quote, of.escape_to_quote)
         return escape_parameters(f"{of.initial_quote}{inner}{of.final_quote}")

@@ -35,9 +35,9 @@ if TYPE_CHECKING:
 _BATCH_ROWS = 500
 _BATCH_BYTES = 8 << 20
 _URGENT = 100
-"""Changes of one pull that are stored before others, as if a person waited for them."""
+"""Maximum number of changes per pull that are stored as urgent, as if a person waited for them."""
 _LATELY = timedelta(hours=1)
-"""Age from which a change is not recent, and waits together with rows of the first pull."""
+"""Age from which a change is no longer recent, and is queued like the rows of a first pull."""
 _AWAITED = 500
 """Maximum number of pages with blocks that are read at once."""
 _BLOCK: RecordType = "block"
@@ -50,9 +50,9 @@ class _Batch:
     Attributes:
         taken: rows with their drafts.
         bad: rows that cannot become records.
-        mark: of the last change among them.
-        size: bytes of the records.
-        moves: whether the mark follows them.
+        mark: time of the last change among them.
+        size: size of the records in bytes.
+        moves: whether storing these rows moves the mark.
     """
 
     taken: list[tuple[PulledRow, Draft]] = field(default_factory=list)
@@ -71,12 +71,12 @@ class Follower:
     """Follows the queries of one source within one snapshot of its database.
 
     Args:
-        puller: of the tenant.
-        config: of the source.
+        puller: puller of the tenant.
+        config: configuration of the source.
         database: the snapshot.
         states: record how far each query was followed.
-        lock: of the source.
-        report: its counts are increased.
+        lock: lock of the source.
+        report: report of the pull; its counts are increased.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class Follower:
         self._drafting = Drafting(puller.tenant, config, puller.masker)
         self._writer = RecordWriter(puller, config, lock)
         self.by = self._writer.by
-        # A mark in the future would hide all changes until then.
+        # A mark in the future would hide all changes up to that time.
         self._latest = datetime.now(UTC)
 
     def follow(self, source_type: RecordType, mark: datetime | None) -> bool:
@@ -105,7 +105,7 @@ class Follower:
 
         Args:
             source_type: of the query.
-            mark: the last change that was stored before; None: all rows are read.
+            mark: time of the last change that was stored before; None reads all rows.
 
         Returns:
             whether the end of the query was reached. If not, the snapshot is old; continue from the
@@ -138,7 +138,7 @@ class Follower:
             self._store_all(source_type, names, rows)
 
     def follow_awaiting(self) -> None:
-        """Store blocks that were set aside because their pages were missing, and now exist.
+        """Store blocks that were set aside because their pages were missing and that now exist.
 
         Raises:
             ListingFailed: see follow().
@@ -147,13 +147,13 @@ class Follower:
         while self._pulls_blocks and (pages := self.aside.awaited_pages(ref, name, limit=_AWAITED)):
             with self.database.rows(_BLOCK, of_pages=pages) as (names, rows):
                 self._store_all(_BLOCK, names, rows)
-            # Blocks that the database no longer has stop waiting.
+            # Blocks that are no longer in the database stop waiting.
             self.aside.stop_awaiting(ref, name, pages)
 
     def _store_all(
         self, source_type: RecordType, names: Sequence[str], rows: Iterable[ForeignRow]
     ) -> None:
-        """Store rows with times that do not show how far the query was followed."""
+        """Store rows whose times do not show how far the query was followed."""
         reader, batch = self._reader(source_type, names), _Batch(moves=False)
         for row in rows:
             self._add(batch, source_type, reader, row)
@@ -162,7 +162,7 @@ class Follower:
         self._store(batch, source_type, None, is_last=True)
 
     def _may_pause(self, since: datetime | None, mark: datetime | None) -> bool:
-        """Return whether the snapshot is old, and a new one would start from a later change."""
+        """Return whether the snapshot is old and a new one would start from a later change."""
         if not (self.database.is_old and self.database.is_ordered_by_time) or mark is None:
             return False
         if mark >= self._latest:
@@ -184,7 +184,8 @@ class Follower:
                 source_type,
                 names,
                 self.zone,
-                # A page without its blocks would delete blocks that were pulled separately.
+                # If a page were stored without its blocks, blocks that were pulled separately would
+                # be deleted.
                 needed=("blocks",) if source_type == "page" and self._pulls_blocks else (),
             )
         except ListingFailed as error:
@@ -232,7 +233,7 @@ class Follower:
         for key, one in failed.items():
             if key not in aside:
                 self.report.set_aside[f"{source_type}.{one.column}"] += 1
-        # If times are ordered as texts, an earlier time may still follow.
+        # If times are ordered as texts, a row with an earlier time may still follow.
         mark = batch.mark if is_last or self.database.is_ordered_by_time else None
         mark = None if mark == former else mark
         if bad or mended or mark is not None:
@@ -254,7 +255,7 @@ class Follower:
         return bad
 
     def _lane(self, batch: _Batch, former: datetime | None) -> int:
-        """Return the lane of a batch: recent changes are urgent, first readings are not."""
+        """Return the priority lane of a batch: recent changes are urgent, first pulls are not."""
         lately = batch.mark is not None and batch.mark > self._latest - _LATELY
         return URGENT if former and lately and self.report.stored < _URGENT else BULK
 
@@ -272,9 +273,9 @@ class RecordWriter:
     """Stores the records of one source.
 
     Args:
-        puller: of the tenant.
-        config: of the source.
-        lock: of the source.
+        puller: puller of the tenant.
+        config: configuration of the source.
+        lock: lock of the source.
     """
 
     def __init__(self, puller: Puller, config: SqlConfig, lock: SourceLock) -> None:
@@ -292,13 +293,14 @@ class RecordWriter:
             lane: queue lane of the stored records.
 
         Returns:
-            how many are new or changed, and rows that cannot become records after all.
+            the number of new or changed records, and the rows that cannot become records after all.
 
         Raises:
             TenantBusy: other transactions of the tenant did not end in time.
             TenantLocked: the lock of the source was lost.
         """
-        # Of rows with the same id only the last counts, or each would replace the one before.
+        # Of several rows with the same id, only the last is stored; otherwise each would replace
+        # the previous one.
         taken = [*{_identity(draft): (row, draft) for row, draft in taken}.values()]
         known = self._puller.catalog.records.keys(
             self._puller.ref.id, [draft.document_id for _, draft in taken]
@@ -312,7 +314,7 @@ class RecordWriter:
         if not changed:
             return 0, bad
         stored = 0
-        # A row shows the present state, whatever its time: pulled records are never outdated.
+        # A row shows the present state, whatever its time, so pulled records are never outdated.
         drafts = [replace(draft, clock=UNORDERED) for _, draft in changed]
         outcomes = self._write_patiently(drafts, lane)
         for (row, _), outcome in zip(changed, outcomes, strict=True):
@@ -326,7 +328,7 @@ class RecordWriter:
         return stored, bad
 
     def _is_stored(self, draft: Draft, known: dict[str, StoredKey]) -> bool:
-        """Return whether a row's record is stored already; False for a block: see its page."""
+        """Return whether a row's record is already stored; False for a block (see its page)."""
         if isinstance(draft, BlockChange):
             return False
         stored = known.get(draft.document_id)
@@ -335,7 +337,7 @@ class RecordWriter:
         if stored is None or stored.key != draft.record.key:
             return False
         at = draft.record.source_metadata.modified_at
-        # A later time may come from a block of the page that was changed separately.
+        # The stored page may have a later time, from a block that was changed separately.
         is_later = self._pulls_blocks and at and stored.modified_at and stored.modified_at > at
         return bool(is_later) or stored.modified_at == at
 

@@ -32,15 +32,15 @@ class PullReport:
     """The result of a pull.
 
     Attributes:
-        rows: rows that were read.
-        stored: new or changed records.
+        rows: number of rows that were read.
+        stored: number of new or changed records.
         set_aside: rows that cannot become records, counted by type and column.
-        removed: records that the database no longer has.
-        held: records that the database no longer has, kept until a person allows their deletion;
-            None: keys were not compared.
+        removed: number of removed records, which the database no longer has.
+        held: number of records that the database no longer has and that are kept until a person
+            allows their deletion; None if keys were not compared.
         read_again: types with unnoticed changes, which were read as a whole.
-        pages: pages of the tree that were put or changed.
-        pages_removed: pages that were removed from the tree.
+        pages: number of pages of the tree that were put or changed.
+        pages_removed: number of pages that were removed from the tree.
     """
 
     source: str
@@ -97,15 +97,15 @@ class Puller:
         After a failure, stored rows are not read again, except for rows within the overlap.
 
         Args:
-            config: of the source.
-            scan: also compare all keys with the stored records, remove records that the database
-                no longer has, and read unnoticed changes.
+            config: configuration of the source.
+            scan: whether to also compare all keys with the stored records, remove records that the
+                database no longer has, and read changes that were missed.
             allow_deletes: whether any number of records may be removed.
             wait_seconds: time to wait for another process that pulls the source.
 
         Raises:
             TenantLocked: another process pulls the source.
-            ConfigurationError: its database cannot be named.
+            ConfigurationError: the setting does not name a usable database.
             ListingFailed: the database cannot be read. No record was removed.
             TenantGone: the tenant was removed.
         """
@@ -119,7 +119,7 @@ class Puller:
                 ):
                     pass
             except TenantLocked:
-                # Another process pulls the source now, and records the result.
+                # Another process pulls the source now, and will record the result.
                 raise
             except RagAssetsError as error:
                 states.record_failure(self.ref, config, self.masker.text(error.message))
@@ -162,7 +162,7 @@ class Puller:
 
 _SLOW_SECONDS = 5.0
 _LONGEST_WAIT = timedelta(days=2)
-"""More than any source waits for its next pull."""
+"""A time longer than any source waits for its next pull."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,8 +170,9 @@ class DueTenants:
     """Tenants with a due source, the longest waiting first.
 
     Attributes:
-        quick: tenants whose last pulls took seconds and did not fail: one run pulls all of them.
-        slow: all other tenants: each has a run of its own, so that it delays no other tenant.
+        quick: tenants whose last pulls took only seconds and did not fail; one run pulls all of
+            them.
+        slow: all other due tenants; each has its own run, so that it does not delay other tenants.
     """
 
     quick: tuple[str, ...]
@@ -205,9 +206,9 @@ def due_tenants(
 
     Args:
         records: tenants with pulled sources.
-        states: of their sources, by tenant and source.
-        now: the time.
-        pulled: sources that are being pulled: a second run for them would be useless.
+        states: states of their sources, by tenant and source.
+        now: the present time.
+        pulled: sources that are being pulled now, for which a second run would be useless.
     """
     quick: dict[str, datetime] = {}
     slow: dict[str, datetime] = {}
@@ -223,19 +224,23 @@ def due_tenants(
                 for one in found
             )
             (slow if takes_long else quick)[record.id] = min(since)
-    # By waiting time: otherwise the first tenants that are always due would starve all others.
+    # The order is by waiting time; otherwise the first tenants, if they are always due, would
+    # starve all others.
     return DueTenants(*(tuple(sorted(some, key=some.__getitem__)) for some in (quick, slow)))
 
 
 def worst_failure(failures: Sequence[Exception]) -> Exception:
-    """Return the failure to report for several sources; a pull elsewhere is the last choice."""
+    """Return the failure to report for several sources.
+
+    That another process pulls the source is reported only if there is no other failure.
+    """
     return next((one for one in failures if not isinstance(one, TenantLocked)), failures[0])
 
 
 def is_due(state: SourceState | None, now: datetime) -> bool:
     """Return whether a source must be pulled now.
 
-    A due time too far in the future was computed while the clock was fast, and does not count.
+    A due time too far in the future was computed while the clock was fast, and is ignored.
     """
     return state is None or not now < state.next_at <= now + _LONGEST_WAIT
 

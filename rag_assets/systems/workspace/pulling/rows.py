@@ -28,8 +28,8 @@ class PulledRow:
     """A row that was read without a problem.
 
     Attributes:
-        source_id: the id of the record.
-        updated_at: when it was last changed.
+        source_id: id of the record.
+        updated_at: when the row was last changed.
         body: the body of its type.
     """
 
@@ -43,10 +43,10 @@ class SetAside:
     """A row that cannot become a record.
 
     Attributes:
-        source_id: its id; empty if it lacks one.
+        source_id: id of the row; empty if it has no id.
         column: the column with the problem.
         problem: the problem with the column, without its value.
-        awaited_page: the page of a block, if only that page is missing.
+        awaited_page: the page of a block, if the only problem is that this page is missing.
     """
 
     source_id: str
@@ -182,9 +182,9 @@ class RowReader:
     """Reads the rows of one query.
 
     Args:
-        source_type: of its records.
-        names: of its columns, in order.
-        zone: of times without a zone.
+        source_type: type of the records.
+        names: names of the columns, in order.
+        zone: time zone of times without a zone.
         needed: required columns, in addition to the id and the time of a change.
 
     Raises:
@@ -248,7 +248,7 @@ class RowReader:
         """Return the problem of an oversized row, for which only the id was read.
 
         Args:
-            row: its values; all but the id are None.
+            row: values of the row; all except the id are None.
             largest: index of the largest column.
         """
         source_id = key_of_row(dict(zip(self._names, row, strict=True))[_ID])
@@ -264,7 +264,7 @@ class RowReader:
 
 
 def key_of_row(value: Any) -> str:
-    """Return the id of a row as text; empty if it lacks one."""
+    """Return the id of a row as text; empty if it has no id."""
     if value is None:
         return ""
     if isinstance(value, (bytes, memoryview)):
@@ -302,5 +302,5 @@ def problem_of_row(row: PulledRow, error: RequestValidationError) -> SetAside:
 
 
 def _show_place(part: Any) -> str:
-    """Return a step of a path; an unknown name is a value, perhaps a secret, and is hidden."""
+    """Return a step of a path; hide an unknown name, which is a value and perhaps a secret."""
     return str(part) if isinstance(part, int) or part in _FIELDS else "…"

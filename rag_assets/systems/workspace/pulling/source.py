@@ -49,17 +49,17 @@ class SqlConfig(SourceConfig):
     Attributes:
         name: the source's given name; part of every document's identity.
         scope: the access scope of templates, if it differs from the tenant's.
-        url: the database's URL as SQLAlchemy writes it, by the name of an environment variable, as
-            $NAME.
+        url: $NAME, where NAME is the environment variable that contains the database's URL in
+            SQLAlchemy's format.
         queries: a SELECT for each type of record that is pulled. Its columns are `id`,
             `updated_at`, and the fields of the type's body.
         tree: a SELECT of all pages and databases of the tree, with the columns `id` and the fields
-            of a page; it is read as a whole with each pull.
-        timezone: of times without a zone.
+            of a page; each pull reads all of its rows.
+        timezone: time zone of times without a zone.
         overlap_seconds: how far before the last known change a pull starts; a change may be
             committed this long after its `updated_at`.
         every_seconds: interval between pulls; longer if they take long.
-        timeout_seconds: of a statement.
+        timeout_seconds: time limit of an SQL statement.
     """
 
     type: Literal["sql"] = "sql"
@@ -72,7 +72,7 @@ class SqlConfig(SourceConfig):
     timeout_seconds: int = Field(default=120, ge=1, le=3_600)
 
     def query_key(self, source_type: RecordType) -> str:
-        """Return a hash of all that decides a query's result; a new hash restarts the query."""
+        """Return a hash of all that determines a query's result; a new hash restarts the query."""
         return key_of("query", self.url, self.timezone, source_type, self.queries[source_type])
 
 

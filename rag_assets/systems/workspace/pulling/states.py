@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 _RARER = 9
-"""Pause after a pull, as a multiple of its duration: pulls take at most a tenth of the time."""
+"""Pause after a pull as a multiple of its duration: pulls take at most a tenth of the time."""
 _UNSEEN = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
 _LONGEST_PAUSE = timedelta(hours=1)
 
@@ -39,10 +39,10 @@ class SourceState:
 
     Attributes:
         pulled_at, seconds: time and duration of the last complete pull.
-        scanned_at: when its keys were last compared.
+        scanned_at: when the keys of the source were last compared.
         failures: number of failed pulls since the last complete pull.
-        error: of the last failed pull.
-        held_deletions: records that the database does not have, and that are kept.
+        error: error of the last failed pull.
+        held_deletions: number of records that are not in the database but are kept.
     """
 
     source: str
@@ -60,8 +60,8 @@ class ShownRow:
     """A row that was set aside, in the form in which it is shown.
 
     Attributes:
-        shown: its id, with credentials masked.
-        field: the column that is wrong.
+        shown: id of the row, with credentials masked.
+        field: the column with the problem.
     """
 
     source: str
@@ -73,7 +73,7 @@ class ShownRow:
 
 
 def row_key(source_type: str, source_id: str) -> str:
-    """Return the key of a row; its id may be any text."""
+    """Return the key of a row, a hash, because the id may be any text."""
     return key_of("row", source_type, source_id)
 
 
@@ -128,14 +128,14 @@ class PullStates:
         watermark: datetime | None,
         masker: Masker,
     ) -> None:
-        """Record the results of storing rows: after this they are not read again.
+        """Record the results of storing rows, so that these rows are not read again.
 
         Args:
-            config: of the source.
-            source_type: of the rows.
+            config: configuration of the source.
+            source_type: type of the rows.
             bad: rows that cannot become records.
             mended: keys of rows that were set aside and are now stored.
-            watermark: of the last change among them; None: unchanged.
+            watermark: time of the last change among them; None leaves the watermark unchanged.
             masker: finds credentials in ids.
         """
         place = {"tenant": ref.id, "source": config.name, "source_type": source_type}
@@ -179,9 +179,9 @@ class PullStates:
         """Record a complete pull.
 
         Args:
-            config: of the source.
+            config: configuration of the source.
             seconds: duration of the pull.
-            held: records that the database does not have and that are kept; None: keys were not
+            held: number of records that are not in the database but are kept; None if keys were not
                 compared.
         """
         pause = max(config.every_seconds, _RARER * seconds)
@@ -330,7 +330,7 @@ class SourceLock:
         """Check before a write that the lock is still held.
 
         Raises:
-            TenantLocked: its connection is gone; another process may pull the source now.
+            TenantLocked: the lock's connection is lost; another process may pull the source now.
         """
         if not still_holds(self._connection, self._key):
             raise TenantLocked(
@@ -349,7 +349,7 @@ class SourceLocks:
     def hold(
         self, tenant_id: str, source: str, *, wait_seconds: float = 0.0
     ) -> Iterator[SourceLock]:
-        """Lock a source: with two concurrent pulls, the older snapshot could be stored last.
+        """Lock a source; of two concurrent pulls, the older snapshot could be stored last.
 
         Args:
             tenant_id, source: the source.
