@@ -17,8 +17,13 @@ if TYPE_CHECKING:
 PARSE_SECONDS: Final = 10.0
 """Maximum parse time; ordinary code takes a tenth of a second for 1 MiB."""
 
-_SLICE: Final = 1 << 12
-"""Number of bytes that a parser, or a predicate of a query, reads at once."""
+_SLICE: Final = 1 << 8
+"""Number of bytes that a parser reads at once.
+
+tree-sitter 0.26 never releases the slices that it gets, and reads them again while it recovers from
+errors: a million slices of 4 KiB for 50 KiB of damaged Lua. So slices are short, and each is made
+once.
+"""
 _COMMENTS = frozenset({"comment", "line_comment", "block_comment", "multiline_comment"})
 
 
@@ -168,11 +173,15 @@ def _parser(module: str, function: str) -> Parser:
 def _parse(parser: Parser, data: bytes, seconds: float) -> Tree | None:
     """Return a tree; None if parsing takes longer than allowed."""
     last = monotonic() + seconds
+    slices: dict[int, bytes] = {}
+
+    def read(at: int, _: object) -> bytes:
+        if (found := slices.get(at)) is None:
+            found = slices[at] = data[at : at + _SLICE]
+        return found
+
     try:
-        return parser.parse(
-            lambda at, _: data[at : at + _SLICE],
-            progress_callback=lambda *_: monotonic() > last,
-        )
+        return parser.parse(read, progress_callback=lambda *_: monotonic() > last)
     except ValueError:  # raised by a stopped parser; without a reset it would resume
         parser.reset()
         return None
