@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import re
@@ -10,6 +11,8 @@ import sys
 from pathlib import Path
 
 import pytest
+
+from rag_assets.dagster import KnowledgeBaseComponent
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "dagster-project.md").read_text(encoding="utf-8")
@@ -111,7 +114,7 @@ def test_dg_scaffolds_checks_and_lists_the_component_of_the_page(tmp_path: Path)
 
     components = json.loads(project.printed("list", "components", "--json"))["items"]
     [summary] = [one["summary"] for one in components if one["key"] == COMPONENT]
-    assert summary == "Documents of many tenants in an index, kept equal to their sources."
+    assert summary == inspect.cleandoc(KnowledgeBaseComponent.__doc__ or "").partition("\n")[0]
 
     project.printed(*scaffold)
     assert project.definition.read_text().startswith(f"type: {COMPONENT}\n")
