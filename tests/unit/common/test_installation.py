@@ -69,6 +69,22 @@ def test_an_account_is_not_sent_to_another_elasticsearch(
     assert same.api_key == "key"
 
 
+def test_an_own_account_and_certificate_replace_those_of_the_environment(
+    environ: dict[str, str], tmp_path: Path
+) -> None:
+    environ["RAG_ASSETS_ELASTICSEARCH_FINGERPRINT"] = "ab" * 32
+    for name in ("key", "ca.pem"):
+        (tmp_path / name).write_text("own")
+    own = Installation(
+        elasticsearch_api_key_file=tmp_path / "key", elasticsearch_ca_file=tmp_path / "ca.pem"
+    )
+    settings = own.settings(environ)
+    found = settings.elasticsearch
+    assert settings.elasticsearch_url == "https://a"
+    assert (found.api_key, found.api_key_file) == (None, tmp_path / "key")
+    assert (found.fingerprint, found.ca_file) == (None, tmp_path / "ca.pem")
+
+
 def test_an_address_in_the_code_may_have_its_account_in_the_environment(
     environ: dict[str, str],
 ) -> None:

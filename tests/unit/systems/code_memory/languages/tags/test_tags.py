@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import tracemalloc
 from pathlib import Path
 from time import process_time
 
@@ -189,6 +191,20 @@ def test_hostile_text_is_read_in_bounded_time_and_covered(language: str) -> None
             if fact.kind == USES:
                 for line in filter(None, str(fact.values["names"]).split("\n")):
                     assert uses_of(line.partition("|")[2]).uses
+
+
+def test_damaged_text_leaves_little_memory() -> None:
+    """The parser reads this text a million times, and never releases what it was given."""
+    text = "\ud7ff\U0001f600é|" * 5_000
+    tracemalloc.start()
+    try:
+        read_tags(text, tag_languages()["lua"])
+        syntax_tree.cache_clear()
+        gc.collect()
+        kept_bytes, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept_bytes < 30_000_000
 
 
 NESTED = {
