@@ -9,18 +9,19 @@ from __future__ import annotations
 
 import posixpath
 import re
+from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 from urllib.parse import unquote
 
 from rag_assets.common.formatting import counted
 from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.derived.model import DerivedDocument, Statement
 from rag_assets.systems.code_memory.derived.text import INDEX, REFERENCES
-from rag_assets.systems.code_memory.sources.scip_file import IndexedSymbol, hash_of_text
+from rag_assets.systems.code_memory.sources.scip_file import NO_HASH, IndexedSymbol, hash_of_text
 from rag_assets.systems.code_memory.symbols.naming import defined_name, style_of
 from rag_assets.systems.code_memory.symbols.nodes import ELSEWHERE
 
@@ -34,8 +35,6 @@ _CONSTRUCTORS: Final = frozenset(
     {"<constructor>", "constructor", "__init__", "<init>", "__construct"}
 )
 _IMPORT: Final = re.compile(r"\s*(?:import|export|from|use|using)\b")
-_DEFAULT_IMPORT: Final = re.compile(r"\s*import\s+(?:type\s+)?([\w$]+)\s*(?:,|\bfrom\b)")
-"""Matches an import of JavaScript that gives a default export a name of its own."""
 _CALL: Final = re.compile(r"\s*(?:<[^()]*>)?\(")
 _EVIDENCE: Final = 200
 """Maximum number of characters of a line that are kept as evidence."""
@@ -146,6 +145,10 @@ class ScipIndex:
         return max(found, key=len)
 
 
+_Alias: TypeAlias = tuple[int | str, str]
+"""A symbol, and a name that imports or exports give to it."""
+
+
 class _Place(NamedTuple):
     """An occurrence in the present text of a file.
 
@@ -164,17 +167,37 @@ class _Place(NamedTuple):
 
 
 def _agreeing(
-    indexed: _IndexedFile, source: SourceFile, symbols: Sequence[IndexedSymbol]
-) -> list[_Place] | None:
-    """Return the occurrences of an indexed file; None if the file has changed since."""
-    if indexed.text_hash not in {"-", hash_of_text(source.text)} and not source.is_masked:
-        return None
+    placed: Mapping[str, _IndexedFile],
+    sources: Mapping[str, SourceFile],
+    symbols: Sequence[IndexedSymbol],
+) -> dict[str, list[_Place]]:
+    """Return the occurrences in those files that have not changed since they were indexed."""
+    readings = {path: [*_readings(file, sources[path])] for path, file in placed.items()}
+    aliases = {
+        alias
+        for path, read in readings.items()
+        for places in read
+        for alias in _aliases(places, sources[path].text, symbols)
+    }
+    agreeing = (
+        (path, next((one for one in read if _agrees(one, symbols, aliases)), None))
+        for path, read in readings.items()
+    )
+    return {path: places for path, places in agreeing if places is not None}
+
+
+def _readings(indexed: _IndexedFile, source: SourceFile) -> Iterator[list[_Place]]:
+    """Yield the occurrences in a file, for each position encoding that the index may mean."""
+    is_hashed = indexed.text_hash != NO_HASH and not source.is_masked
+    if is_hashed and indexed.text_hash != hash_of_text(source.text):
+        return
     lines = source.text.split("\n")
-    for encoding in (indexed.encoding,) if indexed.encoding else _LIKELY_ENCODINGS:
+    is_ascii = source.text.isascii()
+    encodings = _LIKELY_ENCODINGS[:1] if is_ascii else _LIKELY_ENCODINGS
+    for encoding in (indexed.encoding,) if indexed.encoding else encodings:
         places = _places(indexed.occurrences, lines, encoding)
-        if places is not None and _agrees(places, lines, source.text, symbols):
-            return places
-    return None
+        if places is not None:
+            yield places
 
 
 def _places(
@@ -203,25 +226,32 @@ def _column(line: str, units: int, encoding: int) -> int:
     return len(encoded[:at].decode(codec, "replace")) if at <= len(encoded) else -1
 
 
+def _aliases(
+    places: Iterable[_Place], text: str, symbols: Sequence[IndexedSymbol]
+) -> Iterator[_Alias]:
+    """Yield the names that imports and exports in a file give to symbols."""
+    for one in places:
+        name, written = _symbol_of(one, symbols).name, one.written
+        first, _, alias = written.partition(" as ")
+        if alias and first == name:
+            yield one.symbol, alias.strip()
+        elif written != name and not one.is_definition:
+            renamed = rf"\b(?:default|{re.escape(name)})\s+as\s+{re.escape(written)}\b"
+            imported = rf"\bimport\s+(?:type\s+)?{re.escape(written)}\s*(?:,|\bfrom\b)"
+            if re.search(f"{renamed}|{imported}", text):
+                yield one.symbol, written
+
+
 def _agrees(
-    places: Sequence[_Place], lines: Sequence[str], text: str, symbols: Sequence[IndexedSymbol]
+    places: Iterable[_Place], symbols: Sequence[IndexedSymbol], aliases: Collection[_Alias]
 ) -> bool:
     """Return whether each place still holds the name of its symbol, or an alias of it."""
-    aliases: set[tuple[int | str, str]] = set()
-    others = []
-    for one in places:
-        symbol, written = _symbol_of(one, symbols), one.written.strip(_MARKS)
-        first, _, alias = written.partition(" as ")
-        if first in _names_of(symbol):
-            aliases.add((one.symbol, alias.strip()))
-        elif (default := _DEFAULT_IMPORT.match(lines[one.line])) and default[1] == written:
-            aliases.add((one.symbol, written))
-        elif one.is_definition or not _IMPLICIT.fullmatch(written):
-            others.append((one, symbol.name, written))
     return all(
-        (one.symbol, written) in aliases
-        or re.search(rf"\b{re.escape(name)}\s+as\s+{re.escape(written)}\b", text)
-        for one, name, written in others
+        written.partition(" as ")[0] in _names_of(_symbol_of(one, symbols))
+        or (one.symbol, written) in aliases
+        or (not one.is_definition and _IMPLICIT.fullmatch(written) is not None)
+        for one in places
+        for written in (one.written.strip(_MARKS),)
     )
 
 
@@ -264,14 +294,10 @@ def exact_references(
     declared = _Declared(sources)
     for index in indexes:
         placed = index.placed(sources)
-        agreeing = {
-            path: places
-            for path, file in placed.items()
-            if (places := _agreeing(file, sources[path], index.symbols)) is not None
-        }
+        agreeing = _agreeing(placed, sources, index.symbols)
         nodes = declared.nodes(index, placed, agreeing)
         for path, places in agreeing.items():
-            found = _Referring(path, sources[path], declared, index.symbols, nodes)
+            found = _Referring(path, sources[path], declared, nodes)
             stated[sources[path].uri] |= dict.fromkeys(found.statements(places))
         reports.append((index.path, _figures(index, len(placed), len(agreeing))))
     documents = (
@@ -290,29 +316,30 @@ def _figures(index: ScipIndex, placed: int, agreeing: int) -> str:
 
 
 class _Declared:
-    """The definitions that the facts of the present files declare."""
+    """The definitions that the facts of the present files declare.
+
+    Attributes:
+        names: the last parts of their names.
+    """
 
     def __init__(self, sources: Mapping[str, SourceFile]) -> None:
-        self._facts = {
-            path: [one for one in source.facts if one.kind == "declares" and one.symbol]
-            for path, source in sources.items()
-        }
+        self._facts: dict[str, list[Fact]] = {}
         # Only in these languages, names are not unique within the repository.
-        self._counts = Counter(
-            one.symbol
-            for path, facts in self._facts.items()
-            if style_of(path) == "none"
-            for one in facts
-        )
+        self._counts: Counter[str] = Counter()
+        self.names: set[str] = set()
+        for path, source in sources.items():
+            facts = [one for one in source.facts if one.kind == "declares" and one.symbol]
+            self._facts[path] = sorted(facts, key=lambda one: one.start)
+            self._counts.update(one.symbol for one in facts if style_of(path) == "none")
+            self.names.update(_parts(one.symbol)[-1] for one in facts)
 
     def around(self, path: str, at: int, name: str = "") -> Fact | None:
         """Return the innermost definition around an offset; with a name, only one called so."""
-        around = (
-            one
-            for one in self._facts[path]
-            if one.start <= at < one.end and (not name or _parts(one.symbol)[-1] == name)
-        )
-        return min(around, key=lambda one: one.end - one.start, default=None)
+        facts = self._facts[path]
+        for one in reversed(facts[: bisect_right(facts, at, key=lambda one: one.start)]):
+            if at < one.end and (not name or _parts(one.symbol)[-1] == name):
+                return one
+        return None
 
     def nodes(
         self,
@@ -353,29 +380,24 @@ class _Declared:
 
 
 def _parts(symbol: str) -> list[str]:
-    return re.split(r"::|[.#\\]", symbol)
+    return re.split(r"::?|[.#\\]", symbol)
 
 
 class _Referring:
     """Turns the occurrences in one file into statements."""
 
     def __init__(
-        self,
-        path: str,
-        source: SourceFile,
-        declared: _Declared,
-        symbols: Sequence[IndexedSymbol],
-        nodes: Mapping[int, str],
+        self, path: str, source: SourceFile, declared: _Declared, nodes: Mapping[int, str]
     ) -> None:
         self._path, self._source, self._declared = path, source, declared
-        self._symbols, self._nodes = symbols, nodes
+        self._nodes = nodes
         self._lines = source.text.split("\n")
-        self._names = {one.name for one in symbols}
-        self._inheriting = [
-            (one.kind, one.start, one.end)
+        self._imports = [one for one in source.facts if one.kind == "imports"]
+        self._bases = {
+            (one.symbol, _parts(str(one.values.get("name", "")))[-1]): one.kind
             for one in source.facts
-            if one.kind in {"imports", "extends", "implements"}
-        ]
+            if one.kind in {"extends", "implements"}
+        }
 
     def statements(self, places: Iterable[_Place]) -> Iterator[Statement]:
         """Yield the references to definitions, and the places of names that mean none of them."""
@@ -385,23 +407,26 @@ class _Referring:
             target = self._nodes.get(one.symbol) if isinstance(one.symbol, int) else None
             written = one.written.strip(_MARKS)
             if target is not None:
-                kind = self._kind(one)
-                around = None if kind == "imports" else self._declared.around(self._path, one.start)
-                origin = "" if around is None else defined_name(around.symbol, self._path)
-                if origin != target:
-                    yield self._statement(one, kind, origin, target)
-            is_alias = target is not None and written != _parts(target)[-1]
-            if written in self._names and (target is None or is_alias):
+                yield from self._referring(one, written, target)
+            is_named_so = target is not None and written == _parts(target)[-1]
+            if written in self._declared.names and not is_named_so:
                 yield self._statement(one, ELSEWHERE, "", f"{ELSEWHERE}:{written}")
 
-    def _kind(self, place: _Place) -> str:
-        """Return the kind of a reference, by the text around it."""
-        facts = (kind for kind, start, end in self._inheriting if start <= place.start < end)
-        if kind := next(facts, None):
-            return kind
-        if _IMPORT.match(self._lines[place.line]):
-            return "imports"
-        return "calls" if _CALL.match(self._source.text, place.end) else "uses"
+    def _referring(self, place: _Place, written: str, target: str) -> Iterator[Statement]:
+        """Yield the reference at a place; the definition around it is the source."""
+        if self._is_import(place):
+            yield self._statement(place, "imports", "", target)
+            return
+        around = self._declared.around(self._path, place.start)
+        base = None if around is None else self._bases.get((around.symbol, written))
+        called = "calls" if _CALL.match(self._source.text, place.end) else "uses"
+        source = "" if around is None else defined_name(around.symbol, self._path)
+        if source != target:
+            yield self._statement(place, base or called, source, target)
+
+    def _is_import(self, place: _Place) -> bool:
+        stated = any(one.start <= place.start < one.end for one in self._imports)
+        return stated or _IMPORT.match(self._lines[place.line]) is not None
 
     def _statement(self, place: _Place, kind: str, source: str, target: str) -> Statement:
         line, evidence = place.line + 1, self._lines[place.line].strip()[:_EVIDENCE]

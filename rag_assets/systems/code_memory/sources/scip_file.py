@@ -35,6 +35,8 @@ _MOST_CHARACTERS: Final = 20_000_000
 """Maximum length of an index's text; the parser refuses a longer text as well."""
 _ROOT_PARTS: Final = 3
 """Number of last folders of the project's root that are kept; the others describe a machine."""
+NO_HASH: Final = "-"
+"""In place of the hash of a file's text, if the index does not contain the text."""
 _DEFINITION: Final = 1
 """Bit of `symbol_roles` for a definition."""
 _ENCODINGS: Final = range(1, 4)
@@ -91,7 +93,7 @@ class _Document:
     """A document of an index."""
 
     path: str = ""
-    text_hash: str = "-"
+    text_hash: str = NO_HASH
     encoding: int = 0
     occurrences: list[_Found] = field(default_factory=list)
 
@@ -148,10 +150,8 @@ def _occurrence(data: memoryview) -> _Found | None:
             case 3, int():
                 roles = value
             case 8, memoryview():
-                by_field = dict(_fields(value))
-                places = [
-                    number for key in _RANGE if isinstance(number := by_field.get(key, 0), int)
-                ]
+                of_range = dict(_fields(value))
+                places = [at for key in _RANGE if isinstance(at := of_range.get(key, 0), int)]
     if not symbol or symbol.startswith("local ") or len(places) != len(_RANGE):
         return None
     line, start, end = places
