@@ -8,7 +8,7 @@ from rag_assets.cli.commands.output import print_json, print_table, say, warn
 from rag_assets.cli.commands.session import Session, with_reading_session
 from rag_assets.retrieval.model import Caller
 from rag_assets.systems.code_memory.catalog.found_relations import Direction
-from rag_assets.systems.code_memory.retrieval.nodes import Node, Relation
+from rag_assets.systems.code_memory.retrieval.nodes import EVIDENCE_NAMES, Node, Relation
 from rag_assets.systems.code_memory.retrieval.walk import Walker
 
 

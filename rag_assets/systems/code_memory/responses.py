@@ -61,8 +61,9 @@ class CodeRelations:
     Attributes:
         complete: whether the result is complete.
         why: what was left out; None if the result is complete.
-        uses: places that use the name, found by searching for it: certain uses (`how` is "name" or "scip")
-            first, then possible uses ("possible", with one candidate's share as `confidence`).
+        uses: places that use the name, found by searching for it: certain uses (`how` is "name" or
+            "scip") first, then possible uses ("possible", with one candidate's share as
+            `confidence`).
     """
 
     nodes: tuple[CodeNode, ...]

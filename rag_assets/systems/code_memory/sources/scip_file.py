@@ -18,19 +18,30 @@ Local variables, parameters and modules are left out.
 
 from __future__ import annotations
 
+import os
+import posixpath
 import re
+import stat
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final, NamedTuple, TypeAlias
 from urllib.parse import quote, unquote
 
 from rag_assets.common.errors import DocumentRejected, DocumentTooLarge
-from rag_assets.common.hashing import sha256_hex
+from rag_assets.common.hashing import key_of, sha256_hex
+from rag_assets.ingest.sources.safe_files import stream_file
 from rag_assets.systems.code_memory.derived.text import INDEX
 
 FILE_NAME: Final = "index.scip"
 MOST_BYTES: Final = 128 << 20
 """Size in bytes above which an index is refused."""
+_MANIFESTS: Final = frozenset(
+    {"Cargo.toml", "Gemfile", "build.gradle", "build.gradle.kts", "build.sbt", "composer.json"}
+    | {"go.mod", "package.json", "pom.xml", "pubspec.yaml", "pyproject.toml", "setup.py"}
+    | {"tsconfig.json"}
+)
+"""Names of files that make a folder the root of a subproject."""
 _MOST_CHARACTERS: Final = 20_000_000
 """Maximum length of an index's text; the parser refuses a longer text as well."""
 _ROOT_PARTS: Final = 3
@@ -45,6 +56,68 @@ _DESCRIPTOR: Final = re.compile(
     r"(?:`(?P<escaped>(?:[^`]|``)+)`|(?P<name>[\w+$-]+))(?P<suffix>\([^()]*\)\.|[/#.:!])"
     r"|[\[(](?P<parameter>`[^`]+`|[^\])]+)[\])]"
 )
+
+
+class ScipFiles:
+    """The SCIP indexes that a source lists: those in its folders, and those that it names.
+
+    Args:
+        root: the top folder of the repository, absolute and resolved.
+        named: paths below the root, or absolute paths that the tenant may read.
+    """
+
+    def __init__(self, root: Path, named: Iterable[str]) -> None:
+        self._root = root
+        self._named = {_listed_path(path): root / path for path in named}
+
+    def __contains__(self, path: str) -> bool:
+        """Return whether a document of this path is an index, if there is one."""
+        return path in self._named or path.rpartition("/")[2] == FILE_NAME
+
+    def find(self, paths: Iterable[str] = ()) -> dict[str, os.stat_result | None]:
+        """Return the facts of each index by the path of its document; None if it is missing.
+
+        Args:
+            paths: the paths of the repository's files; an index is looked for in the root folder
+                and in folders that hold a manifest.
+        """
+        split = (path.rpartition("/") for path in paths)
+        folders = {folder for folder, _, name in split if name in _MANIFESTS}
+        usual = (f"{folder}/{FILE_NAME}".lstrip("/") for folder in sorted({"", *folders}))
+        found = {path: _facts(self._root / path) for path in usual}
+        found = {path: facts for path, facts in found.items() if facts is not None}
+        return found | {path: _facts(place) for path, place in self._named.items()}
+
+    def read(self, path: str) -> str:
+        """Return the text of an index.
+
+        Raises:
+            DocumentRejected: the file is missing, damaged, too large, or no SCIP index.
+        """
+        place = self._named.get(path, self._root / path)
+        if path in self._named and _facts(place) is None:
+            raise DocumentRejected(
+                f"the SCIP index {path!r} is missing, or a link",
+                hint="write it, or remove its path from `scip` of the source",
+            )
+        pieces = stream_file(place.parent, place.name, max_bytes=MOST_BYTES)
+        return text_of_index(b"".join(pieces), path)
+
+
+def _listed_path(path: str) -> str:
+    """Return the path under which an index is listed; another folder's name is not shown."""
+    return (
+        f".scip/{key_of('scip', path)[:8]}/{posixpath.basename(path)}" if path[0] == "/" else path
+    )
+
+
+def _facts(place: Path) -> os.stat_result | None:
+    """Return the facts of a file; None if it is missing or no regular file."""
+    try:
+        facts = place.lstat()
+    except OSError:
+        return None
+    return facts if stat.S_ISREG(facts.st_mode) else None
 
 
 class IndexedSymbol(NamedTuple):
