@@ -17,6 +17,7 @@ from rag_assets.systems.code_memory.catalog.code_catalog import code_catalog
 from rag_assets.systems.code_memory.chunker import reads_code
 from rag_assets.systems.code_memory.derived.unresolved import INDEXES
 from rag_assets.systems.code_memory.pipeline.relation_drift import RelationDrift, compare_relations
+from rag_assets.systems.code_memory.symbols.nodes import ELSEWHERE
 
 _MOST_LINES = 50
 _COLUMNS = {"relation": "string", "edges": "int", "resolved": "float"}
@@ -49,7 +50,9 @@ def relations_report(names: Naming, ctx: TenantContext) -> dg.AssetMaterializati
     if serving is None:
         return None
     code = code_catalog(ctx.catalog)
-    counts = code.relation_counts.of(ctx.ref.id, serving.number)
+    every = code.relation_counts.of(ctx.ref.id, serving.number)
+    # These lead nowhere on purpose, and are shown to nobody.
+    counts = [one for one in every if one.kind != ELSEWHERE]
     edges = sum(one.edges for one in counts)
     resolved = sum(one.resolved for one in counts)
     unresolved = code.derivations.unresolved(ctx.ref.id)

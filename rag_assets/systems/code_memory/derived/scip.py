@@ -171,48 +171,51 @@ def _agreeing(
     sources: Mapping[str, SourceFile],
     symbols: Sequence[IndexedSymbol],
 ) -> dict[str, list[_Place]]:
-    """Return the occurrences in those files that have not changed since they were indexed."""
-    readings = {path: [*_readings(file, sources[path])] for path, file in placed.items()}
-    aliases = {
-        alias
-        for path, read in readings.items()
-        for places in read
-        for alias in _aliases(places, sources[path].text, symbols)
-    }
-    agreeing = (
-        (path, next((one for one in read if _agrees(one, symbols, aliases)), None))
-        for path, read in readings.items()
-    )
-    return {path: places for path, places in agreeing if places is not None}
+    """Return the occurrences in those files that have not changed since they were indexed.
+
+    An index that states no position encoding has the one with which most of its files agree.
+    """
+    is_stated = all(file.encoding or sources[path].text.isascii() for path, file in placed.items())
+    found = []
+    for encoding in _LIKELY_ENCODINGS[:1] if is_stated else _LIKELY_ENCODINGS:
+        read = {path: _places(file, sources[path], encoding) for path, file in placed.items()}
+        read = {path: places for path, places in read.items() if places is not None}
+        aliases = {
+            alias
+            for path, places in read.items()
+            for alias in _aliases(places, sources[path].text, symbols)
+        }
+        agreeing = {
+            path: places for path, places in read.items() if _agrees(places, symbols, aliases)
+        }
+        found.append(agreeing)
+    return max(found, key=len)
 
 
-def _readings(indexed: _IndexedFile, source: SourceFile) -> Iterator[list[_Place]]:
-    """Yield the occurrences in a file, for each position encoding that the index may mean."""
+def _places(indexed: _IndexedFile, source: SourceFile, encoding: int) -> list[_Place] | None:
+    """Return the occurrences in a present file; None if the file is certain to have changed.
+
+    Args:
+        indexed: the file as the index describes it.
+        source: the present file.
+        encoding: the position encoding, if the index states none.
+    """
     is_hashed = indexed.text_hash != NO_HASH and not source.is_masked
     if is_hashed and indexed.text_hash != hash_of_text(source.text):
-        return
+        return None
+    encoding = indexed.encoding or encoding
     lines = source.text.split("\n")
-    is_ascii = source.text.isascii()
-    encodings = _LIKELY_ENCODINGS[:1] if is_ascii else _LIKELY_ENCODINGS
-    for encoding in (indexed.encoding,) if indexed.encoding else encodings:
-        places = _places(indexed.occurrences, lines, encoding)
-        if places is not None:
-            yield places
-
-
-def _places(
-    occurrences: Sequence[_Occurrence], lines: Sequence[str], encoding: int
-) -> list[_Place] | None:
-    """Return occurrences with their character offsets; None if one lies outside the text."""
     begins = [0, *accumulate(len(line) + 1 for line in lines)]
     found = []
-    for line, start, end, *rest in occurrences:
+    for one in indexed.occurrences:
+        line = one.line
         text = lines[line] if line < len(lines) else ""
-        first, last = (_column(text, units, encoding) for units in (start, end))
+        first, last = (_column(text, units, encoding) for units in (one.start, one.end))
         if not 0 <= first < last <= len(text):
             return None
         at = begins[line]
-        found.append(_Place(line, at + first, at + last, text[first:last], *rest))
+        place = line, at + first, at + last, text[first:last]
+        found.append(_Place(*place, one.symbol, one.is_definition))
     return found
 
 
@@ -237,7 +240,7 @@ def _aliases(
             yield one.symbol, alias.strip()
         elif written != name and not one.is_definition:
             renamed = rf"\b(?:default|{re.escape(name)})\s+as\s+{re.escape(written)}\b"
-            imported = rf"\bimport\s+(?:type\s+)?{re.escape(written)}\s*(?:,|\bfrom\b)"
+            imported = rf"\bimport +(?:type +)?{re.escape(written)}(?:, *[{{*]| +from +[\"'])"
             if re.search(f"{renamed}|{imported}", text):
                 yield one.symbol, written
 

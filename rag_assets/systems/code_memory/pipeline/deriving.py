@@ -168,7 +168,7 @@ def _worked_out(ctx: TenantContext, generation: int, fingerprints: Mapping[str, 
         records[source] += _records(ctx, configs[source], scope, derived)
         unresolved[source] += first_of(found.unresolved, _MOST_UNRESOLVED)
         unresolved[source] += (
-            Unresolved(path, 0, *said, INDEXES) for path, *said in references.reports
+            Unresolved(path, 0, figures, INDEXES) for path, figures in references.reports
         )
     of_sources = [
         DerivedRecords(
