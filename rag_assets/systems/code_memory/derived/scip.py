@@ -178,8 +178,11 @@ def _agreeing(
     is_stated = all(file.encoding or sources[path].text.isascii() for path, file in placed.items())
     found = []
     for encoding in _LIKELY_ENCODINGS[:1] if is_stated else _LIKELY_ENCODINGS:
-        read = {path: _places(file, sources[path], encoding) for path, file in placed.items()}
-        read = {path: places for path, places in read.items() if places is not None}
+        read = {
+            path: places
+            for path, file in placed.items()
+            if (places := _places(file, sources[path], encoding)) is not None
+        }
         aliases = {
             alias
             for path, places in read.items()
