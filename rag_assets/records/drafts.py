@@ -6,25 +6,16 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, TypeAlias
 
-from fastapi.exceptions import RequestValidationError
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
-from rag_assets.api.invalid_fields import invalid
-from rag_assets.api.write_model import (
-    RecordBody,
-    UpdatedAt,
-    Version,
-    require_plain_identifiers,
-)
+from rag_assets.common.invalid_values import invalid, validated
 from rag_assets.ingest.parsing.media_types import TYPED_RECORD
 from rag_assets.ingest.sources.kinds import SourceConfig
 from rag_assets.ingest.sources.model import SourceMetadata
-from rag_assets.ingest.sources.records import MAX_PAGE_BYTES, MAX_RECORD_BYTES, record_document_id
-from rag_assets.privacy.described import described_spans
-from rag_assets.privacy.masker import Masker
-from rag_assets.records.bodies import (
+from rag_assets.ingest.sources.pages import MOST_UUID, PAGE_UUID, UUID_RULE
+from rag_assets.ingest.sources.record_bodies import (
     BODIES,
     BlockBody,
     Body,
@@ -34,13 +25,22 @@ from rag_assets.records.bodies import (
     PageBody,
     canonical_text,
 )
-from rag_assets.records.pages import MOST_UUID, PAGE_UUID, UUID_RULE
+from rag_assets.ingest.sources.records import MAX_PAGE_BYTES, MAX_RECORD_BYTES, record_document_id
+from rag_assets.privacy.described import described_spans
+from rag_assets.privacy.masker import Masker
+from rag_assets.records.text_records import (
+    RecordBody,
+    UpdatedAt,
+    Version,
+    require_plain_identifiers,
+)
 from rag_assets.storage.catalog.pushed_records import PushedRecord
 from rag_assets.storage.catalog.record_plans import UNORDERED, WriteClock
 from rag_assets.tenants.model import Tenant
 from rag_assets.tenants.profiles import profile_of
 
-Operation: TypeAlias = Literal["put", "delete"]
+ANY_VERSION: Final = "*"
+"""Stands for every ETag in the conditions of a write."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,11 +125,11 @@ class Drafting:
             values: the parsed JSON body.
 
         Raises:
-            RequestValidationError: a field is not valid; the error names it.
+            InvalidFields: a field is not valid; the error names it.
         """
         if not self._typed:
             return self._put_text(source_type, source_id, values)
-        body = _validated(_body_of(source_type), values)
+        body = validated(_body_of(source_type), values)
         if isinstance(body, PageBody):
             _require_place("source_id", source_id)
         self._require_plain(source_type, source_id, body)
@@ -161,7 +161,7 @@ class Drafting:
             clock: when the record was deleted.
 
         Raises:
-            RequestValidationError: the page of a block is missing, or the type is unknown.
+            InvalidFields: the page of a block is missing, or the type is unknown.
         """
         if self._typed and _body_of(source_type) is BlockBody:
             if page_uuid is None:
@@ -177,7 +177,7 @@ class Drafting:
         return record_document_id(self._source, source_type, source_id)
 
     def _put_text(self, source_type: str, source_id: str, values: Any) -> Draft:
-        body = _validated(RecordBody, values)
+        body = validated(RecordBody, values)
         record = body.of(self._source, source_type, source_id)
         require_plain_identifiers(record, self._masker)
         clock = WriteClock(body.updated_at, body.version)
@@ -225,7 +225,7 @@ class Drafting:
         """Refuse identifiers that contain credentials, because masking would change them.
 
         Raises:
-            RequestValidationError: an identifier contains a credential.
+            InvalidFields: an identifier contains a credential.
         """
         ids = {"source_id": [source_id, f"{source_type}: {source_id}"]} | _identifiers(body)
         # All identifiers are scanned together first, because they nearly always contain no
@@ -242,7 +242,7 @@ def require_size(record: PushedRecord) -> None:
     """Refuse a record that is too large.
 
     Raises:
-        RequestValidationError: the record is too large.
+        InvalidFields: the record is too large.
     """
     require_bytes(len(record.text.encode()), record.source_type)
 
@@ -251,7 +251,7 @@ def require_bytes(size: int, source_type: str) -> None:
     """Refuse a size in bytes that is too large for a record of this type.
 
     Raises:
-        RequestValidationError: the size is too large.
+        InvalidFields: the size is too large.
     """
     is_page = source_type == PageBody.TYPE
     most = MAX_PAGE_BYTES if is_page else MAX_RECORD_BYTES
@@ -289,10 +289,10 @@ def parse_clock(values: dict[str, Any]) -> WriteClock:
     """Remove the time and the version from the fields of a deletion, and return them.
 
     Raises:
-        RequestValidationError: one of them is not valid.
+        InvalidFields: one of them is not valid.
     """
     names = ("updated_at", "version")
-    clock = _validated(_Clock, {name: values.pop(name) for name in names if name in values})
+    clock = validated(_Clock, {name: values.pop(name) for name in names if name in values})
     return WriteClock(clock.updated_at, clock.version)
 
 
@@ -301,18 +301,6 @@ def _body_of(source_type: str) -> type[Body]:
     if body is None:
         raise invalid("source_type", f"it must be one of: {', '.join(BODIES)}")
     return body
-
-
-def _validated(model: Any, values: Any) -> Any:
-    try:
-        return model.model_validate(values)
-    except ValidationError as error:
-        # The input is left out because it may be a secret, and the context because it may be an
-        # exception.
-        found = error.errors(include_url=False, include_input=False)
-        raise RequestValidationError(
-            [{**one, "loc": ("body", *one["loc"])} for one in found]
-        ) from None
 
 
 def _require_place(field: str, uuid: Any) -> None:

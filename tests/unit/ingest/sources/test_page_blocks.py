@@ -7,7 +7,12 @@ from typing import Any
 
 import pytest
 
-from rag_assets.records.bodies import BlockBody, PageBlocks, canonical_text, stored_block
+from rag_assets.ingest.sources.record_bodies import (
+    BlockBody,
+    PageBlocks,
+    canonical_text,
+    stored_block,
+)
 
 
 def change(block_id: str, text: str = "", **more: Any) -> BlockBody:

@@ -6,11 +6,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from fastapi.exceptions import RequestValidationError
 from pydantic import ValidationError
 
-from rag_assets.api.write_model import RecordBody, records_source
 from rag_assets.common.errors import NoRecordsSource
+from rag_assets.common.invalid_values import InvalidFields
+from rag_assets.records.text_records import RecordBody, records_source
 from rag_assets.tenants.model import Tenant
 
 
@@ -122,6 +122,6 @@ def test_a_record_may_have_an_address_of_its_own(uri: str) -> None:
     ],
 )
 def test_and_none_of_another_source_or_that_runs_something(uri: str) -> None:
-    with pytest.raises(RequestValidationError) as refused:
+    with pytest.raises(InvalidFields) as refused:
         RecordBody(text="a", uri=uri).of("pushed", "page", "1")
-    assert refused.value.errors()[0]["loc"] == ("body", "uri")
+    assert refused.value.errors[0]["loc"] == ("body", "uri")

@@ -6,25 +6,22 @@ from collections import ChainMap
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, TypeAlias
+from typing import Literal, TypeAlias
 
-from fastapi.exceptions import RequestValidationError
-
-from rag_assets.api.record_drafts import (
+from rag_assets.common.errors import UnknownDocument, VersionChanged
+from rag_assets.common.hashing import sha256_hex
+from rag_assets.common.invalid_values import InvalidFields
+from rag_assets.ingest.sources.record_bodies import PageBlocks
+from rag_assets.pipeline.blobs import drop_blobs
+from rag_assets.records.drafts import (
+    ANY_VERSION,
     BlockChange,
     Draft,
-    Drafting,
     Removal,
     pages_of,
     require_bytes,
     with_text,
 )
-from rag_assets.api.responses import Written
-from rag_assets.api.write_model import ANY_VERSION, records_source
-from rag_assets.common.errors import UnknownDocument, VersionChanged
-from rag_assets.common.hashing import sha256_hex
-from rag_assets.pipeline.blobs import drop_blobs
-from rag_assets.records.bodies import PageBlocks
 from rag_assets.storage.blobs.store import BlobStore
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
@@ -37,17 +34,32 @@ from rag_assets.storage.catalog.record_plans import (
     WriteClock,
 )
 from rag_assets.storage.catalog.record_writes import RecordsWritten
-from rag_assets.storage.catalog.tenants import TenantRecord
-from rag_assets.tenants.model import Tenant
-
-if TYPE_CHECKING:
-    from rag_assets.api.backend import Backend
 
 URGENT, BULK = 0, 1
 """Lanes of the queue: URGENT for single writes, which people wait for; BULK for many at once."""
 
-Refusal: TypeAlias = RequestValidationError | UnknownDocument | VersionChanged
-Outcome: TypeAlias = Written | Refusal
+Refusal: TypeAlias = InvalidFields | UnknownDocument | VersionChanged
+WriteOutcome: TypeAlias = Literal[
+    "queued", "removed", "unchanged", "secret", "excluded", "outdated"
+]
+
+
+@dataclass(frozen=True, slots=True)
+class RecordWrite:
+    """The result of a write that was not refused.
+
+    Attributes:
+        document_id: id of the record's document.
+        outcome: see `rag_assets.api.responses.Written`.
+        etag: ETag of the stored record, in quotes.
+    """
+
+    document_id: str
+    outcome: WriteOutcome
+    etag: str | None = None
+
+
+Outcome: TypeAlias = RecordWrite | Refusal
 
 
 class _ChangedPage:
@@ -67,7 +79,7 @@ class _ChangedPage:
         """Change or remove a block.
 
         Raises:
-            RequestValidationError: the page would be too large; it stays unchanged.
+            InvalidFields: the page would be too large; it stays unchanged.
         """
         if draft.body is None:
             self._blocks.remove(draft.block_id)
@@ -107,7 +119,7 @@ class _Plan:
         refused: errors of drafts that cannot be applied, by number of the draft.
     """
 
-    drafts: Sequence[Draft | RequestValidationError]
+    drafts: Sequence[Draft | InvalidFields]
     lane: int
     puts: dict[str, RecordPut] = field(default_factory=dict)
     pages: dict[str, _ChangedPage] = field(default_factory=dict)
@@ -122,7 +134,7 @@ class _Plan:
     def __call__(self, present: Present) -> RecordChanges:
         """Return the records to store and to remove, given the stored records."""
         for number, draft in enumerate(self.drafts):
-            if isinstance(draft, RequestValidationError):
+            if isinstance(draft, InvalidFields):
                 self.refused[number] = draft
                 continue
             try:
@@ -132,7 +144,7 @@ class _Plan:
                 else:
                     self._follow(draft, present)
                     self._advance_clock(draft, present)
-            except (RequestValidationError, UnknownDocument, VersionChanged) as error:
+            except (InvalidFields, UnknownDocument, VersionChanged) as error:
                 self.refused[number] = error
         for id_, page in self.pages.items():
             self.puts[id_] = page.put(self.lane)
@@ -244,7 +256,7 @@ def write_drafts(
     catalog: Catalog,
     blobs: BlobStore,
     ref: TenantRef,
-    drafts: Sequence[Draft | RequestValidationError],
+    drafts: Sequence[Draft | InvalidFields],
     *,
     by: str,
     lane: int,
@@ -263,7 +275,7 @@ def write_drafts(
         TenantGone, TenantBusy: see RecordTable.write.
     """
     plan = _Plan(drafts, lane)
-    valid = [draft for draft in drafts if not isinstance(draft, RequestValidationError)]
+    valid = [draft for draft in drafts if not isinstance(draft, InvalidFields)]
     written = catalog.records.write(
         ref,
         plan,
@@ -277,8 +289,8 @@ def write_drafts(
         drop_blobs(catalog, blobs, ref, written.blobs)
     return [
         plan.refused[number]
-        if number in plan.refused or isinstance(draft, RequestValidationError)
-        else Written(draft.document_id, "outdated")
+        if number in plan.refused or isinstance(draft, InvalidFields)
+        else RecordWrite(draft.document_id, "outdated")
         if number in plan.outdated
         else _written(draft, written, plan.etag(draft.document_id, {}))
         for number, draft in enumerate(drafts)
@@ -296,32 +308,18 @@ def _deleted_pages(drafts: Sequence[Draft]) -> dict[str, str]:
     return {one.page_uuid: one.document_id for one in removed if one.page_uuid is not None}
 
 
-def drafting_of(
-    backend: Backend, tenant_id: str, source: str | None
-) -> tuple[Drafting, TenantRecord]:
-    """Return the converter of a tenant's pushed bodies, and the tenant's record.
-
-    Raises:
-        NoRecordsSource: see records_source.
-    """
-    known = backend.catalog.tenants.get(tenant_id)
-    tenant = Tenant.from_config(known.config)
-    masker = backend.retriever.masker
-    return Drafting(tenant, records_source(tenant, source), masker), known
-
-
 def _part_of(draft: Draft) -> str:
     """Return the part of a record that a draft changes; see `record_clocks`."""
     return sha256_hex(draft.block_id) if isinstance(draft, BlockChange) else ""
 
 
-def _written(draft: Draft, written: RecordsWritten, etag: str | None) -> Written:
+def _written(draft: Draft, written: RecordsWritten, etag: str | None) -> RecordWrite:
     id_ = draft.document_id
     etag = None if etag is None else f'"{etag}"'
     if isinstance(draft, Removal):
         if draft.is_secret:
-            return Written(id_, "secret")
-        return Written(id_, "removed" if id_ in written.removed else "unchanged")
+            return RecordWrite(id_, "secret")
+        return RecordWrite(id_, "removed" if id_ in written.removed else "unchanged")
     if id_ in written.expired:
-        return Written(id_, "excluded", etag=etag)
-    return Written(id_, "queued" if id_ in written.changed else "unchanged", etag=etag)
+        return RecordWrite(id_, "excluded", etag=etag)
+    return RecordWrite(id_, "queued" if id_ in written.changed else "unchanged", etag=etag)
