@@ -1,9 +1,11 @@
 """Create the catalog's tables. Older revisions were in no release."""
 
+import secrets
 from collections.abc import Sequence
 from pathlib import Path
 
 from alembic import op
+from sqlalchemy import text
 
 from rag_assets.storage.catalog.migrate import run_script
 
@@ -14,4 +16,7 @@ depends_on: str | Sequence[str] | None = None
 
 
 def upgrade() -> None:
-    run_script(op.get_bind(), Path(__file__).with_suffix(".sql"))
+    connection = op.get_bind()
+    run_script(connection, Path(__file__).with_suffix(".sql"))
+    key = text("INSERT INTO rag_catalog.receipt_keys (id, key) VALUES (1, :key)")
+    connection.execute(key, {"key": secrets.token_bytes(32)})

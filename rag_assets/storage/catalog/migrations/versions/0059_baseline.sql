@@ -392,6 +392,7 @@ CREATE TABLE rag_catalog.installation_clock (
     CONSTRAINT ck_installation_clock_ck_installation_clock_singleton CHECK (singleton),
     CONSTRAINT pk_installation_clock PRIMARY KEY (singleton)
 );
+INSERT INTO rag_catalog.installation_clock DEFAULT VALUES;
 
 CREATE TABLE rag_catalog.installation_homes (
     id uuid NOT NULL,
