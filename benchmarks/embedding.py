@@ -25,7 +25,7 @@ from rag_assets.models.embedding.batches import EmbedItem
 from rag_assets.models.embedding.bulk import embed_all
 from rag_assets.models.embedding.local import OnnxEmbedder
 from rag_assets.models.embedding.model_folder import describe_folder
-from rag_assets.models.onnx.cores import available_cores
+from rag_assets.models.onnx import available_cores
 
 SENTENCE = "the river ran past an old mill while engineers measured voltage and pressure"
 

@@ -30,9 +30,9 @@ from benchmarks.fusion.sets import SETS, JudgedSet, Passage
 from rag_assets.common.tokens import count_tokens
 from rag_assets.ingest.chunking.model import Chunk, embedding_text, text_hash
 from rag_assets.models.embedding.coverage import reading_of
-from rag_assets.models.embedding.e5 import E5Embedder
 from rag_assets.models.embedding.local import LocalEmbedder, OnnxEmbedder
 from rag_assets.models.embedding.protocol import Purpose
+from rag_assets.models.providers.local import E5Embedder
 from rag_assets.storage.index.common_words import is_english, sentence_language
 from rag_assets.storage.index.fields import entry_source
 from rag_assets.storage.index.memory.ranking import ranking

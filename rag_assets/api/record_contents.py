@@ -25,8 +25,7 @@ from rag_assets.ingest.parsing.media_types import CSV, DOCX, HTML, MARKDOWN, PDF
 from rag_assets.ingest.sources.records import FILE, MAX_FILE_BYTES, record_document_id
 from rag_assets.ingest.sources.uploads import UploadsConfig
 from rag_assets.privacy.described import described_spans
-from rag_assets.privacy.secrets.masking import mask
-from rag_assets.privacy.secrets.spans import merged
+from rag_assets.privacy.secrets.spans import mask, merged
 from rag_assets.storage.catalog.tenants import TenantRecord
 from rag_assets.tenants.model import Tenant
 from rag_assets.tenants.profiles import profile_of

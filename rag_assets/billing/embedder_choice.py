@@ -6,7 +6,7 @@ from collections.abc import Set
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from rag_assets.models.config.embedder import AUTO, EmbedderConfig
+from rag_assets.models.config import AUTO, EmbedderConfig
 from rag_assets.models.providers.base import Provider
 from rag_assets.models.providers.registry import (
     auto_embeddings,

@@ -16,11 +16,11 @@ from rag_assets.common.errors import (
     ProviderError,
 )
 from rag_assets.common.settings import Settings
-from rag_assets.models.config.embedder import AUTO, EmbedderConfig
-from rag_assets.models.embedding.prices import provider_and_model
+from rag_assets.models.config import AUTO, EmbedderConfig
 from rag_assets.models.embedding.protocol import Charge
-from rag_assets.models.embedding.query import embed_query
+from rag_assets.models.embedding.vectors import embed_query
 from rag_assets.models.factory import build_embedder, price_of
+from rag_assets.models.prices import provider_and_model
 from rag_assets.models.providers.registry import auto_embeddings
 from rag_assets.plugins.registry import installed_systems
 from rag_assets.storage.catalog.catalog import Catalog

@@ -7,7 +7,7 @@ from datetime import date
 from typing import Final
 
 from rag_assets.billing.spending import Cap, CapName, Spending, caps_of, require_price
-from rag_assets.models.embedding.prices import provider_and_model
+from rag_assets.models.prices import provider_and_model
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.events import Event

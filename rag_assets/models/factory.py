@@ -12,22 +12,18 @@ from pydantic import SecretStr
 
 from rag_assets.common.errors import ConfigurationError, NoProviderKey
 from rag_assets.common.private_endpoints import PrivateEndpoints
-from rag_assets.models.config.embedder import AUTO, EmbedderConfig
-from rag_assets.models.config.reranking import RerankConfig
+from rag_assets.models.config import AUTO, EmbedderConfig, RerankConfig
 from rag_assets.models.embedding.batch_api import BatchApi
-from rag_assets.models.embedding.prices import Price, provider_and_model
-from rag_assets.models.embedding.protocol import CallLimits, Embedder
-from rag_assets.models.embedding.remote import RemoteEmbedder
-from rag_assets.models.embedding.remote_model import KnownModel, RemoteModel
-from rag_assets.models.embedding.revision import RevisedEmbedder, revised_id
+from rag_assets.models.embedding.protocol import CallLimits, Embedder, RevisedEmbedder, revised_id
+from rag_assets.models.embedding.remote import KnownModel, RemoteEmbedder, RemoteModel
 from rag_assets.models.embedding.vectors import MAX_BATCH
+from rag_assets.models.prices import Price, provider_and_model
 from rag_assets.models.providers.base import TRAFFIC_OPTIONS, LocalEmbedding, RemoteEmbedding
 from rag_assets.models.providers.registry import provider_of
 from rag_assets.models.reranking.endpoint import RerankEndpoint, UrlReranker
-from rag_assets.models.transport.credentials import Credentials
-from rag_assets.models.transport.sdk_connection import Server
-from rag_assets.models.transport.settings import ConnectionSettings
-from rag_assets.models.transport.traffic import Traffic
+from rag_assets.models.transport.connection import Server
+from rag_assets.models.transport.retries import Traffic
+from rag_assets.models.transport.settings import ConnectionSettings, Credentials
 
 DEFAULT_CONCURRENCY = 8
 

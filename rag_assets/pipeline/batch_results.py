@@ -19,12 +19,12 @@ from rag_assets.common.errors import (
     RequestsStopped,
 )
 from rag_assets.common.formatting import counted
-from rag_assets.models.config.embedder import EmbedderConfig
+from rag_assets.models.config import EmbedderConfig
 from rag_assets.models.embedding.batch_api import BatchApi, BatchResult, closing
-from rag_assets.models.embedding.prices import provider_and_model
 from rag_assets.models.embedding.protocol import Charge, Vectors
 from rag_assets.models.embedding.vectors import checked_vectors
 from rag_assets.models.factory import price_of
+from rag_assets.models.prices import provider_and_model
 from rag_assets.pipeline.batch_submissions import LISTED_AFTER, recover
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.storage.catalog.batches import EmbeddingBatch

@@ -10,7 +10,7 @@ from datetime import datetime
 from rag_assets.billing.embedders import Embedders
 from rag_assets.common.clock import Clock
 from rag_assets.common.errors import RagAssetsError, TenantGone
-from rag_assets.models.config.embedder import EmbedderConfig
+from rag_assets.models.config import EmbedderConfig
 from rag_assets.models.embedding.batch_api import ABANDONED_AFTER, BatchStatus, closing
 from rag_assets.pipeline.batch_submissions import recover
 from rag_assets.pipeline.clock_guard import ClockDoubt, time_for_deletion

@@ -24,7 +24,7 @@ from rag_assets.common.errors import (
 from rag_assets.common.formatting import counted
 from rag_assets.models.embedding.batch_api import BATCH_WINDOW, closing, in_batches
 from rag_assets.models.embedding.batches import EmbedItem
-from rag_assets.models.embedding.prices import provider_and_model
+from rag_assets.models.prices import provider_and_model
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.slices import Work, put_off
 from rag_assets.storage.catalog.batches import FETCH_RETRY_INTERVAL, EmbeddingBatch

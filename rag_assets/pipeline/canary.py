@@ -19,10 +19,10 @@ from rag_assets.billing.embedders import Embedders
 from rag_assets.billing.spending import used_of
 from rag_assets.common.batches import batched
 from rag_assets.common.errors import ProviderError, ProviderUnavailable, RagAssetsError, TenantGone
-from rag_assets.models.embedding.canary import PROBES_KEY, distances, probe
-from rag_assets.models.embedding.prices import Price, provider_and_model
 from rag_assets.models.embedding.protocol import Answer, Charge, Embedder
+from rag_assets.models.embedding.vectors import PROBES_KEY, distances, probe
 from rag_assets.models.factory import price_of
+from rag_assets.models.prices import Price, provider_and_model
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.probes import StoredProbes

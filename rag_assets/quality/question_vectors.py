@@ -13,13 +13,13 @@ from rag_assets.billing.opt_in import require_opt_in
 from rag_assets.billing.spending import Spending, require_price
 from rag_assets.common.errors import IndexInconsistent, ProviderRefused
 from rag_assets.common.hashing import sha256_hex
-from rag_assets.models.config.embedder import EmbedderConfig
+from rag_assets.models.config import EmbedderConfig
 from rag_assets.models.embedding.batches import EmbedItem
 from rag_assets.models.embedding.bulk import embed_all
 from rag_assets.models.embedding.coverage import Reading, reading_of
-from rag_assets.models.embedding.prices import provider_and_model
 from rag_assets.models.embedding.protocol import Embedder, Vectors
 from rag_assets.models.factory import embedder_id_of
+from rag_assets.models.prices import provider_and_model
 from rag_assets.retrieval.question_vectors import Vector
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef

@@ -15,8 +15,7 @@ from anyio.to_thread import run_sync
 
 from rag_assets.billing.chat_models import ChatModels, TenantChat
 from rag_assets.common.errors import PassagesWithdrawn
-from rag_assets.models.chat.protocol import Completion
-from rag_assets.models.chat.remote import tokens_of
+from rag_assets.models.chat import Completion, tokens_of
 from rag_assets.models.embedding.protocol import Embedder
 from rag_assets.retrieval.answers import (
     CONTEXT_TOKENS,

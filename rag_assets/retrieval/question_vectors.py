@@ -15,12 +15,12 @@ from cachetools import LRUCache
 from rag_assets.billing.embedders import Embedders
 from rag_assets.billing.usage_meter import Meter
 from rag_assets.common.errors import IndexInconsistent, MalformedResponse
-from rag_assets.models.config.embedder import EmbedderConfig
+from rag_assets.models.config import EmbedderConfig
 from rag_assets.models.embedding.coverage import Reading, reading_of
-from rag_assets.models.embedding.prices import Price
 from rag_assets.models.embedding.protocol import Charge, Embedder
-from rag_assets.models.embedding.query import embed_query
+from rag_assets.models.embedding.vectors import embed_query
 from rag_assets.models.factory import price_of
+from rag_assets.models.prices import Price
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.generations import Generation
 from rag_assets.storage.index.common_words import sentence_language

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from rag_assets.models.embedding.coverage import MULTILINGUAL_EMBEDDER
-from rag_assets.models.embedding.prices import provider_and_model
+from rag_assets.models.prices import provider_and_model
 from rag_assets.retrieval.hits import scores_of
 from rag_assets.retrieval.model import (
     Debug,

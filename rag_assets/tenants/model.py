@@ -36,9 +36,7 @@ from rag_assets.ingest.parsing.options import ParseOptions, PdfEngine
 from rag_assets.ingest.parsing.pdf.docling_pipeline import require_docling
 from rag_assets.ingest.sources.kinds import SourceConfig, SourceKind
 from rag_assets.ingest.sources.registry import kind_of
-from rag_assets.models.config.chat import ChatModelConfig, from_name
-from rag_assets.models.config.embedder import EmbedderConfig
-from rag_assets.models.config.reranking import RerankConfig
+from rag_assets.models.config import ChatModelConfig, EmbedderConfig, RerankConfig, from_name
 from rag_assets.plugins.registry import installed_systems
 from rag_assets.tenants.application_settings import VectorBackend
 from rag_assets.tenants.chunkers import ChunkerConfig, ChunkerRule

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 from pydantic import BaseModel, ConfigDict, StringConstraints, field_validator
 
 from rag_assets.common.errors import ConfigurationError, InvalidRequest
-from rag_assets.models.config.embedder import AUTO
+from rag_assets.models.config import AUTO
 from rag_assets.models.providers.registry import auto_embeddings
 from rag_assets.models.transport.settings import ModelName
 from rag_assets.tenants.model import CapsConfig, RetrievalConfig, Tenant, ThresholdFrom

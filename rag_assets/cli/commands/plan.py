@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rag_assets.cli.commands.output import print_json, print_table, say
 from rag_assets.cli.commands.session import Session, with_session
 from rag_assets.common.formatting import counted, dollars, duration
-from rag_assets.models.embedding.prices import provider_and_model
+from rag_assets.models.prices import provider_and_model
 
 if TYPE_CHECKING:
     from rag_assets.pipeline.estimates import Estimate, Twice

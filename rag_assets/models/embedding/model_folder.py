@@ -29,7 +29,7 @@ from typing import Any, Literal, TypeAlias
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.hashing import key_of
 from rag_assets.models.embedding.protocol import Purpose
-from rag_assets.models.onnx.folder import (
+from rag_assets.models.onnx import (
     digest_of,
     find_tokenizer,
     find_weights,

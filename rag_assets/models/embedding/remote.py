@@ -1,26 +1,37 @@
-"""Embedders over the network, with limits and retries."""
+"""Embedders over the network: models of providers, requests through SDKs, limits and retries."""
 
 from __future__ import annotations
 
 import time
+from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy.typing as npt
 
 from rag_assets.common.errors import InputRejected, MalformedResponse, ProviderUnavailable
+from rag_assets.common.hashing import key_of
+from rag_assets.common.private_endpoints import PrivateEndpoints
 from rag_assets.common.tokens import count_tokens
 from rag_assets.models.embedding.protocol import PROBE_TEXT, Answer, CallLimits, Purpose
-from rag_assets.models.embedding.vectors import checked_vectors
-from rag_assets.models.transport.loop_clients import LoopClients
+from rag_assets.models.embedding.vectors import MAX_BATCH, checked_vectors
+from rag_assets.models.prices import Price
+from rag_assets.models.transport.connection import (
+    LoopClients,
+    Sdk,
+    SdkConnection,
+    Server,
+    encodable,
+)
 from rag_assets.models.transport.retries import (
     DOCUMENT_RETRIES,
     QUERY_RETRIES,
     RetriedCall,
     RetryPolicy,
+    Traffic,
 )
-from rag_assets.models.transport.traffic import Traffic
+from rag_assets.models.transport.settings import ConnectionSettings, Credentials
 
 _FAILURES_BEFORE_PROBE = 2
 
@@ -268,3 +279,144 @@ def _require_text(texts: Sequence[str]) -> None:
             error = InputRejected(f"text {position} of {len(texts)} is empty")
             error.requests = 0
             raise error
+
+
+@dataclass(frozen=True, slots=True)
+class KnownModel:
+    """The properties of a model, the same for all tenants.
+
+    Attributes:
+        dimensions: default number of dimensions of a vector.
+        choices: the numbers of dimensions that may be chosen; empty if any number up to `most`
+            may be chosen.
+        most: the highest number of dimensions.
+        shortens: whether a request may set the number of dimensions.
+        native: number of dimensions of the vectors that the model returns; they are padded with
+            zeros to the chosen number. None if it returns vectors with the chosen number.
+        input_tokens: maximum tokens of a text.
+        request_tokens: maximum tokens of a request; None for no limit.
+        request_texts: maximum texts of a request.
+        task_types: whether a request states the use of its texts.
+        document_prefix, query_prefix: text put before a text to state its use.
+        price: price at the provider's own server; None if unknown.
+    """
+
+    dimensions: int
+    most: int
+    choices: tuple[int, ...] = ()
+    shortens: bool = True
+    native: int | None = None
+    input_tokens: int = 8192
+    request_tokens: int | None = None
+    request_texts: int = MAX_BATCH
+    task_types: bool = False
+    document_prefix: str = ""
+    query_prefix: str = ""
+    price: Price | None = None
+
+    def problem_with(self, dimensions: int) -> str | None:
+        """Return why the model cannot return vectors with these dimensions; None if it can."""
+        if self.choices and dimensions not in self.choices:
+            listed = ", ".join(map(str, self.choices))
+            return f"it has vectors of {listed} dimensions, not {dimensions}"
+        if dimensions > self.most:
+            return f"its vectors have {self.most} dimensions at most, not {dimensions}"
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteModel:
+    """A model with a tenant's settings; all is known without a request to the provider.
+
+    Attributes:
+        provider: name of the provider.
+        name: name of the model at the provider.
+        dimensions: number of dimensions of the stored vectors.
+        requested_dimensions: number of dimensions sent with a request; None if requests cannot
+            set it.
+        native: number of dimensions of the returned vectors, which are padded with zeros to
+            `dimensions`.
+        task_types: whether a request states the use of its texts.
+        base_url: address of a server other than the provider's own.
+        document_prefix, query_prefix: text put before each text to state its use.
+        limits: limits of a call.
+        key_optional: whether the server may accept requests without a key.
+        settings: settings of the provider's connections.
+    """
+
+    provider: str
+    name: str
+    dimensions: int
+    requested_dimensions: int | None
+    native: int
+    task_types: bool
+    base_url: str | None
+    document_prefix: str
+    query_prefix: str
+    limits: CallLimits
+    key_optional: bool
+    settings: ConnectionSettings = field(default_factory=ConnectionSettings)
+
+    @property
+    def embedder_id(self) -> str:
+        """Return provider/model@dimensions, and a digest of all else that affects a vector."""
+        plain = f"{self.provider}/{self.name}@{self.dimensions}"
+        recipe = {
+            name: value
+            for name, value in (
+                ("base_url", self.base_url),
+                ("document_prefix", self.document_prefix),
+                ("query_prefix", self.query_prefix),
+                ("native", None if self.native == self.dimensions else self.native),
+                ("task_types", self.task_types),
+                ("settings", self.settings.recipe()),
+            )
+            if value
+        }
+        return f"{plain}+{key_of('remote_embedder', recipe)[:12]}" if recipe else plain
+
+    def prefix(self, purpose: Purpose) -> str:
+        """Return the prefix for texts with this purpose."""
+        return self.query_prefix if purpose == "query" else self.document_prefix
+
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        """Estimate the tokens of documents by OpenAI's encoding, which is close to the others."""
+        return count_tokens([self.document_prefix + text for text in texts])
+
+
+class SdkEndpoint(SdkConnection[Sdk]):
+    """A model at a provider, through the provider's SDK; see remote.Endpoint.
+
+    Args:
+        model: the model with the tenant's settings.
+        credentials, allowed: see SdkConnection.
+    """
+
+    def __init__(
+        self, model: RemoteModel, credentials: Credentials, allowed: PrivateEndpoints
+    ) -> None:
+        server = Server(
+            model.embedder_id, model.base_url, model.key_optional, settings=model.settings
+        )
+        super().__init__(server, credentials, allowed)
+        self.model = model
+
+    async def request(self, texts: Sequence[str], purpose: Purpose) -> Reply:
+        """Send a request; see remote.Endpoint."""
+        prefix = self.model.prefix(purpose)
+        prefixed = [encodable(prefix + text) for text in texts]
+        return await self.exchange(lambda sdk: self._embed(sdk, prefixed, purpose))
+
+    @abstractmethod
+    async def _embed(self, sdk: Sdk, texts: list[str], purpose: Purpose) -> Reply:
+        """Send a request; pass on the SDK's errors, raise ValueError for a malformed response."""
+
+    def _reply(self, vectors: Callable[[], npt.ArrayLike], tokens: int | None) -> Reply:
+        """Unpack the vectors of a response; if that fails, the error carries the charged tokens."""
+        try:
+            return Reply(vectors(), tokens)
+        except Exception as error:
+            failure = self._classified(error)
+        failure.tokens = tokens or 0
+        # Raise it outside the except block, so that it has no context, as in exchange.
+        raise failure

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Final, cast
 from pydantic import Field, SecretStr, StringConstraints
 
 from rag_assets.common.errors import ProviderError, ProviderRefused, ProviderUnavailable
-from rag_assets.models.embedding.prices import Price
+from rag_assets.models.prices import Price
 from rag_assets.models.providers.base import ChatOffer, Extra, Provider, RemoteEmbedding
 from rag_assets.models.providers.openai import (
     CHAT_PRICES,
@@ -29,10 +29,9 @@ from rag_assets.models.providers.openai import (
     OpenAIConnection,
     OpenAIEndpoint,
 )
-from rag_assets.models.transport.credentials import KEY_HEADERS
-from rag_assets.models.transport.failures import causes
-from rag_assets.models.transport.sdk_connection import REQUEST_SECONDS, HttpRefusal
-from rag_assets.models.transport.settings import CloudSettings
+from rag_assets.models.transport.connection import REQUEST_SECONDS
+from rag_assets.models.transport.failures import HttpRefusal, causes
+from rag_assets.models.transport.settings import KEY_HEADERS, CloudSettings
 
 if TYPE_CHECKING:
     import httpx2

@@ -30,22 +30,14 @@ from rag_assets.common.errors import (
     ProviderUnavailable,
     WrongShape,
 )
-from rag_assets.models.chat.endpoint import SdkChatEndpoint
-from rag_assets.models.chat.prices import ChatPrice
-from rag_assets.models.chat.protocol import Prompt
-from rag_assets.models.chat.remote import Reply as ChatReply
-from rag_assets.models.embedding.endpoint import SdkEndpoint
-from rag_assets.models.embedding.prices import Price
+from rag_assets.models.chat import Prompt, SdkChatEndpoint
+from rag_assets.models.chat import Reply as ChatReply
 from rag_assets.models.embedding.protocol import Purpose
-from rag_assets.models.embedding.remote import Reply
-from rag_assets.models.embedding.remote_model import KnownModel
+from rag_assets.models.embedding.remote import KnownModel, Reply, SdkEndpoint
+from rag_assets.models.prices import ChatPrice, Price
 from rag_assets.models.providers.base import ChatOffer, Extra, Provider, RemoteEmbedding
-from rag_assets.models.transport.failures import Refusal, failure_of
-from rag_assets.models.transport.sdk_connection import (
-    HttpRefusal,
-    SdkConnection,
-    plausible_tokens,
-)
+from rag_assets.models.transport.connection import SdkConnection, plausible_tokens
+from rag_assets.models.transport.failures import HttpRefusal, Refusal, failure_of
 from rag_assets.models.transport.settings import CloudSettings
 
 if TYPE_CHECKING:
@@ -122,7 +114,7 @@ class _Client:
     def _send(self, request: AWSPreparedRequest, **_: object) -> AWSResponse:
         from botocore.awsrequest import AWSResponse
 
-        from rag_assets.models.transport.bridges import send
+        from rag_assets.models.transport.http_client import send
 
         headers = {name: _text(value) for name, value in request.headers.items()}
         body = request.body.encode() if isinstance(request.body, str) else request.body

@@ -14,15 +14,11 @@ from typing import TYPE_CHECKING, Any
 from pydantic import SecretStr
 
 from rag_assets.common.errors import MalformedResponse, ProviderError, WrongShape
-from rag_assets.models.chat.endpoint import SdkChatEndpoint
-from rag_assets.models.chat.prices import ChatPrice
-from rag_assets.models.chat.protocol import Prompt
-from rag_assets.models.chat.remote import Reply as ChatReply
-from rag_assets.models.embedding.endpoint import SdkEndpoint
-from rag_assets.models.embedding.prices import Price
+from rag_assets.models.chat import Prompt, SdkChatEndpoint
+from rag_assets.models.chat import Reply as ChatReply
 from rag_assets.models.embedding.protocol import Purpose
-from rag_assets.models.embedding.remote import Reply
-from rag_assets.models.embedding.remote_model import KnownModel
+from rag_assets.models.embedding.remote import KnownModel, Reply, SdkEndpoint
+from rag_assets.models.prices import ChatPrice, Price
 from rag_assets.models.providers.base import (
     ChatOffer,
     Extra,
@@ -32,7 +28,7 @@ from rag_assets.models.providers.base import (
     RerankOffer,
 )
 from rag_assets.models.reranking.endpoint import SdkReranker
-from rag_assets.models.transport.sdk_connection import (
+from rag_assets.models.transport.connection import (
     REQUEST_SECONDS,
     SdkConnection,
     plausible_tokens,
@@ -55,7 +51,7 @@ class CohereConnection(SdkConnection["AsyncClientV2"]):
     def _open(self, key: SecretStr | None, http: httpx2.AsyncClient) -> AsyncClientV2:
         from cohere import AsyncClientV2
 
-        from rag_assets.models.transport.bridges import httpx_client
+        from rag_assets.models.transport.http_client import httpx_client
 
         if key is None:
             raise ValueError("Cohere requires a key")

@@ -16,18 +16,14 @@ from typing import TYPE_CHECKING, Any
 from pydantic import SecretStr
 
 from rag_assets.common.errors import Fault, InputRejected, ProviderError, WrongShape
-from rag_assets.models.chat.endpoint import SdkChatEndpoint
-from rag_assets.models.chat.prices import ChatPrice
-from rag_assets.models.chat.protocol import Prompt
-from rag_assets.models.chat.remote import Reply as ChatReply
-from rag_assets.models.embedding.endpoint import SdkEndpoint
-from rag_assets.models.embedding.prices import Price
+from rag_assets.models.chat import Prompt, SdkChatEndpoint
+from rag_assets.models.chat import Reply as ChatReply
 from rag_assets.models.embedding.protocol import Purpose
-from rag_assets.models.embedding.remote import Reply
-from rag_assets.models.embedding.remote_model import KnownModel
+from rag_assets.models.embedding.remote import KnownModel, Reply, SdkEndpoint
+from rag_assets.models.prices import ChatPrice, Price
 from rag_assets.models.providers.base import ChatOffer, Provider, RemoteEmbedding
+from rag_assets.models.transport.connection import SdkConnection, plausible_tokens
 from rag_assets.models.transport.failures import Refusal, failure_of
-from rag_assets.models.transport.sdk_connection import SdkConnection, plausible_tokens
 
 if TYPE_CHECKING:
     import httpx2

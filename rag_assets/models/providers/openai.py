@@ -32,33 +32,28 @@ from rag_assets.common.errors import (
     WrongShape,
 )
 from rag_assets.common.private_endpoints import PrivateEndpoints
-from rag_assets.models.chat.endpoint import SdkChatEndpoint
-from rag_assets.models.chat.prices import ChatPrice
-from rag_assets.models.chat.protocol import Prompt
-from rag_assets.models.chat.remote import MOST_ANSWER_BYTES, MOST_STREAM_BYTES
-from rag_assets.models.chat.remote import Reply as ChatReply
+from rag_assets.models.chat import MOST_ANSWER_BYTES, MOST_STREAM_BYTES, Prompt, SdkChatEndpoint
+from rag_assets.models.chat import Reply as ChatReply
 from rag_assets.models.embedding.batch_api import BatchResult, BatchStatus
 from rag_assets.models.embedding.batches import EmbedItem
-from rag_assets.models.embedding.endpoint import SdkEndpoint
-from rag_assets.models.embedding.prices import Price
 from rag_assets.models.embedding.protocol import Purpose
-from rag_assets.models.embedding.remote import Reply
-from rag_assets.models.embedding.remote_model import KnownModel, RemoteModel
+from rag_assets.models.embedding.remote import KnownModel, RemoteModel, Reply, SdkEndpoint
+from rag_assets.models.prices import ChatPrice, Price
 from rag_assets.models.providers.base import (
     REMOTE_OPTIONS,
     ChatOffer,
     Provider,
     RemoteEmbedding,
 )
-from rag_assets.models.transport.credentials import Credentials
-from rag_assets.models.transport.failures import Refusal, failure_of
-from rag_assets.models.transport.sdk_connection import (
+from rag_assets.models.transport.connection import (
     REQUEST_SECONDS,
     SdkConnection,
     Server,
     encodable,
     plausible_tokens,
 )
+from rag_assets.models.transport.failures import Refusal, failure_of
+from rag_assets.models.transport.settings import Credentials
 
 if TYPE_CHECKING:
     import httpx2

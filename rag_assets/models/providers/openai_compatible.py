@@ -11,7 +11,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Literal
 
-from rag_assets.models.embedding.remote_model import KnownModel
+from rag_assets.models.embedding.remote import KnownModel
 from rag_assets.models.providers.base import ChatOffer, Provider, RemoteEmbedding
 from rag_assets.models.providers.openai import EMBEDDING, MODULE, OpenAIChat, OpenAIEndpoint
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from types import MappingProxyType
 
 from rag_assets.common.errors import ConfigurationError
-from rag_assets.models.providers.anthropic import ANTHROPIC
 from rag_assets.models.providers.azure import AZURE
 from rag_assets.models.providers.base import Provider, RemoteEmbedding
 from rag_assets.models.providers.bedrock import BEDROCK
@@ -18,6 +18,15 @@ from rag_assets.models.providers.openai import OPENAI
 from rag_assets.models.providers.openai_compatible import OLLAMA, OPENAI_COMPATIBLE, VLLM
 from rag_assets.models.providers.vertex import VERTEX
 from rag_assets.models.providers.voyage import VOYAGE
+
+# Anthropic has no embedding API: https://docs.claude.com/en/docs/build-with-claude/embeddings
+ANTHROPIC = Provider(
+    "anthropic",
+    key="none",
+    chat_names=re.compile(r"(^|[/.:])(anthropic|claude)([/.:-]|$)"),
+    embeddings_of=("gemini", "openai"),
+)
+
 
 PROVIDERS: Mapping[str, Provider] = MappingProxyType(
     {

@@ -21,8 +21,8 @@ from pydantic import Field, SecretStr
 
 from rag_assets.common.errors import ProviderError, ProviderRefused, ProviderUnavailable
 from rag_assets.common.private_endpoints import PrivateEndpoints
-from rag_assets.models.embedding.prices import Price
-from rag_assets.models.embedding.remote_model import KnownModel
+from rag_assets.models.embedding.remote import KnownModel
+from rag_assets.models.prices import Price
 from rag_assets.models.providers.base import ChatOffer, Provider, RemoteEmbedding
 from rag_assets.models.providers.gemini import (
     EMBEDDING,
@@ -32,9 +32,8 @@ from rag_assets.models.providers.gemini import (
     GeminiConnection,
     GeminiEndpoint,
 )
-from rag_assets.models.transport.credentials import KEY_HEADERS
 from rag_assets.models.transport.failures import causes
-from rag_assets.models.transport.settings import CloudSettings
+from rag_assets.models.transport.settings import KEY_HEADERS, CloudSettings
 
 if TYPE_CHECKING:
     import httpx2

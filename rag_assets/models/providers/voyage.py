@@ -19,11 +19,9 @@ from rag_assets.common.errors import (
     ProviderError,
     ProviderRefused,
 )
-from rag_assets.models.embedding.endpoint import SdkEndpoint
-from rag_assets.models.embedding.prices import Price
 from rag_assets.models.embedding.protocol import Purpose
-from rag_assets.models.embedding.remote import Reply
-from rag_assets.models.embedding.remote_model import KnownModel
+from rag_assets.models.embedding.remote import KnownModel, Reply, SdkEndpoint
+from rag_assets.models.prices import Price
 from rag_assets.models.providers.base import (
     Extra,
     KnownReranker,
@@ -33,7 +31,7 @@ from rag_assets.models.providers.base import (
 )
 from rag_assets.models.providers.openai import in_order
 from rag_assets.models.reranking.endpoint import SdkReranker
-from rag_assets.models.transport.sdk_connection import (
+from rag_assets.models.transport.connection import (
     REQUEST_SECONDS,
     SdkConnection,
     plausible_tokens,
@@ -55,7 +53,7 @@ class _Client:
     """
 
     def __init__(self, key: str, address: str, http: httpx2.AsyncClient) -> None:
-        from rag_assets.models.transport.bridges import AiohttpSession
+        from rag_assets.models.transport.http_client import AiohttpSession
 
         self._params = {"api_key": key, "base_url": address, "request_timeout": REQUEST_SECONDS}
         self._session = AiohttpSession(http)

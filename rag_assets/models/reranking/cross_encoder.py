@@ -17,20 +17,18 @@ from typing import Any
 import numpy as np
 
 from rag_assets.common.errors import ConfigurationError, RerankFailed
-from rag_assets.models.onnx.cores import available_cores
-from rag_assets.models.onnx.folder import (
+from rag_assets.models.onnx import (
+    available_cores,
     digest_of,
-    find_tokenizer,
-    find_weights,
-    read_json,
-    window_of,
-)
-from rag_assets.models.onnx.loading import (
     encodable,
     feed,
+    find_tokenizer,
+    find_weights,
     load_session,
     load_tokenizer,
     plan_inputs,
+    read_json,
+    window_of,
 )
 from rag_assets.models.reranking.protocol import MODELS
 

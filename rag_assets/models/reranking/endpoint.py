@@ -31,15 +31,15 @@ from rag_assets.common.errors import (
     RerankFault,
 )
 from rag_assets.common.private_endpoints import PrivateEndpoints
-from rag_assets.models.transport.credentials import Credentials
-from rag_assets.models.transport.loop_clients import LoopClients
-from rag_assets.models.transport.sdk_connection import (
-    HttpRefusal,
+from rag_assets.models.transport.connection import (
+    LoopClients,
     Sdk,
     SdkConnection,
     Server,
     encodable,
 )
+from rag_assets.models.transport.failures import HttpRefusal
+from rag_assets.models.transport.settings import Credentials
 
 if TYPE_CHECKING:
     import httpx2

@@ -47,6 +47,24 @@ class Refusal:
     retry_after: float | None = None
 
 
+class HttpRefusal(Exception):
+    """A response that reports a failure, as an SDK would raise one.
+
+    Its text contains only the status, because the response may repeat a key or a text.
+
+    Args:
+        status: HTTP status.
+        headers: headers of the response.
+        body: body of the response.
+    """
+
+    def __init__(self, status: int, headers: Mapping[str, str], body: bytes = b"") -> None:
+        super().__init__(f"HTTP {status}")
+        self.status = status
+        self.headers = headers
+        self.body = body
+
+
 def failure_of(refusal: Refusal, model: str) -> ProviderError:
     """Convert a refusal into an error.
 
@@ -160,3 +178,10 @@ def causes(error: BaseException) -> Iterator[BaseException]:
     while seen is not None:
         yield seen
         seen = seen.__cause__ or seen.__context__
+
+
+def refused(message: str, *, hint: str | None = None) -> ProviderRefused:
+    """Return the error for a request that was not sent."""
+    error = ProviderRefused(message, hint=hint, fault="address")
+    error.requests = 0
+    return error

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from rag_assets.privacy.secrets.names import Name
-from rag_assets.privacy.secrets.placeholders import is_placeholder
+from rag_assets.privacy.secrets.placeholders import is_placeholder, is_predicate
 from rag_assets.privacy.secrets.spans import SecretSpan
 from rag_assets.privacy.secrets.values import (
     ValueKind,
@@ -23,7 +23,6 @@ from rag_assets.privacy.secrets.values import (
     is_strong,
     is_symbols,
 )
-from rag_assets.privacy.secrets.vocabulary import is_predicate
 
 _RULE = "told-secret"
 _REACH = 260

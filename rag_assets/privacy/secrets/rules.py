@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from rag_assets.privacy.secrets.spans import SecretSpan
@@ -79,44 +78,3 @@ def lowered(text: str) -> str:
     small = text.lower()
     # Only one character becomes two in lower case: a capital I with a dot.
     return small if len(small) == len(text) else text.replace("\u0130", "I").lower()
-
-
-@cache
-def own_rules() -> RuleSet:
-    """Return all of the project's own rules."""
-    from rag_assets.privacy.secrets import (
-        call_arguments,
-        commands,
-        devices,
-        logins,
-        name_rules,
-        private_keys,
-        sessions,
-        sql_statements,
-        token_kinds,
-        token_patterns,
-        uris,
-    )
-
-    modules = (
-        private_keys,
-        token_kinds,
-        token_patterns,
-        uris,
-        commands,
-        devices,
-        sessions,
-        logins,
-        call_arguments,
-        sql_statements,
-        name_rules,
-    )
-    return RuleSet([rule for module in modules for rule in module.RULES])
-
-
-@cache
-def token_rules() -> RuleSet:
-    """Return the rules for tokens that their form alone identifies."""
-    from rag_assets.privacy.secrets import token_kinds, token_patterns
-
-    return RuleSet([*token_kinds.RULES, *token_patterns.RULES])

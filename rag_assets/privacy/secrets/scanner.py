@@ -2,17 +2,122 @@
 
 from __future__ import annotations
 
+import re
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from itertools import chain
 from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
 
-from rag_assets.privacy.secrets import encodings, line_wraps, text_views
-from rag_assets.privacy.secrets.kingfisher import Kingfisher
-from rag_assets.privacy.secrets.masking import mask
 from rag_assets.privacy.secrets.placeholders import is_placeholder
-from rag_assets.privacy.secrets.rules import RuleSet, own_rules, token_rules
-from rag_assets.privacy.secrets.spans import SecretSpan, merged
+from rag_assets.privacy.secrets.rules import RuleSet
+from rag_assets.privacy.secrets.spans import SecretSpan, mask, merged
+from rag_assets.privacy.secrets.text_views import (
+    Seam,
+    View,
+    candidates,
+    decoded_parts,
+    folded,
+    joined_lines,
+    without_marks,
+)
+
+if TYPE_CHECKING:
+    from kingfisher_sdk import Scanner
+
+
+_CONTINUATION = re.compile(rb"[\x80-\xbf]")  # continuation bytes of UTF-8
+# Greedy across lines and quotation marks; commands.py has a rule for each of its flags.
+_REPLACED_RULES = ("curl-auth-user",)
+_WINDOW = 8_192
+_OVERLAP = 2_048
+_ADDRESS = re.compile(r"://[^/\s]*@")
+
+
+class Kingfisher:
+    """Kingfisher's scanner, loaded at its first use.
+
+    Credentials are not verified with their services: no data leaves the process. All instances in a
+    process share the rules that the first of them loads, because the rules are the same everywhere.
+
+    Args:
+        cache_dir: a private folder for the compiled rules; without it they are compiled each time.
+        timeout: the maximum number of seconds of one scan.
+    """
+
+    _lock: ClassVar[threading.Lock] = threading.Lock()
+    _scanner: ClassVar[Scanner | None] = None
+
+    def __init__(self, cache_dir: Path | None, timeout: float) -> None:
+        self._cache_dir = cache_dir
+        self._timeout = timeout
+
+    def load(self) -> Scanner:
+        """Return the rules; load them if no scan of the process has loaded them yet."""
+        with Kingfisher._lock:
+            if Kingfisher._scanner is None:
+                from kingfisher_sdk import Rules, Scanner
+
+                folder = self._cache_dir
+                Kingfisher._scanner = Scanner(Rules(cache=folder is not None, cache_dir=folder))
+            return Kingfisher._scanner
+
+    def scan(self, text: str) -> Iterator[SecretSpan]:
+        """Find credentials in a text.
+
+        Raises:
+            TimeoutError: the scan took too long; there is no partial answer.
+        """
+        scanner = self.load()
+        for start, end in _windows(len(text)):
+            for span in self._in_window(scanner, text[start:end]):
+                yield SecretSpan(start + span.start, start + span.end, span.rule)
+
+    def _in_window(self, scanner: Scanner, text: str) -> Iterator[SecretSpan]:
+        raw = text.encode("utf-8", "surrogatepass")
+        found = [
+            (at["start_offset"], at["end_offset"], finding.rule_id)
+            for finding in scanner.scan(raw, timeout=self._timeout)
+            if finding.visible
+            and not finding.rule_id.endswith(_REPLACED_RULES)
+            and (at := finding.location)
+        ]
+        if not found:
+            return
+        characters = _character_offsets(raw, {n for low, high, _ in found for n in (low, high)})
+        for low, high, rule in found:
+            start, end = characters[low], characters[high]
+            value = text[start:end]
+            # In an address, only the password is a credential; the project's own rule finds it.
+            if _ADDRESS.search(value) or is_placeholder(value):
+                continue
+            if not is_placeholder(value.rpartition(":")[2]):
+                yield SecretSpan(start, end, rule)
+
+
+def _windows(length: int) -> Iterator[tuple[int, int]]:
+    """Split a text into overlapping parts, since some rules take time quadratic in its length."""
+    start = 0
+    while start + _WINDOW < length:
+        yield start, start + _WINDOW
+        start += _WINDOW - _OVERLAP
+    yield start, length
+
+
+def _character_offsets(raw: bytes, offsets: set[int]) -> dict[int, int]:
+    """Convert byte offsets to character offsets.
+
+    An offset inside a character is converted to that character's offset.
+    """
+    characters: dict[int, int] = {}
+    at = count = 0
+    for offset in sorted(offsets):
+        count += offset - at - len(_CONTINUATION.findall(raw, at, offset))
+        characters[offset] = count
+        at = offset
+    return characters
+
 
 __all__ = ["RULES_VERSION", "SecretScanner", "SecretSpan", "rules_version"]
 
@@ -38,6 +143,39 @@ def rules_version() -> str:
     from importlib.metadata import version
 
     return f"{RULES_VERSION}+kingfisher-{version('kingfisher-secret-scanner')}"
+
+
+@cache
+def own_rules() -> RuleSet:
+    """Return all of the project's own rules; their modules are imported when they are first used."""
+    from rag_assets.privacy.secrets import (
+        assignments,
+        commands,
+        logins,
+        private_keys,
+        statements,
+        token_kinds,
+        token_patterns,
+    )
+
+    modules = (
+        private_keys,
+        token_kinds,
+        token_patterns,
+        logins,
+        commands,
+        statements,
+        assignments,
+    )
+    return RuleSet([rule for module in modules for rule in module.RULES])
+
+
+@cache
+def token_rules() -> RuleSet:
+    """Return the rules for tokens that their form alone identifies."""
+    from rag_assets.privacy.secrets import token_kinds, token_patterns
+
+    return RuleSet([*token_kinds.RULES, *token_patterns.RULES])
 
 
 class SecretScanner:
@@ -86,15 +224,15 @@ class SecretScanner:
     def _scan_views(self, text: str) -> Iterator[SecretSpan]:
         """Scan a text and its views."""
         yield from self._scan_text(text)
-        places = text_views.candidates(text)
-        if view := text_views.without_marks(text, places):
+        places = candidates(text)
+        if view := without_marks(text, places):
             for span in _in_view(view, self._kingfisher.scan):
                 # Spaces in place of brackets may have turned a placeholder into a credential.
                 if not is_placeholder(text[span.start : span.end].rpartition(":")[2]):
                     yield span
-        for view in filter(None, (text_views.folded(text), encodings.decoded(text, places))):
+        for view in filter(None, (folded(text), decoded_parts(text, places))):
             yield from _in_view(view, self._scan_text)
-        for view, seams in line_wraps.joined(text):
+        for view, seams in joined_lines(text):
             yield from _over_seams(view, seams, token_rules())
 
     def _scan_text(self, text: str) -> Iterator[SecretSpan]:
@@ -150,15 +288,11 @@ def _line_after(text: str, at: int) -> int:
     return high if end < 0 else end
 
 
-def _in_view(
-    view: text_views.View, scan: Callable[[str], Iterable[SecretSpan]]
-) -> Iterator[SecretSpan]:
+def _in_view(view: View, scan: Callable[[str], Iterable[SecretSpan]]) -> Iterator[SecretSpan]:
     return map(view.original, scan(view.text))
 
 
-def _over_seams(
-    view: text_views.View, seams: list[line_wraps.Seam], rules: RuleSet
-) -> Iterator[SecretSpan]:
+def _over_seams(view: View, seams: list[Seam], rules: RuleSet) -> Iterator[SecretSpan]:
     """Find credentials across the seams of joined lines.
 
     A word after a complete token is not part of that token; after an incomplete token it may be.
@@ -177,9 +311,7 @@ def _over_seams(
             yield view.original(SecretSpan(span.start, end, span.rule))
 
 
-def _continues(
-    text: str, span: SecretSpan, seam: line_wraps.Seam, line: int, rules: RuleSet
-) -> bool:
+def _continues(text: str, span: SecretSpan, seam: Seam, line: int, rules: RuleSet) -> bool:
     """Return whether a token continues after a seam.
 
     It does not continue if another token starts there, or if the token is complete and a word

@@ -1,4 +1,4 @@
-"""Spans of credentials in a text, and the union of overlapping spans."""
+"""Spans of credentials in a text: joining them, and masking them without changing offsets."""
 
 from __future__ import annotations
 
@@ -43,3 +43,53 @@ def merged(spans: Iterable[SecretSpan]) -> list[SecretSpan]:
         else:
             result.append(span)
     return result
+
+
+FILLERS = ("*", "·", "█", "🔒")  # by UTF-8 width, from one byte to four
+_WIDTH_STARTS = (0x80, 0x800, 0x10000)
+
+
+class Span(Protocol):
+    """Anything with character offsets, half open."""
+
+    @property
+    def start(self) -> int: ...  # noqa: D102
+    @property
+    def end(self) -> int: ...  # noqa: D102
+
+
+def mask(text: str, spans: Iterable[Span]) -> str:
+    """Mask each span of a text.
+
+    The number of characters, the number of UTF-8 bytes and the line breaks of the text stay the
+    same, so that all offsets remain valid.
+
+    Args:
+        text: any text.
+        spans: the spans in order, not overlapping.
+    """
+    parts: list[str] = []
+    at = 0
+    for span in spans:
+        parts.append(text[at : span.start])
+        parts.append(_covered(text[span.start : span.end]))
+        at = span.end
+    parts.append(text[at:])
+    return "".join(parts)
+
+
+def redact(text: str, scanner: Scans) -> str:
+    """Mask the credentials in a short text: a title, file name, URI or logged query."""
+    return mask(text, scanner.scan(text))
+
+
+def _covered(piece: str) -> str:
+    if piece.isascii() and "\n" not in piece and "\r" not in piece:
+        return "*" * len(piece)
+    return "".join(map(_filler, piece))
+
+
+def _filler(character: str) -> str:
+    if character in "\r\n":
+        return character
+    return FILLERS[sum(ord(character) >= start for start in _WIDTH_STARTS)]

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 from rag_assets.privacy.secrets.placeholders import (
+    DOCUMENTED,
     is_encoded_placeholder,
     is_token_placeholder,
 )
@@ -16,7 +17,6 @@ from rag_assets.privacy.secrets.rules import Anchor, Rule
 from rag_assets.privacy.secrets.spans import SecretSpan
 from rag_assets.privacy.secrets.tokens import starts_token
 from rag_assets.privacy.secrets.values import is_mixed, is_token_body
-from rag_assets.privacy.secrets.vocabulary import DOCUMENTED
 
 _PARTS_OF_BCRYPT = 3
 _AWS_REACH = 120

@@ -6,8 +6,12 @@ import re
 from enum import StrEnum
 from itertools import pairwise
 
-from rag_assets.privacy.secrets.placeholders import is_placeholder, is_token_placeholder
-from rag_assets.privacy.secrets.vocabulary import WORDS, is_sentence_word
+from rag_assets.privacy.secrets.placeholders import (
+    WORDS,
+    is_placeholder,
+    is_sentence_word,
+    is_token_placeholder,
+)
 
 _FEW = 3
 _SHORT = 4

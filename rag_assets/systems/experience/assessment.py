@@ -20,7 +20,7 @@ from rag_assets.billing.chat_models import ChatModels, TenantChat
 from rag_assets.cli.commands.output import print_json, print_table, say, warn
 from rag_assets.cli.commands.session import Session, with_reading_session
 from rag_assets.common.errors import InvalidRequest, RagAssetsError
-from rag_assets.models.chat.remote import tokens_of
+from rag_assets.models.chat import tokens_of
 from rag_assets.privacy.masker import masker_of
 from rag_assets.retrieval import AsyncRetriever
 from rag_assets.retrieval.contexts import neutralised

@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks.late_interaction import build, rarity
 from rag_assets.models.embedding.model_folder import describe_folder
-from rag_assets.models.onnx.loading import feed, load_session, load_tokenizer, plan_inputs
+from rag_assets.models.onnx import feed, load_session, load_tokenizer, plan_inputs
 from rag_assets.models.reranking.cross_encoder import CrossEncoder
 
 QUESTION = "How long can I send something back?"

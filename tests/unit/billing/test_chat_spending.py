@@ -17,9 +17,8 @@ from rag_assets.common.errors import (
     NoProviderKey,
     RagAssetsError,
 )
-from rag_assets.models.chat.prices import ChatPrice
-from rag_assets.models.chat.protocol import Completion
-from rag_assets.models.chat.remote import tokens_of
+from rag_assets.models.chat import Completion, tokens_of
+from rag_assets.models.prices import ChatPrice
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.usage import SpendingTotals, Usage
 from rag_assets.tenants.model import CapsConfig, Tenant

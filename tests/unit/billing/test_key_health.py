@@ -18,11 +18,11 @@ from rag_assets.common.errors import (
     ServiceUnavailable,
 )
 from rag_assets.common.private_endpoints import PrivateEndpoints
-from rag_assets.models.config.embedder import EmbedderConfig
+from rag_assets.models.config import EmbedderConfig
 from rag_assets.models.embedding.batch_api import closing
-from rag_assets.models.embedding.deterministic import DeterministicEmbedder
 from rag_assets.models.embedding.protocol import Answer, Purpose
 from rag_assets.models.factory import build_batch_api
+from rag_assets.models.providers.deterministic import DeterministicEmbedder
 
 REFUSED = ProviderRefused("401", fault="key")
 

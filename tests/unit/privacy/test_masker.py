@@ -8,8 +8,7 @@ from urllib.parse import quote
 
 import pytest
 
-from rag_assets.privacy.masker import Masker, might_hold_credential
-from rag_assets.privacy.percent_encoding import decodings
+from rag_assets.privacy.masker import Masker, decodings, might_hold_credential
 from rag_assets.privacy.secrets.rules import SecretSpan
 from rag_assets.privacy.secrets.scanner import SecretScanner
 from tests.rules import with_rules

@@ -11,7 +11,7 @@ import pytest
 from rag_assets.billing.embedders import Embedders
 from rag_assets.common.errors import ProviderUnavailable
 from rag_assets.common.tokens import count_text
-from rag_assets.models.chat.context_windows import context_window
+from rag_assets.models.chat import context_window
 from rag_assets.models.embedding.protocol import Embedder
 from rag_assets.retrieval import Retriever
 from rag_assets.retrieval.model import Caller, SearchAnswer, SearchRequest

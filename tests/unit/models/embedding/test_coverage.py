@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from rag_assets.models.embedding.coverage import UNREAD, is_read, reading_of
-from rag_assets.models.embedding.deterministic import DeterministicEmbedder
 from rag_assets.models.embedding.local import OnnxEmbedder
+from rag_assets.models.providers.deterministic import DeterministicEmbedder
 
 READ = (
     "How many weeks may the other parent stay at home?",

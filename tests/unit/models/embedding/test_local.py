@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from rag_assets.common.errors import BadVectors, ConfigurationError, InputRejected
 from rag_assets.models.embedding.local import OnnxEmbedder
 from rag_assets.models.embedding.protocol import Embedder, Vectors
-from rag_assets.models.onnx.cores import available_cores
+from rag_assets.models.onnx import available_cores
 
 TEXTS = (
     "How do I reset my password?",

@@ -17,7 +17,7 @@ from werkzeug import Response
 
 from rag_assets.common.errors import BatchLost, MalformedResponse, ProviderUnavailable
 from rag_assets.common.private_endpoints import PrivateEndpoints
-from rag_assets.models.config.embedder import EmbedderConfig
+from rag_assets.models.config import EmbedderConfig
 from rag_assets.models.embedding.batch_api import BatchResult, BatchStatus, closing
 from rag_assets.models.embedding.batches import EmbedItem
 from rag_assets.models.factory import remote_model

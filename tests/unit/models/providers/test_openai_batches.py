@@ -14,7 +14,7 @@ from pydantic import SecretStr
 
 from rag_assets.common.errors import MalformedResponse, ProviderRefused, ProviderUnavailable
 from rag_assets.common.private_endpoints import PrivateEndpoints
-from rag_assets.models.config.embedder import EmbedderConfig
+from rag_assets.models.config import EmbedderConfig
 from rag_assets.models.embedding.batch_api import BatchResult, BatchStatus, closing, in_batches
 from rag_assets.models.embedding.batches import EmbedItem
 from rag_assets.models.factory import build_batch_api

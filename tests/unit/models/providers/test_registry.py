@@ -16,12 +16,10 @@ from ruamel.yaml import YAML
 from rag_assets.billing.chat_models import chat_model_of
 from rag_assets.billing.key_ring import PURPOSES
 from rag_assets.common.errors import ConfigurationError
-from rag_assets.models.config.chat import ChatModelConfig
-from rag_assets.models.config.embedder import EmbedderConfig
-from rag_assets.models.config.reranking import RerankConfig
-from rag_assets.models.embedding.prices import FREE
-from rag_assets.models.embedding.remote_model import KnownModel
+from rag_assets.models.config import ChatModelConfig, EmbedderConfig, RerankConfig
+from rag_assets.models.embedding.remote import KnownModel
 from rag_assets.models.factory import build_embedder, build_reranker, embedder_id_of
+from rag_assets.models.prices import FREE
 from rag_assets.models.providers.base import RemoteEmbedding
 from rag_assets.models.providers.registry import (
     PROVIDERS,
@@ -289,9 +287,9 @@ import asyncio, sys
 from importlib import import_module
 from pydantic import SecretStr
 from rag_assets.common.private_endpoints import PrivateEndpoints
-from rag_assets.models.config.embedder import EmbedderConfig
+from rag_assets.models.config import EmbedderConfig
 from rag_assets.models.factory import remote_model
-from rag_assets.models.transport import bridges
+from rag_assets.models.transport import http_client
 
 config = EmbedderConfig.model_validate_json(sys.argv[1])
 import_module(config.offer.module)

@@ -17,7 +17,7 @@ from werkzeug import Request, Response
 from rag_assets.common.errors import KeyUnreadable, NoProviderKey, RerankFailed
 from rag_assets.common.private_endpoints import PrivateEndpoints
 from rag_assets.local_stack.liveness import wait_for
-from rag_assets.models.config.reranking import RerankConfig
+from rag_assets.models.config import RerankConfig
 from rag_assets.models.factory import build_reranker
 from rag_assets.models.reranking.endpoint import scores_of
 

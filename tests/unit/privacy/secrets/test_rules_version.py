@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from rag_assets.privacy import secrets
-from rag_assets.privacy.secrets import uris
+from rag_assets.privacy.secrets import logins
 from rag_assets.privacy.secrets.names import value_kind
 from rag_assets.privacy.secrets.rules import Rule
 from rag_assets.privacy.secrets.scanner import RULES_VERSION, SecretScanner, rules_version
@@ -96,10 +96,10 @@ def test_a_constant_counts_by_its_value_and_not_by_its_name(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     before = sorted(_tables())
-    monkeypatch.setattr(uris, "_ANOTHER_NAME", uris._SHORTEST, raising=False)
-    monkeypatch.delattr(uris, "_SHORTEST")
+    monkeypatch.setattr(logins, "_ANOTHER_NAME", logins._SHORTEST, raising=False)
+    monkeypatch.delattr(logins, "_SHORTEST")
     assert sorted(_tables()) == before
-    monkeypatch.setattr(uris, "_ANOTHER_NAME", 5)
+    monkeypatch.setattr(logins, "_ANOTHER_NAME", 5)
     assert sorted(_tables()) != before
 
 

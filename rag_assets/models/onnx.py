@@ -1,4 +1,6 @@
-"""Finds the files of a published ONNX model in a folder, without loading them.
+"""ONNX models on this machine's CPU: their folders, tokenizers and sessions.
+
+Finding the files of a folder loads none of them:
 
 | file | decides | if missing |
 |---|---|---|
@@ -7,6 +9,8 @@
 | sentence_bert_config.json: max_seq_length, else tokenizer_config.json: model_max_length, | | |
 | else config.json: max_position_embeddings | word pieces read at once | an error |
 | config.json: model_type, max_position_embeddings, pad_token_id | the most that it can read | |
+
+The meaning of a model's outputs belongs to embedding and reranking.
 """
 
 from __future__ import annotations
@@ -14,11 +18,20 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
+import os
 import re
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
 
 from rag_assets.common.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from tokenizers import Encoding, Tokenizer
+
 
 _WEIGHTS = ("model_quantized.onnx", "model.onnx", "onnx/model_quantized.onnx", "onnx/model.onnx")
 _LARGEST_WINDOW = 1_000_000  # tokenizers write 1e30 for "no limit"; values this large are ignored
@@ -182,3 +195,94 @@ def _hash_file(path: Path, size: int, mtime_ns: int) -> str:
     """Hash a file; size and mtime are part of the cache key, so that changes are noticed."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+Inputs: TypeAlias = Mapping[str, type[np.signedinteger[Any]]]
+"""A model's inputs and the integer type of each."""
+
+_INTEGERS: dict[str, type[np.signedinteger[Any]]] = {
+    "tensor(int64)": np.int64,
+    "tensor(int32)": np.int32,
+}
+_KNOWN = ("input_ids", "attention_mask", "token_type_ids")
+
+
+def load_session(weights: Path) -> Any:
+    """Load a model whose calls run on the calling thread.
+
+    Raises:
+        ConfigurationError: the file is not an ONNX model.
+    """
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    options.inter_op_num_threads = 1
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    options.add_session_config_entry("session.inter_op.allow_spinning", "0")
+    options.log_severity_level = 3  # only errors; its warnings are about devices that are not used
+    try:
+        return onnxruntime.InferenceSession(weights, options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # onnxruntime's errors have no common base
+        raise ConfigurationError(
+            f"onnxruntime cannot load the model: {weights}",
+            hint=str(error).splitlines()[0][:300] if str(error) else None,
+        ) from error
+
+
+def load_tokenizer(path: Path) -> Tokenizer:
+    """Load a tokenizer.
+
+    Raises:
+        ConfigurationError: the file is not a tokenizer.
+    """
+    from tokenizers import Tokenizer
+
+    try:
+        return Tokenizer.from_file(str(path))
+    except Exception as error:  # the Rust library raises Exception itself
+        raise ConfigurationError(f"the file is not a readable tokenizer: {path}") from error
+
+
+def plan_inputs(session: Any, weights: Path) -> Inputs:
+    """Select the inputs of a model that are known here.
+
+    Raises:
+        ConfigurationError: the model requires other inputs.
+    """
+    wanted = {node.name: node.type for node in session.get_inputs()}
+    strange = [n for n, kind in wanted.items() if n not in _KNOWN or kind not in _INTEGERS]
+    if strange:
+        raise ConfigurationError(
+            f"the ONNX model requires unknown inputs ({', '.join(strange)}): {weights}",
+            hint=f"supported are {', '.join(_KNOWN)}",
+        )
+    return {name: _INTEGERS[kind] for name, kind in wanted.items()}
+
+
+def feed(inputs: Inputs, encodings: list[Encoding]) -> dict[str, npt.NDArray[Any]]:
+    """Return a model's inputs for texts with equal numbers of tokens, each (texts, tokens)."""
+    values = {
+        "input_ids": [encoding.ids for encoding in encodings],
+        "attention_mask": [encoding.attention_mask for encoding in encodings],
+        "token_type_ids": [encoding.type_ids for encoding in encodings],
+    }
+    return {name: np.array(values[name], dtype) for name, dtype in inputs.items()}
+
+
+def encodable(text: str) -> str:
+    """Replace lone surrogates, which UTF-8 cannot encode and tokenizers refuse."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
+def available_cores() -> int:
+    """Return the number of cores that this process may use, by taskset or a container's cpuset."""
+    if hasattr(os, "process_cpu_count"):  # from Python 3.13 on
+        return int(os.process_cpu_count() or 1)
+    if hasattr(os, "sched_getaffinity"):  # Linux
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

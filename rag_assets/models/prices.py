@@ -1,12 +1,15 @@
-"""Prices of embedding models."""
+"""Prices of embedding models and chat models, in dollars."""
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Annotated, Self, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from rag_assets.models.transport.prices import MILLION, DollarsPerMillion
+MILLION = 1_000_000
+
+DollarsPerMillion: TypeAlias = Annotated[float, Field(ge=0, le=1_000, allow_inf_nan=False)]
+"""The price of a million tokens."""
 
 
 class Price(BaseModel):
@@ -48,3 +51,22 @@ def provider_and_model(embedder_id: str) -> tuple[str, str]:
     """Split an embedder's id into its provider and its model."""
     provider, _, rest = embedder_id.partition("/")
     return provider, rest.rpartition("@")[0] or rest
+
+
+class ChatPrice(BaseModel):
+    """The price of a million tokens of a chat model, in dollars.
+
+    Attributes:
+        input_per_million: price of tokens that the model reads.
+        output_per_million: price of tokens that the model writes, thinking included.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    input_per_million: DollarsPerMillion
+    output_per_million: DollarsPerMillion
+
+    def of(self, input_tokens: int, output_tokens: int) -> float:
+        """Return the cost of a number of tokens, in dollars."""
+        read = self.input_per_million * input_tokens
+        return (read + self.output_per_million * output_tokens) / MILLION

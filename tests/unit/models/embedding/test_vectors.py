@@ -7,8 +7,8 @@ import asyncio
 import numpy as np
 import pytest
 
-from rag_assets.models.config.embedder import EmbedderConfig
-from rag_assets.models.embedding.canary import PROBES, distances, probe
+from rag_assets.models.config import EmbedderConfig
+from rag_assets.models.embedding.vectors import PROBES, distances, probe
 from rag_assets.models.factory import build_embedder, embedder_id_of
 
 

@@ -3,9 +3,9 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from rag_assets.models.config.embedder import EmbedderConfig
-from rag_assets.models.embedding.prices import FREE, Price, provider_and_model
+from rag_assets.models.config import EmbedderConfig
 from rag_assets.models.factory import price_of
+from rag_assets.models.prices import FREE, Price, provider_and_model
 
 
 def test_a_million_tokens_cost_their_price_and_half_of_it_in_a_batch() -> None:

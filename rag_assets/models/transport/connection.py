@@ -1,14 +1,17 @@
-"""The base of connections to providers: clients, keys, time limits, error classification."""
+"""Connections to providers: clients of each event loop, keys, time limits, classified errors."""
 
 from __future__ import annotations
 
 import asyncio
+import threading
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Generic, TypeVar
+from importlib import import_module
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 from urllib.parse import urlsplit
+from weakref import WeakKeyDictionary
 
 from pydantic import SecretStr
 
@@ -20,12 +23,12 @@ from rag_assets.common.errors import (
     ProviderRefused,
 )
 from rag_assets.common.private_endpoints import PrivateEndpoints
-from rag_assets.models.transport.credentials import KEY_HEADERS, Credentials
-from rag_assets.models.transport.failures import Refusal, failure_of, interruption_of
-from rag_assets.models.transport.settings import ConnectionSettings
+from rag_assets.models.transport.failures import HttpRefusal, Refusal, failure_of, interruption_of
+from rag_assets.models.transport.settings import KEY_HEADERS, ConnectionSettings, Credentials
 
 if TYPE_CHECKING:
     import httpx2
+
 
 REQUEST_SECONDS = 120.0
 """Maximum seconds of one request, since a server may send one byte per minute for ever."""
@@ -57,26 +60,8 @@ class Server:
     settings: ConnectionSettings = field(default_factory=ConnectionSettings)
 
 
-class HttpRefusal(Exception):
-    """A response that reports a failure, as an SDK would raise one.
-
-    Its text contains only the status, because the response may repeat a key or a text.
-
-    Args:
-        status: HTTP status.
-        headers: headers of the response.
-        body: body of the response.
-    """
-
-    def __init__(self, status: int, headers: Mapping[str, str], body: bytes = b"") -> None:
-        super().__init__(f"HTTP {status}")
-        self.status = status
-        self.headers = headers
-        self.body = body
-
-
 @dataclass(slots=True, eq=False)
-class _Client(Generic[Sdk]):
+class _OpenClient(Generic[Sdk]):
     sdk: Sdk
     http: httpx2.AsyncClient
     users: int = 0
@@ -105,7 +90,7 @@ class SdkConnection(ABC, Generic[Sdk]):
         self._credentials = credentials
         self._allowed = allowed
         self._opening = asyncio.Lock()
-        self._current: _Client[Sdk] | None = None
+        self._current: _OpenClient[Sdk] | None = None
 
     async def exchange(
         self, send: Callable[[Sdk], Awaitable[T]], *, seconds: float | None = None
@@ -162,7 +147,7 @@ class SdkConnection(ABC, Generic[Sdk]):
         """Close the SDK's resources other than the HTTP client; by default there are none."""
 
     @asynccontextmanager
-    async def _client(self) -> AsyncIterator[_Client[Sdk]]:
+    async def _client(self) -> AsyncIterator[_OpenClient[Sdk]]:
         """Yield a client whose key the provider has not refused; it stays open for the block."""
         async with self._opening:
             if self._current is None or self._current.retired:
@@ -175,11 +160,11 @@ class SdkConnection(ABC, Generic[Sdk]):
             client.users -= 1
             await self._close_if_done(client)
 
-    async def _opened(self, key: SecretStr | None) -> _Client[Sdk]:
+    async def _opened(self, key: SecretStr | None) -> _OpenClient[Sdk]:
         http = self._http()
         try:
             # Run in a thread: an SDK may read files, or request credentials from the platform.
-            return _Client(await asyncio.to_thread(self._open, key, http), http)
+            return _OpenClient(await asyncio.to_thread(self._open, key, http), http)
         except ImportError:
             raise
         except Exception as error:  # an error of the SDK may quote a malformed key
@@ -187,7 +172,7 @@ class SdkConnection(ABC, Generic[Sdk]):
         await http.aclose()
         raise failure
 
-    async def _close_if_done(self, client: _Client[Sdk]) -> None:
+    async def _close_if_done(self, client: _OpenClient[Sdk]) -> None:
         if client.retired and not client.users:
             self._shut(client.sdk)
             await client.http.aclose()
@@ -260,3 +245,75 @@ def plausible_tokens(reported: object) -> int | None:
 def encodable(text: str) -> str:
     """Replace lone surrogates, which UTF-8 cannot encode, so that a request can hold the text."""
     return text.encode("utf-8", "replace").decode("utf-8")
+
+
+class Closable(Protocol):
+    """Holds the connections of one event loop."""
+
+    async def close(self) -> None:
+        """Close the connections."""
+        ...
+
+
+ClientT = TypeVar("ClientT", bound=Closable)
+
+
+@dataclass(slots=True)
+class _SharedClient(Generic[ClientT]):
+    client: ClientT
+    users: int = 0
+    wanted: bool = True
+
+
+class LoopClients(Generic[ClientT]):
+    """Opens an event loop's client when it is first used, and closes it when it is no longer used.
+
+    Args:
+        connect: creates a client.
+        module: module that its requests need and that is slow to import; None without such a
+            module.
+    """
+
+    def __init__(self, connect: Callable[[], ClientT], module: str | None = None) -> None:
+        self._connect = connect
+        self._unloaded = module
+        self._lock = threading.Lock()
+        # Weak references: a loop that ended without closing its client does not keep the client
+        # alive.
+        self._opened: WeakKeyDictionary[asyncio.AbstractEventLoop, _SharedClient[ClientT]] = (
+            WeakKeyDictionary()
+        )
+
+    async def load(self) -> None:
+        """Import the modules that requests need, outside their time limits and the event loop.
+
+        An SDK takes seconds to import on a busy machine.
+        """
+        if self._unloaded is not None:
+            await asyncio.to_thread(import_module, self._unloaded)
+            self._unloaded = None
+
+    @asynccontextmanager
+    async def use(self) -> AsyncIterator[ClientT]:
+        """Yield this event loop's client, which stays open for the block."""
+        loop = asyncio.get_running_loop()
+        with self._lock:
+            opened = self._opened.get(loop)
+            if opened is None:
+                opened = self._opened[loop] = _SharedClient(self._connect())
+        opened.users += 1
+        try:
+            yield opened.client
+        finally:
+            opened.users -= 1
+            if not opened.users and not opened.wanted:
+                await opened.client.close()
+
+    async def close(self) -> None:
+        """Close this event loop's client: now, or as soon as no request uses it."""
+        with self._lock:
+            opened = self._opened.pop(asyncio.get_running_loop(), None)
+        if opened is not None:
+            opened.wanted = False
+            if not opened.users:
+                await opened.client.close()

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from rag_assets.common.errors import DeadlineExceeded
-from rag_assets.models.transport.traffic import Traffic
+from rag_assets.models.transport.retries import Traffic
 
 
 def soon(seconds: float = 5.0) -> float:
