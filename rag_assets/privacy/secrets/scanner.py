@@ -22,6 +22,7 @@ from rag_assets.privacy.secrets.text_views import (
     joined_lines,
     without_marks,
 )
+from rag_assets.privacy.secrets.tokens import read_token_rules
 
 if TYPE_CHECKING:
     from kingfisher_sdk import Scanner
@@ -154,28 +155,24 @@ def own_rules() -> RuleSet:
         logins,
         private_keys,
         statements,
-        token_kinds,
-        token_patterns,
     )
 
-    modules = (
-        private_keys,
-        token_kinds,
-        token_patterns,
-        logins,
-        commands,
-        statements,
-        assignments,
+    return RuleSet(
+        [
+            *private_keys.RULES,
+            *read_token_rules(),
+            *logins.RULES,
+            *commands.RULES,
+            *statements.RULES,
+            *assignments.RULES,
+        ]
     )
-    return RuleSet([rule for module in modules for rule in module.RULES])
 
 
 @cache
 def token_rules() -> RuleSet:
     """Return the rules for tokens that their form alone identifies."""
-    from rag_assets.privacy.secrets import token_kinds, token_patterns
-
-    return RuleSet([*token_kinds.RULES, *token_patterns.RULES])
+    return RuleSet(read_token_rules())
 
 
 class SecretScanner:

@@ -25,7 +25,7 @@ from rag_assets.privacy.secrets import logins
 from rag_assets.privacy.secrets.names import value_kind
 from rag_assets.privacy.secrets.rules import Rule
 from rag_assets.privacy.secrets.scanner import RULES_VERSION, SecretScanner, rules_version
-from rag_assets.privacy.secrets.tokens import TokenKind
+from rag_assets.privacy.secrets.tokens import TokenKind, read_token_rules
 from rag_assets.privacy.secrets.values import ValueKind, is_cell_secret
 from tests.cost import untraced
 from tests.security.credentials.clean import clean_samples
@@ -109,7 +109,7 @@ def test_names_placeholders_tokens_letters_and_anchors_count(part: str) -> None:
 
 
 def _tables() -> Iterator[str]:
-    """The constants of all modules of rules, without their names, in any order."""
+    """The constants of all modules of rules and the table of tokens, in any order, unnamed."""
     seen: set[int] = set()
     for found in pkgutil.iter_modules(secrets.__path__, f"{secrets.__name__}."):
         for name, value in vars(import_module(found.name)).items():
@@ -119,6 +119,8 @@ def _tables() -> Iterator[str]:
             seen.add(id(value))
             if not imported and (described := _described(value)):
                 yield described
+    for rule in read_token_rules():
+        yield _described(rule)
 
 
 def _described(value: Any) -> str:
