@@ -30,17 +30,14 @@ from rag_assets.common.errors import (
     ProviderUnavailable,
     RagAssetsError,
 )
-from rag_assets.common.private_endpoints import PrivateEndpoints
 from rag_assets.common.tokens import count_text
 from rag_assets.models.transport.connection import (
     LoopClients,
     Sdk,
     SdkConnection,
-    Server,
     encodable,
 )
 from rag_assets.models.transport.retries import RetriedCall, RetryPolicy, Traffic
-from rag_assets.models.transport.settings import Credentials
 
 MOST_WRITTEN = 16_384
 """Maximum token limit of an answer that can be configured, thinking included."""
@@ -233,23 +230,12 @@ def tokens_of(instructions: str, prompt: str) -> int:
 
 
 class SdkChatEndpoint(SdkConnection[Sdk]):
-    """A chat model at a provider, through the provider's SDK; see remote.ChatEndpoint.
-
-    Args:
-        server, credentials, allowed: see SdkConnection.
-        model: the model's name at the provider.
-    """
+    """A chat model at a provider, through the provider's SDK; see ChatEndpoint, SdkConnection."""
 
     most_bytes = MOST_ANSWER_BYTES
 
-    def __init__(
-        self, server: Server, credentials: Credentials, allowed: PrivateEndpoints, model: str
-    ) -> None:
-        super().__init__(server, credentials, allowed)
-        self._model = model
-
     async def request(self, prompt: Prompt, seconds: float) -> Reply:
-        """Send a request and return its response; see remote.ChatEndpoint."""
+        """Send a request and return its response; see ChatEndpoint."""
         return await self.exchange(lambda sdk: self._complete(sdk, prompt), seconds=seconds)
 
     @abstractmethod

@@ -14,6 +14,7 @@ from rag_assets.common.errors import ConfigurationError, NoProviderKey
 from rag_assets.common.private_endpoints import PrivateEndpoints
 from rag_assets.models.config import AUTO, EmbedderConfig, RerankConfig
 from rag_assets.models.embedding.batch_api import BatchApi
+from rag_assets.models.embedding.local import LocalEmbedder, OnnxEmbedder
 from rag_assets.models.embedding.protocol import CallLimits, Embedder, RevisedEmbedder, revised_id
 from rag_assets.models.embedding.remote import KnownModel, RemoteEmbedder, RemoteModel
 from rag_assets.models.embedding.vectors import MAX_BATCH
@@ -137,8 +138,6 @@ def build_former(config: EmbedderConfig, embedder_id: str) -> Embedder | None:
     """
     if config.path is None or (config.document_prefix, config.query_prefix) != (None, None):
         return None
-    from rag_assets.models.embedding.local import OnnxEmbedder
-
     former = OnnxEmbedder(
         config.path,
         config.threads,
@@ -213,11 +212,9 @@ def require_local_model(config: EmbedderConfig) -> None:
         return
     try:
         embedder = config.offer.build(config)
-        if config.path is not None or config.model is not None:
-            from rag_assets.models.embedding.local import LocalEmbedder
-
-            if isinstance(embedder, LocalEmbedder):
-                embedder.check()
+        is_chosen = config.path is not None or config.model is not None
+        if is_chosen and isinstance(embedder, LocalEmbedder):
+            embedder.check()
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise ConfigurationError(

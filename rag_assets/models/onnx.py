@@ -226,8 +226,13 @@ def load_session(weights: Path) -> Any:
     except Exception as error:  # onnxruntime's errors have no common base
         raise ConfigurationError(
             f"onnxruntime cannot load the model: {weights}",
-            hint=str(error).splitlines()[0][:300] if str(error) else None,
+            hint=first_line(error),
         ) from error
+
+
+def first_line(error: Exception) -> str | None:
+    """Return the first line of an error of onnxruntime, cut to 300 characters; None if empty."""
+    return str(error).splitlines()[0][:300] if str(error) else None
 
 
 def load_tokenizer(path: Path) -> Tokenizer:

@@ -70,3 +70,8 @@ class ChatPrice(BaseModel):
         """Return the cost of a number of tokens, in dollars."""
         read = self.input_per_million * input_tokens
         return (read + self.output_per_million * output_tokens) / MILLION
+
+
+def chat_price(read: float, written: float) -> ChatPrice:
+    """Return the price of a chat model whose rates are given in dollars per million tokens."""
+    return ChatPrice(input_per_million=read, output_per_million=written)

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -20,8 +20,8 @@ from rag_assets.common.errors import BadVectors, ConfigurationError, InputReject
 from rag_assets.models.embedding.coverage import unread_share
 from rag_assets.models.embedding.model_folder import (
     DenseLayer,
+    FolderSettings,
     ModelFolder,
-    Pooling,
     describe_folder,
 )
 from rag_assets.models.embedding.protocol import Answer, CallLimits, Purpose, Vectors
@@ -180,7 +180,7 @@ class OnnxEmbedder(LocalEmbedder):
     Args:
         folder: a folder as model_folder describes it; by default the shipped all-MiniLM-L6-v2.
         threads: see LocalEmbedder.
-        dimensions, pooling, document_prefix, query_prefix, former: see describe_folder.
+        settings: see FolderSettings.
 
     Raises:
         ConfigurationError: the folder does not contain a usable model (also at the first use).
@@ -190,22 +190,10 @@ class OnnxEmbedder(LocalEmbedder):
         self,
         folder: Path | None = None,
         threads: int | None = None,
-        *,
-        dimensions: int | None = None,
-        pooling: Pooling | None = None,
-        document_prefix: str | None = None,
-        query_prefix: str | None = None,
-        former: bool = False,
+        **settings: Unpack[FolderSettings],
     ) -> None:
         super().__init__(threads)
-        self._model = describe_folder(
-            folder,
-            dimensions=dimensions,
-            pooling=pooling,
-            document_prefix=document_prefix,
-            query_prefix=query_prefix,
-            former=former,
-        )
+        self._model = describe_folder(folder, **settings)
         self._tokenizer: Tokenizer | None = None
         self._network: Network | None = None
 

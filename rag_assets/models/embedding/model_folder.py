@@ -24,7 +24,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypedDict, Unpack
 
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.hashing import key_of
@@ -74,6 +74,26 @@ _KNOWN = frozenset(
     }
 )
 """SHA-256 of the files of those models that may be loaded from any folder."""
+
+
+class FolderSettings(TypedDict, total=False):
+    """Settings in place of those in a model's folder; None leaves the folder's.
+
+    Attributes:
+        dimensions: length of a vector, if it differs from the last Dense module's or
+            hidden_size.
+        pooling: how token vectors are combined, if the folder does not set it and it is not the
+            mean.
+        document_prefix, query_prefix: prefixes in place of the folder's prompts.
+        former: whether to use the rules of earlier versions; vectors that were computed by
+            these rules may still be searched.
+    """
+
+    dimensions: int | None
+    pooling: Pooling | None
+    document_prefix: str | None
+    query_prefix: str | None
+    former: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,33 +199,20 @@ class ModelFolder:
                 )
 
 
-def describe_folder(
-    folder: Path | None = None,
-    *,
-    dimensions: int | None = None,
-    pooling: Pooling | None = None,
-    document_prefix: str | None = None,
-    query_prefix: str | None = None,
-    former: bool = False,
-) -> ModelFolder:
+def describe_folder(folder: Path | None = None, **settings: Unpack[FolderSettings]) -> ModelFolder:
     """Describe a model's folder, by default the folder of the shipped model.
 
     Args:
         folder: a folder with an ONNX model and its tokenizer.json.
-        dimensions: length of a vector, if it differs from the last Dense module's or
-            hidden_size.
-        pooling: how token vectors are combined, if the folder does not set it and it is not the
-            mean.
-        document_prefix, query_prefix: prefixes in place of the folder's prompts.
-        former: whether to use the rules of earlier versions; vectors that were computed by
-            these rules may still be searched.
+        settings: see FolderSettings.
 
     Raises:
         ConfigurationError: the folder lacks a required file or setting, contains several
             models, or has a malformed file.
     """
     folder = MODELS / DEFAULT_MODEL if folder is None else folder
-    if former:
+    dimensions, pooling = settings.get("dimensions"), settings.get("pooling")
+    if settings.get("former"):
         return _describe_as_before(folder, dimensions, pooling)
     weights, tokenizer = find_weights(folder), find_tokenizer(folder)
     pooling_folder, dense_folders = _modules(folder)
@@ -213,6 +220,7 @@ def describe_folder(
     dense = tuple(_dense_layer(dense_folder) for dense_folder in dense_folders)
     projections = (layer.weights for layer in dense if layer.weights.is_file())
     files = (*with_external_data(weights), tokenizer, *projections)
+    document, query = settings.get("document_prefix"), settings.get("query_prefix")
     prompts = _prompts(folder)
     return ModelFolder(
         name=folder.resolve().name,
@@ -223,8 +231,8 @@ def describe_folder(
         window=window_of(folder),
         pooling=pooling or _pooling(pooling_folder, pooling_config),
         pools_prefix=pooling_config.get("include_prompt") is not False,
-        document_prefix=prompts["document"] if document_prefix is None else document_prefix,
-        query_prefix=prompts["query"] if query_prefix is None else query_prefix,
+        document_prefix=prompts["document"] if document is None else document,
+        query_prefix=prompts["query"] if query is None else query,
         is_lowercase=read_json(folder / "sentence_bert_config.json").get("do_lower_case") is True,
         dense=dense,
     )

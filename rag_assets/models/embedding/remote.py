@@ -6,16 +6,21 @@ import time
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import numpy.typing as npt
 
-from rag_assets.common.errors import InputRejected, MalformedResponse, ProviderUnavailable
+from rag_assets.common.errors import (
+    InputRejected,
+    MalformedResponse,
+    ProviderUnavailable,
+    WrongShape,
+)
 from rag_assets.common.hashing import key_of
 from rag_assets.common.private_endpoints import PrivateEndpoints
 from rag_assets.common.tokens import count_tokens
 from rag_assets.models.embedding.protocol import PROBE_TEXT, Answer, CallLimits, Purpose
-from rag_assets.models.embedding.vectors import MAX_BATCH, checked_vectors
+from rag_assets.models.embedding.vectors import MAX_BATCH, checked_answer
 from rag_assets.models.prices import Price
 from rag_assets.models.transport.connection import (
     LoopClients,
@@ -32,6 +37,8 @@ from rag_assets.models.transport.retries import (
     Traffic,
 )
 from rag_assets.models.transport.settings import ConnectionSettings, Credentials
+
+T = TypeVar("T")
 
 _FAILURES_BEFORE_PROBE = 2
 
@@ -198,12 +205,7 @@ class RemoteEmbedder:
             async with self._connections.use() as endpoint:
                 reply = await endpoint.request(texts, purpose)
             charged = reply.tokens
-            vectors = checked_vectors(
-                reply.vectors,
-                count=len(texts),
-                dimensions=self._dimensions,
-                source=self._embedder_id,
-            )
+            vectors = checked_answer(reply.vectors, len(texts), self)
         except MalformedResponse as error:
             error.tokens = error.tokens or charged or self._tokens_of(texts)
             raise
@@ -385,7 +387,7 @@ class RemoteModel:
 
 
 class SdkEndpoint(SdkConnection[Sdk]):
-    """A model at a provider, through the provider's SDK; see remote.Endpoint.
+    """A model at a provider, through the provider's SDK; see Endpoint.
 
     Args:
         model: the model with the tenant's settings.
@@ -398,11 +400,11 @@ class SdkEndpoint(SdkConnection[Sdk]):
         server = Server(
             model.embedder_id, model.base_url, model.key_optional, settings=model.settings
         )
-        super().__init__(server, credentials, allowed)
+        super().__init__(server, credentials, allowed, model.name)
         self.model = model
 
     async def request(self, texts: Sequence[str], purpose: Purpose) -> Reply:
-        """Send a request; see remote.Endpoint."""
+        """Send a request; see Endpoint."""
         prefix = self.model.prefix(purpose)
         prefixed = [encodable(prefix + text) for text in texts]
         return await self.exchange(lambda sdk: self._embed(sdk, prefixed, purpose))
@@ -410,6 +412,19 @@ class SdkEndpoint(SdkConnection[Sdk]):
     @abstractmethod
     async def _embed(self, sdk: Sdk, texts: list[str], purpose: Purpose) -> Reply:
         """Send a request; pass on the SDK's errors, raise ValueError for a malformed response."""
+
+    def _require_count(self, vectors: Sequence[T] | None, count: int) -> Sequence[T]:
+        """Require one vector for each text.
+
+        Raises:
+            WrongShape: the response has another number of vectors.
+        """
+        if vectors is None or len(vectors) != count:
+            raise WrongShape(
+                f"{self.model.embedder_id} returned {len(vectors or ())} vectors for {count} texts",
+                hint="check the embedder's model, batch_size and base_url",
+            )
+        return vectors
 
     def _reply(self, vectors: Callable[[], npt.ArrayLike], tokens: int | None) -> Reply:
         """Unpack the vectors of a response; if that fails, the error carries the charged tokens."""

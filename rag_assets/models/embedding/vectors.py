@@ -50,6 +50,13 @@ def checked_vectors(answer: npt.ArrayLike, *, count: int, dimensions: int, sourc
     raise error
 
 
+def checked_answer(answer: npt.ArrayLike, count: int, embedder: Embedder) -> Vectors:
+    """Validate an embedder's response for a number of texts; see checked_vectors."""
+    return checked_vectors(
+        answer, count=count, dimensions=embedder.dimensions, source=embedder.embedder_id
+    )
+
+
 def _problem_of_rows(
     answer: npt.ArrayLike, count: int, source: str, reasons: Mapping[int, str]
 ) -> BadVectors:
@@ -150,10 +157,7 @@ async def embed_query(embedder: Embedder, question: str) -> Answer:
         ProviderError: see Embedder.embed.
     """
     answer = await embedder.embed([question], purpose="query")
-    vectors = checked_vectors(
-        answer.vectors, count=1, dimensions=embedder.dimensions, source=embedder.embedder_id
-    )
-    return replace(answer, vectors=vectors)
+    return replace(answer, vectors=checked_answer(answer.vectors, 1, embedder))
 
 
 PROBES = (
@@ -183,12 +187,7 @@ async def probe(embedder: Embedder) -> Answer:
         answer = await embedder.embed(PROBES)
     finally:
         await embedder.close()
-    vectors = checked_vectors(
-        answer.vectors,
-        count=len(PROBES),
-        dimensions=embedder.dimensions,
-        source=embedder.embedder_id,
-    )
+    vectors = checked_answer(answer.vectors, len(PROBES), embedder)
     return Answer(vectors, answer.tokens, answer.requests)
 
 

@@ -13,7 +13,7 @@ import logging
 import os
 import re
 import threading
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from http import HTTPStatus
 from io import BytesIO
@@ -28,14 +28,14 @@ from rag_assets.common.errors import (
     ProviderError,
     ProviderRefused,
     ProviderUnavailable,
-    WrongShape,
 )
 from rag_assets.models.chat import Prompt, SdkChatEndpoint
 from rag_assets.models.chat import Reply as ChatReply
 from rag_assets.models.embedding.protocol import Purpose
 from rag_assets.models.embedding.remote import KnownModel, Reply, SdkEndpoint
-from rag_assets.models.prices import ChatPrice, Price
+from rag_assets.models.prices import Price, chat_price
 from rag_assets.models.providers.base import ChatOffer, Extra, Provider, RemoteEmbedding
+from rag_assets.models.providers.cohere import INPUT_TYPES
 from rag_assets.models.transport.connection import SdkConnection, plausible_tokens
 from rag_assets.models.transport.failures import HttpRefusal, Refusal, failure_of
 from rag_assets.models.transport.settings import CloudSettings
@@ -53,7 +53,6 @@ _THREADS: Final = 32
 _COHERE_3 = re.compile(r"cohere\.embed-[a-z]+-v3")
 _COHERE_3_CHARACTERS: Final = 2_048
 """Maximum characters of a text. With `truncate: NONE`, Bedrock rejects even shorter texts."""
-_INPUT_TYPES: Mapping[Purpose, str] = {"document": "search_document", "query": "search_query"}
 _FAULTS: Mapping[str, Fault] = {
     "AccessDeniedException": "key",
     "UnrecognizedClientException": "key",
@@ -319,7 +318,7 @@ class BedrockEndpoint(BedrockConnection, SdkEndpoint[_Client]):
     def _cohere(self, texts: list[str], purpose: Purpose) -> dict[str, Any]:
         body: dict[str, Any] = {
             "texts": texts,
-            "input_type": _INPUT_TYPES[purpose],
+            "input_type": INPUT_TYPES[purpose],
             "embedding_types": ["float"],
         }
         if _COHERE_3.search(self.model.name):
@@ -339,15 +338,10 @@ class BedrockEndpoint(BedrockConnection, SdkEndpoint[_Client]):
             error.requests = 0
             raise error
 
-    def _vectors(self, answer: Mapping[str, Any], count: int) -> list[Any]:
+    def _vectors(self, answer: Mapping[str, Any], count: int) -> Sequence[Any]:
         single = answer.get("embedding")
         vectors = [single] if single is not None else answer["embeddings"]["float"]
-        if len(vectors) != count:
-            raise WrongShape(
-                f"{self.model.embedder_id} returned {len(vectors)} vectors for {count} texts",
-                hint="check the embedder's model and batch_size",
-            )
-        return vectors
+        return self._require_count(vectors, count)
 
 
 def _invoke(client: Any, model: str, body: Mapping[str, Any]) -> tuple[Mapping[str, Any], Any]:
@@ -402,10 +396,6 @@ def _cohere_3() -> KnownModel:
     )
 
 
-def _chat_price(read: float, written: float) -> ChatPrice:
-    return ChatPrice(input_per_million=read, output_per_million=written)
-
-
 BEDROCK = Provider(
     "bedrock",
     embedding=RemoteEmbedding(
@@ -448,9 +438,9 @@ BEDROCK = Provider(
         endpoint=BedrockChat,
         prices=MappingProxyType(
             {
-                "amazon.nova-pro-v1:0": _chat_price(0.80, 3.20),
-                "amazon.nova-lite-v1:0": _chat_price(0.06, 0.24),
-                "amazon.nova-micro-v1:0": _chat_price(0.035, 0.14),
+                "amazon.nova-pro-v1:0": chat_price(0.80, 3.20),
+                "amazon.nova-lite-v1:0": chat_price(0.06, 0.24),
+                "amazon.nova-micro-v1:0": chat_price(0.035, 0.14),
             }
         ),
         module=_MODULE,

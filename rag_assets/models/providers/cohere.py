@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import SecretStr
 
-from rag_assets.common.errors import MalformedResponse, ProviderError, WrongShape
+from rag_assets.common.errors import MalformedResponse, ProviderError
 from rag_assets.models.chat import Prompt, SdkChatEndpoint
 from rag_assets.models.chat import Reply as ChatReply
 from rag_assets.models.embedding.protocol import Purpose
 from rag_assets.models.embedding.remote import KnownModel, Reply, SdkEndpoint
-from rag_assets.models.prices import ChatPrice, Price
+from rag_assets.models.prices import Price, chat_price
 from rag_assets.models.providers.base import (
     ChatOffer,
     Extra,
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 _MODULE = "cohere.client_v2"
 """Module of the SDK to import in advance; the SDK imports its parts only when they are used."""
-_INPUT_TYPES: Mapping[Purpose, str] = {"document": "search_document", "query": "search_query"}
+INPUT_TYPES: Mapping[Purpose, str] = {"document": "search_document", "query": "search_query"}
 
 
 class CohereConnection(SdkConnection["AsyncClientV2"]):
@@ -82,7 +82,7 @@ class CohereEndpoint(CohereConnection, SdkEndpoint["AsyncClientV2"]):
             options["output_dimension"] = self.model.requested_dimensions
         answer = await sdk.embed(
             model=self.model.name,
-            input_type=_INPUT_TYPES[purpose],
+            input_type=INPUT_TYPES[purpose],
             texts=texts,
             embedding_types=["float"],
             truncate="NONE",
@@ -90,17 +90,9 @@ class CohereEndpoint(CohereConnection, SdkEndpoint["AsyncClientV2"]):
         )
         units = answer.meta.billed_units if answer.meta else None
         return self._reply(
-            lambda: self._vectors(answer.embeddings.float_, len(texts)),
+            lambda: self._require_count(answer.embeddings.float_, len(texts)),
             _tokens(units.input_tokens if units else None),
         )
-
-    def _vectors(self, vectors: Sequence[Any] | None, count: int) -> Sequence[Any]:
-        if vectors is None or len(vectors) != count:
-            raise WrongShape(
-                f"{self.model.embedder_id} returned {len(vectors or ())} vectors for {count} texts",
-                hint="check the embedder's model and base_url",
-            )
-        return vectors
 
 
 class CohereChat(CohereConnection, SdkChatEndpoint["AsyncClientV2"]):
@@ -160,10 +152,6 @@ def _version_3(dimensions: int) -> KnownModel:
     )
 
 
-def _chat_price(read: float, written: float) -> ChatPrice:
-    return ChatPrice(input_per_million=read, output_per_million=written)
-
-
 COHERE = Provider(
     "cohere",
     embedding=RemoteEmbedding(
@@ -195,10 +183,10 @@ COHERE = Provider(
         endpoint=CohereChat,
         prices=MappingProxyType(
             {
-                "command-a-03-2025": _chat_price(2.50, 10.0),
-                "command-r-plus-08-2024": _chat_price(2.50, 10.0),
-                "command-r-08-2024": _chat_price(0.15, 0.60),
-                "command-r7b-12-2024": _chat_price(0.0375, 0.15),
+                "command-a-03-2025": chat_price(2.50, 10.0),
+                "command-r-plus-08-2024": chat_price(2.50, 10.0),
+                "command-r-08-2024": chat_price(0.15, 0.60),
+                "command-r7b-12-2024": chat_price(0.0375, 0.15),
             }
         ),
         module=_MODULE,

@@ -13,30 +13,6 @@ from rag_assets.models.embedding.protocol import Answer, CallLimits, Purpose, Ve
 from rag_assets.models.embedding.vectors import MAX_BATCH, unit
 from rag_assets.models.providers.base import EmbedderOptions, LocalEmbedding, Provider
 
-
-def _check(options: EmbedderOptions) -> None:
-    """Accept any combination of options."""
-
-
-def _identify(options: EmbedderOptions) -> str:
-    return deterministic_embedder_id(options.dimensions or DEFAULT_DIMENSIONS)
-
-
-def _build(options: EmbedderOptions) -> DeterministicEmbedder:
-    return DeterministicEmbedder(
-        options.dimensions or DEFAULT_DIMENSIONS, options.seconds_per_text or 0.0
-    )
-
-
-DETERMINISTIC = Provider(
-    "deterministic",
-    key="none",
-    embedding=LocalEmbedding(
-        frozenset({"dimensions", "seconds_per_text"}), _check, _identify, _build
-    ),
-)
-
-
 DEFAULT_DIMENSIONS = 384
 
 
@@ -119,3 +95,26 @@ class DeterministicEmbedder:
         seed = text.encode("utf-8", "surrogatepass")
         stream = hashlib.shake_256(seed).digest(4 * self._dimensions)
         return unit(np.frombuffer(stream, dtype="<i4").astype(np.float64)).astype(np.float32)
+
+
+def _check(options: EmbedderOptions) -> None:
+    """Accept any combination of options."""
+
+
+def _identify(options: EmbedderOptions) -> str:
+    return deterministic_embedder_id(options.dimensions or DEFAULT_DIMENSIONS)
+
+
+def _build(options: EmbedderOptions) -> DeterministicEmbedder:
+    return DeterministicEmbedder(
+        options.dimensions or DEFAULT_DIMENSIONS, options.seconds_per_text or 0.0
+    )
+
+
+DETERMINISTIC = Provider(
+    "deterministic",
+    key="none",
+    embedding=LocalEmbedding(
+        frozenset({"dimensions", "seconds_per_text"}), _check, _identify, _build
+    ),
+)

@@ -20,7 +20,7 @@ from rag_assets.models.chat import Prompt, SdkChatEndpoint
 from rag_assets.models.chat import Reply as ChatReply
 from rag_assets.models.embedding.protocol import Purpose
 from rag_assets.models.embedding.remote import KnownModel, Reply, SdkEndpoint
-from rag_assets.models.prices import ChatPrice, Price
+from rag_assets.models.prices import Price, chat_price
 from rag_assets.models.providers.base import ChatOffer, Provider, RemoteEmbedding
 from rag_assets.models.transport.connection import SdkConnection, plausible_tokens
 from rag_assets.models.transport.failures import Refusal, failure_of
@@ -130,12 +130,8 @@ class GeminiEndpoint(GeminiConnection, SdkEndpoint["Client"]):
         return self._reply(lambda: self._vectors(answer, len(texts)), _tokens(answer))
 
     def _vectors(self, answer: EmbedContentResponse, count: int) -> Any:
-        rows = [embedding.values for embedding in answer.embeddings or ()]
-        if len(rows) != count:
-            raise WrongShape(
-                f"{self.model.embedder_id} returned {len(rows)} vectors for {count} texts",
-                hint="check the embedder's model and base_url",
-            )
+        embeddings = self._require_count(answer.embeddings, count)
+        rows = [embedding.values for embedding in embeddings]
         missing = self.model.dimensions - self.model.native
         if not missing:
             return rows
@@ -251,9 +247,9 @@ _CHAT = ChatOffer(
     endpoint=GeminiChat,
     prices=MappingProxyType(
         {
-            "gemini-2.5-pro": ChatPrice(input_per_million=1.25, output_per_million=10.0),
-            "gemini-2.5-flash": ChatPrice(input_per_million=0.30, output_per_million=2.50),
-            "gemini-2.5-flash-lite": ChatPrice(input_per_million=0.10, output_per_million=0.40),
+            "gemini-2.5-pro": chat_price(1.25, 10.0),
+            "gemini-2.5-flash": chat_price(0.30, 2.50),
+            "gemini-2.5-flash-lite": chat_price(0.10, 0.40),
         }
     ),
     module=MODULE,

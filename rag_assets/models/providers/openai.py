@@ -38,7 +38,7 @@ from rag_assets.models.embedding.batch_api import BatchResult, BatchStatus
 from rag_assets.models.embedding.batches import EmbedItem
 from rag_assets.models.embedding.protocol import Purpose
 from rag_assets.models.embedding.remote import KnownModel, RemoteModel, Reply, SdkEndpoint
-from rag_assets.models.prices import ChatPrice, Price
+from rag_assets.models.prices import Price, chat_price
 from rag_assets.models.providers.base import (
     REMOTE_OPTIONS,
     ChatOffer,
@@ -547,11 +547,6 @@ EMBEDDING = RemoteEmbedding(
     options=REMOTE_OPTIONS | {"batch_above"},
     module=MODULE,
 )
-
-
-def chat_price(read: float, written: float) -> ChatPrice:
-    """Return the price of a chat model whose rates are given in dollars per million tokens."""
-    return ChatPrice(input_per_million=read, output_per_million=written)
 
 
 CHAT_PRICES = MappingProxyType(

@@ -24,6 +24,7 @@ from rag_assets.models.onnx import (
     feed,
     find_tokenizer,
     find_weights,
+    first_line,
     load_session,
     load_tokenizer,
     plan_inputs,
@@ -223,7 +224,7 @@ class _Pairs:
         except Exception as error:  # errors of onnxruntime and of the tokenizer
             raise ConfigurationError(
                 f"the ONNX model cannot read a question with a passage: {weights}",
-                hint=str(error).splitlines()[0][:300] if str(error) else None,
+                hint=first_line(error),
             ) from error
         if shape not in {(1,), (1, 1), (1, _TWO_CLASSES)}:
             raise ConfigurationError(

@@ -159,20 +159,9 @@ def _fault(error: ProviderError) -> RerankFault:
 
 
 class SdkReranker(SdkConnection[Sdk]):
-    """A reranker at a provider, through the provider's SDK; see RerankConnection.
-
-    Args:
-        server, credentials, allowed: see SdkConnection.
-        model: the model's name at the provider.
-    """
+    """A reranker through a provider's SDK; see RerankConnection, SdkConnection."""
 
     most_bytes = _MOST_BYTES
-
-    def __init__(
-        self, server: Server, credentials: Credentials, allowed: PrivateEndpoints, model: str
-    ) -> None:
-        super().__init__(server, credentials, allowed)
-        self._model = model
 
     async def rank(self, question: str, passages: Sequence[str]) -> object:
         """Send a request; see RerankConnection.rank."""

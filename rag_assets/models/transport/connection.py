@@ -23,7 +23,13 @@ from rag_assets.common.errors import (
     ProviderRefused,
 )
 from rag_assets.common.private_endpoints import PrivateEndpoints
-from rag_assets.models.transport.failures import HttpRefusal, Refusal, failure_of, interruption_of
+from rag_assets.models.transport.failures import (
+    HttpRefusal,
+    Refusal,
+    failure_of,
+    interruption_of,
+    refused,
+)
 from rag_assets.models.transport.settings import KEY_HEADERS, ConnectionSettings, Credentials
 
 if TYPE_CHECKING:
@@ -78,6 +84,7 @@ class SdkConnection(ABC, Generic[Sdk]):
         server: the provider's server.
         credentials: returns the tenant's key; called again after the provider has refused it.
         allowed: private endpoints that the operator allows.
+        model: the model's name at the provider; "" if the server has no choice of models.
     """
 
     own_server: str
@@ -85,8 +92,11 @@ class SdkConnection(ABC, Generic[Sdk]):
     most_bytes: int | None = None
     """Maximum bytes of a response, if it is not MAX_RESPONSE_BYTES."""
 
-    def __init__(self, server: Server, credentials: Credentials, allowed: PrivateEndpoints) -> None:
+    def __init__(
+        self, server: Server, credentials: Credentials, allowed: PrivateEndpoints, model: str
+    ) -> None:
         self.server = server
+        self._model = model
         self._credentials = credentials
         self._allowed = allowed
         self._opening = asyncio.Lock()
@@ -200,14 +210,11 @@ class SdkConnection(ABC, Generic[Sdk]):
     def _require_identity_host(self) -> None:
         host = urlsplit(self.address()).hostname or ""
         if host.lower() not in self._allowed.identity_hosts:
-            error = ProviderRefused(
+            raise refused(
                 f"the operator does not send this installation's cloud identity to {host}",
                 hint=f"the operator can add {host} to RAG_ASSETS_IDENTITY_HOSTS; or take identity"
                 " out of connection, and set a key",
-                fault="address",
             )
-            error.requests = 0
-            raise error
 
     def _http(self) -> httpx2.AsyncClient:
         from rag_assets.models.transport import http_client

@@ -55,14 +55,12 @@ class HttpRefusal(Exception):
     Args:
         status: HTTP status.
         headers: headers of the response.
-        body: body of the response.
     """
 
-    def __init__(self, status: int, headers: Mapping[str, str], body: bytes = b"") -> None:
+    def __init__(self, status: int, headers: Mapping[str, str]) -> None:
         super().__init__(f"HTTP {status}")
         self.status = status
         self.headers = headers
-        self.body = body
 
 
 def failure_of(refusal: Refusal, model: str) -> ProviderError:

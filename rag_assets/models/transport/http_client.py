@@ -357,7 +357,7 @@ async def send(
     pairs = {str(name): str(value) for name, value in headers.items()}
     response = await http.request(method, url, headers=pairs, content=content)
     if not response.is_success:
-        raise HttpRefusal(response.status_code, response.headers, response.content)
+        raise HttpRefusal(response.status_code, response.headers)
     return response
 
 
