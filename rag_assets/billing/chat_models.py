@@ -16,7 +16,7 @@ from rag_assets.models.chat import ChatModel, RemoteChat
 from rag_assets.models.config import MOST_SECONDS_OF_OWN, ChatModelConfig, EmbedderConfig
 from rag_assets.models.prices import ChatPrice
 from rag_assets.models.providers.base import ChatOffer, Provider
-from rag_assets.models.providers.registry import provider_of, provider_of_chat_model
+from rag_assets.models.providers.registry import find_chat_provider, provider_of
 from rag_assets.models.transport.connection import Server
 from rag_assets.models.transport.settings import ConnectionSettings, Credentials
 from rag_assets.storage.catalog.catalog import Catalog
@@ -136,7 +136,7 @@ def chat_model_of(tenant: Tenant) -> tuple[ChatModelConfig, Provider, ChatOffer]
     if config.provider is not None:
         provider: Provider | None = provider_of(config.provider)
     else:
-        provider = provider_of_chat_model(config.model)
+        provider = find_chat_provider(config.model)
     if provider is not None and provider.chat is not None:
         return config, provider, provider.chat
     raise NoChatModel(

@@ -35,7 +35,7 @@ from rag_assets.models.transport.connection import (
     LoopClients,
     Sdk,
     SdkConnection,
-    encodable,
+    replace_surrogates,
 )
 from rag_assets.models.transport.retries import RetriedCall, RetryPolicy, Traffic
 
@@ -184,7 +184,7 @@ class RemoteChat:
     ) -> Completion:
         """See ChatModel."""
         await self._connections.load()
-        request = Prompt(encodable(instructions), encodable(prompt), max_tokens)
+        request = Prompt(replace_surrogates(instructions), replace_surrogates(prompt), max_tokens)
         within = seconds + _SLACK_SECONDS
         call = RetriedCall(
             lambda: self._attempt(request, within),
@@ -204,7 +204,7 @@ class RemoteChat:
             failure = ChatTimeout(f"{self._id} did not answer within {seconds:g} seconds")
             failure.requests = call.attempts
         except ProviderError as error:
-            failure = failure_of_chat(error, self._id)
+            failure = convert_failure(error, self._id)
         # Raise it outside the except block, so that its context is not the provider's error.
         raise failure
 
@@ -218,13 +218,13 @@ class RemoteChat:
         read, written = reply.input_tokens, reply.output_tokens
         return Completion(
             reply.text,
-            tokens_of(prompt.instructions, prompt.text) if read is None else read,
+            estimate_input_tokens(prompt.instructions, prompt.text) if read is None else read,
             count_text(reply.text) if written is None else written,
             cut=reply.cut,
         )
 
 
-def tokens_of(instructions: str, prompt: str) -> int:
+def estimate_input_tokens(instructions: str, prompt: str) -> int:
     """Estimate the input tokens of a request."""
     return count_text(instructions) + count_text(prompt)
 
@@ -243,7 +243,7 @@ class SdkChatEndpoint(SdkConnection[Sdk]):
         """Send a request; pass on the SDK's errors, raise ValueError for a malformed response."""
 
 
-def failure_of_chat(error: ProviderError, model: str) -> ChatError | NoProviderKey | KeyUnreadable:
+def convert_failure(error: ProviderError, model: str) -> ChatError | NoProviderKey | KeyUnreadable:
     """Convert a connection's error into a chat model's error.
 
     Args:
@@ -271,9 +271,9 @@ def failure_of_chat(error: ProviderError, model: str) -> ChatError | NoProviderK
     return failure
 
 
-AS_OF: Final = date(2025, 12, 1)
+WINDOWS_AS_OF: Final = date(2025, 12, 1)
 
-WINDOWS: Final[Mapping[str, int]] = MappingProxyType(
+CONTEXT_WINDOWS: Final[Mapping[str, int]] = MappingProxyType(
     {
         "gpt-3.5-turbo": 16_385,
         "gpt-4": 8_192,
@@ -345,18 +345,18 @@ UNKNOWN_WINDOW: Final = 32_768
 _ENDS: Final = "-.:@"
 
 
-def context_window(model: str) -> int | None:
+def find_context_window(model: str) -> int | None:
     """Return the number of tokens that a model reads at once; None if unknown.
 
     Args:
         model: name of the model, with or without a provider prefix: openai/gpt-4o-2024-11-20.
     """
     name = model.strip().lower().rpartition("/")[2]
-    known = [one for one in WINDOWS if _begins(name, one)]
-    return WINDOWS[max(known, key=len)] if known else None
+    known = [one for one in CONTEXT_WINDOWS if _is_version_of(name, one)]
+    return CONTEXT_WINDOWS[max(known, key=len)] if known else None
 
 
-def _begins(name: str, beginning: str) -> bool:
+def _is_version_of(name: str, beginning: str) -> bool:
     """Return whether a name is another name, perhaps with a version suffix: gpt-4o is not gpt-4."""
     rest = name.removeprefix(beginning)
     return rest != name and (not rest or rest[0] in _ENDS)

@@ -26,14 +26,14 @@ from rag_assets.models.providers.base import (
     LocalEmbedding,
     RemoteEmbedding,
     require_one_credential,
-    with_settings,
+    validate_connection,
 )
 from rag_assets.models.providers.registry import (
     CHAT,
     EMBEDDING,
     PROVIDERS,
     RERANKING,
-    auto_embeddings,
+    list_auto_embeddings,
     provider_of,
 )
 from rag_assets.models.reranking.protocol import MODELS, MS_MARCO
@@ -42,8 +42,8 @@ from rag_assets.models.transport.settings import (
     BaseUrl,
     ConnectionSettings,
     ModelName,
-    key_reference,
-    normal_base_url,
+    normalize_base_url,
+    require_key_reference,
 )
 
 MAX_DIMENSIONS = 4096
@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     AutoProviderName: TypeAlias = str
 else:
     ProviderName = Literal[(*EMBEDDING, AUTO)]
-    AutoProviderName = Literal[tuple(auto_embeddings())]
+    AutoProviderName = Literal[tuple(list_auto_embeddings())]
 
 
 class ProviderOptions(BaseModel):
@@ -136,7 +136,7 @@ class EmbedderConfig(BaseModel):
     threads: int | None = Field(default=None, ge=1, le=1024)
     seconds_per_text: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     base_url: BaseUrl | None = None
-    api_key: Annotated[str, key_reference("embedder.api_key")] | None = None
+    api_key: Annotated[str, require_key_reference("embedder.api_key")] | None = None
     connection: SerializeAsAny[ConnectionSettings] | None = None
     document_prefix: Prefix | None = None
     query_prefix: Prefix | None = None
@@ -155,7 +155,7 @@ class EmbedderConfig(BaseModel):
     @classmethod
     def _read_connection(cls, values: Any) -> Any:
         named = values.get("provider") if isinstance(values, dict) else None
-        return with_settings(values, PROVIDERS.get(str(named)))
+        return validate_connection(values, PROVIDERS.get(str(named)))
 
     @model_validator(mode="after")
     def _require_options_of_the_provider(self) -> Self:
@@ -259,7 +259,7 @@ class ChatModelConfig(BaseModel):
     model: ModelName
     provider: ChatProviderName | None = None
     base_url: BaseUrl | None = None
-    api_key: Annotated[str, key_reference("chat_model.api_key")] | None = None
+    api_key: Annotated[str, require_key_reference("chat_model.api_key")] | None = None
     connection: SerializeAsAny[ConnectionSettings] | None = None
     prices: ChatPrice | None = None
     max_tokens: int = Field(default=2_048, ge=16, le=MOST_WRITTEN)
@@ -284,7 +284,7 @@ class ChatModelConfig(BaseModel):
     @classmethod
     def _read_connection(cls, values: Any) -> Any:
         named = values.get("provider") if isinstance(values, dict) else None
-        return with_settings(values, PROVIDERS.get(str(named)))
+        return validate_connection(values, PROVIDERS.get(str(named)))
 
     @model_validator(mode="after")
     def _one_server(self) -> Self:
@@ -300,7 +300,7 @@ class ChatModelConfig(BaseModel):
         return self
 
 
-def from_name(value: Any) -> Any:
+def expand_chat_model(value: Any) -> Any:
     """Expand a chat model that is given only by its name."""
     return {"model": value} if isinstance(value, str) else value
 
@@ -327,9 +327,9 @@ _ALLOWED: Final = MappingProxyType(
 """For each kind of reranker, its settings in addition to those that all kinds share."""
 
 
-def _normal_url(url: str) -> str:
+def _normalize_url(url: str) -> str:
     try:
-        return normal_base_url(url)
+        return normalize_base_url(url)
     except ValueError as error:
         raise ValueError(str(error).replace("base_url", "url")) from None
 
@@ -377,9 +377,9 @@ class RerankConfig(BaseModel):
     connection: SerializeAsAny[ConnectionSettings] | None = None
     folder: Path | None = None
     threads: int | None = Field(default=None, ge=1, le=1024)
-    url: Annotated[str, Field(max_length=MAX_URL), AfterValidator(_normal_url)] | None = None
+    url: Annotated[str, Field(max_length=MAX_URL), AfterValidator(_normalize_url)] | None = None
     takes: Literal["documents", "texts"] | None = None
-    api_key: Annotated[str, key_reference("retrieval.rerank.api_key")] | None = None
+    api_key: Annotated[str, require_key_reference("retrieval.rerank.api_key")] | None = None
     first: int = Field(default=50, ge=2, le=MAX_FIRST)
     blend: float = Field(default=1.0, gt=0, le=1, allow_inf_nan=False)
     languages: Literal["any", "english"] = "any"
@@ -391,7 +391,7 @@ class RerankConfig(BaseModel):
     def _use_defaults_of_the_shipped_model(cls, values: Any) -> Any:
         if not isinstance(values, Mapping):
             return values
-        values = with_settings(values, PROVIDERS.get(str(values.get("provider"))))
+        values = validate_connection(values, PROVIDERS.get(str(values.get("provider"))))
         is_elsewhere = any(values.get(name) for name in ("url", "folder", "provider"))
         is_shipped = values.get("model") == MS_MARCO and not is_elsewhere
         return {**_SHIPPED_DEFAULTS, **values} if is_shipped else values

@@ -15,10 +15,10 @@ from rag_assets.common.private_endpoints import PrivateEndpoints
 from rag_assets.models.config import AUTO, EmbedderConfig, RerankConfig
 from rag_assets.models.embedding.batch_api import BatchApi
 from rag_assets.models.embedding.local import LocalEmbedder, OnnxEmbedder
-from rag_assets.models.embedding.protocol import CallLimits, Embedder, RevisedEmbedder, revised_id
+from rag_assets.models.embedding.protocol import CallLimits, Embedder, RevisedEmbedder, add_revision
 from rag_assets.models.embedding.remote import KnownModel, RemoteEmbedder, RemoteModel
 from rag_assets.models.embedding.vectors import MAX_BATCH
-from rag_assets.models.prices import Price, provider_and_model
+from rag_assets.models.prices import Price, split_embedder_id
 from rag_assets.models.providers.base import TRAFFIC_OPTIONS, LocalEmbedding, RemoteEmbedding
 from rag_assets.models.providers.registry import provider_of
 from rag_assets.models.reranking.endpoint import RerankEndpoint, UrlReranker
@@ -29,14 +29,14 @@ from rag_assets.models.transport.settings import ConnectionSettings, Credentials
 DEFAULT_CONCURRENCY = 8
 
 
-def _no_key() -> SecretStr:
+def _raise_no_key() -> SecretStr:
     raise NoProviderKey("the embedder has no key", hint="set one with `rag-assets keys set`")
 
 
 def build_embedder(
     config: EmbedderConfig,
     *,
-    credentials: Credentials = _no_key,
+    credentials: Credentials = _raise_no_key,
     network: PrivateEndpoints | None = None,
     traffic: Traffic | None = None,
 ) -> Embedder:
@@ -47,12 +47,12 @@ def build_embedder(
         credentials: returns the tenant's key; not called for a model on this machine.
         network: private endpoints that a base_url may name.
         traffic: the tenant's limits at this provider, if several embedders share them; by
-            default a new Traffic, see traffic_of.
+            default a new Traffic, see build_traffic.
 
     Raises:
         ConfigurationError: the configured model's folder is missing or not usable.
     """
-    offer = _offer(config)
+    offer = _require_offer(config)
     if isinstance(offer, LocalEmbedding):
         embedder = offer.build(config)
     else:
@@ -63,7 +63,7 @@ def build_embedder(
             embedder_id=model.embedder_id,
             dimensions=model.dimensions,
             limits=model.limits,
-            traffic=traffic or traffic_of(config),
+            traffic=traffic or build_traffic(config),
             count=model.count_tokens,
             module=offer.module,
         )
@@ -73,7 +73,7 @@ def build_embedder(
 def build_reranker(
     config: RerankConfig,
     *,
-    credentials: Credentials = _no_key,
+    credentials: Credentials = _raise_no_key,
     network: PrivateEndpoints | None = None,
 ) -> RerankEndpoint:
     """Build the reranker of a provider, or of an endpoint at a url.
@@ -145,7 +145,7 @@ def build_former(config: EmbedderConfig, embedder_id: str) -> Embedder | None:
         pooling=config.pooling,
         former=True,
     )
-    if revised_id(former.embedder_id, config.revision) != embedder_id:
+    if add_revision(former.embedder_id, config.revision) != embedder_id:
         return None
     return former if config.revision is None else RevisedEmbedder(former, config.revision)
 
@@ -153,7 +153,7 @@ def build_former(config: EmbedderConfig, embedder_id: str) -> Embedder | None:
 def build_batch_api(
     config: EmbedderConfig,
     *,
-    credentials: Credentials = _no_key,
+    credentials: Credentials = _raise_no_key,
     network: PrivateEndpoints | None = None,
 ) -> BatchApi:
     """Build the batch API of a configuration with batch_above, for one event loop.
@@ -164,13 +164,13 @@ def build_batch_api(
     Raises:
         ConfigurationError: the provider does not support a batch API.
     """
-    offer = _offer(config)
+    offer = _require_offer(config)
     if isinstance(offer, LocalEmbedding) or offer.batch_api is None:
         raise ConfigurationError(f"the provider {config.provider!r} has no supported batch API")
     return offer.batch_api(remote_model(config), credentials, network or PrivateEndpoints())
 
 
-def traffic_of(config: EmbedderConfig) -> Traffic:
+def build_traffic(config: EmbedderConfig) -> Traffic:
     """Return a new Traffic with the configured limits.
 
     Args:
@@ -192,11 +192,11 @@ def embedder_id_of(config: EmbedderConfig) -> str:
         ConfigurationError: the configured model's folder is missing or not usable, or the
             provider's SDK is not installed.
     """
-    offer = _offer(config)
+    offer = _require_offer(config)
     if isinstance(offer, LocalEmbedding):
-        return revised_id(offer.identify(config), config.revision)
+        return add_revision(offer.identify(config), config.revision)
     provider_of(config.provider).require_extra(config.connection)
-    return revised_id(remote_model(config).embedder_id, config.revision)
+    return add_revision(remote_model(config).embedder_id, config.revision)
 
 
 def require_local_model(config: EmbedderConfig) -> None:
@@ -245,7 +245,7 @@ def price_of(config: EmbedderConfig) -> Price | None:
         return config.price
     if config.base_url and not provider_of(config.provider).charges_list_prices(config.base_url):
         return None
-    provider, model = provider_and_model(embedder_id_of(config))
+    provider, model = split_embedder_id(embedder_id_of(config))
     return provider_of(provider).embedding_price(model)
 
 
@@ -255,7 +255,7 @@ def remote_model(config: EmbedderConfig) -> RemoteModel:
     Raises:
         ConfigurationError: the provider is not remote.
     """
-    offer = _offer(config)
+    offer = _require_offer(config)
     if isinstance(offer, LocalEmbedding):
         raise ConfigurationError(f"the provider {config.provider!r} is not a remote one")
     provider = provider_of(config.provider)
@@ -272,13 +272,13 @@ def remote_model(config: EmbedderConfig) -> RemoteModel:
         base_url=config.base_url,
         document_prefix=model.document_prefix if documents is None else documents,
         query_prefix=model.query_prefix if queries is None else queries,
-        limits=_limits(config, model),
+        limits=_build_limits(config, model),
         key_optional=provider.key == "optional" and config.api_key is None,
         settings=config.connection or ConnectionSettings(),
     )
 
 
-def _offer(config: EmbedderConfig) -> LocalEmbedding | RemoteEmbedding:
+def _require_offer(config: EmbedderConfig) -> LocalEmbedding | RemoteEmbedding:
     if config.offer is None:
         raise ConfigurationError(
             f"the embedder's provider is not chosen yet: {config.provider}",
@@ -287,7 +287,7 @@ def _offer(config: EmbedderConfig) -> LocalEmbedding | RemoteEmbedding:
     return config.offer
 
 
-def _limits(config: EmbedderConfig, model: KnownModel) -> CallLimits:
+def _build_limits(config: EmbedderConfig, model: KnownModel) -> CallLimits:
     return CallLimits(
         texts=min(config.batch_size or MAX_BATCH, model.request_texts),
         concurrency=config.concurrency or DEFAULT_CONCURRENCY,

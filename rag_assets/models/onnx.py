@@ -88,13 +88,13 @@ def find_tokenizer(folder: Path) -> Path:
     return tokenizer
 
 
-def with_external_data(weights: Path) -> tuple[Path, ...]:
+def list_weight_files(weights: Path) -> tuple[Path, ...]:
     """Return the model's file, and the files of its weights beyond ONNX's limit of 2 GB."""
     beside = (weights.with_name(weights.name + suffix) for suffix in ("_data", ".data"))
     return (weights, *(path for path in beside if path.is_file()))
 
 
-def window_of(folder: Path) -> int:
+def read_window(folder: Path) -> int:
     """Return a model's window: the maximum tokens of one call, special tokens included.
 
     A window that exceeds the number of the model's positions is reduced to that number.
@@ -103,20 +103,20 @@ def window_of(folder: Path) -> int:
         ConfigurationError: no file of the folder sets the window.
     """
     config = read_json(folder / "config.json")
-    positions = positive(config.get("max_position_embeddings"))
+    positions = parse_positive(config.get("max_position_embeddings"))
     if positions and config.get("model_type") in _POSITIONS_AFTER_PADDING:
-        positions -= 1 + (positive(config.get("pad_token_id")) or 1)
+        positions -= 1 + (parse_positive(config.get("pad_token_id")) or 1)
     window = (
-        positive(read_json(folder / "sentence_bert_config.json").get("max_seq_length"))
-        or positive(read_json(folder / "tokenizer_config.json").get("model_max_length"))
+        parse_positive(read_json(folder / "sentence_bert_config.json").get("max_seq_length"))
+        or parse_positive(read_json(folder / "tokenizer_config.json").get("model_max_length"))
         or positions
-        or missing(folder, "sentence_bert_config.json: max_seq_length")
+        or raise_missing(folder, "sentence_bert_config.json: max_seq_length")
     )
     is_limited = config.get("model_type") in _LEARNED_POSITIONS | _POSITIONS_AFTER_PADDING
     return min(window, positions) if positions and is_limited else window
 
 
-def digest_of(path: Path) -> str:
+def hash_file(path: Path) -> str:
     """Return the SHA-256 of a file; the file is read once per process, and again if it changes."""
     facts = path.stat()
     return _hash_file(path, facts.st_size, facts.st_mtime_ns)
@@ -144,12 +144,12 @@ def read_card_languages(folder: Path) -> frozenset[str] | None:
     return frozenset(code.partition("-")[0] for code in codes)
 
 
-def positive(value: object) -> int | None:
+def parse_positive(value: object) -> int | None:
     """Return a configured number if it is a positive integer within the largest window."""
     return value if isinstance(value, int) and 0 < value < _LARGEST_WINDOW else None
 
 
-def missing(folder: Path, what: str) -> NoReturn:
+def raise_missing(folder: Path, what: str) -> NoReturn:
     """Raise the error for a folder that does not have a required setting."""
     raise ConfigurationError(f"the model's folder lacks {what}: {folder}")
 
@@ -226,11 +226,11 @@ def load_session(weights: Path) -> Any:
     except Exception as error:  # onnxruntime's errors have no common base
         raise ConfigurationError(
             f"onnxruntime cannot load the model: {weights}",
-            hint=first_line(error),
+            hint=cut_message(error),
         ) from error
 
 
-def first_line(error: Exception) -> str | None:
+def cut_message(error: Exception) -> str | None:
     """Return the first line of an error of onnxruntime, cut to 300 characters; None if empty."""
     return str(error).splitlines()[0][:300] if str(error) else None
 
@@ -265,7 +265,7 @@ def plan_inputs(session: Any, weights: Path) -> Inputs:
     return {name: _INTEGERS[kind] for name, kind in wanted.items()}
 
 
-def feed(inputs: Inputs, encodings: list[Encoding]) -> dict[str, npt.NDArray[Any]]:
+def build_inputs(inputs: Inputs, encodings: list[Encoding]) -> dict[str, npt.NDArray[Any]]:
     """Return a model's inputs for texts with equal numbers of tokens, each (texts, tokens)."""
     values = {
         "input_ids": [encoding.ids for encoding in encodings],
@@ -275,7 +275,7 @@ def feed(inputs: Inputs, encodings: list[Encoding]) -> dict[str, npt.NDArray[Any
     return {name: np.array(values[name], dtype) for name, dtype in inputs.items()}
 
 
-def encodable(text: str) -> str:
+def join_surrogates(text: str) -> str:
     """Replace lone surrogates, which UTF-8 cannot encode and tokenizers refuse."""
     try:
         text.encode()
@@ -284,7 +284,7 @@ def encodable(text: str) -> str:
     return text
 
 
-def available_cores() -> int:
+def count_cores() -> int:
     """Return the number of cores that this process may use, by taskset or a container's cpuset."""
     if hasattr(os, "process_cpu_count"):  # from Python 3.13 on
         return int(os.process_cpu_count() or 1)

@@ -47,7 +47,7 @@ FREE = Price(per_million=0)
 """The price of models on this machine."""
 
 
-def provider_and_model(embedder_id: str) -> tuple[str, str]:
+def split_embedder_id(embedder_id: str) -> tuple[str, str]:
     """Split an embedder's id into its provider and its model."""
     provider, _, rest = embedder_id.partition("/")
     return provider, rest.rpartition("@")[0] or rest
@@ -72,6 +72,6 @@ class ChatPrice(BaseModel):
         return (read + self.output_per_million * output_tokens) / MILLION
 
 
-def chat_price(read: float, written: float) -> ChatPrice:
+def build_chat_price(read: float, written: float) -> ChatPrice:
     """Return the price of a chat model whose rates are given in dollars per million tokens."""
     return ChatPrice(input_per_million=read, output_per_million=written)

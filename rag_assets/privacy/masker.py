@@ -14,7 +14,7 @@ from cachetools import LRUCache
 from rag_assets.common.batches import batched
 from rag_assets.privacy.described import StrictScanner
 from rag_assets.privacy.secrets.scanner import SecretScanner
-from rag_assets.privacy.secrets.spans import merged, redact
+from rag_assets.privacy.secrets.spans import merge_spans, redact
 
 _ENCODED = re.compile(r"(?:%[0-9A-Fa-f]{2})+")
 _TRIPLE = 3
@@ -35,17 +35,17 @@ class Decoded:
     places: tuple[tuple[int, int], ...]
 
 
-def decodings(text: str) -> Iterator[Decoded]:
+def decode_repeatedly(text: str) -> Iterator[Decoded]:
     """Yield a text decoded once, twice, and so on, as long as decoding changes it."""
     decoded = Decoded(text, tuple((at, at + 1) for at in range(len(text))))
     for _ in range(_MAX_DECODINGS):
         if _ENCODED.search(decoded.text) is None:
             return
-        decoded = _decoded(decoded)
+        decoded = _decode(decoded)
         yield decoded
 
 
-def _decoded(whole: Decoded) -> Decoded:
+def _decode(whole: Decoded) -> Decoded:
     parts: list[str] = []
     places: list[tuple[int, int]] = []
     at = 0
@@ -172,7 +172,7 @@ class Masker:
 
         Use this if offsets need not stay valid: a name is more informative than filler characters.
         """
-        spans = merged(self._scanner.scan(text))
+        spans = merge_spans(self._scanner.scan(text))
         parts: list[str] = []
         at = 0
         for span in spans:
@@ -195,7 +195,7 @@ class Masker:
         if "%" in text:
             starts += (
                 (decoded.places[span.start][0], span.rule)
-                for decoded in decodings(text)
+                for decoded in decode_repeatedly(text)
                 for span in self._scanner.scan(decoded.text)
             )
         self._loaded.set()
@@ -207,7 +207,7 @@ class Masker:
         if "%" not in text:
             return masked
         characters = list(masked)
-        for decoded in decodings(text):
+        for decoded in decode_repeatedly(text):
             for span in self._scanner.scan(decoded.text):
                 for start, end in decoded.places[span.start : span.end]:
                     characters[start:end] = "*" * (end - start)

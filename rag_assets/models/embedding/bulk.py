@@ -60,7 +60,7 @@ from rag_assets.models.embedding.protocol import (
     SpooledCall,
     Vectors,
 )
-from rag_assets.models.embedding.vectors import checked_answer
+from rag_assets.models.embedding.vectors import validate_answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,7 +325,7 @@ class _BulkRun:
         try:
             is_bulk = self.is_bulk(batch.items[0].key)
             answer = await self._pay_for(texts, batch.tokens, deadline, is_bulk=is_bulk)
-            vectors = checked_answer(answer.vectors, len(texts), self._embedder)
+            vectors = validate_answer(answer.vectors, len(texts), self._embedder)
         except ProviderError as error:
             paid = (answer.tokens, answer.requests) if answer.requests else None
             self._count(*(paid or (error.tokens, error.requests)))

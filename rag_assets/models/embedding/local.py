@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_assets.common.errors import BadVectors, ConfigurationError, InputRejected
-from rag_assets.models.embedding.coverage import unread_share
+from rag_assets.models.embedding.coverage import measure_unread_share
 from rag_assets.models.embedding.model_folder import (
     DenseLayer,
     FolderSettings,
@@ -25,11 +25,11 @@ from rag_assets.models.embedding.model_folder import (
     describe_folder,
 )
 from rag_assets.models.embedding.protocol import Answer, CallLimits, Purpose, Vectors
-from rag_assets.models.embedding.vectors import unit
+from rag_assets.models.embedding.vectors import normalize_vector
 from rag_assets.models.onnx import (
-    available_cores,
-    encodable,
-    feed,
+    build_inputs,
+    count_cores,
+    join_surrogates,
     load_session,
     load_tokenizer,
     plan_inputs,
@@ -58,7 +58,7 @@ class LocalEmbedder(ABC):
     """
 
     def __init__(self, threads: int | None = None) -> None:
-        self._threads = threads or available_cores()
+        self._threads = threads or count_cores()
         self._lock = threading.Lock()
         self._pool: ThreadPoolExecutor | None = None
 
@@ -96,7 +96,7 @@ class LocalEmbedder(ABC):
         """
         for position, text in enumerate(texts, start=1):
             if not text.strip():
-                raise _rejected(position, len(texts))
+                raise _build_rejection(position, len(texts))
         todo = deque(enumerate(texts))
         vectors = np.empty((len(texts), self.dimensions), dtype=np.float32)
         tokens = np.zeros(len(texts), dtype=np.int64)
@@ -122,7 +122,7 @@ class LocalEmbedder(ABC):
         """Return None: the languages of the model's training are unknown."""
         return None
 
-    def unread_share(self, texts: Sequence[str]) -> float | None:
+    def measure_unread_share(self, texts: Sequence[str]) -> float | None:
         """Return None: the tokenizer is not examined."""
         return None
 
@@ -159,7 +159,7 @@ class LocalEmbedder(ABC):
                 return
             embedded = self._embed_one(text, purpose)
             if embedded is None:
-                raise _rejected(index + 1, len(vectors))
+                raise _build_rejection(index + 1, len(vectors))
             vectors[index], tokens[index] = embedded
 
     def _thread_pool(self) -> ThreadPoolExecutor:
@@ -218,16 +218,16 @@ class OnnxEmbedder(LocalEmbedder):
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """Count the tokens of each text with its prefix, special tokens included."""
         prefix = self._model.document_prefix
-        return [_tokens_of(self._windows(prefix + text)) for text in texts]
+        return [_count_tokens(self._windows(prefix + text)) for text in texts]
 
     @property
     def languages(self) -> frozenset[str] | None:
         """Return the languages that the model card names."""
         return self._model.languages
 
-    def unread_share(self, texts: Sequence[str]) -> float | None:
+    def measure_unread_share(self, texts: Sequence[str]) -> float | None:
         """Return the share of letters that the tokenizer does not read as words."""
-        return unread_share(self._loaded_tokenizer(), texts)
+        return measure_unread_share(self._loaded_tokenizer(), texts)
 
     def _embed_one(self, text: str, purpose: Purpose) -> tuple[Vectors, int] | None:
         network, prefix = self._loaded_network(), self._model.prefix(purpose)
@@ -235,23 +235,23 @@ class OnnxEmbedder(LocalEmbedder):
         weights = [len(w.ids) - sum(w.special_tokens_mask) for w in windows]
         if not any(weights) or (prefix and not self._has_tokens(text)):
             return None
-        tokens = _tokens_of(windows)
+        tokens = _count_tokens(windows)
         left_out = self._prefix_tokens(prefix)
         if len(windows) == 1:
             return network.vector(windows[0], left_out).astype(np.float32), tokens
         total = np.zeros(self.dimensions)
         for number, (window, weight) in enumerate(zip(windows, weights, strict=True)):
             total += weight * network.vector(window, 0 if number else left_out)
-        return unit(total).astype(np.float32), tokens
+        return normalize_vector(total).astype(np.float32), tokens
 
     def _windows(self, text: str) -> list[Encoding]:
         """Cut a text into windows of at most the model's length, each with special tokens."""
         text = text.lower() if self._model.is_lowercase else text
-        first = self._loaded_tokenizer().encode(encodable(text))
+        first = self._loaded_tokenizer().encode(join_surrogates(text))
         return [first, *first.overflowing]
 
     def _has_tokens(self, text: str) -> bool:
-        encoding = self._loaded_tokenizer().encode(encodable(text), add_special_tokens=False)
+        encoding = self._loaded_tokenizer().encode(join_surrogates(text), add_special_tokens=False)
         return bool(encoding.ids)
 
     def _prefix_tokens(self, prefix: str) -> int:
@@ -283,11 +283,11 @@ def _load_tokenizer(model: ModelFolder) -> Tokenizer:
     return tokenizer
 
 
-def _tokens_of(windows: list[Encoding]) -> int:
+def _count_tokens(windows: list[Encoding]) -> int:
     return sum(len(window.ids) for window in windows)
 
 
-def _rejected(position: int, count: int) -> InputRejected:
+def _build_rejection(position: int, count: int) -> InputRejected:
     return InputRejected(f"text {position} of {count} is empty or has no readable content")
 
 
@@ -325,7 +325,7 @@ class Network:
             BadVectors: the model returned no finite vector, or zeros.
             ConfigurationError: a Dense module does not accept the vectors that it is given.
         """
-        answer = self._session.run([self._output], feed(self._inputs, [window]))[0][0]
+        answer = self._session.run([self._output], build_inputs(self._inputs, [window]))[0][0]
         pooled = answer if answer.ndim == 1 else self._project(self._pool(answer, prefix_tokens))
         shaped = pooled.shape == (self._dimensions,)
         if not (shaped and np.isfinite(pooled).all() and pooled.any()):
@@ -333,7 +333,7 @@ class Network:
                 f"the local embedding model returned a vector of shape {pooled.shape} that is"
                 f" not {self._dimensions} finite numbers with a direction"
             )
-        return unit(pooled)
+        return normalize_vector(pooled)
 
     def _pool(self, tokens: npt.NDArray[Any], prefix_tokens: int) -> npt.NDArray[np.float64]:
         """Combine the vectors of all tokens into one vector."""

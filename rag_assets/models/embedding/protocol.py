@@ -239,7 +239,7 @@ class WrappedEmbedder:
         await self._embedder.close()
 
 
-def revised_id(embedder_id: str, revision: str | None) -> str:
+def add_revision(embedder_id: str, revision: str | None) -> str:
     """Return an embedder's id with the revision that its tenant configured, if any."""
     return embedder_id if revision is None else f"{embedder_id}~{revision}"
 
@@ -262,4 +262,4 @@ class RevisedEmbedder(WrappedEmbedder):
     @property
     def embedder_id(self) -> str:
         """Return the wrapped embedder's id with the revision."""
-        return revised_id(self._embedder.embedder_id, self._revision)
+        return add_revision(self._embedder.embedder_id, self._revision)

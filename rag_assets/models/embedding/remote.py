@@ -20,14 +20,14 @@ from rag_assets.common.hashing import key_of
 from rag_assets.common.private_endpoints import PrivateEndpoints
 from rag_assets.common.tokens import count_tokens
 from rag_assets.models.embedding.protocol import PROBE_TEXT, Answer, CallLimits, Purpose
-from rag_assets.models.embedding.vectors import MAX_BATCH, checked_answer
+from rag_assets.models.embedding.vectors import MAX_BATCH, validate_answer
 from rag_assets.models.prices import Price
 from rag_assets.models.transport.connection import (
     LoopClients,
     Sdk,
     SdkConnection,
     Server,
-    encodable,
+    replace_surrogates,
 )
 from rag_assets.models.transport.retries import (
     DOCUMENT_RETRIES,
@@ -166,7 +166,7 @@ class RemoteEmbedder:
             InputRejected: a text cannot be embedded; also if it is empty, which no provider
                 accepts.
         """
-        _require_text(texts)
+        _require_texts(texts)
         await self._connections.load()
         attempts = _Attempts(self._attempt, texts, purpose)
         call = RetriedCall(
@@ -205,7 +205,7 @@ class RemoteEmbedder:
             async with self._connections.use() as endpoint:
                 reply = await endpoint.request(texts, purpose)
             charged = reply.tokens
-            vectors = checked_answer(reply.vectors, len(texts), self)
+            vectors = validate_answer(reply.vectors, len(texts), self)
         except MalformedResponse as error:
             error.tokens = error.tokens or charged or self._tokens_of(texts)
             raise
@@ -275,7 +275,7 @@ class _Attempts:
             raise
 
 
-def _require_text(texts: Sequence[str]) -> None:
+def _require_texts(texts: Sequence[str]) -> None:
     for position, text in enumerate(texts, start=1):
         if not text.strip():
             error = InputRejected(f"text {position} of {len(texts)} is empty")
@@ -406,7 +406,7 @@ class SdkEndpoint(SdkConnection[Sdk]):
     async def request(self, texts: Sequence[str], purpose: Purpose) -> Reply:
         """Send a request; see Endpoint."""
         prefix = self.model.prefix(purpose)
-        prefixed = [encodable(prefix + text) for text in texts]
+        prefixed = [replace_surrogates(prefix + text) for text in texts]
         return await self.exchange(lambda sdk: self._embed(sdk, prefixed, purpose))
 
     @abstractmethod

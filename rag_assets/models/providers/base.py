@@ -273,7 +273,7 @@ class Provider:
             )
 
 
-def with_settings(values: Any, provider: Provider | None) -> Any:
+def validate_connection(values: Any, provider: Provider | None) -> Any:
     """Replace `connection` in a configuration with the provider's settings, validated.
 
     Args:

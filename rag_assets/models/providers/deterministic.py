@@ -10,13 +10,13 @@ import numpy as np
 
 from rag_assets.common.errors import InputRejected
 from rag_assets.models.embedding.protocol import Answer, CallLimits, Purpose, Vectors
-from rag_assets.models.embedding.vectors import MAX_BATCH, unit
+from rag_assets.models.embedding.vectors import MAX_BATCH, normalize_vector
 from rag_assets.models.providers.base import EmbedderOptions, LocalEmbedding, Provider
 
 DEFAULT_DIMENSIONS = 384
 
 
-def deterministic_embedder_id(dimensions: int = DEFAULT_DIMENSIONS) -> str:
+def identify_deterministic(dimensions: int = DEFAULT_DIMENSIONS) -> str:
     """Return the embedder_id of a DeterministicEmbedder with these dimensions."""
     return f"deterministic/hash@{dimensions}"
 
@@ -40,7 +40,7 @@ class DeterministicEmbedder:
     @property
     def embedder_id(self) -> str:
         """Return the id under which vectors are stored; seconds_per_text does not change it."""
-        return deterministic_embedder_id(self._dimensions)
+        return identify_deterministic(self._dimensions)
 
     @property
     def dimensions(self) -> int:
@@ -94,7 +94,9 @@ class DeterministicEmbedder:
         # With surrogatepass, every str has a vector, even one that is not valid Unicode.
         seed = text.encode("utf-8", "surrogatepass")
         stream = hashlib.shake_256(seed).digest(4 * self._dimensions)
-        return unit(np.frombuffer(stream, dtype="<i4").astype(np.float64)).astype(np.float32)
+        return normalize_vector(np.frombuffer(stream, dtype="<i4").astype(np.float64)).astype(
+            np.float32
+        )
 
 
 def _check(options: EmbedderOptions) -> None:
@@ -102,7 +104,7 @@ def _check(options: EmbedderOptions) -> None:
 
 
 def _identify(options: EmbedderOptions) -> str:
-    return deterministic_embedder_id(options.dimensions or DEFAULT_DIMENSIONS)
+    return identify_deterministic(options.dimensions or DEFAULT_DIMENSIONS)
 
 
 def _build(options: EmbedderOptions) -> DeterministicEmbedder:

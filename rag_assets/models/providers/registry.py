@@ -65,7 +65,7 @@ def provider_of(name: str) -> Provider:
     return PROVIDERS[name]
 
 
-def provider_of_chat_model(model: str | None) -> Provider | None:
+def find_chat_provider(model: str | None) -> Provider | None:
     """Return the provider of a chat model by the model's name; None if no provider matches."""
     name = (model or "").strip().lower()
     # A gateway's name stands before the model's name, so the most specific provider is last.
@@ -75,7 +75,7 @@ def provider_of_chat_model(model: str | None) -> Provider | None:
     return None
 
 
-def auto_embeddings() -> dict[str, RemoteEmbedding]:
+def list_auto_embeddings() -> dict[str, RemoteEmbedding]:
     """Return the embeddings that `auto` may choose, in order of preference."""
     return {
         provider.name: provider.embedding

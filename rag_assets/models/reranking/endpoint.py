@@ -36,7 +36,7 @@ from rag_assets.models.transport.connection import (
     Sdk,
     SdkConnection,
     Server,
-    encodable,
+    replace_surrogates,
 )
 from rag_assets.models.transport.failures import HttpRefusal
 from rag_assets.models.transport.settings import Credentials
@@ -57,7 +57,7 @@ class RerankConnection(Protocol):
         """Send a request for the scores of all passages.
 
         Returns:
-            The response's JSON, or its list of results; see scores_of.
+            The response's JSON, or its list of results; see extract_scores.
 
         Raises:
             ProviderError: see SdkConnection.exchange.
@@ -102,15 +102,15 @@ class RerankEndpoint:
             RerankFailed: see Reranker.scores.
         """
         await self._connections.load()
-        texts = [encodable(passage) for passage in passages]
+        texts = [replace_surrogates(passage) for passage in passages]
         try:
             async with asyncio.timeout(seconds), self._connections.use() as connection:
-                answer = await connection.rank(encodable(question), texts)
-            return scores_of(answer, len(passages))
+                answer = await connection.rank(replace_surrogates(question), texts)
+            return extract_scores(answer, len(passages))
         except TimeoutError:
             failure = RerankFailed(f"{self._id} did not answer in time", "late")
         except ProviderError as error:
-            failure = RerankFailed(error.message, _fault(error), hint=error.hint)
+            failure = RerankFailed(error.message, _classify_fault(error), hint=error.hint)
         except ValueError as error:
             failure = RerankFailed(f"{self._id} sent a malformed response: {error}", "malformed")
         # Raise it outside the except block, since the context would quote the server's response.
@@ -121,7 +121,7 @@ class RerankEndpoint:
         await self._connections.close()
 
 
-def scores_of(answer: object, count: int) -> list[float]:
+def extract_scores(answer: object, count: int) -> list[float]:
     """Extract the scores from a response, in the order of the passages.
 
     Args:
@@ -149,7 +149,7 @@ def scores_of(answer: object, count: int) -> list[float]:
     return [scores[index] for index in range(count)]
 
 
-def _fault(error: ProviderError) -> RerankFault:
+def _classify_fault(error: ProviderError) -> RerankFault:
     match error:
         case ProviderRefused() | InputRejected():
             return "refused"

@@ -26,9 +26,9 @@ from rag_assets.common.private_endpoints import PrivateEndpoints
 from rag_assets.models.transport.failures import (
     HttpRefusal,
     Refusal,
-    failure_of,
-    interruption_of,
-    refused,
+    build_unsent_refusal,
+    classify_interruption,
+    classify_refusal,
 )
 from rag_assets.models.transport.settings import KEY_HEADERS, ConnectionSettings, Credentials
 
@@ -147,7 +147,7 @@ class SdkConnection(ABC, Generic[Sdk]):
         if not isinstance(error, HttpRefusal):
             return None
         refusal = Refusal(error.status, error.headers, fault=self._fault(error))
-        return failure_of(refusal, self.server.id)
+        return classify_refusal(refusal, self.server.id)
 
     def _fault(self, refusal: HttpRefusal) -> Fault | None:
         """Return the fault that a refusal states in addition to its status; None if it has none."""
@@ -210,7 +210,7 @@ class SdkConnection(ABC, Generic[Sdk]):
     def _require_identity_host(self) -> None:
         host = urlsplit(self.address()).hostname or ""
         if host.lower() not in self._allowed.identity_hosts:
-            raise refused(
+            raise build_unsent_refusal(
                 f"the operator does not send this installation's cloud identity to {host}",
                 hint=f"the operator can add {host} to RAG_ASSETS_IDENTITY_HOSTS; or take identity"
                 " out of connection, and set a key",
@@ -241,15 +241,15 @@ class SdkConnection(ABC, Generic[Sdk]):
         if isinstance(error, ValueError | TypeError | AttributeError | LookupError | OverflowError):
             kind = type(error).__name__
             return MalformedResponse(f"{self.server.id} returned a malformed response ({kind})")
-        return interruption_of(error, self.server.id)
+        return classify_interruption(error, self.server.id)
 
 
-def plausible_tokens(reported: object) -> int | None:
+def read_token_count(reported: object) -> int | None:
     """Return the tokens that a provider reports as charged; None if not a positive number."""
     return reported if type(reported) is int and 0 < reported <= _MOST_TOKENS else None
 
 
-def encodable(text: str) -> str:
+def replace_surrogates(text: str) -> str:
     """Replace lone surrogates, which UTF-8 cannot encode, so that a request can hold the text."""
     return text.encode("utf-8", "replace").decode("utf-8")
 

@@ -24,7 +24,7 @@ import httpx2
 
 from rag_assets.common.errors import MalformedResponse, ProviderUnavailable
 from rag_assets.common.private_endpoints import Address, PrivateEndpoints
-from rag_assets.models.transport.failures import HttpRefusal, refused
+from rag_assets.models.transport.failures import HttpRefusal, build_unsent_refusal
 from rag_assets.models.transport.settings import KEY_HEADERS
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ async def resolve(host: str, port: int) -> list[str]:
     return list(dict.fromkeys(str(entry[4][0]) for entry in found))
 
 
-def tenants_client(
+def build_tenant_client(
     base_url: str,
     allowed: PrivateEndpoints,
     *,
@@ -95,12 +95,14 @@ def tenants_client(
     try:
         url = httpx2.URL(base_url)
     except httpx2.InvalidURL:
-        raise refused("base_url is not a URL") from None
+        raise build_unsent_refusal("base_url is not a URL") from None
     transport = _PinnedTransport(url, allowed, resolver)
-    return _client(transport, most_bytes, key_headers, trust_env=False, read_seconds=read_seconds)
+    return _build_client(
+        transport, most_bytes, key_headers, trust_env=False, read_seconds=read_seconds
+    )
 
 
-def providers_client(
+def build_provider_client(
     base_url: str,
     *,
     most_bytes: int = MAX_RESPONSE_BYTES,
@@ -110,11 +112,11 @@ def providers_client(
 
     Args:
         base_url: address of the provider's server, as in its SDK.
-        most_bytes, key_headers: see tenants_client.
+        most_bytes, key_headers: see build_tenant_client.
     """
     url = httpx2.URL(base_url)
     proxy = None if proxy_bypass(url.host) else getproxies().get(url.scheme)
-    return _client(
+    return _build_client(
         httpx2.AsyncHTTPTransport(proxy=proxy, limits=_CONNECTIONS),
         most_bytes,
         key_headers,
@@ -122,7 +124,7 @@ def providers_client(
     )
 
 
-def _client(
+def _build_client(
     transport: httpx2.AsyncBaseTransport,
     most_bytes: int,
     key_headers: frozenset[str],
@@ -213,7 +215,7 @@ class _PinnedTransport(httpx2.AsyncBaseTransport):
     """Connects only to the permitted addresses of a server's name."""
 
     def __init__(self, base_url: httpx2.URL, allowed: PrivateEndpoints, resolver: Resolve) -> None:
-        self._origin = _origin(base_url)
+        self._origin = _parse_origin(base_url)
         self._allowed = allowed
         self._resolver = resolver
         self._addresses: list[str] = []
@@ -221,8 +223,8 @@ class _PinnedTransport(httpx2.AsyncBaseTransport):
         self._inner = httpx2.AsyncHTTPTransport(trust_env=False, limits=_CONNECTIONS)
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        if _origin(request.url) != self._origin:
-            raise refused("a request to another server than base_url's was blocked")
+        if _parse_origin(request.url) != self._origin:
+            raise build_unsent_refusal("a request to another server than base_url's was blocked")
         for address in await self._pinned():
             try:
                 return await self._inner.handle_async_request(self._to(address, request))
@@ -248,7 +250,7 @@ class _PinnedTransport(httpx2.AsyncBaseTransport):
                         f"base_url has no address: {host}",
                         hint="check its spelling and this machine's name resolution",
                     )
-                self._addresses = permitted(
+                self._addresses = require_permitted(
                     found, scheme=scheme, host=host, port=port, allowed=self._allowed
                 )
         return self._addresses
@@ -264,7 +266,7 @@ class _PinnedTransport(httpx2.AsyncBaseTransport):
         )
 
 
-def _origin(url: httpx2.URL) -> tuple[str, str, int]:
+def _parse_origin(url: httpx2.URL) -> tuple[str, str, int]:
     return url.scheme, url.host, url.port or _DEFAULT_PORTS.get(url.scheme, 0)
 
 
@@ -288,7 +290,7 @@ def is_public(address: Address) -> bool:
     An address that embeds an IPv4 address (IPv4-mapped, NAT64, 6to4) is public if the embedded
     address is public.
     """
-    embedded = _embedded(address)
+    embedded = _extract_ipv4(address)
     if embedded is not None:
         return is_public(embedded)
     if address.is_multicast or not address.is_global:
@@ -298,7 +300,7 @@ def is_public(address: Address) -> bool:
     return not any(address in network for network in _NOT_PUBLIC)
 
 
-def _embedded(address: Address) -> IPv4Address | None:
+def _extract_ipv4(address: Address) -> IPv4Address | None:
     if isinstance(address, IPv4Address):
         return None
     if address in _NAT64:
@@ -306,7 +308,7 @@ def _embedded(address: Address) -> IPv4Address | None:
     return address.ipv4_mapped or address.sixtofour
 
 
-def permitted(
+def require_permitted(
     resolved: list[str], *, scheme: str, host: str, port: int, allowed: PrivateEndpoints
 ) -> list[str]:
     """Return the addresses of a server, if all of them are permitted.
@@ -326,12 +328,12 @@ def permitted(
     if all(allowed.holds(address) for address in addresses):
         return resolved
     if scheme != "https":
-        raise refused(
+        raise build_unsent_refusal(
             f"base_url is not encrypted: {host}:{port}",
             hint="use https://, or the operator can add it to RAG_ASSETS_PRIVATE_ENDPOINTS",
         )
     if not all(is_public(address) or allowed.holds(address) for address in addresses):
-        raise refused(
+        raise build_unsent_refusal(
             f"base_url leads to an address that is not public: {host}:{port}",
             hint="if this is intended, the operator can add it to RAG_ASSETS_PRIVATE_ENDPOINTS",
         )
@@ -361,7 +363,7 @@ async def send(
     return response
 
 
-def httpx_client(http: httpx2.AsyncClient) -> httpx.AsyncClient:
+def build_httpx_client(http: httpx2.AsyncClient) -> httpx.AsyncClient:
     """Return an httpx client that sends its requests through the guarded client."""
     import httpx
 

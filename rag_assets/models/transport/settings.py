@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pydantic import SecretStr
 
 
-def normal_base_url(url: str) -> str:
+def normalize_base_url(url: str) -> str:
     """Normalise a base_url: remove a trailing slash, and put its host in lower case.
 
     Raises:
@@ -47,7 +47,7 @@ ModelName: TypeAlias = Annotated[
     str, StringConstraints(pattern=r"^[A-Za-z0-9._:/@-]+$", min_length=1, max_length=200)
 ]
 
-BaseUrl: TypeAlias = Annotated[str, Field(max_length=MAX_URL), AfterValidator(normal_base_url)]
+BaseUrl: TypeAlias = Annotated[str, Field(max_length=MAX_URL), AfterValidator(normalize_base_url)]
 """The URL of a server; its addresses are validated on connection."""
 
 
@@ -82,7 +82,7 @@ class CloudSettings(ConnectionSettings):
         return self.identity is not None
 
 
-def key_reference(setting: str) -> AfterValidator:
+def require_key_reference(setting: str) -> AfterValidator:
     """Return a validator that refuses a key unless it is $NAME of an environment variable.
 
     Args:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 
 from rag_assets.privacy.secrets.names import ANCHORS, Name, find_names
 from rag_assets.privacy.secrets.placeholders import is_placeholder
-from rag_assets.privacy.secrets.prose import stated
+from rag_assets.privacy.secrets.prose import find_stated
 from rag_assets.privacy.secrets.rules import Anchor, Rule
 from rag_assets.privacy.secrets.spans import SecretSpan
 from rag_assets.privacy.secrets.values import (
@@ -121,16 +121,16 @@ _TYPED = re.compile(
 )
 
 
-def assigned(text: str, name: Name) -> Iterator[SecretSpan]:
+def find_assigned(text: str, name: Name) -> Iterator[SecretSpan]:
     """Find the value assigned to a name, if it is a credential."""
-    found = _value_of(text, name)
+    found = _find_value(text, name)
     if found is not None:
         yield found
     else:
-        yield from _listed(text, name)
+        yield from _find_listed(text, name)
 
 
-def _listed(text: str, name: Name) -> Iterator[SecretSpan]:
+def _find_listed(text: str, name: Name) -> Iterator[SecretSpan]:
     """Find the items of a list: `tokens: [X, Y]`, or lines that start with a dash."""
     found = _LISTED.match(text, name.end, name.end + _REACH)
     if found is None:
@@ -143,28 +143,28 @@ def _listed(text: str, name: Name) -> Iterator[SecretSpan]:
             yield SecretSpan(start, start + len(value), _RULE)
 
 
-def _value_of(text: str, name: Name) -> SecretSpan | None:
+def _find_value(text: str, name: Name) -> SecretSpan | None:
     if name.kind is ValueKind.PAIR:
-        return _paired(text, name)
-    whole = _phrase(text, name) or _directive(text, name)
+        return _find_paired(text, name)
+    whole = _find_phrase(text, name) or _find_in_directive(text, name)
     if whole is not None:
         return whole
     for pattern in (_NESTED, _ASSIGNED, _ON_NEXT_LINE):
         found = pattern.match(text, name.end, name.end + _REACH)
         if found is not None:
-            return _accepted(text, name, found)
+            return _accept(text, name, found)
     return None
 
 
-def _paired(text: str, name: Name) -> SecretSpan | None:
+def _find_paired(text: str, name: Name) -> SecretSpan | None:
     """Find the password of `Login: admin / X`."""
     pair = _PAIR.match(text, name.end, name.end + _REACH) if name.text.isalpha() else None
     if pair is None or not _is_paired(text, pair):
         return None
-    return SecretSpan(pair.start("bare"), _trimmed(text, *pair.span("bare")), _RULE)
+    return SecretSpan(pair.start("bare"), _trim_end(text, *pair.span("bare")), _RULE)
 
 
-def _phrase(text: str, name: Name) -> SecretSpan | None:
+def _find_phrase(text: str, name: Name) -> SecretSpan | None:
     """Find several plain words up to the end of the line."""
     found = _PHRASED.match(text, name.end, name.end + _REACH)
     if found is None or name.kind is not ValueKind.PASSWORD or not is_phrase(found["bare"]):
@@ -172,7 +172,7 @@ def _phrase(text: str, name: Name) -> SecretSpan | None:
     return SecretSpan(*found.span("bare"), _RULE)
 
 
-def _directive(text: str, name: Name) -> SecretSpan | None:
+def _find_in_directive(text: str, name: Name) -> SecretSpan | None:
     """Find the value after a space in a directive: `ENV DB_PASSWORD X`, `requirepass X`."""
     known = name.text.lower() in _DIRECTIVES
     if not known and not _COMMAND.search(text, max(0, name.start - 20), name.end):
@@ -196,11 +196,11 @@ def _is_paired(text: str, pair: re.Match[str]) -> bool:
     return is_alphabetic_password(value) and _LINE_END.match(text, pair.end()) is not None
 
 
-def _accepted(text: str, name: Name, found: re.Match[str]) -> SecretSpan | None:
+def _accept(text: str, name: Name, found: re.Match[str]) -> SecretSpan | None:
     group = found.lastgroup or ""
     start, end = found.span(group)
     if group in {"bare", "emphasis"}:
-        end = _trimmed(text, start, end)
+        end = _trim_end(text, start, end)
     value = text[start:end]
     if text.startswith("...", end):
         return None
@@ -219,7 +219,7 @@ def _is_credential(text: str, name: Name, value: str, group: str, found: re.Matc
     if is_secret_value(expected, value, quoted=quoted):
         return True
     if name.kind is ValueKind.PASSWORD and not quoted:
-        return is_alphabetic_password(value) and _allows_letters_only(text, name, value, found)
+        return is_alphabetic_password(value) and _can_be_letters_only(text, name, value, found)
     return False
 
 
@@ -235,7 +235,7 @@ def _is_label(text: str, name: Name, value: str) -> bool:
     return " " in key or (key[:1].isupper() and not key.isupper() and "_" not in key)
 
 
-def _allows_letters_only(text: str, name: Name, value: str, found: re.Match[str]) -> bool:
+def _can_be_letters_only(text: str, name: Name, value: str, found: re.Match[str]) -> bool:
     """Return whether a value of letters only is a password on this line.
 
     It is one if the rest of the line is empty and the line is not code.
@@ -250,14 +250,18 @@ def _allows_letters_only(text: str, name: Name, value: str, found: re.Match[str]
         return False
     if _ENVIRONMENT.search(text, begin, name.end):
         return not is_type_name(value)
-    if is_type_name(value) and "=" not in found[0] and _TYPED.search(_around(text, begin, end)):
+    if (
+        is_type_name(value)
+        and "=" not in found[0]
+        and _TYPED.search(_get_paragraph(text, begin, end))
+    ):
         return False
     return not _is_code(text, begin, end, line, value)
 
 
 def _is_code(text: str, begin: int, end: int, line: str, value: str) -> bool:
     """Return whether a line is code: by its form, its neighbours, or a value that is a variable."""
-    near = _around(text, begin, end)
+    near = _get_paragraph(text, begin, end)
     if _LINE_CODE.search(line) or _TYPED.search(near):
         return True
     if any(_LINE_CODE.search(other) for other in near.splitlines()):
@@ -266,7 +270,7 @@ def _is_code(text: str, begin: int, end: int, line: str, value: str) -> bool:
     return re.search(rf"\b{re.escape(value)}\b", others) is not None
 
 
-def _around(text: str, begin: int, end: int) -> str:
+def _get_paragraph(text: str, begin: int, end: int) -> str:
     """Return the paragraph around a line: the text between the previous and the next blank line."""
     low, high = max(0, begin - _NEAR), (end if end >= 0 else len(text)) + _NEAR
     first = text.rfind("\n\n", low, begin)
@@ -274,7 +278,7 @@ def _around(text: str, begin: int, end: int) -> str:
     return text[first + 2 if first >= 0 else low : last if last >= 0 else min(high, len(text))]
 
 
-def _trimmed(text: str, start: int, end: int) -> int:
+def _trim_end(text: str, start: int, end: int) -> int:
     """Return the end of an unquoted value without punctuation, closing brackets and emphasis."""
     while end > start + 1:
         last = text[end - 1]
@@ -339,27 +343,27 @@ _SQL_WORDS = frozenset({"password", "passwd"})
 _TEXTS = ("text", "bare", "double", "single", "tick")
 
 
-def in_markup(text: str, name: Name) -> Iterator[SecretSpan]:
+def find_in_markup(text: str, name: Name) -> Iterator[SecretSpan]:
     """Find the value of a name in markup, a call or a table."""
     limit = name.end + _MARKUP_REACH
-    for pattern in _patterns(text, name):
+    for pattern in _select_patterns(text, name):
         found = pattern.match(text, name.end, limit)
-        span = _accepted_in_markup(name, found, pattern) if found is not None else None
+        span = _accept_in_markup(name, found, pattern) if found is not None else None
         if span is not None:
             yield span
             break
-    cell = _beside(text, name)
+    cell = _find_in_row(text, name)
     if cell is not None:
         yield cell
-    yield from _below(text, name)
+    yield from _find_in_column(text, name)
     if _EXPANSION.search(text, max(0, name.start - 60), name.end):
         found = _DEFAULT.match(text, name.end, limit)
-        span = _accepted_in_markup(name, found, _DEFAULT) if found is not None else None
+        span = _accept_in_markup(name, found, _DEFAULT) if found is not None else None
         if span is not None:
             yield span
 
 
-def _beside(text: str, name: Name) -> SecretSpan | None:
+def _find_in_row(text: str, name: Name) -> SecretSpan | None:
     """Return the value in the cell after a label at the start of a row of a plain-text table."""
     label = _LABEL_END.match(text, name.end)
     parting = _PARTING.match(text, label.end() if label else name.end)
@@ -379,7 +383,7 @@ def _beside(text: str, name: Name) -> SecretSpan | None:
     return SecretSpan(start, start + len(value), _RULE)
 
 
-def _below(text: str, name: Name) -> Iterator[SecretSpan]:
+def _find_in_column(text: str, name: Name) -> Iterator[SecretSpan]:
     """Find the cells below a name in the first row of a table, in wiki markup and plain text."""
     low = max(0, name.start - _LONGEST_ROW)
     begin = text.rfind("\n", low, name.start) + 1 or low
@@ -395,13 +399,13 @@ def _below(text: str, name: Name) -> Iterator[SecretSpan]:
         line = text[at + 1 : end] if end >= 0 else text[at + 1 : at + _LONGEST_ROW]
         if at < 0 or not line.lstrip(" \t>").startswith(("|", "^")):
             return
-        cell = _cell_at(line, column)
+        cell = _find_cell(line, column)
         if cell is not None and is_cell_secret(name.kind, line[slice(*cell)]):
             yield SecretSpan(at + 1 + cell[0], at + 1 + cell[1], _RULE)
         at = end
 
 
-def _cell_at(line: str, column: int) -> tuple[int, int] | None:
+def _find_cell(line: str, column: int) -> tuple[int, int] | None:
     """Return the span of a column's cell in a row, without the markup around it."""
     partings = list(_DELIMITER.finditer(line))
     if column >= len(partings):
@@ -415,7 +419,7 @@ def _cell_at(line: str, column: int) -> tuple[int, int] | None:
     return start, start + len(inner)
 
 
-def _patterns(text: str, name: Name) -> Iterator[re.Pattern[str]]:
+def _select_patterns(text: str, name: Name) -> Iterator[re.Pattern[str]]:
     """Yield the patterns for the text after a name."""
     yield _ELEMENT
     if _FIRST_IN_ELEMENT.search(text, max(0, name.start - 60), name.start):
@@ -428,7 +432,7 @@ def _patterns(text: str, name: Name) -> Iterator[re.Pattern[str]]:
         yield _SQL
 
 
-def _accepted_in_markup(
+def _accept_in_markup(
     name: Name, found: re.Match[str], pattern: re.Pattern[str]
 ) -> SecretSpan | None:
     group = next(g for g in _TEXTS if g in found.re.groupindex and found[g] is not None)
@@ -449,7 +453,7 @@ def _accepted_in_markup(
         quoted = group in {"double", "single", "tick"}
         good = is_secret_value(ValueKind.PASSWORD, value, quoted=quoted)
         if pattern is _CALL and value.replace("_", "").isalpha():
-            good = is_alphabetic_password(value) and _takes_password(name, found)
+            good = is_alphabetic_password(value) and _is_password_call(name, found)
         good = good or (group in {"text", "bare"} and is_alphabetic_password(value))
     else:
         good = is_secret_value(ValueKind.KEY, value, quoted=True) or (
@@ -458,7 +462,7 @@ def _accepted_in_markup(
     return SecretSpan(start, end, _RULE) if good else None
 
 
-def _takes_password(name: Name, found: re.Match[str]) -> bool:
+def _is_password_call(name: Name, found: re.Match[str]) -> bool:
     """Return whether a call takes a password itself: `setPassword("X")`, `PASSWORD || "X"`.
 
     Other calls take a text about a password.
@@ -480,15 +484,19 @@ def _is_in_arn(text: str, start: int) -> bool:
     return text.find("arn:", low, start) >= 0 and _ARN.search(text, low, start) is not None
 
 
-def _named(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
+def _find_named(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
     done = 0
     for name in find_names(text, anchors):
         if name.end <= done or _is_in_arn(text, name.start):
             continue
-        for span in (*assigned(text, name), *in_markup(text, name), *stated(text, name)):
+        for span in (
+            *find_assigned(text, name),
+            *find_in_markup(text, name),
+            *find_stated(text, name),
+        ):
             if span.start >= name.end:
                 done = span.end
             yield span
 
 
-RULES: Sequence[Rule] = (Rule(ANCHORS, _named),)
+RULES: Sequence[Rule] = (Rule(ANCHORS, _find_named),)

@@ -76,7 +76,7 @@ _NO_VALUE = ("ask-", "no-", "disable", "require-", "prompt-", "show-", "generate
 _GROUPS = ("within", "inside", "double", "single", "bare")
 
 
-def _flags(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
+def _find_flags(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
     """Find the value of a flag with the name of a credential."""
     done = 0
     for anchor in anchors:
@@ -91,12 +91,12 @@ def _flags(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
         done = found.end()
         if kind not in {ValueKind.PASSWORD, ValueKind.KEY}:
             continue
-        span = _accepted(found, password=kind is ValueKind.PASSWORD, strict=True)
+        span = _accept(found, password=kind is ValueKind.PASSWORD, strict=True)
         if span is not None:
             yield span
 
 
-def _users(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
+def _find_users(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
     """Find X in `-u user:X` of HTTP clients."""
     for anchor in anchors:
         if anchor.start and not (
@@ -106,7 +106,7 @@ def _users(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
         found = _USER_QUOTED.match(text, anchor.start) or _USER.match(text, anchor.start)
         if found is None:
             continue
-        start, end = _span(found)
+        start, end = _get_span(found)
         value = text[start:end]
         line = text[text.rfind("\n", 0, anchor.start) + 1 : anchor.start]
         known = _CLIENTS.search(line) is not None or _CLIENTS.search(
@@ -118,7 +118,7 @@ def _users(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
             yield SecretSpan(start, end, _RULE)
 
 
-def _attached(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
+def _find_attached(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
     """Find X in `-pX` and `-p X` of programs that take a password this way."""
     for anchor in anchors:
         if not anchor.start or not text[anchor.start - 1].isspace():
@@ -130,31 +130,31 @@ def _attached(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
             found = _SPACED.match(text, anchor.start) if _PASSED.search(line) else None
         if found is None:
             continue
-        span = _accepted(found, password=True, strict=True, known=True)
+        span = _accept(found, password=True, strict=True, known=True)
         if span is not None and not text[span.start : span.end].isdigit():
             yield span
 
 
-def _by_pattern(
+def _find_by_pattern(
     pattern: re.Pattern[str], strict: bool, text: str, anchors: Sequence[Anchor]
 ) -> Iterator[SecretSpan]:
     for anchor in anchors:
         if found := pattern.match(text, anchor.start):
-            span = _accepted(found, password=True, strict=strict)
+            span = _accept(found, password=True, strict=strict)
             if span is not None:
                 yield span
 
 
-def _netrc(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
+def _find_in_netrc(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
     for anchor in anchors:
         found = _NETRC.match(text, anchor.start)
         if found is not None and _LOGIN.search(text[max(0, anchor.start - 160) : anchor.start]):
-            span = _accepted(found, password=True, strict=True)
+            span = _accept(found, password=True, strict=True)
             if span is not None:
                 yield span
 
 
-def _pgpass(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
+def _find_in_pgpass(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
     """Find X in `host:port:database:user:X`, as in .pgpass."""
     for anchor in anchors:
         found = _PGPASS.match(text, anchor.start)
@@ -164,7 +164,7 @@ def _pgpass(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
             yield SecretSpan(*found.span("bare"), "pgpass-password")
 
 
-def _accepted(
+def _accept(
     found: re.Match[str], *, password: bool, strict: bool, known: bool = False
 ) -> SecretSpan | None:
     """Return the value of a match; None if it is not a credential.
@@ -175,7 +175,7 @@ def _accepted(
         strict: whether only a credential is possible at this position.
         known: whether the program takes a credential there, so that the text is not a sentence.
     """
-    start, end = _span(found)
+    start, end = _get_span(found)
     value = found.string[start:end]
     while end > start and value[-1] in ".)]}*_~\\" and not value[:-1].endswith(value[-1]):
         value, end = value[:-1], end - 1
@@ -197,13 +197,13 @@ def _accepted(
     return SecretSpan(start, end, _RULE) if good else None
 
 
-def _span(found: re.Match[str]) -> tuple[int, int]:
+def _get_span(found: re.Match[str]) -> tuple[int, int]:
     group = next(g for g in _GROUPS if g in found.re.groupindex and found[g] is not None)
     return found.span(group)
 
 
-def _rule(pattern: re.Pattern[str], *anchors: str, strict: bool = True) -> Rule:
-    return Rule(anchors, partial(_by_pattern, pattern, strict))
+def _build_rule(pattern: re.Pattern[str], *anchors: str, strict: bool = True) -> Rule:
+    return Rule(anchors, partial(_find_by_pattern, pattern, strict))
 
 
 _FLAG_PROGRAMS: Sequence[tuple[str, str, str]] = (
@@ -262,7 +262,7 @@ _LINE_PATTERNS: Sequence[tuple[str, str]] = (
 )
 
 
-def _program_flags(
+def _find_program_flags(
     programs: re.Pattern[str], value: re.Pattern[str], text: str, anchors: Sequence[Anchor]
 ) -> Iterator[SecretSpan]:
     """Find the value of a flag that means a credential only to some programs."""
@@ -271,7 +271,7 @@ def _program_flags(
         low = max(0, at - _COMMAND_LINE)
         begin = max(text.rfind("\n", low, at) + 1, low)
         found = value.match(text, at) if programs.search(text, begin, at) else None
-        span = _accepted(found, password=True, strict=True) if found is not None else None
+        span = _accept(found, password=True, strict=True) if found is not None else None
         if span is not None and is_written_value(text[span.start : span.end]):
             yield span
 
@@ -286,12 +286,12 @@ def is_written_value(value: str) -> bool:
     )
 
 
-def _by_line(
+def _find_by_line(
     pattern: re.Pattern[str], text: str, anchors: Sequence[Anchor]
 ) -> Iterator[SecretSpan]:
     for anchor in anchors:
         if found := pattern.match(text, anchor.start):
-            span = _accepted(found, password=True, strict=True, known=True)
+            span = _accept(found, password=True, strict=True, known=True)
             if span is not None and is_written_value(text[span.start : span.end]):
                 yield span
 
@@ -361,14 +361,16 @@ _LINES: Sequence[tuple[str, str]] = (
 """Lines of Cisco IOS, Junos, FortiOS, RouterOS, Comware and the like."""
 
 
-def _lines(pattern: re.Pattern[str], text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
+def _find_device_lines(
+    pattern: re.Pattern[str], text: str, anchors: Sequence[Anchor]
+) -> Iterator[SecretSpan]:
     for anchor in anchors:
         found = pattern.match(text, anchor.start, anchor.end + _LINE_LEFT)
-        if found is not None and is_device_secret(found) and _begins_line(text, anchor.start):
+        if found is not None and is_device_secret(found) and _is_line_start(text, anchor.start):
             yield SecretSpan(*found.span("value"), "device-secret")
 
 
-def _begins_line(text: str, at: int) -> bool:
+def _is_line_start(text: str, at: int) -> bool:
     """Return whether the line starts with only a prompt, a sign or other words of a setting."""
     low = max(0, at - _LINE_LEFT)
     begin = max(text.rfind("\n", low, at) + 1, low)
@@ -390,7 +392,7 @@ def is_device_secret(found: re.Match[str]) -> bool:
 _KEY = re.compile(r"[ \t]+key[ \t]+" + _TYPE + _QUOTED)
 
 
-def _server_keys(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
+def _find_server_keys(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
     """Find the indented `key X` below the line of a RADIUS or TACACS server."""
     for anchor in anchors:
         found = _KEY.match(text, anchor.start + 1, anchor.end + _LINE_LEFT)
@@ -408,29 +410,29 @@ def _server_keys(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
 
 RULES: Sequence[Rule] = (
     *(
-        Rule((anchor.lower(),), partial(_program_flags, re.compile(rf"(?<![\w-])(?:{programs})"), re.compile(flag + _WORD)))
+        Rule((anchor.lower(),), partial(_find_program_flags, re.compile(rf"(?<![\w-])(?:{programs})"), re.compile(flag + _WORD)))
         for anchor, programs, flag in _FLAG_PROGRAMS
     ),
     *(
-        Rule(tuple(anchors.split(",")), partial(_by_line, re.compile(pattern)))
+        Rule(tuple(anchors.split(",")), partial(_find_by_line, re.compile(pattern)))
         for anchors, pattern in _LINE_PATTERNS
     ),
-    Rule(("--", "-pass", "-store", "-key", "-token"), _flags),
-    Rule(("-u ", "-u\"", "-u'", "--user", "--proxy-user", "-a ", "--auth", "--cred", "--login", "--basic", "-u"), _users),
-    Rule((" -p", "\t-p"), lambda text, places: _attached(text, [Anchor(a.start + 1, a.end) for a in places])),
-    Rule((" -a ", " -w "), lambda text, places: _attached(text, [Anchor(a.start + 1, a.end) for a in places])),
-    Rule(("password",), _netrc),
-    Rule((":5432:", ":*:", ":5433:", ":6432:"), _pgpass),
-    _rule(_PASS, "pass:", "password:"),
-    _rule(_BATCH, "htpasswd"),
-    _rule(_SECURE_STRING, "convertto-securestring"),
-    _rule(_CREDENTIAL, "networkcredential("),
-    _rule(_CISCO, "enable ", "username ", strict=False),
-    _rule(_CHPASSWD, "echo "),
-    _rule(_STDIN, "echo "),
+    Rule(("--", "-pass", "-store", "-key", "-token"), _find_flags),
+    Rule(("-u ", "-u\"", "-u'", "--user", "--proxy-user", "-a ", "--auth", "--cred", "--login", "--basic", "-u"), _find_users),
+    Rule((" -p", "\t-p"), lambda text, places: _find_attached(text, [Anchor(a.start + 1, a.end) for a in places])),
+    Rule((" -a ", " -w "), lambda text, places: _find_attached(text, [Anchor(a.start + 1, a.end) for a in places])),
+    Rule(("password",), _find_in_netrc),
+    Rule((":5432:", ":*:", ":5433:", ":6432:"), _find_in_pgpass),
+    _build_rule(_PASS, "pass:", "password:"),
+    _build_rule(_BATCH, "htpasswd"),
+    _build_rule(_SECURE_STRING, "convertto-securestring"),
+    _build_rule(_CREDENTIAL, "networkcredential("),
+    _build_rule(_CISCO, "enable ", "username ", strict=False),
+    _build_rule(_CHPASSWD, "echo "),
+    _build_rule(_STDIN, "echo "),
     *(
-        Rule(tuple(anchors.split(",")), partial(_lines, re.compile(f"(?i:{pattern})")))
+        Rule(tuple(anchors.split(",")), partial(_find_device_lines, re.compile(f"(?i:{pattern})")))
         for anchors, pattern in _LINES
     ),
-    Rule(("\n key ", "\n  key ", "\n   key ", "\n    key ", "\n\tkey "), _server_keys),
+    Rule(("\n key ", "\n  key ", "\n   key ", "\n    key ", "\n\tkey "), _find_server_keys),
 )  # fmt: skip

@@ -54,19 +54,19 @@ _LINE_END = re.compile(r"[.\"'`)*_]*[ \t]*(?:[\r\n]|$)")
 _NO_VALUE = frozenset({"bearer", "basic", "token", "digest", "negotiate", "apikey", "credentials"})
 
 
-def _in_addresses(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
+def _find_in_addresses(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
     """Find the password in `scheme://user:password@host`, or a token in place of the user."""
     done = 0
     for anchor in anchors:
         if anchor.start < done or not _SCHEME.search(text, max(0, anchor.start - 32), anchor.start):
             continue
-        found = _address(text, anchor.end)
+        found = _find_in_address(text, anchor.end)
         if found is not None:
             done = found.end
             yield found
 
 
-def _address(text: str, at: int) -> SecretSpan | None:
+def _find_in_address(text: str, at: int) -> SecretSpan | None:
     limit = at + _ADDRESS_REACH
     found = _CREDENTIALS.match(text, at, limit) or _SPACED.match(text, at, limit)
     if found is not None:
@@ -89,7 +89,7 @@ def _is_password(value: str) -> bool:
     return not is_placeholder(value) and not value.isspace()
 
 
-def _in_headers(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
+def _find_in_headers(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
     """Find the value of `Authorization` after its scheme, unless it is a placeholder."""
     for anchor in anchors:
         found = _AUTHORIZATION.match(text, anchor.start)
@@ -118,7 +118,7 @@ def _is_opaque(text: str, end: int, value: str) -> bool:
     return ends and is_alphabetic_password(value) and not is_predicate(value)
 
 
-def _after_schemes(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
+def _find_after_schemes(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
     """Find a random value after `Bearer` or `Basic`."""
     for anchor in anchors:
         found = _SCHEME_VALUE.match(text, anchor.start)
@@ -152,7 +152,7 @@ _QUALIFIED = re.compile(r"(?:[A-Za-z_]\w*\.){1,8}[A-Za-z_]\w*[a-zA-Z_]")
 _WIFI = re.compile(r"WIFI:(?:[STHRK]:[^;\n]{0,80};){0,5}?P:(?P<value>(?:[^;\n\\]|\\.){6,80});")
 
 
-def stands_alone(value: str) -> bool:
+def _is_generated(value: str) -> bool:
     """Return whether a value next to a user's name looks generated."""
     if is_placeholder(value) or value[0] in "/-.(<{$@" or "://" in value or "/" in value:
         return False
@@ -174,40 +174,40 @@ def _trimmed_span(found: re.Match[str]) -> SecretSpan:
     return SecretSpan(start, end, "login-secret")
 
 
-def _users(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
+def _find_after_users(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
     for anchor in anchors:
         found = _AS_USER.match(text, anchor.end, anchor.end + _REACH)
-        if found is not None and stands_alone(text[slice(*_bounds(found))]):
+        if found is not None and _is_generated(text[slice(*_bounds(found))]):
             yield _trimmed_span(found)
 
 
-def _users_before(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
+def _find_before_verbs(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
     """Find X in sentences with the verb at the end, such as `als gast mit X einloggen`."""
     for anchor in anchors:
         low = max(0, anchor.start - _REACH)
         begin = max(text.rfind("\n", low, anchor.start) + 1, low)
         for found in _AS_USER.finditer(text, begin, anchor.start):
-            if stands_alone(text[slice(*_bounds(found))]):
+            if _is_generated(text[slice(*_bounds(found))]):
                 yield _trimmed_span(found)
 
 
-def _pairs(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
+def _find_pairs(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
     for anchor in anchors:
         found = _SLASHED.match(text, anchor.start)
-        if found is None or not stands_alone(text[slice(*_bounds(found))]):
+        if found is None or not _is_generated(text[slice(*_bounds(found))]):
             continue
         if _USER_BEFORE.search(text, max(0, anchor.start - 132), anchor.start):
             yield _trimmed_span(found)
 
 
-def _mails(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
+def _find_after_mails(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
     for anchor in anchors:
         found = _MAIL.match(text, anchor.start)
-        if found is not None and stands_alone(text[slice(*_bounds(found))]):
+        if found is not None and _is_generated(text[slice(*_bounds(found))]):
             yield _trimmed_span(found)
 
 
-def _wifi(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
+def _find_wifi_passwords(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
     for anchor in anchors:
         found = _WIFI.match(text, anchor.start)
         if (
@@ -262,7 +262,7 @@ _VAULT = re.compile(
 )
 
 
-def _cookies(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
+def _find_cookies(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
     """Find random values of cookies in headers, commands and scripts."""
     done = 0
     for anchor in anchors:
@@ -288,7 +288,7 @@ def _is_session(name: str, value: str) -> bool:
     return sum(map(str.isdigit, value)) > 1 and sum(map(str.isalpha, value)) > 1
 
 
-def _codes(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
+def _find_codes(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
     """Find the codes that are listed after words such as `backup codes`."""
     for anchor in anchors:
         introduced = _INTRODUCED.match(text, anchor.end)
@@ -305,7 +305,7 @@ def _codes(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
                     yield SecretSpan(*code.span("code"), "backup-code")
 
 
-def _recovery_keys(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
+def _find_recovery_keys(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
     """Find FileVault's recovery keys: six groups of four."""
     for anchor in anchors:
         found = _VAULT.match(text, anchor.end)
@@ -314,24 +314,24 @@ def _recovery_keys(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]
 
 
 RULES: Sequence[Rule] = (
-    Rule(("://",), _in_addresses),
-    Rule(("authorization",), _in_headers),
-    Rule(("bearer", "basic"), _after_schemes),
-    Rule(("cookie", "-b '", "-b \"", "-b "), _cookies),
+    Rule(("://",), _find_in_addresses),
+    Rule(("authorization",), _find_in_headers),
+    Rule(("bearer", "basic"), _find_after_schemes),
+    Rule(("cookie", "-b '", "-b \"", "-b "), _find_cookies),
     Rule(
         ("backup code", "backup-code", "backupcode", "recovery code", "recovery-code", "scratch code",
          "wiederherstellungscode", "ersatzcode", "sicherungscode", "notfallcode", "emergency code",
          "codes de secours", "códigos de respaldo"),
-        _codes,
+        _find_codes,
     ),
-    Rule(("filevault", "recovery key", "wiederherstellungsschlüssel"), _recovery_keys),
+    Rule(("filevault", "recovery key", "wiederherstellungsschlüssel"), _find_recovery_keys),
     Rule(
         ("log in", "login", "logged in", "log on", "logon", "sign in", "signed in", "connect as", "get in",
          "melde dich", "anmelden", "einloggen", "logge dich", "ssh "),
-        _users,
+        _find_after_users,
     ),
-    Rule(("anmelden", "einloggen", "log in", "login", "sign in"), _users_before),
-    Rule((" / ",), _pairs),
-    Rule(("@",), _mails),
-    Rule(("wifi:",), _wifi),
+    Rule(("anmelden", "einloggen", "log in", "login", "sign in"), _find_before_verbs),
+    Rule((" / ",), _find_pairs),
+    Rule(("@",), _find_after_mails),
+    Rule(("wifi:",), _find_wifi_passwords),
 )  # fmt: skip

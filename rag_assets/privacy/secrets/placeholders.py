@@ -214,7 +214,7 @@ def has_placeholder_shape(lowered: str) -> bool:
     if is_documented(lowered):
         return True
     plain = _SEPARATORS.sub("", lowered)
-    return _repeats(plain) or _counts(plain)
+    return _is_repetitive(plain) or _is_sequential(plain)
 
 
 def is_documented(lowered: str) -> bool:
@@ -235,7 +235,7 @@ def is_encoded_placeholder(value: str) -> bool:
     return password.isprintable() and bool(password) and _is_description(password)
 
 
-def _repeats(plain: str) -> bool:
+def _is_repetitive(plain: str) -> bool:
     """Return whether a character occurs many times in a row, or the text repeats its start."""
     run = 1
     for before, after in pairwise(plain):
@@ -249,7 +249,7 @@ def _repeats(plain: str) -> bool:
     )
 
 
-def _counts(plain: str) -> bool:
+def _is_sequential(plain: str) -> bool:
     """Return whether most of a text follows an alphabet: `1234567890abcdef`."""
     covered, run = 0, 1
     for pair in [*pairwise(plain), ("", "")]:

@@ -63,7 +63,7 @@ class RuleSet:
         self.load()
         assert self._automaton is not None  # noqa: S101 - load() just built it
         places: dict[int, list[tuple[int, int]]] = {}
-        hits = self._automaton.find_matches_as_indexes(lowered(text), overlapping=True)
+        hits = self._automaton.find_matches_as_indexes(to_lower_case(text), overlapping=True)
         for number, start, end in hits:
             places.setdefault(self._owners[number], []).append((start, end))
         for owner, found in places.items():
@@ -72,7 +72,7 @@ class RuleSet:
             yield from rule.find(text, ())
 
 
-def lowered(text: str) -> str:
+def to_lower_case(text: str) -> str:
     """Return the text in lower case, with the same length."""
     text = _SURROGATE.sub("?", text)
     small = text.lower()

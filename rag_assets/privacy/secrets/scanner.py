@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, ClassVar
 
 from rag_assets.privacy.secrets.placeholders import is_placeholder
 from rag_assets.privacy.secrets.rules import RuleSet
-from rag_assets.privacy.secrets.spans import SecretSpan, mask, merged
+from rag_assets.privacy.secrets.spans import SecretSpan, mask, merge_spans
 from rag_assets.privacy.secrets.text_views import (
     Seam,
     View,
-    candidates,
-    decoded_parts,
-    folded,
-    joined_lines,
-    without_marks,
+    blank_markup,
+    decode_parts,
+    find_candidates,
+    fold_lookalikes,
+    join_lines,
 )
 from rag_assets.privacy.secrets.tokens import read_token_rules
 
@@ -71,7 +71,7 @@ class Kingfisher:
             TimeoutError: the scan took too long; there is no partial answer.
         """
         scanner = self.load()
-        for start, end in _windows(len(text)):
+        for start, end in _split_into_windows(len(text)):
             for span in self._in_window(scanner, text[start:end]):
                 yield SecretSpan(start + span.start, start + span.end, span.rule)
 
@@ -86,7 +86,7 @@ class Kingfisher:
         ]
         if not found:
             return
-        characters = _character_offsets(raw, {n for low, high, _ in found for n in (low, high)})
+        characters = _convert_offsets(raw, {n for low, high, _ in found for n in (low, high)})
         for low, high, rule in found:
             start, end = characters[low], characters[high]
             value = text[start:end]
@@ -97,7 +97,7 @@ class Kingfisher:
                 yield SecretSpan(start, end, rule)
 
 
-def _windows(length: int) -> Iterator[tuple[int, int]]:
+def _split_into_windows(length: int) -> Iterator[tuple[int, int]]:
     """Split a text into overlapping parts, since some rules take time quadratic in its length."""
     start = 0
     while start + _WINDOW < length:
@@ -106,7 +106,7 @@ def _windows(length: int) -> Iterator[tuple[int, int]]:
     yield start, length
 
 
-def _character_offsets(raw: bytes, offsets: set[int]) -> dict[int, int]:
+def _convert_offsets(raw: bytes, offsets: set[int]) -> dict[int, int]:
     """Convert byte offsets to character offsets.
 
     An offset inside a character is converted to that character's offset.
@@ -147,7 +147,7 @@ def rules_version() -> str:
 
 
 @cache
-def own_rules() -> RuleSet:
+def load_own_rules() -> RuleSet:
     """Return all of the project's own rules; their modules are imported when they are first used."""
     from rag_assets.privacy.secrets import (
         assignments,
@@ -170,7 +170,7 @@ def own_rules() -> RuleSet:
 
 
 @cache
-def token_rules() -> RuleSet:
+def load_token_rules() -> RuleSet:
     """Return the rules for tokens that their form alone identifies."""
     return RuleSet(read_token_rules())
 
@@ -193,8 +193,8 @@ class SecretScanner:
     def load(self) -> None:
         """Load the rules now instead of on the first scan."""
         self._kingfisher.load()
-        own_rules().load()
-        token_rules().load()
+        load_own_rules().load()
+        load_token_rules().load()
 
     def scan(self, text: str) -> list[SecretSpan]:
         """Find the credentials in a text, sorted, with overlapping spans joined.
@@ -205,35 +205,37 @@ class SecretScanner:
         Raises:
             TimeoutError: the scan took too long; there is no partial answer.
         """
-        found = merged(self._scan_views(text))
+        found = merge_spans(self._scan_views(text))
         spans = list(found)
         rest = text
         for _ in range(_MOST_ROUNDS):
             if not found:
                 break
             rest = mask(rest, found)
-            found = merged(
-                chain.from_iterable(self._scan_part(rest, *w) for w in _lines_around(rest, found))
+            found = merge_spans(
+                chain.from_iterable(
+                    self._scan_part(rest, *w) for w in _find_lines_around(rest, found)
+                )
             )
             spans += found
-        return merged(spans)
+        return merge_spans(spans)
 
     def _scan_views(self, text: str) -> Iterator[SecretSpan]:
         """Scan a text and its views."""
         yield from self._scan_text(text)
-        places = candidates(text)
-        if view := without_marks(text, places):
-            for span in _in_view(view, self._kingfisher.scan):
+        places = find_candidates(text)
+        if view := blank_markup(text, places):
+            for span in _scan_view(view, self._kingfisher.scan):
                 # Spaces in place of brackets may have turned a placeholder into a credential.
                 if not is_placeholder(text[span.start : span.end].rpartition(":")[2]):
                     yield span
-        for view in filter(None, (folded(text), decoded_parts(text, places))):
-            yield from _in_view(view, self._scan_text)
-        for view, seams in joined_lines(text):
-            yield from _over_seams(view, seams, token_rules())
+        for view in filter(None, (fold_lookalikes(text), decode_parts(text, places))):
+            yield from _scan_view(view, self._scan_text)
+        for view, seams in join_lines(text):
+            yield from _scan_over_seams(view, seams, load_token_rules())
 
     def _scan_text(self, text: str) -> Iterator[SecretSpan]:
-        ours = list(own_rules().scan(text))
+        ours = list(load_own_rules().scan(text))
         yield from ours
         ends = {span.end: span.start for span in ours}
         for span in self._kingfisher.scan(text):
@@ -245,26 +247,26 @@ class SecretScanner:
         """Scan a part of a text, both as a whole and line by line."""
         part = text[start:end]
         for span in self._scan_text(part):
-            yield _shifted(span, start)
+            yield _shift(span, start)
         at = start
         for line in part.splitlines(keepends=True):
             for span in self._kingfisher.scan(line):
-                yield _shifted(span, at)
+                yield _shift(span, at)
             at += len(line)
 
 
-def _shifted(span: SecretSpan, by: int) -> SecretSpan:
+def _shift(span: SecretSpan, by: int) -> SecretSpan:
     return SecretSpan(span.start + by, span.end + by, span.rule)
 
 
-def _lines_around(text: str, spans: Sequence[SecretSpan]) -> Iterator[tuple[int, int]]:
+def _find_lines_around(text: str, spans: Sequence[SecretSpan]) -> Iterator[tuple[int, int]]:
     """Yield the lines around findings that a rule can reach; adjacent parts are joined."""
     low = high = -1
     for span in spans:
         start, end = span.start, span.end
         for _ in range(_LINES_AROUND):
-            start = _line_before(text, start)
-            end = _line_after(text, end)
+            start = _find_line_start(text, start)
+            end = _find_line_end(text, end)
         if start > high:
             if high >= 0:
                 yield low, high
@@ -274,22 +276,22 @@ def _lines_around(text: str, spans: Sequence[SecretSpan]) -> Iterator[tuple[int,
         yield low, high
 
 
-def _line_before(text: str, at: int) -> int:
+def _find_line_start(text: str, at: int) -> int:
     low = max(0, at - _LONGEST_LINE)
     return max(low, text.rfind("\n", low, at))
 
 
-def _line_after(text: str, at: int) -> int:
+def _find_line_end(text: str, at: int) -> int:
     high = min(len(text), at + _LONGEST_LINE)
     end = text.find("\n", at + 1, high)
     return high if end < 0 else end
 
 
-def _in_view(view: View, scan: Callable[[str], Iterable[SecretSpan]]) -> Iterator[SecretSpan]:
+def _scan_view(view: View, scan: Callable[[str], Iterable[SecretSpan]]) -> Iterator[SecretSpan]:
     return map(view.original, scan(view.text))
 
 
-def _over_seams(view: View, seams: list[Seam], rules: RuleSet) -> Iterator[SecretSpan]:
+def _scan_over_seams(view: View, seams: list[Seam], rules: RuleSet) -> Iterator[SecretSpan]:
     """Find credentials across the seams of joined lines.
 
     A word after a complete token is not part of that token; after an incomplete token it may be.
@@ -301,14 +303,14 @@ def _over_seams(view: View, seams: list[Seam], rules: RuleSet) -> Iterator[Secre
         end = span.end
         line = max((seam.at for seam in seams if seam.at <= span.start), default=0)
         for seam in [seam for seam in seams if span.start < seam.at < span.end]:
-            if not _continues(view.text, span, seam, line, rules):
+            if not _is_continued(view.text, span, seam, line, rules):
                 end = seam.at
                 break
         if any(span.start < seam.at < end for seam in seams):
             yield view.original(SecretSpan(span.start, end, span.rule))
 
 
-def _continues(text: str, span: SecretSpan, seam: Seam, line: int, rules: RuleSet) -> bool:
+def _is_continued(text: str, span: SecretSpan, seam: Seam, line: int, rules: RuleSet) -> bool:
     """Return whether a token continues after a seam.
 
     It does not continue if another token starts there, or if the token is complete and a word
@@ -328,6 +330,6 @@ def _continues(text: str, span: SecretSpan, seam: Seam, line: int, rules: RuleSe
     # A part of a complete token may look like the start of another.
     before = rules.scan(text[: seam.at])
     # The end of the previous line may hide the start of another token.
-    before = chain(before, (_shifted(one, line) for one in rules.scan(text[line : seam.at])))
+    before = chain(before, (_shift(one, line) for one in rules.scan(text[line : seam.at])))
     whole = any(other.start <= span.start < other.end for other in before)
     return not whole and (seam.certain or span.end == seam.end)

@@ -31,7 +31,7 @@ _GENERIC = frozenset(
 preferred."""
 
 
-def merged(spans: Iterable[SecretSpan]) -> list[SecretSpan]:
+def merge_spans(spans: Iterable[SecretSpan]) -> list[SecretSpan]:
     """Sort spans, and join overlapping spans under the rule of the first one."""
     result: list[SecretSpan] = []
     for span in sorted(spans, key=lambda s: (s.start, -s.end, s.rule in _GENERIC)):
@@ -72,7 +72,7 @@ def mask(text: str, spans: Iterable[Span]) -> str:
     at = 0
     for span in spans:
         parts.append(text[at : span.start])
-        parts.append(_covered(text[span.start : span.end]))
+        parts.append(_fill(text[span.start : span.end]))
         at = span.end
     parts.append(text[at:])
     return "".join(parts)
@@ -83,13 +83,13 @@ def redact(text: str, scanner: Scans) -> str:
     return mask(text, scanner.scan(text))
 
 
-def _covered(piece: str) -> str:
+def _fill(piece: str) -> str:
     if piece.isascii() and "\n" not in piece and "\r" not in piece:
         return "*" * len(piece)
-    return "".join(map(_filler, piece))
+    return "".join(map(_select_filler, piece))
 
 
-def _filler(character: str) -> str:
+def _select_filler(character: str) -> str:
     if character in "\r\n":
         return character
     return FILLERS[sum(ord(character) >= start for start in _WIDTH_STARTS)]

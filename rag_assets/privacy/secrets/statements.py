@@ -38,7 +38,7 @@ def _find_argument(argument: int, text: str, anchors: Sequence[Anchor]) -> Itera
                 break
 
 
-def _argument_rule(argument: int, *anchors: str) -> Rule:
+def _build_argument_rule(argument: int, *anchors: str) -> Rule:
     return Rule(anchors, partial(_find_argument, argument))
 
 
@@ -59,7 +59,7 @@ _IDENTIFIED = re.compile(
 _MOST_ROWS = 10_000
 
 
-def _inserted(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
+def _find_inserted(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
     done = 0
     for anchor in anchors:
         if anchor.start < done or (head := _INSERT.match(text, anchor.start)) is None:
@@ -71,21 +71,21 @@ def _inserted(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
             if row is None:
                 break
             done = row.end()
-            for kind, value in zip(names, _values(text, *row.span("values")), strict=False):
+            for kind, value in zip(names, _find_values(text, *row.span("values")), strict=False):
                 if kind is not None and value is not None:
                     start, end = value
                     if is_cell_secret(kind, text[start:end]):
                         yield SecretSpan(start, end, "assigned-secret")
 
 
-def _values(text: str, start: int, end: int) -> Iterator[tuple[int, int] | None]:
+def _find_values(text: str, start: int, end: int) -> Iterator[tuple[int, int] | None]:
     """Yield the spans of the string values in a row; None for other values."""
     while start < end and (value := _VALUE.match(text, start, end)) and value.end() > start:
         yield value.span("text") if value["text"] is not None else None
         start = value.end()
 
 
-def _identified(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
+def _find_identified(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
     """Find X in `IDENTIFIED BY 'X'`."""
     for anchor in anchors:
         found = _IDENTIFIED.match(text, anchor.start)
@@ -94,9 +94,9 @@ def _identified(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
 
 
 RULES: Sequence[Rule] = (
-    _argument_rule(0, "hmac.new(", "fernet("),
-    _argument_rule(1, "basicauth(", ".auth(", "auth=(", ".login(", "createhmac(", "jwt.encode(", "jwt.sign(",
+    _build_argument_rule(0, "hmac.new(", "fernet("),
+    _build_argument_rule(1, "basicauth(", ".auth(", "auth=(", ".login(", "createhmac(", "jwt.encode(", "jwt.sign(",
             "jwt.verify(", "jwt.decode(", "networkcredential(", "usernamepassword("),
-    _argument_rule(2, "getconnection(", "mysqli(", "new pdo(", "mysqldb.connect(", "sequelize("),
-    Rule(("insert",), _inserted), Rule(("identified",), _identified),
+    _build_argument_rule(2, "getconnection(", "mysqli(", "new pdo(", "mysqldb.connect(", "sequelize("),
+    Rule(("insert",), _find_inserted), Rule(("identified",), _find_identified),
 )  # fmt: skip

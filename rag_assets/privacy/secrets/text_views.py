@@ -118,12 +118,12 @@ class ViewBuilder:
             self._length += len(text)
 
 
-def candidates(text: str) -> list[tuple[int, int]]:
+def find_candidates(text: str) -> list[tuple[int, int]]:
     """Return the spans of long words that contain a digit; they may be hidden tokens."""
     return [found.span() for found in _CANDIDATE.finditer(text) if _DIGIT.search(found[0])]
 
 
-def without_marks(text: str, places: Sequence[tuple[int, int]]) -> View | None:
+def blank_markup(text: str, places: Sequence[tuple[int, int]]) -> View | None:
     """Copy lines with a candidate, blanking markup around words; None if there are no candidates.
 
     Most rules of libraries require a quotation mark, a space or the end of the text after a token.
@@ -157,15 +157,15 @@ def _blank(mark: re.Match[str]) -> str:
     return " " * len(mark[0])
 
 
-def folded(text: str) -> View | None:
+def fold_lookalikes(text: str) -> View | None:
     """Return lines with lookalike, invisible or full-width characters, converted to ASCII."""
     if text.isascii():
         return None
     builder = ViewBuilder()
     runs = filter(_is_part_of_word, _CONFUSABLE_RUN.finditer(text))
-    for start, end in lines_of(text, runs):
+    for start, end in find_lines(text, runs):
         for at in range(start, end):
-            builder.replace(_plain(text[at]), at, at + 1)
+            builder.replace(_convert_to_ascii(text[at]), at, at + 1)
     view = builder.view()
     return view if view.text else None
 
@@ -179,7 +179,7 @@ def _is_part_of_word(found: re.Match[str]) -> bool:
 
 
 @lru_cache(4_096)
-def _plain(character: str) -> str:
+def _convert_to_ascii(character: str) -> str:
     if character.isascii():
         return character
     if _HIDDEN.match(character):
@@ -202,7 +202,7 @@ def is_mixed_word(word: str) -> bool:
     return _INNER_CAPITAL.search(word) is not None
 
 
-def lines_of(text: str, places: Iterable[re.Match[str]]) -> Iterator[tuple[int, int]]:
+def find_lines(text: str, places: Iterable[re.Match[str]]) -> Iterator[tuple[int, int]]:
     """Yield the spans of the lines with matches, each once."""
     done = 0
     for found in places:
@@ -231,15 +231,15 @@ _READABLE = 0.95
 _WORD_REACH = 240
 
 
-def decoded_parts(text: str, places: Sequence[tuple[int, int]]) -> View | None:
+def decode_parts(text: str, places: Sequence[tuple[int, int]]) -> View | None:
     """Decode those encoded parts of a text that decode to readable text; None if there are none."""
     builder = ViewBuilder()
-    for word, at in _words_with(text, _PERCENT):
+    for word, at in _find_words(text, _PERCENT):
         _unquote(builder, word, at)
-    for start, end in lines_of(text, _ESCAPES.finditer(text)):
+    for start, end in find_lines(text, _ESCAPES.finditer(text)):
         _unescape(builder, text, start, end)
     for first, last in places:
-        for pattern, decode in ((_BASE64, _from_base64), (_HEX, _from_hex)):
+        for pattern, decode in ((_BASE64, _decode_base64), (_HEX, _decode_hex)):
             for found in pattern.finditer(text, first, last):
                 if len(found[0]) <= _MOST_ENCODED and (plain := decode(found[0])):
                     builder.replace(plain, *found.span())
@@ -265,36 +265,36 @@ def _unescape(builder: ViewBuilder, text: str, start: int, end: int) -> None:
     at = start
     for found in _ESCAPES.finditer(text, start, end):
         builder.copy(text[at : found.start()], at)
-        builder.replace(_character(found[0]), *found.span())
+        builder.replace(_decode_escape(found[0]), *found.span())
         at = found.end()
     builder.copy(text[at:end], at)
     builder.replace("\n\n", end, end)
 
 
-def _character(escape: str) -> str:
+def _decode_escape(escape: str) -> str:
     if escape[0] == "&":
         return html.unescape(escape).replace("\xa0", " ")
     return _ESCAPED_CHARACTERS.get(escape) or chr(int(escape[2:], 16))
 
 
-def _from_base64(word: str) -> str | None:
+def _decode_base64(word: str) -> str | None:
     plain = word.rstrip("=").replace("-", "+").replace("_", "/")
     if not all(_SEEN_FROM <= byte <= _SEEN_TO for byte in base64.b64decode(plain[:_HEAD])):
         return None
     try:
-        return _readable(base64.b64decode(plain + "=" * (-len(plain) % 4)))
+        return _decode_readable(base64.b64decode(plain + "=" * (-len(plain) % 4)))
     except (binascii.Error, ValueError):
         return None
 
 
-def _from_hex(word: str) -> str | None:
+def _decode_hex(word: str) -> str | None:
     try:
-        return _readable(bytes.fromhex(word.removeprefix("0x").replace(":", " ")))
+        return _decode_readable(bytes.fromhex(word.removeprefix("0x").replace(":", " ")))
     except ValueError:
         return None
 
 
-def _readable(raw: bytes) -> str | None:
+def _decode_readable(raw: bytes) -> str | None:
     """Return the text of bytes; None if they are not readable text."""
     try:
         plain = raw.decode()
@@ -304,7 +304,7 @@ def _readable(raw: bytes) -> str | None:
     return plain if plain and seen >= _READABLE * len(plain) else None
 
 
-def _words_with(text: str, pattern: re.Pattern[str]) -> Iterator[tuple[str, int]]:
+def _find_words(text: str, pattern: re.Pattern[str]) -> Iterator[tuple[str, int]]:
     """Find the words that contain a match of a pattern, and their start offsets."""
     done = 0
     for found in pattern.finditer(text):
@@ -348,10 +348,10 @@ class Seam:
     is_name: bool
 
 
-def joined_lines(text: str) -> Iterator[tuple[View, list[Seam]]]:
+def join_lines(text: str) -> Iterator[tuple[View, list[Seam]]]:
     """Join lines across which a token may continue; yield views with their seams."""
     done = 0
-    for gap in _gaps(text):
+    for gap in _find_gaps(text):
         if gap.start() < done:
             continue
         builder = ViewBuilder()
@@ -376,7 +376,7 @@ def joined_lines(text: str) -> Iterator[tuple[View, list[Seam]]]:
         yield builder.view(), seams
 
 
-def _gaps(text: str) -> Iterator[re.Match[str]]:
+def _find_gaps(text: str) -> Iterator[re.Match[str]]:
     """Find the line ends after a word that looks like a part of a token."""
     for found in _LINE_END.finditer(text):
         end = found.end(1)

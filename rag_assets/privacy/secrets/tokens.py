@@ -84,7 +84,7 @@ class TokenKind:
         return body.end() if body is not None else start
 
 
-def starts_token(text: str, start: int) -> bool:
+def can_start_token(text: str, start: int) -> bool:
     """Return whether a token may start here, not inside a longer word."""
     if start == 0 or text[start - 1] not in _LETTERS:
         return True
@@ -95,52 +95,52 @@ def find_tokens(kind: TokenKind, text: str, anchors: Sequence[Anchor]) -> Iterat
     """Find the tokens of one kind, anchored at its prefix."""
     done = 0
     for start, _ in anchors:
-        if start < done or not kind.prefix.match(text, start) or not starts_token(text, start):
+        if start < done or not kind.prefix.match(text, start) or not can_start_token(text, start):
             continue
-        end = _token_end(kind, text, start)
+        end = _find_token_end(kind, text, start)
         if end is not None:
             done = end
-            yield SecretSpan(start, _without_markup(text, start, end), kind.name)
+            yield SecretSpan(start, _strip_markup(text, start, end), kind.name)
         elif run := kind.run.match(text, start):
             done = max(run.end(), kind.rejected_end(text, start))
 
 
-def _without_markup(text: str, start: int, end: int) -> int:
+def _strip_markup(text: str, start: int, end: int) -> int:
     """Return the end of a token without trailing markup that closes its emphasis."""
     while start and text[end - 1] in "_-" and text[start - 1] == text[end - 1]:
         start, end = start - 1, end - 1
     return end
 
 
-def _token_end(kind: TokenKind, text: str, start: int) -> int | None:
+def _find_token_end(kind: TokenKind, text: str, start: int) -> int | None:
     end = kind.match(text, start)
-    stop = end if end is not None else _piece_end(text, start)
-    if not _continues_at(kind, text, stop) or (end is not None and _names_a_value(text, stop)):
+    stop = end if end is not None else _find_piece_end(text, start)
+    if not _is_continued_at(kind, text, stop) or (end is not None and _is_label(text, stop)):
         return end
-    joined, offsets = _unwrapped(kind, text, start)
+    joined, offsets = _unwrap(kind, text, start)
     match = kind.match(joined, 0)
     if match is None or not any(map(str.isdigit, joined[:match])):
         return end
     return max(end or 0, offsets[match - 1] + 1)
 
 
-def _piece_end(text: str, start: int) -> int:
+def _find_piece_end(text: str, start: int) -> int:
     piece = _PIECE.match(text, start, start + _PIECE_REACH)
     return piece.end() if piece else start
 
 
-def _names_a_value(text: str, at: int) -> bool:
+def _is_label(text: str, at: int) -> bool:
     """Return whether a word after a gap is the label of a value, as in `X-Api-Key: …`."""
     gap = _BREAK.match(text, at)
     return gap is not None and _NAME_OF_VALUE.match(text, gap.end()) is not None
 
 
-def _continues_at(kind: TokenKind, text: str, at: int) -> bool:
+def _is_continued_at(kind: TokenKind, text: str, at: int) -> bool:
     gap = _BREAK.match(text, at)
-    return gap is not None and gap.end() > at and _continues(kind, text, gap)
+    return gap is not None and gap.end() > at and _is_continued(kind, text, gap)
 
 
-def _continues(kind: TokenKind, text: str, gap: re.Match[str]) -> bool:
+def _is_continued(kind: TokenKind, text: str, gap: re.Match[str]) -> bool:
     """Return whether the text after a gap belongs to the token.
 
     After an invisible character, any text does. After another gap, only text that is neither an
@@ -158,7 +158,7 @@ def _continues(kind: TokenKind, text: str, gap: re.Match[str]) -> bool:
     return mixed or (not word.isupper() and any(c.isupper() for c in word[1:]))
 
 
-def _unwrapped(kind: TokenKind, text: str, start: int) -> tuple[str, list[int]]:
+def _unwrap(kind: TokenKind, text: str, start: int) -> tuple[str, list[int]]:
     """Join the pieces of a token, with the offset of each character."""
     joined: list[str] = []
     offsets: list[int] = []
@@ -167,9 +167,9 @@ def _unwrapped(kind: TokenKind, text: str, start: int) -> tuple[str, list[int]]:
         joined.append(piece[0])
         offsets.extend(range(*piece.span()))
         gap = _BREAK.match(text, piece.end())
-        if gap is None or gap.end() == piece.end() or not _continues(kind, text, gap):
+        if gap is None or gap.end() == piece.end() or not _is_continued(kind, text, gap):
             break
-        if _names_a_value(text, piece.end()) and kind.match("".join(joined), 0) is not None:
+        if _is_label(text, piece.end()) and kind.match("".join(joined), 0) is not None:
             break
         at = gap.end()
     return "".join(joined), offsets
@@ -271,25 +271,25 @@ CHECKS: Final[Mapping[str, Callable[[str], bool]]] = MappingProxyType(
 _DISCORD = re.compile(r"[MNO][A-Za-z0-9_-]{22,27}\.[A-Za-z0-9_-]{6,7}\.[A-Za-z0-9_-]{27,40}")
 
 
-def _discord(text: str, _anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
+def _find_discord_tokens(text: str, _anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
     for found in _DISCORD.finditer(text):
-        if starts_token(text, found.start()) and is_mixed(found[0]):
+        if can_start_token(text, found.start()) and is_mixed(found[0]):
             yield SecretSpan(*found.span(), "discord-token")
 
 
-def _aws_secrets(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
+def _find_aws_secrets(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
     """Find a word of forty base64 characters near a word about AWS."""
-    for low, high in _windows(anchors, len(text)):
+    for low, high in _join_windows(anchors, len(text)):
         for found in _AWS_SECRET.finditer(text, low, high):
             start, end = found.span()
-            alone = end - start == _AWS_SECRET_LENGTH and starts_token(text, start)
+            alone = end - start == _AWS_SECRET_LENGTH and can_start_token(text, start)
             if not alone or is_token_placeholder(found[0]):
                 continue
             if is_mixed(found[0]) and found[0].count("/") <= _AWS_SLASHES:
                 yield SecretSpan(start, end, "aws-secret-access-key")
 
 
-def _windows(anchors: Sequence[Anchor], length: int) -> Iterator[tuple[int, int]]:
+def _join_windows(anchors: Sequence[Anchor], length: int) -> Iterator[tuple[int, int]]:
     """Return the text spans around anchors, joined if they overlap, so each is searched once."""
     low = high = 0
     for anchor in anchors:
@@ -306,9 +306,9 @@ def _windows(anchors: Sequence[Anchor], length: int) -> Iterator[tuple[int, int]
 _BASE32_WORD = re.compile(r"(?<![A-Za-z0-9])(?=[a-z]{0,50}[2-7])[a-z2-7]{52}(?![A-Za-z0-9])")
 
 
-def _azure_devops(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
+def _find_azure_devops_tokens(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
     """Find 52 base32 characters near words about Azure DevOps."""
-    for low, high in _windows(anchors, len(text)):
+    for low, high in _join_windows(anchors, len(text)):
         for found in _BASE32_WORD.finditer(text, low, high):
             if is_token_body(found[0]):
                 yield SecretSpan(*found.span(), "azure-devops-token")
@@ -318,7 +318,7 @@ _GROUP = 6
 _BITLOCKER = re.compile(r"(?<![\d-])\d{6}(?:-\d{6}){7}(?![\d-])")
 
 
-def _bitlocker(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
+def _find_bitlocker_keys(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
     """Find the recovery keys of BitLocker: eight groups of six digits."""
     for anchor in anchors:
         found = _BITLOCKER.match(text, max(0, anchor.start - _GROUP))
@@ -331,43 +331,43 @@ def read_token_rules() -> tuple[Rule, ...]:
     """Read the rules for tokens that their form alone identifies."""
     table = tomllib.loads(_TABLE.read_text(encoding="utf-8"))
     return (
-        *map(_prefixed_rule, table["prefixed"]),
-        Rule(tuple(f"-{digit}" for digit in "0123456789"), _bitlocker),
+        *map(_build_prefixed_rule, table["prefixed"]),
+        Rule(tuple(f"-{digit}" for digit in "0123456789"), _find_bitlocker_keys),
         Rule(
             ("aws", "amazon", "secret access", "secret_access", "secretaccess", "akia", "asia"),
-            _aws_secrets,
+            _find_aws_secrets,
         ),
-        Rule((), _discord),
+        Rule((), _find_discord_tokens),
         Rule(
             ("azure", "devops", "visualstudio", "nuget", "ado ", "pat ", "pat:", "pat="),
-            _azure_devops,
+            _find_azure_devops_tokens,
         ),
-        *map(_value_rule, table["values"]),
-        *map(_around_rule, table["around"]),
+        *map(_build_value_rule, table["values"]),
+        *map(_build_around_rule, table["around"]),
     )
 
 
-def _prefixed_rule(row: Mapping[str, Any]) -> Rule:
+def _build_prefixed_rule(row: Mapping[str, Any]) -> Rule:
     if "prefixes" in row:
         anchors: str = row["prefixes"].lower()
         prefix = f"(?:{'|'.join(map(re.escape, row['prefixes'].split()))})"
     else:
         anchors, prefix = row["anchors"], row["prefix"]
     run = _WORD_RUN if row.get("run") == "word" else _DASHED_RUN
-    kind = TokenKind(row["kind"], re.compile(prefix), re.compile(row["body"]), run, _check_of(row))
+    kind = TokenKind(row["kind"], re.compile(prefix), re.compile(row["body"]), run, _get_check(row))
     return Rule(tuple(anchors.split()), partial(find_tokens, kind))
 
 
-def _value_rule(row: Mapping[str, Any]) -> Rule:
-    find = partial(_find_value, row["kind"], re.compile(row["pattern"]), _check_of(row))
+def _build_value_rule(row: Mapping[str, Any]) -> Rule:
+    find = partial(_find_value, row["kind"], re.compile(row["pattern"]), _get_check(row))
     return Rule(tuple(row["anchors"].split()), find)
 
 
-def _around_rule(row: Mapping[str, Any]) -> Rule:
+def _build_around_rule(row: Mapping[str, Any]) -> Rule:
     before, after = re.compile(row["before"] + r"\Z"), re.compile(row["after"])
     find = partial(_find_around, row["kind"], before, after, row["reach"])
     return Rule(tuple(row["anchors"].split()), find)
 
 
-def _check_of(row: Mapping[str, Any]) -> Callable[[str], bool]:
+def _get_check(row: Mapping[str, Any]) -> Callable[[str], bool]:
     return CHECKS[row.get("check", "token body")]

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from rag_assets.models.chat import AS_OF, context_window
+from rag_assets.models.chat import WINDOWS_AS_OF, find_context_window
 
 
 @pytest.mark.parametrize(
@@ -32,13 +32,13 @@ from rag_assets.models.chat import AS_OF, context_window
     ],
 )
 def test_a_model_has_the_window_of_its_longest_known_beginning(model: str, window: int) -> None:
-    assert context_window(model) == window
+    assert find_context_window(model) == window
 
 
 @pytest.mark.parametrize("model", ["", "gpt", "gpt-40", "mine", "o11"])
 def test_other_models_have_no_known_window(model: str) -> None:
-    assert context_window(model) is None
+    assert find_context_window(model) is None
 
 
 def test_the_table_is_not_dated_ahead() -> None:
-    assert datetime.now(UTC).date() >= AS_OF
+    assert datetime.now(UTC).date() >= WINDOWS_AS_OF

@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.models.config import ChatModelConfig, EmbedderConfig, RerankConfig
-from rag_assets.models.factory import build_embedder, embedder_id_of, remote_model, traffic_of
+from rag_assets.models.factory import build_embedder, build_traffic, embedder_id_of, remote_model
 
 SERVER = "https://models.example.org/v1"
 
@@ -99,7 +99,7 @@ def test_limits_are_the_models_or_what_was_chosen():
     chosen = config("openai", batch_size=10, max_input_tokens=512, concurrency=3)
     limits = remote_model(chosen).limits
     assert (limits.texts, limits.input_tokens, limits.concurrency) == (10, 512, 3)
-    assert traffic_of(chosen).concurrency == 3
+    assert build_traffic(chosen).concurrency == 3
 
 
 def test_a_prefix_is_counted():

@@ -5,7 +5,7 @@ from pydantic import ValidationError
 
 from rag_assets.models.config import EmbedderConfig
 from rag_assets.models.factory import price_of
-from rag_assets.models.prices import FREE, Price, provider_and_model
+from rag_assets.models.prices import FREE, Price, split_embedder_id
 
 
 def test_a_million_tokens_cost_their_price_and_half_of_it_in_a_batch() -> None:
@@ -39,7 +39,7 @@ def test_prices_that_cannot_be_are_refused(wrong: dict[str, object]) -> None:
 def test_provider_and_model_follow_from_the_embedders_id(
     embedder_id: str, parts: tuple[str, str]
 ) -> None:
-    assert provider_and_model(embedder_id) == parts
+    assert split_embedder_id(embedder_id) == parts
 
 
 def test_a_tenants_own_price_goes_before_the_list() -> None:

@@ -25,13 +25,13 @@ from rag_assets.common.errors import (
 )
 from rag_assets.common.private_endpoints import PrivateEndpoints
 from rag_assets.models.transport.http_client import (
+    build_provider_client,
+    build_tenant_client,
     is_public,
-    permitted,
-    providers_client,
+    require_permitted,
     resolve,
-    tenants_client,
 )
-from rag_assets.models.transport.settings import normal_base_url
+from rag_assets.models.transport.settings import normalize_base_url
 
 LOOPBACK = PrivateEndpoints.parse("127.0.0.1/32")
 
@@ -64,7 +64,7 @@ def answers(*answers: list[str]):
 
 def get(url: str, *, path: str = "/", times: int = 1, allowed=LOOPBACK, **options):
     async def run() -> list[httpx2.Response]:
-        async with tenants_client(url, allowed, **options) as client:
+        async with build_tenant_client(url, allowed, **options) as client:
             return [
                 await client.get(url + path, headers={"connection": "close"}) for _ in range(times)
             ]
@@ -90,7 +90,7 @@ def test_a_name_is_validated_again_when_its_server_is_unreachable(inside):
     url = f"http://rebinding.example:{inside.port}"
 
     async def run() -> None:
-        async with tenants_client(url, LOOPBACK, resolver=resolver) as client:
+        async with build_tenant_client(url, LOOPBACK, resolver=resolver) as client:
             with pytest.raises(httpx2.ConnectError):
                 await client.get(url)
             with pytest.raises(ProviderRefused, match=r"rebinding\.example"):
@@ -152,7 +152,7 @@ def test_redirects_are_not_followed(httpserver, inside, status):
 
 def test_a_request_to_another_server_is_held_back(httpserver, inside):
     async def run() -> None:
-        async with tenants_client(f"http://127.0.0.1:{httpserver.port}", LOOPBACK) as client:
+        async with build_tenant_client(f"http://127.0.0.1:{httpserver.port}", LOOPBACK) as client:
             await client.get(f"http://127.0.0.2:{inside.port}/")
 
     with pytest.raises(ProviderRefused, match="another server"):
@@ -180,7 +180,7 @@ def test_a_providers_own_server_is_reached_through_the_operators_proxy(httpserve
     httpserver.expect_request("/v1").respond_with_data("by the proxy")
 
     async def run() -> str:
-        async with providers_client("http://provider.example") as client:
+        async with build_provider_client("http://provider.example") as client:
             return (await client.get("http://provider.example/v1")).text
 
     assert asyncio.run(run()) == "by the proxy"
@@ -225,7 +225,7 @@ def test_only_headers_that_a_provider_needs_go_out(httpserver):
     url = f"http://127.0.0.1:{httpserver.port}"
 
     async def run() -> None:
-        async with tenants_client(url, LOOPBACK) as client:
+        async with build_tenant_client(url, LOOPBACK) as client:
             headers = {"Authorization": "Bearer key", "OpenAI-Organization": "org", "Cookie": "a=b"}
             headers |= {"api-key": "other", "x-goog-api-key": "other"}
             await client.get(url, headers=headers)
@@ -353,8 +353,8 @@ def test_addresses_that_are_not_public(address):
     ],
 )
 def test_a_base_url_has_one_form(url, normal):
-    assert normal_base_url(url) == normal
-    assert normal_base_url(normal) == normal
+    assert normalize_base_url(url) == normal
+    assert normalize_base_url(normal) == normal
 
 
 @pytest.mark.parametrize(
@@ -380,7 +380,7 @@ def test_a_base_url_has_one_form(url, normal):
 )
 def test_a_malformed_base_url_is_refused_without_being_quoted(url, message):
     with pytest.raises(ValueError, match=message) as caught:
-        normal_base_url(url)
+        normalize_base_url(url)
     assert "hunter2" not in str(caught.value)
 
 
@@ -408,7 +408,7 @@ def test_what_the_operator_lets_through(allowed, url, resolved, refusal):
     scheme, host, port = url
 
     def judge():
-        return permitted(
+        return require_permitted(
             resolved, scheme=scheme, host=host, port=port, allowed=PrivateEndpoints.parse(allowed)
         )
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from rag_assets.privacy.secrets import tokens
-from rag_assets.privacy.secrets.scanner import token_rules
+from rag_assets.privacy.secrets.scanner import load_token_rules
 from rag_assets.privacy.secrets.tokens import CHECKS
 
 TABLE: dict[str, list[dict[str, Any]]] = tomllib.loads(
@@ -30,13 +30,13 @@ OPEN_END = 6
 def test_row_finds_a_token_of_its_form(row: dict[str, Any]) -> None:
     rng = Random(row["kind"])
     texts = (example(row, rng) for _ in range(TRIES))
-    assert any(span.rule == row["kind"] for text in texts for span in token_rules().scan(text))
+    assert any(span.rule == row["kind"] for text in texts for span in load_token_rules().scan(text))
 
 
 @pytest.mark.parametrize("row", TABLE["prefixed"], ids=lambda row: row["kind"])
 def test_row_with_a_prefix_ignores_a_placeholder(row: dict[str, Any]) -> None:
     prefix = example({**row, "body": ""}, Random(row["kind"]))
-    assert list(token_rules().scan(prefix + "x" * 80)) == []
+    assert list(load_token_rules().scan(prefix + "x" * 80)) == []
 
 
 def test_every_check_of_the_code_is_used_by_a_row() -> None:
