@@ -13,9 +13,9 @@ from functools import partial
 
 from rag_assets.privacy.secrets.names import value_kind
 from rag_assets.privacy.secrets.placeholders import WORDS, is_placeholder
-from rag_assets.privacy.secrets.rules import Anchor, Rule
+from rag_assets.privacy.secrets.rules import Anchor, Rule, build_rule
 from rag_assets.privacy.secrets.spans import SecretSpan
-from rag_assets.privacy.secrets.values import ValueKind, is_bare_password, is_key, is_secret_value
+from rag_assets.privacy.secrets.values import ValueKind, is_bare_password, is_secret_value
 
 _RULE = "command-line-secret"
 _WORD = r"(?:\"(?P<double>[^\"\r\n]{3,256})\"|'(?P<single>[^'\r\n]{3,256})'|(?P<bare>[^\s\"'`;|&<>,)]{3,256}))"
@@ -91,7 +91,7 @@ def _find_flags(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
         done = found.end()
         if kind not in {ValueKind.PASSWORD, ValueKind.KEY}:
             continue
-        span = _accept(found, password=kind is ValueKind.PASSWORD, strict=True)
+        span = _accept(found, password=kind is ValueKind.PASSWORD)
         if span is not None:
             yield span
 
@@ -130,42 +130,35 @@ def _find_attached(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]
             found = _SPACED.match(text, anchor.start) if _PASSED.search(line) else None
         if found is None:
             continue
-        span = _accept(found, password=True, strict=True, known=True)
+        span = _accept(found, known=True)
         if span is not None and not text[span.start : span.end].isdigit():
             yield span
 
 
-def _find_by_pattern(
-    pattern: re.Pattern[str], strict: bool, text: str, anchors: Sequence[Anchor]
-) -> Iterator[SecretSpan]:
-    for anchor in anchors:
-        if found := pattern.match(text, anchor.start):
-            span = _accept(found, password=True, strict=strict)
-            if span is not None:
-                yield span
+def _accept_in_netrc(found: re.Match[str]) -> SecretSpan | None:
+    is_login = _LOGIN.search(found.string[max(0, found.start() - 160) : found.start()])
+    return _accept(found) if is_login else None
 
 
-def _find_in_netrc(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
-    for anchor in anchors:
-        found = _NETRC.match(text, anchor.start)
-        if found is not None and _LOGIN.search(text[max(0, anchor.start - 160) : anchor.start]):
-            span = _accept(found, password=True, strict=True)
-            if span is not None:
-                yield span
+def _accept_in_pgpass(found: re.Match[str]) -> SecretSpan | None:
+    """Return X in `host:port:database:user:X`, as in .pgpass."""
+    value = found["bare"]
+    if not _HOST.search(found.string, max(0, found.start() - 256), found.start()):
+        return None
+    if is_placeholder(value) or value.isdigit():
+        return None
+    return SecretSpan(*found.span("bare"), "pgpass-password")
 
 
-def _find_in_pgpass(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
-    """Find X in `host:port:database:user:X`, as in .pgpass."""
-    for anchor in anchors:
-        found = _PGPASS.match(text, anchor.start)
-        if found is None or not _HOST.search(text, max(0, anchor.start - 256), anchor.start):
-            continue
-        if not is_placeholder(found["bare"]) and not found["bare"].isdigit():
-            yield SecretSpan(*found.span("bare"), "pgpass-password")
+def _accept_known(found: re.Match[str]) -> SecretSpan | None:
+    """Return the value of a line that is certainly a command."""
+    span = _accept(found, known=True)
+    is_written = span is not None and is_written_value(found.string[span.start : span.end])
+    return span if is_written else None
 
 
 def _accept(
-    found: re.Match[str], *, password: bool, strict: bool, known: bool = False
+    found: re.Match[str], *, password: bool = True, strict: bool = True, known: bool = False
 ) -> SecretSpan | None:
     """Return the value of a match; None if it is not a credential.
 
@@ -186,24 +179,18 @@ def _accept(
         or value.startswith(("-", "/", "./", "~/", "@", "file:", "("))
     ):
         return None
-    if strict and password:
-        good = known or not value.isalpha() or _ENDS.match(found.string, end) is not None
-    elif strict:
+    if not password:
         good = len(value) > 5 and any(map(str.isdigit, value))  # noqa: PLR2004
+    elif strict:
+        good = known or not value.isalpha() or _ENDS.match(found.string, end) is not None
     else:
-        good = (
-            is_secret_value(ValueKind.PASSWORD, value, quoted=False) if password else is_key(value)
-        )
+        good = is_secret_value(ValueKind.PASSWORD, value, quoted=False)
     return SecretSpan(start, end, _RULE) if good else None
 
 
 def _get_span(found: re.Match[str]) -> tuple[int, int]:
     group = next(g for g in _GROUPS if g in found.re.groupindex and found[g] is not None)
     return found.span(group)
-
-
-def _build_rule(pattern: re.Pattern[str], *anchors: str, strict: bool = True) -> Rule:
-    return Rule(anchors, partial(_find_by_pattern, pattern, strict))
 
 
 _FLAG_PROGRAMS: Sequence[tuple[str, str, str]] = (
@@ -271,7 +258,7 @@ def _find_program_flags(
         low = max(0, at - _COMMAND_LINE)
         begin = max(text.rfind("\n", low, at) + 1, low)
         found = value.match(text, at) if programs.search(text, begin, at) else None
-        span = _accept(found, password=True, strict=True) if found is not None else None
+        span = _accept(found) if found is not None else None
         if span is not None and is_written_value(text[span.start : span.end]):
             yield span
 
@@ -284,16 +271,6 @@ def is_written_value(value: str) -> bool:
     return not (
         value.isalpha() and any(word in lowered for word in ("pass", "secret", "word", "key"))
     )
-
-
-def _find_by_line(
-    pattern: re.Pattern[str], text: str, anchors: Sequence[Anchor]
-) -> Iterator[SecretSpan]:
-    for anchor in anchors:
-        if found := pattern.match(text, anchor.start):
-            span = _accept(found, password=True, strict=True, known=True)
-            if span is not None and is_written_value(text[span.start : span.end]):
-                yield span
 
 
 _SHORTEST, _SHORTEST_WORD = 4, 6
@@ -414,22 +391,22 @@ RULES: Sequence[Rule] = (
         for anchor, programs, flag in _FLAG_PROGRAMS
     ),
     *(
-        Rule(tuple(anchors.split(",")), partial(_find_by_line, re.compile(pattern)))
+        build_rule(re.compile(pattern), _accept_known, *anchors.split(","))
         for anchors, pattern in _LINE_PATTERNS
     ),
     Rule(("--", "-pass", "-store", "-key", "-token"), _find_flags),
     Rule(("-u ", "-u\"", "-u'", "--user", "--proxy-user", "-a ", "--auth", "--cred", "--login", "--basic", "-u"), _find_users),
     Rule((" -p", "\t-p"), lambda text, places: _find_attached(text, [Anchor(a.start + 1, a.end) for a in places])),
     Rule((" -a ", " -w "), lambda text, places: _find_attached(text, [Anchor(a.start + 1, a.end) for a in places])),
-    Rule(("password",), _find_in_netrc),
-    Rule((":5432:", ":*:", ":5433:", ":6432:"), _find_in_pgpass),
-    _build_rule(_PASS, "pass:", "password:"),
-    _build_rule(_BATCH, "htpasswd"),
-    _build_rule(_SECURE_STRING, "convertto-securestring"),
-    _build_rule(_CREDENTIAL, "networkcredential("),
-    _build_rule(_CISCO, "enable ", "username ", strict=False),
-    _build_rule(_CHPASSWD, "echo "),
-    _build_rule(_STDIN, "echo "),
+    build_rule(_NETRC, _accept_in_netrc, "password"),
+    build_rule(_PGPASS, _accept_in_pgpass, ":5432:", ":*:", ":5433:", ":6432:"),
+    build_rule(_PASS, _accept, "pass:", "password:"),
+    build_rule(_BATCH, _accept, "htpasswd"),
+    build_rule(_SECURE_STRING, _accept, "convertto-securestring"),
+    build_rule(_CREDENTIAL, _accept, "networkcredential("),
+    build_rule(_CISCO, partial(_accept, strict=False), "enable ", "username "),
+    build_rule(_CHPASSWD, _accept, "echo "),
+    build_rule(_STDIN, _accept, "echo "),
     *(
         Rule(tuple(anchors.split(",")), partial(_find_device_lines, re.compile(f"(?i:{pattern})")))
         for anchors, pattern in _LINES

@@ -13,7 +13,7 @@ from rag_assets.privacy.secrets.placeholders import (
     is_predicate,
     is_token_placeholder,
 )
-from rag_assets.privacy.secrets.rules import Anchor, Rule
+from rag_assets.privacy.secrets.rules import Anchor, Rule, build_rule
 from rag_assets.privacy.secrets.spans import SecretSpan
 from rag_assets.privacy.secrets.values import (
     is_alphabetic_password,
@@ -89,22 +89,18 @@ def _is_password(value: str) -> bool:
     return not is_placeholder(value) and not value.isspace()
 
 
-def _find_in_headers(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
-    """Find the value of `Authorization` after its scheme, unless it is a placeholder."""
-    for anchor in anchors:
-        found = _AUTHORIZATION.match(text, anchor.start)
-        if found is None:
-            continue
-        value = found["value"].rstrip(".*_")
-        if value.lower().startswith("credential=") or _CALL.match(value):
-            continue
-        known = (found["scheme"] or "").lower() in _SCHEMES
-        if value.lower() in _NO_VALUE or is_placeholder(value) or value[0] in "$({[+&/.%":
-            continue
-        if not (is_key(value, quoted=True) or (known and _is_opaque(text, found.end(), value))):
-            continue
-        start = found.start("value")
-        yield SecretSpan(start, start + len(value), "authorization-header")
+def _accept_in_header(found: re.Match[str]) -> SecretSpan | None:
+    """Return the value of `Authorization` after its scheme, unless it is a placeholder."""
+    value = found["value"].rstrip(".*_")
+    if value.lower().startswith("credential=") or _CALL.match(value):
+        return None
+    known = (found["scheme"] or "").lower() in _SCHEMES
+    if value.lower() in _NO_VALUE or is_placeholder(value) or value[0] in "$({[+&/.%":
+        return None
+    if not (is_key(value, quoted=True) or (known and _is_opaque(found.string, found.end(), value))):
+        return None
+    start = found.start("value")
+    return SecretSpan(start, start + len(value), "authorization-header")
 
 
 def _is_opaque(text: str, end: int, value: str) -> bool:
@@ -118,18 +114,14 @@ def _is_opaque(text: str, end: int, value: str) -> bool:
     return ends and is_alphabetic_password(value) and not is_predicate(value)
 
 
-def _find_after_schemes(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
-    """Find a random value after `Bearer` or `Basic`."""
-    for anchor in anchors:
-        found = _SCHEME_VALUE.match(text, anchor.start)
-        if found is None:
-            continue
-        value = found["value"].rstrip(".-_")
-        digits = any(map(str.isdigit, value)) or value.endswith("=")
-        if len(value) >= _TOKEN_LENGTH and digits and is_token_body(value.rstrip("=")):
-            yield SecretSpan(
-                found.start("value"), found.start("value") + len(value), "bearer-token"
-            )
+def _accept_after_scheme(found: re.Match[str]) -> SecretSpan | None:
+    """Return a random value after `Bearer` or `Basic`."""
+    value = found["value"].rstrip(".-_")
+    digits = any(map(str.isdigit, value)) or value.endswith("=")
+    if len(value) < _TOKEN_LENGTH or not digits or not is_token_body(value.rstrip("=")):
+        return None
+    start = found.start("value")
+    return SecretSpan(start, start + len(value), "bearer-token")
 
 
 _REACH = 160
@@ -167,18 +159,21 @@ def _is_generated(value: str) -> bool:
     )
 
 
-def _trimmed_span(found: re.Match[str]) -> SecretSpan:
+def _accept(found: re.Match[str]) -> SecretSpan | None:
+    """Return the value of a match without punctuation; None if it does not look generated."""
     start, end = found.span("value")
     while end > start + 1 and found.string[end - 1] in ".,;:)*_":
         end -= 1
-    return SecretSpan(start, end, "login-secret")
+    is_credential = _is_generated(found.string[start:end])
+    return SecretSpan(start, end, "login-secret") if is_credential else None
 
 
 def _find_after_users(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
     for anchor in anchors:
         found = _AS_USER.match(text, anchor.end, anchor.end + _REACH)
-        if found is not None and _is_generated(text[slice(*_bounds(found))]):
-            yield _trimmed_span(found)
+        span = _accept(found) if found is not None else None
+        if span is not None:
+            yield span
 
 
 def _find_before_verbs(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
@@ -187,40 +182,22 @@ def _find_before_verbs(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretS
         low = max(0, anchor.start - _REACH)
         begin = max(text.rfind("\n", low, anchor.start) + 1, low)
         for found in _AS_USER.finditer(text, begin, anchor.start):
-            if _is_generated(text[slice(*_bounds(found))]):
-                yield _trimmed_span(found)
+            span = _accept(found)
+            if span is not None:
+                yield span
 
 
-def _find_pairs(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
-    for anchor in anchors:
-        found = _SLASHED.match(text, anchor.start)
-        if found is None or not _is_generated(text[slice(*_bounds(found))]):
-            continue
-        if _USER_BEFORE.search(text, max(0, anchor.start - 132), anchor.start):
-            yield _trimmed_span(found)
+def _accept_after_user(found: re.Match[str]) -> SecretSpan | None:
+    """Return X in `jane.doe / X`."""
+    start = found.start()
+    is_user = _USER_BEFORE.search(found.string, max(0, start - 132), start)
+    return _accept(found) if is_user else None
 
 
-def _find_after_mails(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
-    for anchor in anchors:
-        found = _MAIL.match(text, anchor.start)
-        if found is not None and _is_generated(text[slice(*_bounds(found))]):
-            yield _trimmed_span(found)
-
-
-def _find_wifi_passwords(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
-    for anchor in anchors:
-        found = _WIFI.match(text, anchor.start)
-        if (
-            found is not None
-            and not is_placeholder(found["value"])
-            and not found["value"].isalpha()
-        ):
-            yield SecretSpan(*found.span("value"), "wifi-password")
-
-
-def _bounds(found: re.Match[str]) -> tuple[int, int]:
-    span = _trimmed_span(found)
-    return span.start, span.end
+def _accept_wifi_password(found: re.Match[str]) -> SecretSpan | None:
+    if is_placeholder(found["value"]) or found["value"].isalpha():
+        return None
+    return SecretSpan(*found.span("value"), "wifi-password")
 
 
 _MOST_COOKIES = 40
@@ -315,8 +292,8 @@ def _find_recovery_keys(text: str, anchors: Sequence[Anchor]) -> Iterator[Secret
 
 RULES: Sequence[Rule] = (
     Rule(("://",), _find_in_addresses),
-    Rule(("authorization",), _find_in_headers),
-    Rule(("bearer", "basic"), _find_after_schemes),
+    build_rule(_AUTHORIZATION, _accept_in_header, "authorization"),
+    build_rule(_SCHEME_VALUE, _accept_after_scheme, "bearer", "basic"),
     Rule(("cookie", "-b '", "-b \"", "-b "), _find_cookies),
     Rule(
         ("backup code", "backup-code", "backupcode", "recovery code", "recovery-code", "scratch code",
@@ -331,7 +308,7 @@ RULES: Sequence[Rule] = (
         _find_after_users,
     ),
     Rule(("anmelden", "einloggen", "log in", "login", "sign in"), _find_before_verbs),
-    Rule((" / ",), _find_pairs),
-    Rule(("@",), _find_after_mails),
-    Rule(("wifi:",), _find_wifi_passwords),
+    build_rule(_SLASHED, _accept_after_user, " / "),
+    build_rule(_MAIL, _accept, "@"),
+    build_rule(_WIFI, _accept_wifi_password, "wifi:"),
 )  # fmt: skip

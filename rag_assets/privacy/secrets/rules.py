@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from rag_assets.privacy.secrets.spans import SecretSpan
@@ -40,6 +41,33 @@ class Rule:
 
     anchors: tuple[str, ...]
     find: Callable[[str, Sequence[Anchor]], Iterator[SecretSpan]]
+
+
+def build_rule(
+    pattern: re.Pattern[str],
+    accept: Callable[[re.Match[str]], SecretSpan | None],
+    *anchors: str,
+) -> Rule:
+    """Return the rule that matches a pattern at its anchors.
+
+    Args:
+        pattern: starts at an anchor.
+        accept: returns the credential in a match; None if there is none.
+    """
+    return Rule(anchors, partial(_find_matches, pattern, accept))
+
+
+def _find_matches(
+    pattern: re.Pattern[str],
+    accept: Callable[[re.Match[str]], SecretSpan | None],
+    text: str,
+    anchors: Sequence[Anchor],
+) -> Iterator[SecretSpan]:
+    for anchor in anchors:
+        found = pattern.match(text, anchor.start)
+        span = accept(found) if found is not None else None
+        if span is not None:
+            yield span
 
 
 class RuleSet:

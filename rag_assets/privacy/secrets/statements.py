@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from rag_assets.privacy.secrets.names import value_kind
-from rag_assets.privacy.secrets.rules import Anchor, Rule
+from rag_assets.privacy.secrets.rules import Anchor, Rule, build_rule
 from rag_assets.privacy.secrets.spans import SecretSpan
 from rag_assets.privacy.secrets.values import ValueKind, is_cell_secret, is_secret_value
 
@@ -85,12 +85,11 @@ def _find_values(text: str, start: int, end: int) -> Iterator[tuple[int, int] | 
         start = value.end()
 
 
-def _find_identified(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
-    """Find X in `IDENTIFIED BY 'X'`."""
-    for anchor in anchors:
-        found = _IDENTIFIED.match(text, anchor.start)
-        if found is not None and is_secret_value(ValueKind.PASSWORD, found["text"], quoted=True):
-            yield SecretSpan(*found.span("text"), "assigned-secret")
+def _accept_identified(found: re.Match[str]) -> SecretSpan | None:
+    """Return X in `IDENTIFIED BY 'X'`."""
+    if not is_secret_value(ValueKind.PASSWORD, found["text"], quoted=True):
+        return None
+    return SecretSpan(*found.span("text"), "assigned-secret")
 
 
 RULES: Sequence[Rule] = (
@@ -98,5 +97,5 @@ RULES: Sequence[Rule] = (
     _build_argument_rule(1, "basicauth(", ".auth(", "auth=(", ".login(", "createhmac(", "jwt.encode(", "jwt.sign(",
             "jwt.verify(", "jwt.decode(", "networkcredential(", "usernamepassword("),
     _build_argument_rule(2, "getconnection(", "mysqli(", "new pdo(", "mysqldb.connect(", "sequelize("),
-    Rule(("insert",), _find_inserted), Rule(("identified",), _find_identified),
+    Rule(("insert",), _find_inserted), build_rule(_IDENTIFIED, _accept_identified, "identified"),
 )  # fmt: skip
