@@ -244,12 +244,7 @@ class SdkChatEndpoint(SdkConnection[Sdk]):
 
 
 def convert_failure(error: ProviderError, model: str) -> ChatError | NoProviderKey | KeyUnreadable:
-    """Convert a connection's error into a chat model's error.
-
-    Args:
-        error: the error that the connection raised.
-        model: provider and model, for the message.
-    """
+    """Convert a connection's error into a chat model's error."""
     if isinstance(error, NoProviderKey | KeyUnreadable):
         return error.with_traceback(None)
     failure: ChatError

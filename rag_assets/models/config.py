@@ -85,7 +85,19 @@ class ProviderOptions(BaseModel):
     price: Price | None = None
 
 
-class EmbedderConfig(BaseModel):
+class _ProviderModelConfig(BaseModel):
+    """A model whose `connection` has the settings of its provider."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_connection(cls, values: Any) -> Any:
+        named = values.get("provider") if isinstance(values, Mapping) else None
+        return validate_connection(values, PROVIDERS.get(str(named)))
+
+
+class EmbedderConfig(_ProviderModelConfig):
     """A tenant's embedder; by default the model shipped with the package.
 
     Attributes:
@@ -126,8 +138,6 @@ class EmbedderConfig(BaseModel):
             provider's batch API, at half the price and within a day; by default no run does.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
     provider: ProviderName = "local"
     model: ModelName | None = None
     path: Path | None = None
@@ -150,12 +160,6 @@ class EmbedderConfig(BaseModel):
     batch_above: int | None = Field(default=None, ge=0)
     only: AutoProviderName | None = None
     providers: tuple[ProviderOptions, ...] | None = None
-
-    @model_validator(mode="before")
-    @classmethod
-    def _read_connection(cls, values: Any) -> Any:
-        named = values.get("provider") if isinstance(values, dict) else None
-        return validate_connection(values, PROVIDERS.get(str(named)))
 
     @model_validator(mode="after")
     def _require_options_of_the_provider(self) -> Self:
@@ -225,7 +229,7 @@ class ChatSpeed(BaseModel):
     write: float = Field(default=3.0, ge=0.1, le=10_000)
 
 
-class ChatModelConfig(BaseModel):
+class ChatModelConfig(_ProviderModelConfig):
     """The chat model of a tenant's application, which also writes answers for it.
 
     The name alone is short for `{model: NAME}`.
@@ -254,8 +258,6 @@ class ChatModelConfig(BaseModel):
             it.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
     model: ModelName
     provider: ChatProviderName | None = None
     base_url: BaseUrl | None = None
@@ -280,14 +282,8 @@ class ChatModelConfig(BaseModel):
         tokens_seconds = prompt_tokens / speed.read + max_tokens / speed.write
         return min(MOST_SECONDS_OF_OWN, self.seconds + tokens_seconds)
 
-    @model_validator(mode="before")
-    @classmethod
-    def _read_connection(cls, values: Any) -> Any:
-        named = values.get("provider") if isinstance(values, dict) else None
-        return validate_connection(values, PROVIDERS.get(str(named)))
-
     @model_validator(mode="after")
-    def _one_server(self) -> Self:
+    def _require_server(self) -> Self:
         require_one_credential(self.connection, self.api_key)
         if self.provider is None and self.base_url is not None:
             raise ValueError("a base_url needs the provider whose API the server implements")
@@ -334,7 +330,7 @@ def _normalize_url(url: str) -> str:
         raise ValueError(str(error).replace("base_url", "url")) from None
 
 
-class RerankConfig(BaseModel):
+class RerankConfig(_ProviderModelConfig):
     """The reranking of top hits with a cross-encoder.
 
     One of `model`, `provider`, `folder` and `url` is given; `provider` and `url` may be combined
@@ -369,8 +365,6 @@ class RerankConfig(BaseModel):
         by_default: whether searches are reranked if the request does not say.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
     model: ModelName | None = None
     provider: RerankProviderName | None = None
     base_url: BaseUrl | None = None
@@ -391,7 +385,6 @@ class RerankConfig(BaseModel):
     def _use_defaults_of_the_shipped_model(cls, values: Any) -> Any:
         if not isinstance(values, Mapping):
             return values
-        values = validate_connection(values, PROVIDERS.get(str(values.get("provider"))))
         is_elsewhere = any(values.get(name) for name in ("url", "folder", "provider"))
         is_shipped = values.get("model") == MS_MARCO and not is_elsewhere
         return {**_SHIPPED_DEFAULTS, **values} if is_shipped else values

@@ -79,7 +79,6 @@ def build_reranker(
     """Build the reranker of a provider, or of an endpoint at a url.
 
     Args:
-        config: configuration with a provider or a url.
         credentials, network: see build_embedder.
 
     Raises:
@@ -171,11 +170,7 @@ def build_batch_api(
 
 
 def build_traffic(config: EmbedderConfig) -> Traffic:
-    """Return a new Traffic with the configured limits.
-
-    Args:
-        config: configuration of a remote provider.
-    """
+    """Return a new Traffic with the configured limits."""
     return Traffic(
         concurrency=remote_model(config).limits.concurrency,
         requests_per_minute=config.requests_per_minute,

@@ -35,7 +35,6 @@ class Price(BaseModel):
         """Return the cost of a number of tokens, in dollars.
 
         Args:
-            tokens: number of tokens, as the provider counts them.
             batch: whether they are sent through the provider's batch API.
         """
         if batch and self.batch_per_million is not None:

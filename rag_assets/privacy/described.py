@@ -61,11 +61,7 @@ def _find_rsa_lines(text: str) -> Iterator[SecretSpan]:
 
 
 class StrictScanner:
-    """Finds the credentials of a scanner, and the matches of the patterns.
-
-    Args:
-        scanner: finds credentials by its rules.
-    """
+    """Finds the credentials of a scanner, and the matches of the patterns."""
 
     def __init__(self, scanner: Scans) -> None:
         self._scanner = scanner

@@ -112,9 +112,6 @@ class Masker:
     """Masks credentials; one per process, see masker_of().
 
     It caches recent texts: names and questions recur.
-
-    Args:
-        scanner: finds credentials.
     """
 
     def __init__(self, scanner: SecretScanner | StrictScanner) -> None:

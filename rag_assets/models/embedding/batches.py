@@ -73,10 +73,6 @@ class CallPace:
     starts with a small call. Then the size of calls grows up to the number of texts that the
     embedder processes in a few seconds, and the number of calls grows up to its limit. A fast
     embedder thus soon gets full calls.
-
-    Args:
-        limits: limits of the embedder.
-        texts: the total number of texts.
     """
 
     def __init__(self, limits: CallLimits, texts: int) -> None:
@@ -99,8 +95,6 @@ def pack(items: Sequence[EmbedItem], counts: Sequence[int], limits: CallLimits) 
 
     Args:
         items: texts, each within the limit for one text.
-        counts: number of tokens of each text.
-        limits: limits of the embedder.
     """
     most = max(1, min(limits.texts, MAX_BATCH))
     start = tokens = 0

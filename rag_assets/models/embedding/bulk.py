@@ -385,7 +385,6 @@ class _BulkRun:
         """Check that the embedder accepts texts other than those for which it failed.
 
         Args:
-            error: the failure.
             began: when the failed call started. If a later call succeeded, no probe is needed.
             deadline: see embed_all.
 

@@ -62,8 +62,6 @@ def assess_reading(embedder: Embedder, text: str, language: str | None) -> Readi
     """Return how well an embedder reads a text.
 
     Args:
-        embedder: the embedder of the text.
-        text: a question.
         language: language of the text as an ISO 639-1 code; None if unknown. A text in an
             unknown language is foreign to an English model if its letters show that it is not
             English.

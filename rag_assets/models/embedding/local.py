@@ -24,7 +24,7 @@ from rag_assets.models.embedding.model_folder import (
     ModelFolder,
     describe_folder,
 )
-from rag_assets.models.embedding.protocol import Answer, CallLimits, Purpose, Vectors
+from rag_assets.models.embedding.protocol import Answer, CallLimits, Embedder, Purpose, Vectors
 from rag_assets.models.embedding.vectors import normalize_vector
 from rag_assets.models.onnx import (
     build_inputs,
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 _BATCH = 32  # takes two cores half a second: short enough to report progress and to stop
 
 
-class LocalEmbedder(ABC):
+class LocalEmbedder(Embedder, ABC):
     """A model that embeds texts on this machine's cores.
 
     Each text is one call on one thread, and a pool of threads processes texts in parallel. On a CPU
@@ -117,15 +117,6 @@ class LocalEmbedder(ABC):
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """Count the tokens that the model reads for each text; they are not charged."""
 
-    @property
-    def languages(self) -> frozenset[str] | None:
-        """Return None: the languages of the model's training are unknown."""
-        return None
-
-    def measure_unread_share(self, texts: Sequence[str]) -> float | None:
-        """Return None: the tokenizer is not examined."""
-        return None
-
     def check(self) -> None:
         """Load the model and embed a text with it.
 
@@ -134,7 +125,7 @@ class LocalEmbedder(ABC):
         """
         self._embed_one("text", "document")
 
-    async def close(self) -> None:  # noqa: B027 - right for every model on this machine
+    async def close(self) -> None:
         """Keep the loaded model for the next call; no connections are open."""
 
     @abstractmethod
@@ -225,7 +216,7 @@ class OnnxEmbedder(LocalEmbedder):
         """Return the languages that the model card names."""
         return self._model.languages
 
-    def measure_unread_share(self, texts: Sequence[str]) -> float | None:
+    def unread_share(self, texts: Sequence[str]) -> float | None:
         """Return the share of letters that the tokenizer does not read as words."""
         return measure_unread_share(self._loaded_tokenizer(), texts)
 

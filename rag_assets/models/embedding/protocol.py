@@ -56,6 +56,9 @@ class Answer:
 class Embedder(Protocol):
     """Turns texts into unit vectors; a vector depends only on its own text.
 
+    An embedder that derives from this class may leave out `languages` and `unread_share`, which are
+    unknown by default.
+
     Attributes:
         embedder_id: provider/model@dims and a digest of everything else that determines a
             vector (weights, prefix, truncation, pooling); vectors are stored under this id.
@@ -111,14 +114,14 @@ class Embedder(Protocol):
     @property
     def languages(self) -> frozenset[str] | None:
         """Return ISO 639-1 codes of the languages in the model's training; None if unknown."""
-        ...
+        return None
 
     def unread_share(self, texts: Sequence[str]) -> float | None:
         """Return the share of letters that the model does not read as words (see coverage).
 
         None if unknown, for example if the tokenizer is at the provider.
         """
-        ...
+        return None
 
     async def close(self) -> None:
         """Close connections; must be called in the event loop in which embed was called.
@@ -183,12 +186,8 @@ class Budget(Protocol):
         ...
 
 
-class WrappedEmbedder:
-    """An embedder that delegates to another embedder; subclasses override what differs.
-
-    Args:
-        embedder: the wrapped embedder.
-    """
+class WrappedEmbedder(Embedder):
+    """An embedder that delegates to another embedder; subclasses override what differs."""
 
     def __init__(self, embedder: Embedder) -> None:
         self._embedder = embedder
@@ -251,7 +250,6 @@ class RevisedEmbedder(WrappedEmbedder):
     mixed with earlier vectors.
 
     Args:
-        embedder: the wrapped embedder.
         revision: a word that distinguishes the new vectors from earlier vectors.
     """
 

@@ -19,7 +19,7 @@ from rag_assets.common.errors import (
 from rag_assets.common.hashing import key_of
 from rag_assets.common.private_endpoints import PrivateEndpoints
 from rag_assets.common.tokens import count_tokens
-from rag_assets.models.embedding.protocol import PROBE_TEXT, Answer, CallLimits, Purpose
+from rag_assets.models.embedding.protocol import PROBE_TEXT, Answer, CallLimits, Embedder, Purpose
 from rag_assets.models.embedding.vectors import MAX_BATCH, validate_answer
 from rag_assets.models.prices import Price
 from rag_assets.models.transport.connection import (
@@ -88,7 +88,7 @@ _CALLS_A_MINUTE = 8
 long."""
 
 
-class RemoteEmbedder:
+class RemoteEmbedder(Embedder):
     """An embedder over the network: an endpoint with limits and retries.
 
     Safe to use from several tasks, event loops and threads: each loop has its own connections, and
@@ -184,15 +184,6 @@ class RemoteEmbedder:
         """Estimate the number of tokens that the provider charges for each text."""
         return self._count(texts)
 
-    @property
-    def languages(self) -> frozenset[str] | None:
-        """Return None: the provider does not publish these languages."""
-        return None
-
-    def unread_share(self, texts: Sequence[str]) -> float | None:
-        """Return None: the tokenizer is at the provider."""
-        return None
-
     async def close(self) -> None:
         """Close this event loop's connections after the last request that uses them."""
         await self._connections.close()
@@ -226,10 +217,6 @@ class _Attempts:
     A single text may cause a server error. After two such errors a harmless text is sent instead,
     until the server accepts it or the attempts are used up. So an outage of any length costs only
     two batches. A single text is sent again before it is rejected.
-
-    Args:
-        attempt: sends one request.
-        texts, purpose: the texts of the call, and the use of their vectors.
     """
 
     def __init__(
@@ -387,12 +374,7 @@ class RemoteModel:
 
 
 class SdkEndpoint(SdkConnection[Sdk]):
-    """A model at a provider, through the provider's SDK; see Endpoint.
-
-    Args:
-        model: the model with the tenant's settings.
-        credentials, allowed: see SdkConnection.
-    """
+    """A model at a provider, through the provider's SDK; see Endpoint."""
 
     def __init__(
         self, model: RemoteModel, credentials: Credentials, allowed: PrivateEndpoints

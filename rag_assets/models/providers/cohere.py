@@ -60,7 +60,7 @@ class CohereConnection(SdkConnection["AsyncClientV2"]):
             base_url=self.address(),
             timeout=REQUEST_SECONDS,
             max_retries=0,
-            build_httpx_client=build_httpx_client(http),
+            httpx_client=build_httpx_client(http),
             log_warning_experimental_features=False,
         )
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from rag_assets.common.errors import InputRejected
-from rag_assets.models.embedding.protocol import Answer, CallLimits, Purpose, Vectors
+from rag_assets.models.embedding.protocol import Answer, CallLimits, Embedder, Purpose, Vectors
 from rag_assets.models.embedding.vectors import MAX_BATCH, normalize_vector
 from rag_assets.models.providers.base import EmbedderOptions, LocalEmbedding, Provider
 
@@ -21,7 +21,7 @@ def identify_deterministic(dimensions: int = DEFAULT_DIMENSIONS) -> str:
     return f"deterministic/hash@{dimensions}"
 
 
-class DeterministicEmbedder:
+class DeterministicEmbedder(Embedder):
     """Computes vectors from a hash of the text; for tests and benchmarks only.
 
     Equal texts have equal vectors on every machine and with every version of numpy. The vectors of
@@ -77,15 +77,6 @@ class DeterministicEmbedder:
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """Return about one token for every four characters; nothing is charged."""
         return [len(text) // 4 + 1 for text in texts]
-
-    @property
-    def languages(self) -> frozenset[str] | None:
-        """Return None: its vectors come from a hash, not a model."""
-        return None
-
-    def unread_share(self, texts: Sequence[str]) -> float | None:
-        """Return None: its vectors come from a hash, not a model."""
-        return None
 
     async def close(self) -> None:
         """Do nothing: this embedder opens no connections."""

@@ -124,10 +124,6 @@ class RerankEndpoint:
 def extract_scores(answer: object, count: int) -> list[float]:
     """Extract the scores from a response, in the order of the passages.
 
-    Args:
-        answer: a response's JSON.
-        count: number of passages.
-
     Raises:
         ValueError: the response does not have one finite score for each passage; the message
             does not quote the response.

@@ -36,8 +36,6 @@ class Reranker(Protocol):
         cannot be compared across questions.
 
         Args:
-            question: question of the search.
-            passages: texts of the candidates.
             seconds: time limit; afterwards no work continues.
 
         Raises:
@@ -61,7 +59,6 @@ class CircuitBreakerReranker:
     """A reranker that is not called for a while after several failures in a row.
 
     Args:
-        reranker: the wrapped reranker, which may fail.
         clock: returns the seconds of a monotonic clock.
     """
 

@@ -81,7 +81,6 @@ class SdkConnection(ABC, Generic[Sdk]):
     read and the server's name is resolved.
 
     Args:
-        server: the provider's server.
         credentials: returns the tenant's key; called again after the provider has refused it.
         allowed: private endpoints that the operator allows.
         model: the model's name at the provider; "" if the server has no choice of models.
@@ -108,7 +107,6 @@ class SdkConnection(ABC, Generic[Sdk]):
         """Send one request, and classify its failure.
 
         Args:
-            send: sends the request with the SDK's client.
             seconds: time limit, if it is not REQUEST_SECONDS.
 
         Raises:
@@ -221,10 +219,10 @@ class SdkConnection(ABC, Generic[Sdk]):
 
         most = self.most_bytes or http_client.MAX_RESPONSE_BYTES
         if self.server.base_url is None:
-            return http_client.providers_client(
+            return http_client.build_provider_client(
                 self.address(), most_bytes=most, key_headers=self.key_headers
             )
-        return http_client.tenants_client(
+        return http_client.build_tenant_client(
             self.server.base_url,
             self._allowed,
             most_bytes=most,
@@ -276,7 +274,6 @@ class LoopClients(Generic[ClientT]):
     """Opens an event loop's client when it is first used, and closes it when it is no longer used.
 
     Args:
-        connect: creates a client.
         module: module that its requests need and that is slow to import; None without such a
             module.
     """

@@ -51,10 +51,6 @@ class HttpRefusal(Exception):
     """A response that reports a failure, as an SDK would raise one.
 
     Its text contains only the status, because the response may repeat a key or a text.
-
-    Args:
-        status: HTTP status.
-        headers: headers of the response.
     """
 
     def __init__(self, status: int, headers: Mapping[str, str]) -> None:
@@ -67,7 +63,6 @@ def classify_refusal(refusal: Refusal, model: str) -> ProviderError:
     """Convert a refusal into an error.
 
     Args:
-        refusal: the provider's response.
         model: provider and model, for the error message.
     """
     status = refusal.status

@@ -17,7 +17,7 @@ import logging
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.request import getproxies, proxy_bypass
 
 import httpx2
@@ -81,9 +81,7 @@ def build_tenant_client(
     and passwords from the environment are not used.
 
     Args:
-        base_url: address of the server.
         allowed: private endpoints that the operator allows.
-        resolver: finds the server's addresses.
         most_bytes: maximum bytes of a response.
         read_seconds: maximum seconds without data, if it is not a minute.
         key_headers: headers, in lower case, that carry the tenant's key; other providers' key
@@ -340,16 +338,12 @@ def require_permitted(
     return resolved
 
 
-class HeadersLike(Protocol):
-    """Headers of any HTTP library."""
-
-    def items(self) -> Any:
-        """Return pairs of names and values."""
-        ...
-
-
 async def send(
-    http: httpx2.AsyncClient, method: str, url: str, headers: HeadersLike, content: bytes | None
+    http: httpx2.AsyncClient,
+    method: str,
+    url: str,
+    headers: Mapping[str, Any],
+    content: bytes | None,
 ) -> httpx2.Response:
     """Send a request through the guarded client, and read its response.
 
@@ -379,11 +373,7 @@ def build_httpx_client(http: httpx2.AsyncClient) -> httpx.AsyncClient:
 
 
 class AiohttpSession:
-    """The part of aiohttp's session that an SDK needs; it sends through the guarded client.
-
-    Args:
-        http: the guarded client.
-    """
+    """The part of aiohttp's session that an SDK needs; it sends through the guarded client."""
 
     def __init__(self, http: httpx2.AsyncClient) -> None:
         self._http = http

@@ -76,10 +76,8 @@ class RetriedCall(Generic[AnswerT]):
     """A call to a provider: it is attempted until it succeeds or reaches its limits.
 
     Args:
-        send: makes an attempt.
         traffic: limits attempts, and observes the pauses that the provider requires.
         tokens: estimated tokens of an attempt.
-        policy: limits of attempts and time.
         is_bulk: see Traffic.turn.
         source: provider and model, for messages.
     """
@@ -262,7 +260,6 @@ class Traffic:
         although a long batch does not.
 
         Args:
-            tokens: estimated number of tokens.
             until: time.monotonic() by which the request must be sent.
             is_bulk: whether no caller waits for the request.
 
@@ -316,7 +313,6 @@ class _BulkPace:
     """Keeps bulk requests from using up a limit: they get half of it in a burst, then an even rate.
 
     Args:
-        limiter: counts all requests.
         limit: limit of the limiter; None for no limit.
         window: length of the limit's window in seconds.
     """
@@ -341,9 +337,6 @@ class Slots:
     """A semaphore: a fixed number of tasks hold slots, and others wait in order of arrival.
 
     asyncio.Semaphore belongs to a single event loop, and threading.Semaphore would block the loop.
-
-    Args:
-        count: number of slots.
     """
 
     def __init__(self, count: int) -> None:

@@ -163,7 +163,6 @@ def _accept(
     """Return the value of a match; None if it is not a credential.
 
     Args:
-        found: a match with one of the value groups.
         password: whether a password is expected; otherwise a key is expected.
         strict: whether only a credential is possible at this position.
         known: whether the program takes a credential there, so that the text is not a sentence.

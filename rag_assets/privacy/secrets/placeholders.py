@@ -206,11 +206,7 @@ def is_token_placeholder(body: str) -> bool:
 
 
 def has_placeholder_shape(lowered: str) -> bool:
-    """Return whether a long value repeats characters or follows an alphabet.
-
-    Args:
-        lowered: the value in lower case.
-    """
+    """Return whether a long value repeats characters or follows an alphabet."""
     if is_documented(lowered):
         return True
     plain = _SEPARATORS.sub("", lowered)

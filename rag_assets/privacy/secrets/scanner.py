@@ -319,9 +319,7 @@ def _is_continued(text: str, span: SecretSpan, seam: Seam, line: int, rules: Rul
     Args:
         text: text of the joined lines.
         span: the token, across the seam.
-        seam: where lines were joined.
         line: start offset of the line in which the token starts.
-        rules: rules for tokens.
     """
     if any(other.start == 0 for other in rules.scan(text[seam.at :])):
         return False

@@ -65,7 +65,6 @@ def mask(text: str, spans: Iterable[Span]) -> str:
     same, so that all offsets remain valid.
 
     Args:
-        text: any text.
         spans: the spans in order, not overlapping.
     """
     parts: list[str] = []
