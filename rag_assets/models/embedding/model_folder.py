@@ -4,14 +4,16 @@ A run that has nothing to embed only needs the embedder's id. So describing a fo
 small JSON files, and imports neither onnxruntime nor tokenizers. The weights of a tenant's own
 folder are hashed once per process, and again if the file changes.
 
-| file | decides | if missing | |---|---|---| | weights, tokenizer, word pieces read at once | see
-onnx_folder | | | config.json: hidden_size | dimensions, unless given | an error, unless given | |
-modules.json | modules after the network: Pooling, Dense, Normalize (not Dropout) | Pooling | |
-1_Pooling/config.json | pooling, unless given; whether it includes the prefix | mean; it does | |
-2_Dense/config.json, model.safetensors | a projection of the pooled vector | none | |
-config_sentence_transformers.json: prompts | prefixes, unless given | none | |
-sentence_bert_config.json: do_lower_case | whether texts are read in lower case | no | | README.md:
-language | languages that the model was trained for; changes no vector | unknown |
+| file | decides | if missing |
+|---|---|---|
+| weights, tokenizer, word pieces read at once | see onnx.py | |
+| config.json: hidden_size | dimensions, unless given | an error, unless given |
+| modules.json | modules after the network: Pooling, Dense, Normalize (not Dropout) | Pooling |
+| 1_Pooling/config.json | pooling, unless given; whether it includes the prefix | mean; it does |
+| 2_Dense/config.json, model.safetensors | a projection of the pooled vector | none |
+| config_sentence_transformers.json: prompts | prefixes, unless given | none |
+| sentence_bert_config.json: do_lower_case | whether texts are read in lower case | no |
+| README.md: language | languages of the training; changes no vector | unknown |
 
 These are the files of sentence-transformers, with its rules for them. Vectors are normalized
 whether or not Normalize is among the modules.

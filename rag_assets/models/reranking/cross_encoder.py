@@ -63,7 +63,7 @@ class CrossEncoder:
 
     Args:
         folder: a folder with an ONNX model, its tokenizer.json, and a file that sets its window
-            (see onnx/folder.py).
+            (see onnx.py).
         threads: number of pairs scored concurrently, over all searches; by default the number
             of cores of this process.
 

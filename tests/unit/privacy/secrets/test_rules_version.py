@@ -55,7 +55,7 @@ class Pinned(NamedTuple):
 
 PINNED = Pinned(
     "4+kingfisher-1.5.0",
-    tables="2325e0936fadfb55",
+    tables="2c03870bef61847f",
     corpus="3e4689274966a401",
     findings="fe7b4502bad65153",
 )
