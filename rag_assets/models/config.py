@@ -173,7 +173,7 @@ class EmbedderConfig(_ProviderModelConfig):
     def _require_distinct_providers(self) -> Self:
         names = [options.provider for options in self.providers or ()]
         if len(set(names)) < len(names):
-            raise ValueError("providers names one of them twice")
+            raise ValueError("providers has the same provider twice")
         return self
 
     @model_validator(mode="after")
@@ -286,9 +286,9 @@ class ChatModelConfig(_ProviderModelConfig):
     def _require_server(self) -> Self:
         require_one_credential(self.connection, self.api_key)
         if self.provider is None and self.base_url is not None:
-            raise ValueError("a base_url needs the provider whose API the server implements")
+            raise ValueError("set the provider whose API the server at base_url implements")
         if self.tokens_per_second is not None and self.base_url is None:
-            raise ValueError("tokens_per_second is of a server of one's own: it needs a base_url")
+            raise ValueError("tokens_per_second needs a base_url: it is for your own server")
         if self.provider is None:
             return self
         if self.base_url is None and not provider_of(self.provider).own_server:

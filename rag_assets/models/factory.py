@@ -252,7 +252,9 @@ def remote_model(config: EmbedderConfig) -> RemoteModel:
     """
     offer = _require_offer(config)
     if isinstance(offer, LocalEmbedding):
-        raise ConfigurationError(f"the provider {config.provider!r} is not a remote one")
+        raise ConfigurationError(
+            f"the provider {config.provider!r} has no server: it runs on this machine"
+        )
     provider = provider_of(config.provider)
     model = offer.known(config.model_name, config.dimensions)
     dimensions = config.dimensions or model.dimensions

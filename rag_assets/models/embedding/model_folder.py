@@ -329,7 +329,7 @@ def _read_prompts(folder: Path) -> dict[Purpose, str]:
         and isinstance(named, str)
     ):
         raise ConfigurationError(
-            f"the prompts are not texts by name, or the default one is no name: {path}"
+            f"prompts must be texts by name, and default_prompt_name a name: {path}"
         )
     default = prompts.get(named) or ""
     document = next((prompts[name] for name in _DOCUMENT_PROMPTS if name in prompts), default)
