@@ -1,90 +1,140 @@
-"""Routes that a Django REST framework router creates for its registered viewsets."""
+"""Routers of Django REST framework: the routes that they create for registered viewsets."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Set
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from rag_assets.systems.code_memory.django.calls import LOOPS, argument, is_a
-from rag_assets.systems.code_memory.django.modules import Evidence, Unresolved
-from rag_assets.systems.code_memory.django.program import Place, Program
-from rag_assets.systems.code_memory.django.registrations import Registration, Registrations
-from rag_assets.systems.code_memory.django.views import View
+from rag_assets.systems.code_memory.django.program import (
+    Evidence,
+    Module,
+    Place,
+    Program,
+    Unresolved,
+    argument,
+    is_a,
+    items_of,
+    written_name,
+)
+from rag_assets.systems.code_memory.django.views import Actions, View
+from rag_assets.systems.code_memory.frameworks.definitions import framework
 
-_PACKAGE: Final = "rest_framework_nested.routers."
-NESTED: Final = frozenset({f"{_PACKAGE}NestedSimpleRouter", f"{_PACKAGE}NestedDefaultRouter"})
+LOOPS: Final = frozenset({"for", "while"})
+"""Statements whose body runs an unknown number of times."""
+_LIST: Final = (("GET", "list"), ("POST", "create"))
+_DETAIL: Final = (
+    ("GET", "retrieve"),
+    ("PUT", "update"),
+    ("PATCH", "partial_update"),
+    ("DELETE", "destroy"),
+)
+_MANAGERS: Final = frozenset({"objects", "_default_manager", "_base_manager", "all_objects"})
+_RULES: Final = frozenset({"routes", "get_urls", "get_routes", "get_lookup_regex", "__init__"})
+"""Members of a router's class that change which routes it creates."""
+_REGISTER: Final = ".register"
 _DEEPEST: Final = 10
 
 
-@dataclass(frozen=True, slots=True)
-class Around:
-    """What the enclosing routers contribute to a router's paths.
+class Viewset:
+    """A viewset.
 
     Attributes:
-        pattern: the start of the paths: the parents' prefixes and keys.
-        slash: the end of the paths, unless the router states another.
-        depth: number of enclosing routers.
-    """
-
-    pattern: str = ""
-    slash: str = "/"
-    depth: int = 0
-
-
-def slash_of(made: Any, otherwise: str = "/") -> str:
-    """Return the end of a router's paths: a slash or "".
+        name: absolute name of its class.
 
     Args:
-        made: the call that created the router.
-        otherwise: the end to use if the call does not state one.
+        name: absolute name of its class.
     """
-    stated = made["named"].get("trailing_slash")
-    return otherwise if stated is None else "/" if stated else ""
+
+    def __init__(self, program: Program, name: str) -> None:
+        self._program = program
+        self.name = program.defined(name)
+
+    @property
+    def key(self) -> str:
+        """Return the regular expression that matches the key of an object."""
+        return self._text("lookup_value_regex") or "[^/.]+"
+
+    def routes(self, prefix: str, slash: str) -> Iterator[tuple[str, str, Actions]]:
+        """Yield pattern, name suffix and actions of each route: list, extra actions, then detail.
+
+        Args:
+            prefix: the prefix under which the viewset is registered.
+            slash: the end of a path; "" if absent.
+        """
+        known, extra, end = self._actions(), self._extra_actions(), f"{slash}$"
+        start = f"^{prefix}/" if prefix else "^"
+        field = self._text("lookup_url_kwarg") or self._text("lookup_field") or "pk"
+        detail = f"{start}(?P<{field}>{self.key})"
+        if listed := tuple(pair for pair in _LIST if pair[1] in known):
+            yield (f"^{prefix}{end}" if prefix else "^$"), "list", listed
+        yield from (
+            (f"{start}{path}{end}", *one) for is_detail, path, *one in extra if not is_detail
+        )
+        if single := tuple(pair for pair in _DETAIL if pair[1] in known):
+            yield f"{detail}{end}", "detail", single
+        yield from ((f"{detail}/{path}{end}", *one) for is_detail, path, *one in extra if is_detail)
+
+    def basename(self) -> str:
+        """Return the default base name of routes: the lower-case model name in its `queryset`."""
+        value = self._program.attribute(self.name, "queryset")
+        while isinstance(value, dict) and value["of"] in {"call", "attribute"}:
+            value = value["call"] if value["of"] == "call" else value["object"]
+        written = written_name(value)
+        if written.endswith("get_user_model"):
+            model = next(self._program.setting("AUTH_USER_MODEL"), "auth.User")
+            return model.rpartition(".")[2].lower()
+        parts = written.split(".")
+        at = next((index for index, part in enumerate(parts) if part in _MANAGERS), 0)
+        return parts[at - 1].lstrip(":").lower() if at else ""
+
+    def _text(self, name: str) -> str:
+        value = self._program.attribute(self.name, name)
+        return value if isinstance(value, str) else ""
+
+    def _actions(self) -> set[str]:
+        """Return the names of its methods, including those that other packages define."""
+        data = framework("django").views.actions
+        ancestors = (one.rpartition(".")[2] for one in self._program.ancestry(self.name))
+        known = {action for one in ancestors for action in data.get(one, "").split()}
+        return known.union(*(place.members for place in self._program.lineage(self.name)))
+
+    def _extra_actions(self) -> list[tuple[bool, str, str, Actions]]:
+        """Return the methods under `@action`, in the order in which the framework lists members.
+
+        Returns:
+            for each, whether its path has the key of an object, its path, its name and its actions.
+        """
+        found: dict[str, tuple[bool, str, str, Actions]] = {}
+        for place in reversed([*self._program.lineage(self.name)]):
+            for name, fact in place.members.items():
+                found.pop(name, None)
+                for decorator in fact.values["decorators"]:
+                    written = written_name(decorator)
+                    # `@other.mapping.delete` adds an HTTP method to an action.
+                    before, _, verb = written.rpartition(".mapping.")
+                    other = before.rpartition(".")[2].lstrip(":")
+                    if other in found:
+                        *head, actions = found[other]
+                        found[other] = (*head, (*actions, (verb.upper(), name)))
+                    elif is_a(decorator, "call") and written.endswith("action"):
+                        found[name] = _extra_action(name, decorator)
+        return [found[name] for name in sorted(found)]
 
 
-def around(
-    program: Program, registrations: Registrations, router: Place, made: Any, left: int = _DEEPEST
-) -> Around | None:
-    """Return what the enclosing routers contribute to the paths; None if the code lacks it.
-
-    Args:
-        router: the variable that holds the router.
-        made: the call that created the router.
-        left: maximum number of further enclosing routers.
-    """
-    called = made["call"]
-    name = program.absolute(called["name"], router.module) if is_a(called, "name") else ""
-    if NESTED.isdisjoint(program.ancestry(name)):
-        return Around(slash=slash_of(made))
-    parent, prefix = argument(made, 0, "parent_router"), argument(made, 1, "parent_prefix")
-    place = program.named(parent["name"], router.module) if is_a(parent, "name") else None
-    outer = None if place is None else place.module.constant("", place.symbol)
-    if place is None or not is_a(outer, "call") or not isinstance(prefix, str) or not left:
-        return None
-    found = around(program, registrations, place, outer, left - 1)
-    held = next((one for one in registrations.of(place) if one.prefix == prefix), None)
-    set_ = None if held is None else held.viewset(program)
-    lookup = made["named"].get("lookup", f"nested_{found.depth + 1}" if found else "")
-    if found is None or set_ is None or not isinstance(lookup, str):
-        return None
-    pattern = f"{prefix}/{set_.lookup(f'{lookup}_')}/".removeprefix("/")
-    return Around(found.pattern + pattern, slash_of(made, found.slash), found.depth + 1)
-
-
-_EXTENDED: Final = frozenset(
-    f"rest_framework_extensions.routers.{name}"
-    for name in ("ExtendedDefaultRouter", "ExtendedSimpleRouter")
-)
-"""Routers whose method `register` returns a registrar."""
-
-_PLAIN: Final = frozenset(
-    f"{package}.routers.{name}"
-    for package in ("rest_framework", "rest_framework_extensions", "rest_framework_nested")
-    for name in ("DefaultRouter", "SimpleRouter")
-)
-ROUTERS: Final = _PLAIN | _EXTENDED | NESTED
-_RULES: Final = frozenset({"routes", "get_urls", "get_routes", "get_lookup_regex"})
+def _extra_action(name: str, decorator: Any) -> tuple[bool, str, str, Actions]:
+    named = decorator["named"]
+    methods = argument(decorator, 0, "methods")
+    verbs = (
+        ["get"] if methods is None else [one for one in items_of(methods) if isinstance(one, str)]
+    )
+    path, url_name = named.get("url_path"), named.get("url_name")
+    return (
+        argument(decorator, 1, "detail") is True,
+        path if isinstance(path, str) else name,
+        url_name if isinstance(url_name, str) else name.replace("_", "-"),
+        tuple((verb.upper(), name) for verb in verbs),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +144,7 @@ class RouterRoute:
     Attributes:
         pattern: the pattern as the router writes it.
         name: the name without namespaces.
-        view: the viewset with the actions of this route.
         evidence: the registration.
-        suffixed: whether the router also adds the route with a format suffix.
         conditional: whether it is registered under a condition.
     """
 
@@ -104,112 +152,137 @@ class RouterRoute:
     name: str
     view: View
     evidence: Evidence
-    suffixed: bool
     conditional: bool = False
 
 
-def routes_of_router(
-    program: Program,
-    place: Place,
-    made: Any,
-    lineage: list[str],
-    registrations: Registrations,
-) -> Iterator[RouterRoute | Unresolved]:
-    """Yield the routes of a router: for each viewset list, extra actions, then detail.
+@dataclass(frozen=True, slots=True)
+class _Registration:
+    """A viewset registered with a router.
 
-    Args:
-        place: the variable that holds the router.
-        made: the call that created the router.
-        lineage: the class of the router with its ancestors.
+    Attributes:
+        module: the module that contains the call.
+        call: the call of `register`.
+        under: the compound statement around it; "" if there is none.
+        parents: the registrations that returned the object it is registered with, nearest first.
     """
-    own = [one for one in lineage if program.place(one) is not None]
-    if any(_defines(program, one, _RULES) for one in own):
-        yield Unresolved("a router with rules of its own", place.module.evidence(made))
-        return
-    if made["named"].get("use_regex_path", True) is not True:
-        yield Unresolved("a router that writes no regular expressions", place.module.evidence(made))
-        return
-    if any(_defines(program, one, {"__init__"}) for one in own):
-        yield Unresolved("a router that may change its rules", place.module.evidence(made))
-    outer = around(program, registrations, place, made)
-    if outer is None:
-        yield Unresolved("a router within a computed one", place.module.evidence(made))
-        return
-    router = _Router(program, place, made, lineage, outer)
-    for one in registrations.of(place):
-        yield from router.registered(one)
-    yield from router.root()
+
+    module: Module
+    call: Any
+    under: str = ""
+    parents: tuple[_Registration, ...] = ()
+
+    @property
+    def prefix(self) -> Any:
+        """Return the expression for the start of the paths."""
+        return argument(self.call, 0, "prefix")
+
+    def viewset(self, program: Program) -> Viewset | None:
+        """Return the registered viewset; None if it is computed."""
+        value = argument(self.call, 1, "viewset")
+        if not is_a(value, "name"):
+            return None
+        return Viewset(program, program.absolute(value["name"], self.module))
+
+    def nested_prefix(self, program: Program) -> str | None:
+        """Return the start of the paths, with the parents' keys, as drf-extensions forms it.
+
+        Returns:
+            None if the code does not show it.
+        """
+        if not isinstance(self.prefix, str):
+            return None
+        found = self.prefix
+        lookups = items_of(argument(self.call, 3, "parents_query_lookups"))
+        if len(lookups) < len(self.parents):
+            return None
+        for parent, lookup in zip(self.parents, reversed(lookups), strict=False):
+            viewset = parent.viewset(program)
+            if not isinstance(parent.prefix, str) or not isinstance(lookup, str) or viewset is None:
+                return None
+            found = f"{parent.prefix}/(?P<parent_lookup_{lookup}>{viewset.key})/{found}"
+        return found
 
 
-class _Router:
-    def __init__(
-        self, program: Program, place: Place, made: Any, lineage: list[str], outer: Around
-    ) -> None:
+class RouterReader:
+    """Reads the routes of a repository's routers."""
+
+    def __init__(self, program: Program) -> None:
         self._program = program
-        self._lineage = lineage
-        self._evidence = place.module.evidence(made)
-        self._nests = not _EXTENDED.isdisjoint(lineage)
-        self._outer = outer
-        self._extends = any(one.endswith("DefaultRouter") for one in lineage)
-        self._has_root = made["named"].get("include_root_view", self._class("include_root_view"))
-        self._suffixed = self._extends and self._class("include_format_suffixes") is not False
+        self._classes = framework("django").views.routers
+        self._registrations: dict[str, list[_Registration]] = {}
+        for module in program:
+            for call, under in _calls(module):
+                router, parents = self._registrar(call, module)
+                one = _Registration(module, call, under, parents)
+                self._registrations.setdefault(router, []).append(one)
 
-    def registered(self, one: Registration) -> Iterator[RouterRoute | Unresolved]:
+    def is_router(self, place: Place | None) -> bool:
+        """Return whether a variable holds a router."""
+        if place is None or not is_a(place.value, "call"):
+            return False
+        lineage = self._program.ancestry(self._program.called(place.value, place.module))
+        return any(one in self._classes for one in lineage)
+
+    def routes(self, router: Place) -> Iterator[RouterRoute | Unresolved]:
+        """Yield the routes of a router: for each viewset list, extra actions, then detail.
+
+        Args:
+            router: the variable that holds it.
+        """
+        made, evidence = router.value, router.module.evidence(router.value)
+        name = self._program.called(made, router.module)
+        for place in self._program.lineage(name):
+            assigned = {one.values["name"] for one in place.module.assigned.get(place.symbol, ())}
+            if not _RULES.isdisjoint(assigned | place.members.keys()):
+                yield Unresolved("a router with rules of its own", evidence)
+                return
+        stated = made["named"].get("trailing_slash")
+        slash = "/" if stated is None or stated else ""
+        # Registrations in the router's own module come first.
+        held = self._registrations.get(router.name, [])
+        for one in sorted(held, key=lambda one: one.module is not router.module):
+            yield from self._registered(one, slash)
+        if any(one.endswith("DefaultRouter") for one in self._program.ancestry(name)):
+            root = View("rest_framework.routers.APIRootView", ("GET",))
+            yield RouterRoute("", "api-root", root, evidence)
+
+    def _registered(self, one: _Registration, slash: str) -> Iterator[RouterRoute | Unresolved]:
         evidence = one.module.evidence(one.call)
         if one.under:
             yield Unresolved(f"depends on `{one.under}`", evidence)
         if one.under in LOOPS:
             return
-        set_ = one.viewset(self._program)
-        if not isinstance(one.prefix, str) or set_ is None:
+        viewset, prefix = one.viewset(self._program), one.nested_prefix(self._program)
+        if prefix is None or viewset is None:
             yield Unresolved("a computed registration", evidence)
             return
-        base = argument(one.call, 2, "basename") or one.call["named"].get("base_name")
-        base = base or set_.basename()
+        base = argument(one.call, 2, "basename") or viewset.basename()
         if not isinstance(base, str) or not base:
             yield Unresolved("a registration without a name", evidence)
             return
-        prefix = one.nested_prefix(self._program) if self._nests or not one.parents else None
-        if prefix is None:
-            yield Unresolved("a registration with what another returns", evidence)
-            return
-        for own, suffix, actions in set_.routes(prefix, self._outer.slash):
-            pattern = f"^{self._outer.pattern}{own.removeprefix('^')}"
-            view = View(set_.name, actions, tuple(method for method, _ in actions))
-            name, under = f"{base}-{suffix}", bool(one.under)
-            yield RouterRoute(pattern, name, view, evidence, self._suffixed, under)
+        for pattern, suffix, actions in viewset.routes(prefix, slash):
+            view = View.from_actions(viewset.name, actions)
+            yield RouterRoute(pattern, f"{base}-{suffix}", view, evidence, bool(one.under))
 
-    def root(self) -> Iterator[RouterRoute]:
-        """Yield the route of the API root, which some routers add."""
-        if self._extends and self._has_root is not False:
-            name = self._class("root_view_name")
-            shown = View(self._root_view(), (), ("GET",))
-            name = name if isinstance(name, str) else "api-root"
-            yield RouterRoute("", name, shown, self._evidence, self._suffixed)
+    def _registrar(
+        self, call: Any, module: Module, left: int = _DEEPEST
+    ) -> tuple[str, tuple[_Registration, ...]]:
+        """Return the router of a registration, and the registrations that lead to it.
 
-    def _root_view(self) -> str:
-        for one in self._lineage:
-            place = self._program.place(one)
-            value = None if place is None else place.module.constant(place.symbol, "APIRootView")
-            if place is not None and isinstance(value, dict) and value["of"] == "name":
-                return self._program.absolute(value["name"], place.module)
-        return "rest_framework.routers.APIRootView"
-
-    def _class(self, name: str) -> Any:
-        """Return an attribute of the router's class; None if the class does not have it."""
-        for one in self._lineage:
-            place = self._program.place(one)
-            if place is not None and place.module.values(place.symbol, name):
-                return place.module.constant(place.symbol, name)
-        return None
+        With drf-extensions, a viewset may be registered with what another registration returned.
+        """
+        place = self._program.named(written_name(call).removesuffix(_REGISTER), module)
+        value = None if place is None else place.value
+        if place is None or not left or not written_name(value).endswith(_REGISTER):
+            return ("" if place is None else place.name), ()
+        router, parents = self._registrar(value, place.module, left - 1)
+        return router, (_Registration(place.module, value), *parents)
 
 
-def _defines(program: Program, name: str, wanted: Set[str]) -> bool:
-    place = program.place(name)
-    if place is None:
-        return False
-    names = {one.values["name"] for one in place.module.assigned.get(place.symbol, ())}
-    methods = {
-        s.rpartition(".")[2] for s in place.module.declared if s.startswith(f"{place.symbol}.")
-    }
-    return not wanted.isdisjoint(names | methods)
+def _calls(module: Module) -> Iterator[tuple[Any, str]]:
+    """Yield the top-level calls of `register` in order, whether or not their result is stored."""
+    held = [(one, one.values["call"]) for one in module.invoked]
+    held += [(one, one.values["value"]) for one in module.assigned.get("", ())]
+    for fact, call in sorted(held, key=lambda one: one[0].start):
+        if is_a(call, "call") and written_name(call).endswith(_REGISTER):
+            yield call, fact.values["under"]

@@ -1,56 +1,24 @@
-"""The views of routes, and the HTTP methods that they accept."""
+"""Views: the functions and classes that answer routes, and the HTTP methods they answer."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any, Final
 
-from rag_assets.systems.code_memory.django.calls import is_a
-from rag_assets.systems.code_memory.django.modules import Module
-from rag_assets.systems.code_memory.django.program import Place, Program
+from rag_assets.systems.code_memory.django.program import (
+    Module,
+    Program,
+    argument,
+    is_a,
+    items_of,
+    written_name,
+)
+from rag_assets.systems.code_memory.frameworks.definitions import framework
 
-HTTP_METHODS: Final = ("get", "post", "put", "patch", "delete", "head", "options", "trace")
-_TOLD: Final = ("get", "post", "put", "patch", "delete")
-_GENERIC: Final = {
-    "TemplateView": "get",
-    "ListView": "get",
-    "DetailView": "get",
-    "RedirectView": "get post put patch delete",
-    "FormView": "get post put",
-    "CreateView": "get post put",
-    "UpdateView": "get post put",
-    "DeleteView": "get post delete",
-    "ProcessFormView": "get post put",
-    "LoginView": "get post put",
-    "LogoutView": "post",
-    "PasswordChangeView": "get post put",
-    "PasswordResetView": "get post put",
-    "PasswordResetConfirmView": "get post put",
-    "PasswordChangeDoneView": "get",
-    "PasswordResetDoneView": "get",
-    "PasswordResetCompleteView": "get",
-    "JavaScriptCatalog": "get",
-    "JSONCatalog": "get",
-    "ObtainAuthToken": "post",
-    "ArchiveIndexView": "get",
-    "YearArchiveView": "get",
-    "MonthArchiveView": "get",
-    "WeekArchiveView": "get",
-    "DayArchiveView": "get",
-    "TodayArchiveView": "get",
-    "DateDetailView": "get",
-    "CreateAPIView": "post",
-    "ListAPIView": "get",
-    "RetrieveAPIView": "get",
-    "DestroyAPIView": "delete",
-    "UpdateAPIView": "put patch",
-    "ListCreateAPIView": "get post",
-    "RetrieveUpdateAPIView": "get put patch",
-    "RetrieveDestroyAPIView": "get delete",
-    "RetrieveUpdateDestroyAPIView": "get put patch delete",
-}
-_DECORATORS: Final = {"require_GET": ("GET",), "require_POST": ("POST",), "require_safe": ("GET",)}
-_LISTS: Final = frozenset({"require_http_methods", "api_view"})
+Actions = tuple[tuple[str, str], ...]
+"""Methods of a view with the HTTP method, in upper case, that runs each."""
+
+_VERBS: Final = ("get", "post", "put", "patch", "delete")
 _DEEPEST: Final = 10
 
 
@@ -60,162 +28,83 @@ class View:
 
     Attributes:
         name: absolute name of a function or a class; "" if it is computed.
-        actions: methods of the class, by HTTP method in upper case.
         methods: HTTP methods in upper case; empty if they are unknown.
+        actions: the methods that run, if a viewset or a call of `as_view` states them.
     """
 
     name: str
-    actions: tuple[tuple[str, str], ...] = ()
     methods: tuple[str, ...] = ()
+    actions: Actions = ()
+
+    @classmethod
+    def from_actions(cls, name: str, actions: Actions) -> View:
+        """Return the view of a class whose actions are known."""
+        return cls(name, tuple(method for method, _ in actions), actions)
 
 
-def view_of(program: Program, value: Any, module: Module) -> View:
-    """Return the view in a route's expression.
+class ViewReader:
+    """Reads views and the HTTP methods that they answer."""
 
-    Args:
-        value: the expression: a function, `X.as_view()`, or one of these within decorators.
-        module: the module that contains it.
-    """
-    for _ in range(_DEEPEST):
-        if isinstance(value, str):
-            return _named(program, value)
-        written = _written(value)
-        if not isinstance(value, dict) or is_of_object(program, written, module):
-            break
-        if is_a(value, "name"):
-            name = program.absolute(written, module)
-            place = program.named(written, module)
-            held = None if place is None else _held(place)
-            if held is None or place is None:
-                return _named(program, name if place is None else place.name)
-            value, module = held, place.module
-        elif is_a(value, "call"):
-            found = _called(program, value, written, module)
-            if found is not None:
-                return found
-            value = value["arguments"][0] if value["arguments"] else None
-        else:
-            break
-    return View("")
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._data = framework("django").views
 
+    def view(self, value: Any, module: Module) -> View:
+        """Return the view in a route's expression.
 
-def _written(value: Any) -> str:
-    """Return the name in an expression, or the name of the function that it calls."""
-    called = value["call"] if is_a(value, "call") else value
-    return str(called["name"]) if is_a(called, "name") else ""
+        Args:
+            value: the expression: a function, `X.as_view()`, or one of these within decorators.
+            module: the module that contains it.
+        """
+        for _ in range(_DEEPEST):
+            written = written_name(value)
+            if self._program.is_of_object(written, module):
+                break
+            if is_a(value, "name"):
+                name, place = self._program.follow(written, module)
+                if place is None or place.value is None:
+                    return self._function(name)
+                value, module = place.value, place.module
+            elif is_a(value, "call") and written.endswith(".as_view"):
+                name, _ = self._program.follow(written.removesuffix(".as_view"), module)
+                return self._class(self._program.defined(name), value)
+            elif is_a(value, "call"):
+                value = next(iter(value["arguments"]), None)
+            else:
+                break
+        return View("")
 
+    def _function(self, name: str) -> View:
+        """Return the view of a function, with the HTTP methods that its decorators allow."""
+        name = self._program.defined(name)
+        place = self._program.place(name)
+        fact = None if place is None else place.module.declared.get(place.symbol)
+        for one in () if fact is None else fact.values["decorators"]:
+            methods = self._data.decorators.get(written_name(one).rpartition(".")[2])
+            if methods is not None:
+                stated = [*one["arguments"], *one["named"].values()] if is_a(one, "call") else []
+                listed = [item.upper() for item in items_of(stated[0])] if stated else []
+                return View(name, tuple(listed or methods.split()))
+        return View(name)
 
-def _called(program: Program, call: Any, called: str, module: Module) -> View | None:
-    """Return the view that a call such as `X.as_view()` creates; None for any other call."""
-    if called.endswith(".as_view"):
-        name, _ = _meant(program, called.removesuffix(".as_view"), module)
-        return _class(program, name, call)
-    made = _instance(program, called, module)
-    return View(made) if made else None
+    def _class(self, name: str, call: Any) -> View:
+        """Return the view of a class; `as_view({"get": "list"})` states its actions."""
+        first = argument(call, 0, "actions")
+        pairs = first["items"] if is_a(first, "dict") else ()
+        stated = [(key, value) for key, value in pairs if isinstance(key, str)]
+        actions = tuple((key.upper(), value) for key, value in stated if isinstance(value, str))
+        return View.from_actions(name, actions) if actions else View(name, self._methods(name))
 
-
-def is_of_object(program: Program, written: str, module: Module) -> bool:
-    """Return whether a dotted name belongs to an object in a variable, not to a class or module."""
-    owner = written.rpartition(".")[0]
-    _, place = _meant(program, owner, module) if owner else ("", None)
-    return place is not None and is_a(_held(place), "call")
-
-
-def _meant(program: Program, written: str, module: Module) -> tuple[str, Place | None]:
-    """Return what a name refers to; variables that only rename something are followed."""
-    for _ in range(_DEEPEST):
-        place = program.named(written, module)
-        held = None if place is None else _held(place)
-        if place is None or not is_a(held, "name"):
-            break
-        written, module = held["name"], place.module
-    return (program.absolute(written, module) if place is None else place.name), place
-
-
-def _instance(program: Program, called: str, module: Module) -> str:
-    """Return the class of a view that is an object, such as a feed."""
-    place = program.place(program.absolute(called, module)) if called else None
-    fact = None if place is None else place.module.declared.get(place.symbol)
-    if place is None or fact is None or fact.values["role"] != "class":
-        return ""
-    return place.name
-
-
-def _held(place: Place) -> Any:
-    """Return the value of a variable; None for anything else."""
-    owner, _, name = place.symbol.rpartition(".")
-    if place.symbol in place.module.declared or not name:
-        return None
-    return place.module.constant(owner, name)
-
-
-def _named(program: Program, name: str) -> View:
-    external = program.external(name)
-    place = program.place(external)
-    if place is None:
-        return View(external)
-    fact = place.module.declared.get(place.symbol)
-    found: tuple[str, ...] = ()
-    for decorator in [] if fact is None else fact.values["decorators"]:
-        found = found or _decorated(decorator)
-    return View(place.name, (), found)
-
-
-def _decorated(value: Any) -> tuple[str, ...]:
-    """Return the HTTP methods that a decorator allows."""
-    if not isinstance(value, dict):
-        return ()
-    called = value["call"] if value["of"] == "call" else value
-    name = called.get("name", "").rpartition(".")[2] if isinstance(called, dict) else ""
-    if name in _DECORATORS:
-        return _DECORATORS[name]
-    if name not in _LISTS or value["of"] != "call":
-        return ()
-    values = [*value["arguments"], *value["named"].values()]
-    items = values[0].get("items", []) if values and isinstance(values[0], dict) else []
-    if not values and name == "api_view":
-        return ("GET",)
-    return tuple(item.upper() for item in items if isinstance(item, str))
-
-
-def _class(program: Program, name: str, call: Any) -> View:
-    external = program.external(name)
-    place = program.place(external)
-    name = external if place is None else place.name
-    actions = _actions(call)
-    if actions:
-        return View(name, actions, tuple(method for method, _ in actions))
-    return View(name, (), methods_of(program, name))
-
-
-def _actions(call: Any) -> tuple[tuple[str, str], ...]:
-    """Return the actions in `ViewSet.as_view({"get": "list"})`."""
-    first = call["arguments"][0] if call["arguments"] else call["named"].get("actions")
-    if not isinstance(first, dict) or first["of"] != "dict":
-        return ()
-    return tuple(
-        (key.upper(), value)
-        for key, value in first["items"]
-        if isinstance(key, str) and isinstance(value, str)
-    )
-
-
-def methods_of(program: Program, name: str) -> tuple[str, ...]:
-    """Return the HTTP methods of a class-based view, in upper case."""
-    found: set[str] = set()
-    allowed: set[str] | None = None
-    for one in program.ancestry(name):
-        place = program.place(one)
-        if place is None:
-            found |= set(_GENERIC.get(one.rpartition(".")[2], "").split())
-            continue
-        declared = place.module.declared
-        found |= {verb for verb in _TOLD if f"{place.symbol}.{verb}" in declared}
-        # A statement such as `get = post = …` also defines methods.
-        assigned = {f.values["name"] for f in place.module.assigned.get(place.symbol, ())}
-        found |= assigned & set(_TOLD)
-        stated = place.module.constant(place.symbol, "http_method_names")
-        if allowed is None and isinstance(stated, dict):
-            allowed = {item for item in stated.get("items", []) if isinstance(item, str)}
-    kept = found if allowed is None else found & allowed
-    return tuple(verb.upper() for verb in _TOLD if verb in kept)
+    def _methods(self, name: str) -> tuple[str, ...]:
+        """Return the HTTP methods of a class-based view, in upper case."""
+        known: set[str] = set()
+        for one in self._program.ancestry(name):
+            place = self._program.place(one)
+            if place is None:
+                known |= set(self._data.methods.get(one.rpartition(".")[2], "").split())
+            else:
+                # A statement such as `get = post = …` also defines methods.
+                assigned = place.module.assigned.get(place.symbol, ())
+                known |= {*place.members, *(one.values["name"] for one in assigned)}
+        allowed = items_of(self._program.attribute(name, "http_method_names")) or _VERBS
+        return tuple(verb.upper() for verb in _VERBS if verb in known and verb in allowed)
