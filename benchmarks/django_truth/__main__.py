@@ -23,8 +23,8 @@ from ruamel.yaml import YAML
 
 from benchmarks.code_truth.compare import compare, explained
 from benchmarks.measure import PROJECT, save
-from rag_assets.systems.code_memory.django.routes import routes_of
-from rag_assets.systems.code_memory.frameworks.definitions import built_in
+from rag_assets.systems.code_memory.django.urlconf import routes_of
+from rag_assets.systems.code_memory.frameworks.definitions import framework
 from rag_assets.systems.code_memory.frameworks.repository import File
 from rag_assets.systems.code_memory.frameworks.tables import TableReader
 from rag_assets.systems.code_memory.symbols.model import FileFacts
@@ -111,7 +111,7 @@ def _told_routes(told: Any, about: Mapping[str, Any]) -> Iterator[str]:
 
 def _routes(files: list[FileFacts], about: Mapping[str, Any]) -> Iterator[str]:
     for one in routes_of(files, about.get("root", "")).routes:
-        yield f"{one.pattern} {one.name or '-'} {_last(one.view)}"
+        yield f"{one.pattern} {one.name or '-'} {_last(one.view.name)}"
 
 
 def _last(name: str) -> str:
@@ -127,8 +127,7 @@ def _told_columns(told: Any, package: str) -> Iterator[str]:
 
 
 def _columns(files: list[FileFacts]) -> Iterator[str]:
-    [framework] = [one for one in built_in() if one.name == "django"]
-    for table in TableReader(framework, [File(one) for one in files]).tables():
+    for table in TableReader(framework("django"), [File(one) for one in files]).tables():
         yield from (f"{table.name}.{column}" for column in table.columns)
 
 

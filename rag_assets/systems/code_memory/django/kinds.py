@@ -10,7 +10,9 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from rag_assets.ingest.chunking.model import Fact
-from rag_assets.systems.code_memory.django.program import (
+from rag_assets.systems.code_memory.django.urlconf import routes_of
+from rag_assets.systems.code_memory.frameworks.definitions import framework
+from rag_assets.systems.code_memory.languages.python.program import (
     Module,
     Program,
     argument,
@@ -18,8 +20,6 @@ from rag_assets.systems.code_memory.django.program import (
     items_of,
     written_name,
 )
-from rag_assets.systems.code_memory.django.urlconf import routes_of
-from rag_assets.systems.code_memory.frameworks.definitions import framework
 from rag_assets.systems.code_memory.symbols.model import FileFacts
 from rag_assets.systems.code_memory.symbols.source_types import SourceType
 

@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final
 
 from rag_assets.ingest.chunking.model import Fact
-from rag_assets.systems.code_memory.django.program import (
+from rag_assets.systems.code_memory.django.views import (
+    LOOPS,
+    Route,
+    RouterReader,
+    View,
+    ViewReader,
+)
+from rag_assets.systems.code_memory.frameworks.definitions import framework
+from rag_assets.systems.code_memory.languages.python.program import (
     Evidence,
     Module,
+    Place,
     Program,
     Unresolved,
     argument,
     is_a,
     written_name,
 )
-from rag_assets.systems.code_memory.django.routers import LOOPS, RouterReader
-from rag_assets.systems.code_memory.django.views import View, ViewReader
-from rag_assets.systems.code_memory.frameworks.definitions import framework
 from rag_assets.systems.code_memory.symbols.model import FileFacts
 
 _MOST_ROUTES: Final = 50_000
@@ -58,28 +64,6 @@ def _plain(piece: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Route:
-    """A route.
-
-    Attributes:
-        pattern: the pattern as Django writes it: the concatenation of all its parts.
-        name: the name with its namespaces (`billing:invoice`); "" if it has none.
-        view: its function or class, and the HTTP methods that it answers.
-        evidence: the include statements, outermost first, then its own.
-        conditional: whether it depends on a condition that is evaluated at run time.
-        handlers: absolute names of the methods that run, by action; without methods of classes from
-            packages.
-    """
-
-    pattern: str
-    name: str
-    view: View
-    evidence: tuple[Evidence, ...]
-    conditional: bool = False
-    handlers: Mapping[str, str] = field(default_factory=dict, hash=False)
-
-
-@dataclass(frozen=True, slots=True)
 class Routes:
     """The routes of a repository, and statements that may add or change routes."""
 
@@ -103,7 +87,7 @@ def routes_of(files: Iterable[FileFacts], root: str = "") -> Routes:
 
 
 def _roots(program: Program) -> list[str]:
-    named = [name for name in program.setting("ROOT_URLCONF") if name in program.modules]
+    named = [name for name in program.texts("ROOT_URLCONF") if name in program.modules]
     if named:
         return [*dict.fromkeys(named)]
     lists = [module for module in program if module.values("", "urlpatterns")]
@@ -136,10 +120,6 @@ class _Prefix:
     def add_namespace(self, name: str | None) -> _Prefix:
         """Return the prefix with one more namespace, if there is one."""
         return replace(self, namespaces=(*self.namespaces, name)) if name else self
-
-    def route_name(self, name: str | None) -> str:
-        """Return the name of a route with its namespaces; "" if it has none."""
-        return ":".join([*self.namespaces, name]) if name else ""
 
 
 class _UrlReader:
@@ -249,36 +229,13 @@ class _UrlReader:
         if self._program.called(target, module) in self._data.includes:
             namespace = self._text(argument(target, 1, "namespace"), module)
             self._read_included(argument(target, 0, "arg"), module, inner, namespace)
-        elif is_a(target, "tuple") or _is_admin(target):
+        elif is_a(target, "tuple") or written_name(target).endswith(".urls"):
             self._read_included(target, module, inner)
-        elif is_a(target, "name") and self._has_routes(target["name"], module):
-            self._miss("the routes of an object", evidence)
         else:
             view = self._views.view(target, module)
             if not view.name:
                 self._miss("a computed view", evidence)
             self._add(inner, self._text(argument(call, 3, "name"), module), view)
-
-    def _has_routes(self, written: str, module: Module) -> bool:
-        """Return whether a name is the list of routes of an object, such as an admin site."""
-        return written.endswith(".urls") and self._program.is_of_object(written, module)
-
-    def _add(self, prefix: _Prefix, name: str | None, view: View) -> None:
-        handlers = {}
-        for _, action in view.actions:
-            for place in self._program.lineage(view.name):
-                if action in place.members:
-                    handlers.setdefault(action, f"{place.name}.{action}")
-        self.routes.append(
-            Route(
-                prefix.pattern,
-                prefix.route_name(name),
-                view,
-                prefix.evidence,
-                prefix.conditional,
-                handlers,
-            )
-        )
 
     def _read_included(
         self, target: Any, module: Module, prefix: _Prefix, namespace: str | None = None
@@ -290,7 +247,7 @@ class _UrlReader:
             app, *instance = [self._text(name, module) for name in names] or [None]
             namespace = instance[0] if instance else namespace
         other = self._module_of(target, module)
-        if _is_admin(target):
+        if is_a(target, "name") and target["name"].endswith("site.urls"):
             self._miss("the admin's own routes", module.evidence(target))
         elif other is not None:
             stated = self._text(other.constant("", "app_name"), other)
@@ -309,14 +266,18 @@ class _UrlReader:
             return place.module if place is not None and not place.symbol else None
         return None
 
-    def _read_router(self, router: Any, prefix: _Prefix) -> None:
+    def _read_router(self, router: Place, prefix: _Prefix) -> None:
         for one in self._routers.routes(router):
             if isinstance(one, Unresolved):
                 self.unresolved.append(one)
-                continue
-            inner = prefix.add(one.pattern, one.evidence)
-            conditional = prefix.conditional or one.conditional
-            self._add(replace(inner, conditional=conditional), one.name, one.view)
+            else:
+                inner = replace(prefix, conditional=prefix.conditional or one.conditional)
+                self._add(inner.add(one.pattern, *one.evidence), one.name, one.view)
+
+    def _add(self, prefix: _Prefix, name: str | None, view: View) -> None:
+        full = ":".join([*prefix.namespaces, name]) if name else ""
+        route = Route(prefix.pattern, full, view, prefix.evidence, prefix.conditional)
+        self.routes.append(route)
 
     def _text(self, value: Any, module: Module) -> str | None:
         """Return a string, which may also be translated, a constant, or a sum of these."""
@@ -335,7 +296,3 @@ class _UrlReader:
 
     def _miss(self, reason: str, evidence: Evidence) -> None:
         self.unresolved.append(Unresolved(reason, evidence))
-
-
-def _is_admin(value: Any) -> bool:
-    return is_a(value, "name") and value["name"].endswith("site.urls")

@@ -1,24 +1,44 @@
-"""Views: the functions and classes that answer routes, and the HTTP methods they answer."""
+"""Views: functions, classes and viewsets, and the routes that routers create for viewsets.
+
+Framework data (`views` in django.toml) name the base classes, with the methods they have.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final
 
-from rag_assets.systems.code_memory.django.program import (
+from rag_assets.systems.code_memory.frameworks.definitions import framework
+from rag_assets.systems.code_memory.languages.python.program import (
+    Evidence,
     Module,
+    Place,
     Program,
+    Unresolved,
     argument,
     is_a,
     items_of,
     written_name,
 )
-from rag_assets.systems.code_memory.frameworks.definitions import framework
 
 Actions = tuple[tuple[str, str], ...]
 """Methods of a view with the HTTP method, in upper case, that runs each."""
 
+LOOPS: Final = frozenset({"for", "while"})
+"""Statements whose body runs an unknown number of times."""
 _VERBS: Final = ("get", "post", "put", "patch", "delete")
+_LIST: Final = (("GET", "list"), ("POST", "create"))
+_DETAIL: Final = (
+    ("GET", "retrieve"),
+    ("PUT", "update"),
+    ("PATCH", "partial_update"),
+    ("DELETE", "destroy"),
+)
+_MANAGERS: Final = frozenset({"objects", "_default_manager", "_base_manager", "all_objects"})
+_RULES: Final = frozenset({"get_urls", "get_routes", "get_lookup_regex", "__init__"})
+"""Methods of a router's class that may change which routes it creates."""
+_REGISTER: Final = ".register"
 _DEEPEST: Final = 10
 
 
@@ -30,16 +50,42 @@ class View:
         name: absolute name of a function or a class; "" if it is computed.
         methods: HTTP methods in upper case; empty if they are unknown.
         actions: the methods that run, if a viewset or a call of `as_view` states them.
+        handlers: absolute names of these methods, without those in other packages.
     """
 
     name: str
     methods: tuple[str, ...] = ()
     actions: Actions = ()
+    handlers: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     @classmethod
-    def from_actions(cls, name: str, actions: Actions) -> View:
+    def from_actions(cls, program: Program, name: str, actions: Actions) -> View:
         """Return the view of a class whose actions are known."""
-        return cls(name, tuple(method for method, _ in actions), actions)
+        handlers = {}
+        for place in program.lineage(name):
+            for _, action in actions:
+                if action in place.members:
+                    handlers.setdefault(action, f"{place.name}.{action}")
+        return cls(name, tuple(method for method, _ in actions), actions, handlers)
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """A route.
+
+    Attributes:
+        pattern: the pattern as Django writes it: the concatenation of all its parts.
+        name: the name with its namespaces (`billing:invoice`); "" if it has none.
+        view: its function or class, and the HTTP methods that it answers.
+        evidence: the include statements, outermost first, then its own.
+        conditional: whether it depends on a condition that is evaluated at run time.
+    """
+
+    pattern: str
+    name: str
+    view: View
+    evidence: tuple[Evidence, ...]
+    conditional: bool = False
 
 
 class ViewReader:
@@ -58,8 +104,10 @@ class ViewReader:
         """
         for _ in range(_DEEPEST):
             written = written_name(value)
-            if self._program.is_of_object(written, module):
-                break
+            owner = written.rpartition(".")[0]
+            _, place = self._program.follow(owner, module) if owner else ("", None)
+            if place is not None and is_a(place.value, "call"):
+                break  # An object, not a class or a module, has this view.
             if is_a(value, "name"):
                 name, place = self._program.follow(written, module)
                 if place is None or place.value is None:
@@ -93,7 +141,11 @@ class ViewReader:
         pairs = first["items"] if is_a(first, "dict") else ()
         stated = [(key, value) for key, value in pairs if isinstance(key, str)]
         actions = tuple((key.upper(), value) for key, value in stated if isinstance(value, str))
-        return View.from_actions(name, actions) if actions else View(name, self._methods(name))
+        return (
+            View.from_actions(self._program, name, actions)
+            if actions
+            else View(name, self._methods(name))
+        )
 
     def _methods(self, name: str) -> tuple[str, ...]:
         """Return the HTTP methods of a class-based view, in upper case."""
@@ -108,3 +160,234 @@ class ViewReader:
                 known |= {*place.members, *(one.values["name"] for one in assigned)}
         allowed = items_of(self._program.attribute(name, "http_method_names")) or _VERBS
         return tuple(verb.upper() for verb in _VERBS if verb in known and verb in allowed)
+
+
+class Viewset:
+    """A viewset.
+
+    Attributes:
+        name: absolute name of its class.
+
+    Args:
+        name: absolute name of its class.
+    """
+
+    def __init__(self, program: Program, name: str) -> None:
+        self._program = program
+        self.name = program.defined(name)
+
+    @property
+    def key(self) -> str:
+        """Return the regular expression that matches the key of an object."""
+        return self._text("lookup_value_regex") or "[^/.]+"
+
+    def routes(self, prefix: str, slash: str) -> Iterator[tuple[str, str, Actions]]:
+        """Yield pattern, name suffix and actions of each route: list, extra actions, then detail.
+
+        Args:
+            prefix: the prefix under which the viewset is registered.
+            slash: the end of a path; "" if absent.
+        """
+        known, extra, end = self._actions(), self._extra_actions(), f"{slash}$"
+        start = f"^{prefix}/" if prefix else "^"
+        field = self._text("lookup_url_kwarg") or self._text("lookup_field") or "pk"
+        detail = f"{start}(?P<{field}>{self.key})"
+        if listed := tuple(pair for pair in _LIST if pair[1] in known):
+            yield (f"^{prefix}{end}" if prefix else "^$"), "list", listed
+        yield from (
+            (f"{start}{path}{end}", *one) for is_detail, path, *one in extra if not is_detail
+        )
+        if single := tuple(pair for pair in _DETAIL if pair[1] in known):
+            yield f"{detail}{end}", "detail", single
+        yield from ((f"{detail}/{path}{end}", *one) for is_detail, path, *one in extra if is_detail)
+
+    def basename(self) -> str:
+        """Return the default base name of routes: the lower-case model name in its `queryset`."""
+        value = self._program.attribute(self.name, "queryset")
+        while isinstance(value, dict) and value["of"] in {"call", "attribute"}:
+            value = value["call"] if value["of"] == "call" else value["object"]
+        written = written_name(value)
+        if written.endswith("get_user_model"):
+            model = next(self._program.texts("AUTH_USER_MODEL"), "auth.User")
+            return model.rpartition(".")[2].lower()
+        parts = written.split(".")
+        at = next((index for index, part in enumerate(parts) if part in _MANAGERS), 0)
+        return parts[at - 1].lstrip(":").lower() if at else ""
+
+    def _text(self, name: str) -> str:
+        value = self._program.attribute(self.name, name)
+        return value if isinstance(value, str) else ""
+
+    def _actions(self) -> set[str]:
+        """Return the names of its methods, including those that other packages define."""
+        data = framework("django").views.actions
+        ancestors = (one.rpartition(".")[2] for one in self._program.ancestry(self.name))
+        known = {action for one in ancestors for action in data.get(one, "").split()}
+        return known.union(*(place.members for place in self._program.lineage(self.name)))
+
+    def _extra_actions(self) -> list[tuple[bool, str, str, Actions]]:
+        """Return the methods under `@action`, in the order in which the framework lists members.
+
+        Returns:
+            for each, whether its path has the key of an object, its path, its name and its actions.
+        """
+        found: dict[str, tuple[bool, str, str, Actions]] = {}
+        for place in reversed([*self._program.lineage(self.name)]):
+            for name, fact in place.members.items():
+                found.pop(name, None)
+                for decorator in fact.values["decorators"]:
+                    written = written_name(decorator)
+                    # `@other.mapping.delete` adds an HTTP method to an action.
+                    before, _, verb = written.rpartition(".mapping.")
+                    other = before.rpartition(".")[2].lstrip(":")
+                    if other in found:
+                        *head, actions = found[other]
+                        found[other] = (*head, (*actions, (verb.upper(), name)))
+                    elif is_a(decorator, "call") and written.endswith("action"):
+                        found[name] = _extra_action(name, decorator)
+        return [found[name] for name in sorted(found)]
+
+
+def _extra_action(name: str, decorator: Any) -> tuple[bool, str, str, Actions]:
+    named = decorator["named"]
+    methods = argument(decorator, 0, "methods")
+    verbs = (
+        ["get"] if methods is None else [one for one in items_of(methods) if isinstance(one, str)]
+    )
+    path, url_name = named.get("url_path"), named.get("url_name")
+    return (
+        argument(decorator, 1, "detail") is True,
+        path if isinstance(path, str) else name,
+        url_name if isinstance(url_name, str) else name.replace("_", "-"),
+        tuple((verb.upper(), name) for verb in verbs),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Registration:
+    """A viewset registered with a router.
+
+    Attributes:
+        module: the module that contains the call.
+        call: the call of `register`.
+        under: the compound statement around it; "" if there is none.
+        parents: the registrations that returned the object it is registered with, nearest first.
+    """
+
+    module: Module
+    call: Any
+    under: str = ""
+    parents: tuple[_Registration, ...] = ()
+
+    @property
+    def prefix(self) -> Any:
+        """Return the expression for the start of the paths."""
+        return argument(self.call, 0, "prefix")
+
+    def viewset(self, program: Program) -> Viewset | None:
+        """Return the registered viewset; None if it is computed."""
+        value = argument(self.call, 1, "viewset")
+        if not is_a(value, "name"):
+            return None
+        return Viewset(program, program.absolute(value["name"], self.module))
+
+    def nested_prefix(self, program: Program) -> str | None:
+        """Return the start of the paths, with the parents' keys, as drf-extensions forms it.
+
+        Returns:
+            None if the code does not show it.
+        """
+        if not isinstance(self.prefix, str):
+            return None
+        found = self.prefix
+        lookups = items_of(argument(self.call, 3, "parents_query_lookups"))
+        if len(lookups) < len(self.parents):
+            return None
+        for parent, lookup in zip(self.parents, reversed(lookups), strict=False):
+            viewset = parent.viewset(program)
+            if not isinstance(parent.prefix, str) or not isinstance(lookup, str) or viewset is None:
+                return None
+            found = f"{parent.prefix}/(?P<parent_lookup_{lookup}>{viewset.key})/{found}"
+        return found
+
+
+class RouterReader:
+    """Reads the routes of a repository's routers."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._classes = framework("django").views.routers
+        self._registrations: dict[str, list[_Registration]] = {}
+        for module in program:
+            for call, under in _calls(module):
+                router, parents = self._registrar(call, module)
+                one = _Registration(module, call, under, parents)
+                self._registrations.setdefault(router, []).append(one)
+
+    def is_router(self, place: Place | None) -> bool:
+        """Return whether a variable holds a router."""
+        if place is None or not is_a(place.value, "call"):
+            return False
+        lineage = self._program.ancestry(self._program.called(place.value, place.module))
+        return any(one in self._classes for one in lineage)
+
+    def routes(self, router: Place) -> Iterator[Route | Unresolved]:
+        """Yield the routes of a router: for each viewset list, extra actions, then detail.
+
+        Args:
+            router: the variable that holds it.
+        """
+        made, evidence = router.value, router.module.evidence(router.value)
+        name = self._program.called(made, router.module)
+        if any(_RULES & place.members.keys() for place in self._program.lineage(name)):
+            yield Unresolved("a router with rules of its own", evidence)
+        stated = made["named"].get("trailing_slash")
+        slash = "/" if stated is None or stated else ""
+        # Registrations in the router's own module come first.
+        held = self._registrations.get(router.name, [])
+        for one in sorted(held, key=lambda one: one.module is not router.module):
+            yield from self._registered(one, slash)
+        if any(one.endswith("DefaultRouter") for one in self._program.ancestry(name)):
+            root = View("rest_framework.routers.APIRootView", ("GET",))
+            yield Route("", "api-root", root, (evidence,))
+
+    def _registered(self, one: _Registration, slash: str) -> Iterator[Route | Unresolved]:
+        evidence = one.module.evidence(one.call)
+        if one.under:
+            yield Unresolved(f"depends on `{one.under}`", evidence)
+        if one.under in LOOPS:
+            return
+        viewset, prefix = one.viewset(self._program), one.nested_prefix(self._program)
+        if prefix is None or viewset is None:
+            yield Unresolved("a computed registration", evidence)
+            return
+        base = argument(one.call, 2, "basename") or viewset.basename()
+        if not isinstance(base, str) or not base:
+            yield Unresolved("a registration without a name", evidence)
+            return
+        for pattern, suffix, actions in viewset.routes(prefix, slash):
+            view = View.from_actions(self._program, viewset.name, actions)
+            yield Route(pattern, f"{base}-{suffix}", view, (evidence,), bool(one.under))
+
+    def _registrar(
+        self, call: Any, module: Module, left: int = _DEEPEST
+    ) -> tuple[str, tuple[_Registration, ...]]:
+        """Return the router of a registration, and the registrations that lead to it.
+
+        With drf-extensions, a viewset may be registered with what another registration returned.
+        """
+        place = self._program.named(written_name(call).removesuffix(_REGISTER), module)
+        value = None if place is None else place.value
+        if place is None or not left or not written_name(value).endswith(_REGISTER):
+            return ("" if place is None else place.name), ()
+        router, parents = self._registrar(value, place.module, left - 1)
+        return router, (_Registration(place.module, value), *parents)
+
+
+def _calls(module: Module) -> Iterator[tuple[Any, str]]:
+    """Yield the top-level calls of `register` in order, whether or not their result is stored."""
+    held = [(one, one.values["call"]) for one in module.invoked]
+    held += [(one, one.values["value"]) for one in module.assigned.get("", ())]
+    for fact, call in sorted(held, key=lambda one: one[0].start):
+        if is_a(call, "call") and written_name(call).endswith(_REGISTER):
+            yield call, fact.values["under"]

@@ -2,9 +2,8 @@
 
 import pytest
 
-from rag_assets.systems.code_memory.django.routes import routes_of
-from rag_assets.systems.code_memory.django.routing import Route
-from rag_assets.systems.code_memory.django.urlconf import parameters_of, template_of
+from rag_assets.systems.code_memory.django.urlconf import parameters_of, routes_of, template_of
+from rag_assets.systems.code_memory.django.views import Route
 from tests.unit.systems.code_memory.django.project import PROJECT, facts
 
 API = {
@@ -61,7 +60,7 @@ urlpatterns += plain.urls
 
 
 def by_name(routes: tuple[Route, ...]) -> dict[str, Route]:
-    return {one.name: one for one in routes if not one.suffixed}
+    return {one.name: one for one in routes}
 
 
 def test_routers_make_the_routes_of_their_viewsets() -> None:
@@ -82,29 +81,29 @@ def test_routers_make_the_routes_of_their_viewsets() -> None:
         "volume-detail": f"^books/{lookup}$",
         "volume-lend": f"^books/{lookup}/lend-out$",
     }
-    assert routes["book-lend"].actions == (("POST", "lend"), ("DELETE", "take_back"))
-    assert routes["book-lend"].uri == "v1/books/{slug}/lend-out/"
-    assert routes["book-list"].actions == (("GET", "list"), ("POST", "create"))
-    assert routes["shelf-list"].methods == ("GET",)
-    assert routes["bulk"].actions == (("GET", "list"), ("DELETE", "clear"))
-    assert routes[""].methods == ("GET", "PUT")
-    assert routes["book-list"].view == "api.views.Books"
+    assert routes["book-lend"].view.actions == (("POST", "lend"), ("DELETE", "take_back"))
+    assert template_of(routes["book-lend"].pattern) == "v1/books/{slug}/lend-out/"
+    assert routes["book-list"].view.actions == (("GET", "list"), ("POST", "create"))
+    assert routes["shelf-list"].view.methods == ("GET",)
+    assert routes["bulk"].view.actions == (("GET", "list"), ("DELETE", "clear"))
+    assert routes[""].view.methods == ("GET", "PUT")
+    assert routes["book-list"].view.name == "api.views.Books"
     assert [one.reason for one in found.unresolved] == ["a computed registration"]
 
 
 def test_methods_parameters_and_evidence_are_told() -> None:
     routes = by_name(routes_of(facts(PROJECT)).routes)
-    assert routes["home"].methods == ("GET", "POST")
-    assert routes["closed"].methods == ("GET", "POST")
-    assert routes["closed"].view == "billing.views.invoices.InvoiceList"
+    assert routes["home"].view.methods == ("GET", "POST")
+    assert routes["closed"].view.methods == ("GET", "POST")
+    assert routes["closed"].view.name == "billing.views.invoices.InvoiceList"
     detail = routes["second:detail"]
-    assert detail.uri == "second/{pk}/{part}/"
-    assert detail.parameters == (("pk", "int"), ("part", "slug"))
-    assert detail.methods == ("GET",)
+    assert template_of(detail.pattern) == "second/{pk}/{part}/"
+    assert parameters_of(detail.pattern) == (("pk", "int"), ("part", "slug"))
+    assert detail.view.methods == ("GET",)
     quoted = [PROJECT[one.path][one.start : one.end] for one in detail.evidence]
     assert quoted[0].startswith('path("second/", include(')
     assert quoted[1].startswith('path("<int:pk>/')
-    assert routes["old"].uri == "old/{year}/(?:x/)?"
+    assert template_of(routes["old"].pattern) == "old/{year}/(?:x/)?"
 
 
 def test_without_settings_the_lists_that_no_other_includes_are_roots() -> None:
@@ -259,7 +258,7 @@ urlpatterns = [
 ]
 """
     found = routes_of(facts({"u.py": text, "v.py": views}), "u")
-    told = [(one.pattern, one.view, one.methods) for one in found.routes]
+    told = [(one.pattern, one.view.name, one.view.methods) for one in found.routes]
     assert told == [("a", "", ()), ("b", "", ()), ("d", "v.Plain", ("GET",))]
     assert [one.reason for one in found.unresolved] == [
         "a computed view",
@@ -301,7 +300,7 @@ def test_circles_end() -> None:
     )
     view = "from django.urls import path\nfrom v import B\nurlpatterns = [path('b', B.as_view())]\n"
     found = routes_of(facts({"u.py": view, "v.py": bases}), "u")
-    assert [one.view for one in found.routes] == ["v.B"]
+    assert [one.view.name for one in found.routes] == ["v.B"]
 
 
 def test_what_is_computed_is_told_with_its_place() -> None:
@@ -318,7 +317,7 @@ urlpatterns = [
 ]
 """
     found = routes_of(facts({"u.py": text}), "u")
-    assert [(one.pattern, one.view) for one in found.routes] == [("c/", "")]
+    assert [(one.pattern, one.view.name) for one in found.routes] == [("c/", "")]
     assert [one.reason for one in found.unresolved] == [
         "a computed path",
         "a list that a call makes: names",

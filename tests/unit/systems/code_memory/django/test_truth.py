@@ -16,9 +16,8 @@ import pytest
 import rdmo
 
 from rag_assets.systems.code_memory.derived.django import derive
-from rag_assets.systems.code_memory.django.routes import routes_of
-from rag_assets.systems.code_memory.django.routing import Routes
-from rag_assets.systems.code_memory.frameworks.definitions import built_in
+from rag_assets.systems.code_memory.django.urlconf import Routes, routes_of
+from rag_assets.systems.code_memory.frameworks.definitions import framework
 from rag_assets.systems.code_memory.frameworks.repository import File
 from rag_assets.systems.code_memory.frameworks.tables import Table, TableReader
 from rag_assets.systems.code_memory.symbols.model import FileFacts
@@ -128,7 +127,7 @@ def different_routes(told: Any, read: Routes, but: str = "") -> Counter[tuple[st
     """Routes that only one has; those under a condition need not be there."""
     wanted = Counter((p, n, _view(v)) for p, n, v, _ in told if not but or not p.startswith(but))
     found, may = (
-        Counter((one.pattern, one.name, _view(one.view)) for one in read.routes if under(one))
+        Counter((one.pattern, one.name, _view(one.view.name)) for one in read.routes if under(one))
         for under in (lambda one: not one.conditional, lambda one: one.conditional)
     )
     return (wanted - found - may) + (found - wanted)
@@ -137,7 +136,8 @@ def different_routes(told: Any, read: Routes, but: str = "") -> Counter[tuple[st
 def different_answers(told: Any, read: Routes) -> list[object]:
     """Routes whose views are classes and answer other HTTP methods, or by other methods."""
     found = {
-        (one.pattern, one.name): dict(one.actions) or {verb: verb.lower() for verb in one.methods}
+        (one.pattern, one.name): dict(one.view.actions)
+        or {verb: verb.lower() for verb in one.view.methods}
         for one in read.routes
     }
     return [
@@ -153,8 +153,8 @@ def _view(name: str) -> str:
 
 
 def tables_of(files: list[FileFacts]) -> dict[str, Table]:
-    [framework] = [one for one in built_in() if one.name == "django"]
-    return {one.name: one for one in TableReader(framework, [File(f) for f in files]).tables()}
+    reader = TableReader(framework("django"), [File(one) for one in files])
+    return {one.name: one for one in reader.tables()}
 
 
 @pytest.mark.slow

@@ -161,8 +161,8 @@ class Program:
     def __iter__(self) -> Iterator[Module]:
         return iter(self._all)
 
-    def setting(self, name: str) -> Iterator[str]:
-        """Yield the texts that modules assign to a setting."""
+    def texts(self, name: str) -> Iterator[str]:
+        """Yield the texts that modules assign to a name at top level, such as a setting."""
         values = (module.constant("", name) for module in self)
         return (value for value in values if isinstance(value, str))
 
@@ -201,12 +201,6 @@ class Program:
                 break
             written, module = value["name"], place.module
         return (self.absolute(written, module) if place is None else place.name), place
-
-    def is_of_object(self, written: str, module: Module) -> bool:
-        """Return whether a dotted name belongs to an object in a variable."""
-        owner = written.rpartition(".")[0]
-        _, place = self.follow(owner, module) if owner else ("", None)
-        return place is not None and is_a(place.value, "call")
 
     def called(self, call: Any, module: Module) -> str:
         """Return the absolute name of the function or class that a call calls; "" if computed."""
