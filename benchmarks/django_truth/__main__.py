@@ -28,7 +28,7 @@ from rag_assets.systems.code_memory.frameworks.definitions import framework
 from rag_assets.systems.code_memory.frameworks.repository import File
 from rag_assets.systems.code_memory.frameworks.tables import TableReader
 from rag_assets.systems.code_memory.symbols.model import FileFacts
-from tests.unit.systems.code_memory.django.project import facts, written
+from tests.unit.systems.code_memory.django.project import facts, is_suffixed, written
 
 HERE: Final = Path(__file__).parent
 TRUTH: Final = PROJECT / "tests/unit/systems/code_memory/django/truth.py"
@@ -102,10 +102,12 @@ def _read(package: Path, without: list[str], site: Mapping[str, str]) -> list[Fi
 
 
 def _told_routes(told: Any, about: Mapping[str, Any]) -> Iterator[str]:
-    # The admin makes its routes of what is registered there: told as unresolved, once.
+    # The admin makes its routes of what is registered there: told as unresolved, once. A route with
+    # a format suffix repeats another.
     admin = about.get("admin")
     for pattern, name, view, _ in told["routes"]:
-        if admin is None or not pattern.startswith(admin):
+        is_admin = admin is not None and pattern.startswith(admin)
+        if not is_admin and not is_suffixed(pattern):
             yield f"{pattern} {name or '-'} {_last(view)}"
 
 

@@ -193,9 +193,12 @@ class _UrlReader:
 
     def _read_named(self, value: Any, module: Module, prefix: _Prefix) -> None:
         written = value["name"]
-        place = self._program.named(written.removesuffix(".urls"), module)
-        if written.endswith(".urls") and place is not None and self._routers.is_router(place):
-            self._read_router(place, prefix)
+        owner = self._program.named(written.removesuffix(".urls"), module)
+        if written.endswith(".urls") and owner is not None and owner.symbol:
+            if self._routers.is_router(owner):
+                self._read_router(owner, prefix)
+            else:
+                self._miss("the routes of an object", module.evidence(value))
             return
         place = self._program.named(written, module)
         if place is None:

@@ -36,7 +36,7 @@ _DETAIL: Final = (
     ("DELETE", "destroy"),
 )
 _MANAGERS: Final = frozenset({"objects", "_default_manager", "_base_manager", "all_objects"})
-_RULES: Final = frozenset({"get_urls", "get_routes", "get_lookup_regex", "__init__"})
+_RULES: Final = ("get_urls", "get_routes", "get_lookup_regex", "__init__")
 """Methods of a router's class that may change which routes it creates."""
 _REGISTER: Final = ".register"
 _DEEPEST: Final = 10
@@ -64,7 +64,7 @@ class View:
         handlers = {}
         for place in program.lineage(name):
             for _, action in actions:
-                if action in place.members:
+                if place.defines(action):
                     handlers.setdefault(action, f"{place.name}.{action}")
         return cls(name, tuple(method for method, _ in actions), actions, handlers)
 
@@ -131,8 +131,8 @@ class ViewReader:
             methods = self._data.decorators.get(written_name(one).rpartition(".")[2])
             if methods is not None:
                 stated = [*one["arguments"], *one["named"].values()] if is_a(one, "call") else []
-                listed = [item.upper() for item in items_of(stated[0])] if stated else []
-                return View(name, tuple(listed or methods.split()))
+                verbs = items_of(stated[0]) if stated else methods.split()
+                return View(name, tuple(verb.upper() for verb in verbs if isinstance(verb, str)))
         return View(name)
 
     def _class(self, name: str, call: Any) -> View:
@@ -141,11 +141,9 @@ class ViewReader:
         pairs = first["items"] if is_a(first, "dict") else ()
         stated = [(key, value) for key, value in pairs if isinstance(key, str)]
         actions = tuple((key.upper(), value) for key, value in stated if isinstance(value, str))
-        return (
-            View.from_actions(self._program, name, actions)
-            if actions
-            else View(name, self._methods(name))
-        )
+        if actions:
+            return View.from_actions(self._program, name, actions)
+        return View(name, self._methods(name))
 
     def _methods(self, name: str) -> tuple[str, ...]:
         """Return the HTTP methods of a class-based view, in upper case."""
@@ -157,7 +155,8 @@ class ViewReader:
             else:
                 # A statement such as `get = post = …` also defines methods.
                 assigned = place.module.assigned.get(place.symbol, ())
-                known |= {*place.members, *(one.values["name"] for one in assigned)}
+                known |= {verb for verb in _VERBS if place.defines(verb)}
+                known |= {one.values["name"] for one in assigned}
         allowed = items_of(self._program.attribute(name, "http_method_names")) or _VERBS
         return tuple(verb.upper() for verb in _VERBS if verb in known and verb in allowed)
 
@@ -251,15 +250,13 @@ class Viewset:
 def _extra_action(name: str, decorator: Any) -> tuple[bool, str, str, Actions]:
     named = decorator["named"]
     methods = argument(decorator, 0, "methods")
-    verbs = (
-        ["get"] if methods is None else [one for one in items_of(methods) if isinstance(one, str)]
-    )
+    verbs = ["get"] if methods is None else items_of(methods)
     path, url_name = named.get("url_path"), named.get("url_name")
     return (
         argument(decorator, 1, "detail") is True,
         path if isinstance(path, str) else name,
         url_name if isinstance(url_name, str) else name.replace("_", "-"),
-        tuple((verb.upper(), name) for verb in verbs),
+        tuple((verb.upper(), name) for verb in verbs if isinstance(verb, str)),
     )
 
 
@@ -324,12 +321,10 @@ class RouterReader:
                 one = _Registration(module, call, under, parents)
                 self._registrations.setdefault(router, []).append(one)
 
-    def is_router(self, place: Place | None) -> bool:
+    def is_router(self, place: Place) -> bool:
         """Return whether a variable holds a router."""
-        if place is None or not is_a(place.value, "call"):
-            return False
-        lineage = self._program.ancestry(self._program.called(place.value, place.module))
-        return any(one in self._classes for one in lineage)
+        called = self._program.called(place.value, place.module)
+        return any(one in self._classes for one in self._program.ancestry(called))
 
     def routes(self, router: Place) -> Iterator[Route | Unresolved]:
         """Yield the routes of a router: for each viewset list, extra actions, then detail.
@@ -339,7 +334,8 @@ class RouterReader:
         """
         made, evidence = router.value, router.module.evidence(router.value)
         name = self._program.called(made, router.module)
-        if any(_RULES & place.members.keys() for place in self._program.lineage(name)):
+        classes = [*self._program.lineage(name)]
+        if any(place.defines(rule) for place in classes for rule in _RULES):
             yield Unresolved("a router with rules of its own", evidence)
         stated = made["named"].get("trailing_slash")
         slash = "/" if stated is None or stated else ""

@@ -126,6 +126,10 @@ class Place:
         owner, _, name = self.symbol.rpartition(".")
         return None if self.symbol in self.module.declared else self.module.constant(owner, name)
 
+    def defines(self, name: str) -> bool:
+        """Return whether a class itself defines a method."""
+        return f"{self.symbol}.{name}" in self.module.declared
+
     @property
     def members(self) -> dict[str, Fact]:
         """Return the definitions in a class, by name."""
