@@ -283,10 +283,7 @@ class _UrlReader:
         self.routes.append(route)
 
     def _text(self, value: Any, module: Module) -> str | None:
-        """Return a string, which may also be translated, a constant, or a sum of these."""
-        if is_a(value, "call") and value["arguments"]:
-            is_translated = "gettext" in self._program.called(value, module).rpartition(".")[2]
-            return self._text(value["arguments"][0], module) if is_translated else None
+        """Return a string, which may also be a constant, or a sum of these."""
         if is_a(value, "sum"):
             parts = [self._text(one, module) for one in value["items"]]
             return None if None in parts else "".join(one for one in parts if one)

@@ -6,7 +6,7 @@ Framework data (`views` in django.toml) name the base classes, with the methods 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from rag_assets.systems.code_memory.frameworks.definitions import framework
@@ -61,7 +61,7 @@ class View:
     @classmethod
     def from_actions(cls, program: Program, name: str, actions: Actions) -> View:
         """Return the view of a class whose actions are known."""
-        handlers = {}
+        handlers: dict[str, str] = {}
         for place in program.lineage(name):
             for _, action in actions:
                 if place.defines(action):
@@ -161,6 +161,33 @@ class ViewReader:
         return tuple(verb.upper() for verb in _VERBS if verb in known and verb in allowed)
 
 
+@dataclass(frozen=True, slots=True)
+class _ExtraAction:
+    """A method of a viewset under `@action`.
+
+    Attributes:
+        is_detail: whether its path has the key of an object.
+    """
+
+    is_detail: bool
+    path: str
+    url_name: str
+    actions: Actions
+
+    @classmethod
+    def from_decorator(cls, name: str, decorator: Any) -> _ExtraAction:
+        """Return the action that a decorator makes of a method."""
+        methods = argument(decorator, 0, "methods")
+        verbs = ["get"] if methods is None else items_of(methods)
+        path, url_name = (decorator["named"].get(key) for key in ("url_path", "url_name"))
+        return cls(
+            argument(decorator, 1, "detail") is True,
+            path if isinstance(path, str) else name,
+            url_name if isinstance(url_name, str) else name.replace("_", "-"),
+            tuple((verb.upper(), name) for verb in verbs if isinstance(verb, str)),
+        )
+
+
 class Viewset:
     """A viewset.
 
@@ -193,12 +220,14 @@ class Viewset:
         detail = f"{start}(?P<{field}>{self.key})"
         if listed := tuple(pair for pair in _LIST if pair[1] in known):
             yield (f"^{prefix}{end}" if prefix else "^$"), "list", listed
-        yield from (
-            (f"{start}{path}{end}", *one) for is_detail, path, *one in extra if not is_detail
-        )
+        for one in extra:
+            if not one.is_detail:
+                yield f"{start}{one.path}{end}", one.url_name, one.actions
         if single := tuple(pair for pair in _DETAIL if pair[1] in known):
             yield f"{detail}{end}", "detail", single
-        yield from ((f"{detail}/{path}{end}", *one) for is_detail, path, *one in extra if is_detail)
+        for one in extra:
+            if one.is_detail:
+                yield f"{detail}/{one.path}{end}", one.url_name, one.actions
 
     def basename(self) -> str:
         """Return the default base name of routes: the lower-case model name in its `queryset`."""
@@ -224,13 +253,9 @@ class Viewset:
         known = {action for one in ancestors for action in data.get(one, "").split()}
         return known.union(*(place.members for place in self._program.lineage(self.name)))
 
-    def _extra_actions(self) -> list[tuple[bool, str, str, Actions]]:
-        """Return the methods under `@action`, in the order in which the framework lists members.
-
-        Returns:
-            for each, whether its path has the key of an object, its path, its name and its actions.
-        """
-        found: dict[str, tuple[bool, str, str, Actions]] = {}
+    def _extra_actions(self) -> list[_ExtraAction]:
+        """Return the methods under `@action`, in the order in which the framework lists members."""
+        found: dict[str, _ExtraAction] = {}
         for place in reversed([*self._program.lineage(self.name)]):
             for name, fact in place.members.items():
                 found.pop(name, None)
@@ -240,24 +265,11 @@ class Viewset:
                     before, _, verb = written.rpartition(".mapping.")
                     other = before.rpartition(".")[2].lstrip(":")
                     if other in found:
-                        *head, actions = found[other]
-                        found[other] = (*head, (*actions, (verb.upper(), name)))
+                        actions = (*found[other].actions, (verb.upper(), name))
+                        found[other] = replace(found[other], actions=actions)
                     elif is_a(decorator, "call") and written.endswith("action"):
-                        found[name] = _extra_action(name, decorator)
+                        found[name] = _ExtraAction.from_decorator(name, decorator)
         return [found[name] for name in sorted(found)]
-
-
-def _extra_action(name: str, decorator: Any) -> tuple[bool, str, str, Actions]:
-    named = decorator["named"]
-    methods = argument(decorator, 0, "methods")
-    verbs = ["get"] if methods is None else items_of(methods)
-    path, url_name = named.get("url_path"), named.get("url_name")
-    return (
-        argument(decorator, 1, "detail") is True,
-        path if isinstance(path, str) else name,
-        url_name if isinstance(url_name, str) else name.replace("_", "-"),
-        tuple((verb.upper(), name) for verb in verbs if isinstance(verb, str)),
-    )
 
 
 @dataclass(frozen=True, slots=True)
