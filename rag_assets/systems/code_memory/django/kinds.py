@@ -38,9 +38,9 @@ def kinds_of(files: Sequence[FileFacts]) -> Mapping[tuple[str, str], SourceType]
     found = {
         (module.path, symbol): kind for module in program for symbol, kind in reader.types(module)
     }
-    views = ((one.view.name, "controller") for one in routes_of(files).routes if one.view.name)
-    used: list[tuple[str, SourceType]] = [*views, *reader.types_by_use()]
-    for name, kind in used:
+    views = dict.fromkeys(one.view.name for one in routes_of(files).routes if one.view.name)
+    used: list[tuple[str, SourceType]] = [(name, "controller") for name in views]
+    for name, kind in [*used, *reader.types_by_use()]:
         place = program.place(name)
         if place is not None and place.symbol in place.module.declared:
             key = place.module.path, place.symbol
@@ -78,10 +78,11 @@ class _TypeReader:
                     yield from ((one, kind) for one in _texts(fact.values["value"]))
             for fact in module.invoked:
                 call = fact.values["call"]
-                kind = self._data.calls.get(written_name(call).rpartition(".")[2])
-                value = argument(call, 0, "receiver") if kind is not None else None
-                if kind is not None and is_a(value, "name"):
-                    yield self._program.defined(self._program.absolute(value["name"], module)), kind
+                type_ = self._data.calls.get(written_name(call).rpartition(".")[2])
+                value = argument(call, 0, "receiver") if type_ is not None else None
+                if type_ is not None and is_a(value, "name"):
+                    name = self._program.absolute(value["name"], module)
+                    yield self._program.defined(name), type_
 
     def _by_text(self, module: Module, symbol: str, fact: Fact) -> SourceType | None:
         if fact.values["role"] == "class":

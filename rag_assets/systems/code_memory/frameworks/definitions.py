@@ -284,6 +284,8 @@ class Events(_Part):
 class Views(_Part):
     """Functions and classes that Django's interpreter looks for when it reads routes.
 
+    Only those of the built-in framework `django` are read.
+
     Attributes:
         paths: functions that make a pattern of a route.
         includes: functions that include other patterns.
@@ -305,6 +307,8 @@ class Views(_Part):
 
 class Types(_Part):
     """Source types of definitions, which Django's interpreter assigns.
+
+    Only those of the built-in framework `django` are read.
 
     Attributes:
         bases, decorators: source type by pattern of the whole name of an ancestor in another
