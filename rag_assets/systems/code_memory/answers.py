@@ -49,8 +49,7 @@ from rag_assets.systems.code_memory.retrieval.uses import (
 from rag_assets.systems.code_memory.retrieval.view import View
 from rag_assets.systems.code_memory.retrieval.walk import MOST_NODES, MOST_STEPS, Walk, Walker
 from rag_assets.systems.code_memory.rules import RuleBook
-from rag_assets.systems.code_memory.symbols.names import name_parts
-from rag_assets.systems.code_memory.symbols.nodes import FILE, TABLE
+from rag_assets.systems.code_memory.symbols.names import FILE, TABLE, name_parts
 from rag_assets.systems.code_memory.symbols.source_types import is_test
 from rag_assets.tenants.model import Tenant
 

@@ -1,7 +1,8 @@
-"""`rag-assets code`: the relations within a repository."""
+"""`rag-assets code` and `rag-assets hook`: the relations within a repository, and its Git hooks."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
@@ -90,9 +91,9 @@ def search(
     json: Json = False,
 ) -> None:
     """Search a repository, as agents do."""
-    from rag_assets.systems.code_memory import agent_commands
+    from rag_assets.systems.code_memory import command_line
 
-    agent_commands.search(
+    command_line.search(
         tenant,
         question,
         source_types=source_type,
@@ -113,9 +114,9 @@ def serves(
     json: Json = False,
 ) -> None:
     """Show what serves a route, and what it touches."""
-    from rag_assets.systems.code_memory import agent_commands
+    from rag_assets.systems.code_memory import command_line
 
-    agent_commands.answer(
+    command_line.answer(
         tenant,
         lambda about: about.who_serves(route),
         caller=caller_of(principal, role),
@@ -134,11 +135,11 @@ def touches(
     json: Json = False,
 ) -> None:
     """Show who uses a table, a definition, or the definitions of a file."""
-    from rag_assets.systems.code_memory import agent_commands
+    from rag_assets.systems.code_memory import command_line
 
     if not (table or symbol or path):
         raise typer.BadParameter("give one of: --table, --symbol, --path")
-    agent_commands.answer(
+    command_line.answer(
         tenant,
         lambda about: about.what_touches(table=table, symbol=symbol, path=path),
         caller=caller_of(principal, role),
@@ -160,11 +161,11 @@ def impact(
     json: Json = False,
 ) -> None:
     """Show everything that depends on definitions or files, step by step."""
-    from rag_assets.systems.code_memory import agent_commands
+    from rag_assets.systems.code_memory import command_line
 
     if not (symbol or path):
         raise typer.BadParameter("give one of: --symbol, --path")
-    agent_commands.answer(
+    command_line.answer(
         tenant,
         lambda about: about.impact_of(symbols=symbol or (), paths=path or ()),
         caller=caller_of(principal, role),
@@ -189,11 +190,11 @@ def show_tests(
     json: Json = False,
 ) -> None:
     """Show the tests of definitions, files or a route, and how each reaches it."""
-    from rag_assets.systems.code_memory import agent_commands
+    from rag_assets.systems.code_memory import command_line
 
     if not (symbol or path or route):
         raise typer.BadParameter("give one of: --symbol, --path, --route")
-    agent_commands.answer(
+    command_line.answer(
         tenant,
         lambda about: about.tests_of(symbols=symbol or (), paths=path or (), route=route),
         caller=caller_of(principal, role),
@@ -211,11 +212,11 @@ def history(
     json: Json = False,
 ) -> None:
     """Show the commits, and agents' runs, that changed a definition or a file."""
-    from rag_assets.systems.code_memory import agent_commands
+    from rag_assets.systems.code_memory import command_line
 
     if not (symbol or path):
         raise typer.BadParameter("give one of: --symbol, --path")
-    agent_commands.answer(
+    command_line.answer(
         tenant,
         lambda about: about.history_of(symbol=symbol, path=path),
         caller=caller_of(principal, role),
@@ -232,11 +233,35 @@ def rules(
     json: Json = False,
 ) -> None:
     """Show the rules, decisions and known bugs that are about files."""
-    from rag_assets.systems.code_memory import agent_commands
+    from rag_assets.systems.code_memory import command_line
 
-    agent_commands.answer(
+    command_line.answer(
         tenant,
         lambda about: about.rules_for(paths),
         caller=caller_of(principal, role),
         as_json=json,
     )
+
+
+hook_app = typer.Typer(help="Git hooks that start a sync after each commit.", no_args_is_help=True)
+
+_Repository = Annotated[
+    Path,
+    typer.Argument(metavar="REPO", help="Top folder of a worktree, or a bare repository."),
+]
+
+
+@hook_app.command("install")
+def install_hook(tenant: TenantArgument, repository: _Repository, json: Json = False) -> None:
+    """Install hooks that report a repository's commits, merges, checkouts and rewrites at once."""
+    from rag_assets.systems.code_memory import command_line
+
+    command_line.install_hook(tenant, repository, as_json=json)
+
+
+@hook_app.command("remove")
+def remove_hook(tenant: TenantArgument, repository: _Repository, json: Json = False) -> None:
+    """Remove a tenant's part from a repository's hooks."""
+    from rag_assets.systems.code_memory import command_line
+
+    command_line.remove_hook(tenant, repository, as_json=json)

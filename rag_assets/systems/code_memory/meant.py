@@ -11,7 +11,7 @@ from rag_assets.common.formatting import counted
 from rag_assets.ingest.parsing.media_types import SOURCE_CODE
 from rag_assets.ingest.sources.model import path_of, uri_of
 from rag_assets.systems.code_memory.chunker import NO_PROGRAMS
-from rag_assets.systems.code_memory.languages.tags.languages import tag_languages
+from rag_assets.systems.code_memory.languages.tags import tag_languages
 from rag_assets.systems.code_memory.laravel.inflection import table_of_class
 from rag_assets.systems.code_memory.outlines import one_line
 from rag_assets.systems.code_memory.reading import READ_FOR_USE, language_of_type
@@ -19,14 +19,15 @@ from rag_assets.systems.code_memory.retrieval.nodes import PREFIXES, Node, node_
 from rag_assets.systems.code_memory.retrieval.view import View
 from rag_assets.systems.code_memory.sources.derived import repository_of
 from rag_assets.systems.code_memory.sources.repositories.names import repository_type_of
-from rag_assets.systems.code_memory.symbols.nodes import FILE, TABLE
-from rag_assets.systems.code_memory.symbols.source_types import SOURCE_TYPES
-from rag_assets.systems.code_memory.symbols.spellings import (
+from rag_assets.systems.code_memory.symbols.names import (
+    FILE,
+    TABLE,
     path_spellings,
     route_spellings,
     symbol_spellings,
     table_spellings,
 )
+from rag_assets.systems.code_memory.symbols.source_types import SOURCE_TYPES
 from rag_assets.tenants.model import Tenant
 
 MOST_MEANT: Final = 5

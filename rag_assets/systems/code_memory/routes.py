@@ -15,8 +15,8 @@ from rag_assets.api.dependencies import BackendDependency, IdentityDependency
 from rag_assets.api.guard import Guarded
 from rag_assets.api.identity import Identity
 from rag_assets.api.problems import documented
+from rag_assets.systems.code_memory.access import tenant_of
 from rag_assets.systems.code_memory.answers import CodeAnswers
-from rag_assets.systems.code_memory.projects import tenant_of
 from rag_assets.systems.code_memory.responses import (
     CodeAnswer,
     CodeEdge,

@@ -26,10 +26,17 @@ from rag_assets.systems.code_memory.access import (
     RunId,
 )
 from rag_assets.systems.code_memory.retrieval.walk import Walker
-from rag_assets.systems.code_memory.run_events import MOST_BYTES, FilePath, RunEvent, parsed_events
 from rag_assets.systems.code_memory.run_retrieval import RetrievalQuestion, RunRetrieval
-from rag_assets.systems.code_memory.runs import Run, Runs, require_plain_ids
-from rag_assets.systems.code_memory.whole_index import index_again, invalidate
+from rag_assets.systems.code_memory.runs import (
+    MOST_BYTES,
+    FilePath,
+    Run,
+    RunEvent,
+    Runs,
+    parsed_events,
+    require_plain_ids,
+)
+from rag_assets.systems.code_memory.service import index_again, invalidate
 from rag_assets.tenants.model import Tenant
 
 _REFUSED = documented(400, 401, 403, 404, 408, 409, 413, 422, 429, 500, 503)

@@ -19,8 +19,7 @@ from rag_assets.systems.code_memory.django.modules import Unresolved as Computed
 from rag_assets.systems.code_memory.django.routes import routes_of
 from rag_assets.systems.code_memory.django.routing import Route
 from rag_assets.systems.code_memory.symbols.model import FileFacts
-from rag_assets.systems.code_memory.symbols.names import route_keys
-from rag_assets.systems.code_memory.symbols.nodes import ENDPOINT, endpoint_of
+from rag_assets.systems.code_memory.symbols.names import ENDPOINT, endpoint_of, route_keys
 
 _NOWHERE = Fact("", 0, 0)
 

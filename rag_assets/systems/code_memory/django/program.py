@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Final
 
 from rag_assets.systems.code_memory.django.modules import Module, read_module
-from rag_assets.systems.code_memory.languages.python.names import absolute, module_of
+from rag_assets.systems.code_memory.languages.python.source import absolute, module_of
 from rag_assets.systems.code_memory.symbols.model import FileFacts
 
 _STEPS: Final = 30

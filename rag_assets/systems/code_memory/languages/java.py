@@ -9,13 +9,13 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from rag_assets.ingest.chunking.model import Fact
-from rag_assets.systems.code_memory.languages.definitions.model import (
+from rag_assets.systems.code_memory.languages.definitions import read_code
+from rag_assets.systems.code_memory.languages.grammar import (
     Binding,
     Definition,
     Grammar,
     Name,
 )
-from rag_assets.systems.code_memory.languages.definitions.reader import read_code
 from rag_assets.systems.code_memory.languages.tree import SyntaxTree
 from rag_assets.systems.code_memory.symbols.model import CodeText, Role
 

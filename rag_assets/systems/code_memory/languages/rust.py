@@ -7,13 +7,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from rag_assets.ingest.chunking.model import Fact
-from rag_assets.systems.code_memory.languages.definitions.model import (
+from rag_assets.systems.code_memory.languages.definitions import read_code
+from rag_assets.systems.code_memory.languages.grammar import (
     Binding,
     Definition,
     Grammar,
     Name,
 )
-from rag_assets.systems.code_memory.languages.definitions.reader import read_code
 from rag_assets.systems.code_memory.symbols.model import CodeText, Role
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from rag_assets.ingest.chunking.model import Fact
-from rag_assets.systems.code_memory.languages.definitions.model import Binding, Definition, Grammar
-from rag_assets.systems.code_memory.languages.definitions.reader import read_code
-from rag_assets.systems.code_memory.manifests.lines import swift as swift_packages
+from rag_assets.systems.code_memory.languages.definitions import read_code
+from rag_assets.systems.code_memory.languages.grammar import Binding, Definition, Grammar
+from rag_assets.systems.code_memory.manifests import swift as swift_packages
 from rag_assets.systems.code_memory.symbols.model import CodeText, Role
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from fastapi.exceptions import RequestValidationError
 
-from rag_assets.systems.code_memory.run_events import MOST_EVENTS, MOST_LINE, parsed_events
+from rag_assets.systems.code_memory.runs import MOST_EVENTS, MOST_LINE, parsed_events
 
 CHANGE = {"id": "1", "kind": "file_updated", "path": "app/Models/Invoice.php"}
 

@@ -6,10 +6,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from rag_assets.systems.code_memory.languages.php.calls import MEMBER_CALLS, Chain
-from rag_assets.systems.code_memory.languages.php.classes import CLASS_ROLES, ClassLike, Method
-from rag_assets.systems.code_memory.languages.php.source import PhpSource
-from rag_assets.systems.code_memory.languages.php.values import elements
+from rag_assets.systems.code_memory.languages.php.source import (
+    CLASS_ROLES,
+    ClassLike,
+    Method,
+    PhpSource,
+)
+from rag_assets.systems.code_memory.languages.php.values import MEMBER_CALLS, Chain, elements
 from rag_assets.systems.code_memory.languages.tree import is_comment
 from rag_assets.systems.code_memory.languages.units import covering
 from rag_assets.systems.code_memory.symbols.model import Role, Unit

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rag_assets.systems.code_memory.languages.queries import with_queries
+from rag_assets.systems.code_memory.languages.sql import with_queries
 from rag_assets.systems.code_memory.reading import read_code
 from rag_assets.systems.code_memory.relations.relations import relations_of
 from tests.cost import assert_linear

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rag_assets.systems.code_memory.manifests.frameworks import frameworks_of, packages_of
+from rag_assets.systems.code_memory.manifests import frameworks_of, packages_of
 from rag_assets.systems.code_memory.settings.reader import read_json, read_yaml
 
 MANIFESTS = {

@@ -1,4 +1,4 @@
-"""Markdown documents of a repository: their sections, decisions, rule scopes and mentions."""
+"""Texts of a repository: Markdown documents, and the events of agents' runs."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.languages.units import covering
 from rag_assets.systems.code_memory.settings.entries import ITEM, yaml_entries
 from rag_assets.systems.code_memory.symbols.model import CodeText, Unit
+from rag_assets.systems.code_memory.symbols.names import FILE, RUN
 
 _EVIDENCE: Final = 400
 
@@ -37,7 +38,7 @@ _QUALIFIED: Final = re.compile(
     r"|[a-z_]\w*(?:\.[a-z_]\w*)*\.[A-Z]\w*|[A-Z][a-z0-9]+(?:[A-Z][a-z0-9]*)+"
 )
 _ROUTE: Final = re.compile(r"(?:GET|POST|PUT|PATCH|DELETE|HEAD) /[^\s]*|/[\w{}:./-]+")
-_NAME: Final = re.compile(r"[a-z][a-z0-9]*(?:[._][a-z0-9]+)+")
+_DOTTED_NAME: Final = re.compile(r"[a-z][a-z0-9]*(?:[._][a-z0-9]+)+")
 
 
 def read_markdown(text: str) -> CodeText:
@@ -207,8 +208,56 @@ def _named(found: re.Match[str]) -> tuple[str, str] | None:
         (_QUALIFIED, "symbol"),
         (_ROUTE, "route"),
         (_PLACE, "path"),
-        (_NAME, "name"),
+        (_DOTTED_NAME, "name"),
     ):
         if pattern.fullmatch(code):
             return code.removesuffix("()").lstrip("\\"), what
     return None
+
+
+RUN_EVENT: Final = "text/x-run-event"
+
+_SUMMARY: Final = "final_summary"
+_EVENT_HEADING: Final = re.compile(
+    r"(?P<kind>final_summary|file_(?:created|updated|deleted))(?: (?P<path>\S.*))?"
+)
+_RUN: Final = "run: "
+_ACTION: Final = "action: "
+_RUN_EVENT_LANGUAGE: Final = "run-event"
+
+
+def render_run_event(kind: str, run: str, path: str | None, action: str, summary: str) -> str:
+    """Return the text of an event.
+
+    Args:
+        kind: file_created, file_updated, file_deleted, final_summary.
+        run: its id.
+        path: the path of the file within its repository; None for a summary of the run.
+        action: what was done to the file, in a few words on one line; "" if absent.
+        summary: the summary, in words; "" if absent.
+    """
+    lines = [f"{kind} {path}" if path else kind, _RUN + run]
+    if action:
+        lines.append(_ACTION + action)
+    above = "\n".join(lines)
+    return f"{above}\n\n{summary.strip()}\n" if summary.strip() else f"{above}\n"
+
+
+def read_run_event(text: str) -> CodeText:
+    """Return the single unit of an event's text, and its facts."""
+    end = len(text.rstrip())
+    head = text.partition("\n\n")[0].split("\n")
+    heading = _EVENT_HEADING.fullmatch(head[0])
+    run = next((line.removeprefix(_RUN) for line in head[1:] if line.startswith(_RUN)), "")
+    if heading is None or not run or (heading["path"] is None) != (heading["kind"] == _SUMMARY):
+        unit = Unit(0, end, "rest", alone=False)
+        return CodeText((unit,), (), _RUN_EVENT_LANGUAGE, ("it is no event of a run",))
+    name = RUN + run
+    cuts = tuple(found.end() for found in re.finditer("\n", text[:end]))
+    unit = Unit(0, end, "derived", name, heading.group(), cuts=cuts)
+    values = {"role": "run", "public": True, "called": [name.lower()]}
+    facts = [Fact("declares", 0, heading.end(), name, values)]
+    if heading["path"] is not None:
+        changed = {"file": FILE + heading["path"], "run": name}
+        facts.append(Fact("changed_by", 0, heading.end(), name, changed))
+    return CodeText((unit,), tuple(facts), _RUN_EVENT_LANGUAGE)

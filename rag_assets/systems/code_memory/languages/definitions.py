@@ -1,23 +1,131 @@
-"""Walks a tree once, and finds the ends of statements, imports and calls."""
+"""Reads a file with its grammar: units, facts, and notes on parts that could not be read."""
 
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
 
 from rag_assets.ingest.chunking.model import Fact
-from rag_assets.systems.code_memory.languages.definitions.model import (
+from rag_assets.systems.code_memory.languages.grammar import (
     Binding,
     Definition,
     Grammar,
     Name,
     Placed,
     Scope,
+    find_definitions,
 )
+from rag_assets.systems.code_memory.languages.tree import SyntaxTree, syntax_tree
+from rag_assets.systems.code_memory.languages.units import covering
+from rag_assets.systems.code_memory.symbols.model import CodeText, Unit
 
 if TYPE_CHECKING:
     from tree_sitter import Node
+
+LARGE: Final = 6_000
+"""Number of characters above which a type is split into its head and its members."""
+
+_SIGNATURE: Final = 300
+_SPACE = re.compile(r"\s+")
+_CLOSING = re.compile(r"[\s)\]};,]*")
+
+
+def units(tree: SyntaxTree, found: Sequence[Placed]) -> list[Unit]:
+    """Return the units of definitions, in order and without overlaps; other text has no unit.
+
+    Args:
+        found: definitions of the file, outer definitions first.
+    """
+    split = _split(found)
+    made: list[Unit] = []
+    at = 0
+    for index, placed in enumerate(found):
+        inner = placed.parent >= 0 and placed.parent not in split
+        if not placed.first or inner or placed.start < at or placed.end <= placed.start:
+            split.discard(index)
+            continue
+        end = split.get(index, placed.end)
+        made.append(_unit(tree, placed, found, index, end))
+        at = end
+    return made
+
+
+def covered(text: str, made: Sequence[Unit], cuts: Sequence[int]) -> tuple[Unit, ...]:
+    """Return units that cover a whole text, each with the ends of the statements in it.
+
+    Args:
+        made: units of definitions.
+        cuts: offsets after which a statement ends, ascending.
+    """
+    whole = covering(text, _closed(text, made))
+    return tuple(replace(unit, cuts=_within(cuts, unit)) for unit in whole)
+
+
+class _Split(dict[int, int]):
+    """The ends of the heads of large types, by the type's index among the definitions."""
+
+    def discard(self, index: int) -> None:
+        """Drop a type that has no unit; its members get no units either."""
+        self.pop(index, None)
+
+
+def _split(found: Sequence[Placed]) -> _Split:
+    split = _Split()
+    for placed in found:
+        outer = placed.parent
+        if outer >= 0 and outer not in split and found[outer].end - found[outer].start > LARGE:
+            split[outer] = placed.start
+    return split
+
+
+def _unit(tree: SyntaxTree, placed: Placed, found: Sequence[Placed], index: int, end: int) -> Unit:
+    text, definition = tree.text, placed.definition
+    symbol = definition.symbol
+    if not symbol:  # A group is named after its first definition.
+        inner = found[index + 1] if index + 1 < len(found) else None
+        symbol = inner.definition.symbol if inner is not None and inner.parent == index else ""
+    while end > placed.start and text[end - 1].isspace():
+        end -= 1
+    return Unit(
+        placed.start, end, definition.role, symbol, signature(tree, placed), definition.alone
+    )
+
+
+def signature(tree: SyntaxTree, placed: Placed) -> str:
+    """Return the declaration without its body, in one line."""
+    node, body = placed.definition.node, placed.definition.body
+    start, last = tree.start(node), tree.end(node)
+    if body is not None and tree.start(body) > start:
+        last = tree.start(body)
+    line = _SPACE.sub(" ", tree.text[start : min(last, start + 4 * _SIGNATURE)]).strip()
+    line = line[:_SIGNATURE].rstrip()
+    for mark in (";", "{", "(", "=>", "="):
+        line = line.removesuffix(mark).rstrip()
+    return line
+
+
+def _closed(text: str, made: Sequence[Unit]) -> Iterator[Unit]:
+    """Yield units with the closing brackets after them, so that no chunk is only a bracket."""
+    for index, unit in enumerate(made):
+        last = made[index + 1].start if index + 1 < len(made) else len(text)
+        closing = _CLOSING.match(text, unit.end, last)
+        if closing is None:
+            yield unit
+            continue
+        end = closing.end()
+        if end < last and "\n" in text[unit.end : end]:
+            end = text.rindex("\n", unit.end, end)
+        elif end < last:
+            end = unit.end
+        yield replace(unit, end=unit.end + len(text[unit.end : end].rstrip()))
+
+
+def _within(cuts: Sequence[int], unit: Unit) -> tuple[int, ...]:
+    return tuple(cuts[bisect_right(cuts, unit.start) : bisect_left(cuts, unit.end)])
+
 
 _AFTER = re.compile(r"[ \t]{0,80}[,;]")
 
@@ -218,3 +326,108 @@ def _own(grammar: Grammar, found: Sequence[Placed]) -> dict[str, Binding | None]
 def callable_(definition: Definition) -> bool:
     """Return whether a call of the definition's name, or of a member, shows what is called."""
     return definition.role in {"class", "type", "function"}
+
+
+BROKEN_SHARE: Final = 0.5
+"""Share of unparsable text above which the text is cut at blank lines instead."""
+
+LONGEST: Final = 4_000_000
+"""Maximum characters of a text to parse; dense code of that length takes 15 seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """The result of reading a text with a grammar, before text outside definitions is cut.
+
+    Attributes:
+        units: the units of definitions.
+        facts: the facts, in the order of their evidence.
+        cuts: offsets after which a statement ends.
+        notes: descriptions of parts that could not be read.
+        found: the definitions.
+    """
+
+    units: tuple[Unit, ...]
+    facts: tuple[Fact, ...]
+    cuts: tuple[int, ...]
+    notes: tuple[str, ...]
+    found: tuple[Placed, ...] = ()
+
+
+def read_code(text: str, grammar: type[Grammar]) -> CodeText:
+    """Return the units and facts of a file."""
+    reading = reading_of(text, grammar)
+    whole = covered(text, reading.units, reading.cuts)
+    return CodeText(whole, reading.facts, grammar.language, reading.notes)
+
+
+def reading_of(text: str, grammar: type[Grammar]) -> Reading:
+    """Return the result of reading a text, before text outside definitions is cut.
+
+    Args:
+        text: the text of a file, or of a part of a file.
+    """
+    if len(text) > LONGEST:
+        note = f"{len(text)} characters of {grammar.language} are more than are parsed"
+        return Reading((), (), (), (f"{note}: cut at blank lines",))
+    tree = syntax_tree(text, grammar.module, grammar.function)
+    if tree.gave_up:
+        note = f"the parser gave up on {len(text)} characters of {grammar.language}"
+        return Reading((), (), (), (f"{note}: cut at blank lines",))
+    read = grammar(tree)
+    found = find_definitions(read)
+    walk = Walk(read, found).run()
+    places, size = walk.errors
+    notes: tuple[str, ...] = ()
+    if places:
+        note = f"{places} places with {size} bytes could not be read as {grammar.language}"
+        if size > BROKEN_SHARE * max(1, len(text.strip())):
+            return Reading((), (), (), (f"{note}: cut at blank lines",))
+        notes = (note,)
+    facts = [*walk.facts, *_declared(tree, walk, found)]
+    facts.sort(key=lambda fact: (fact.start, fact.end))
+    return Reading(tuple(units(tree, found)), tuple(facts), tuple(walk.cuts), notes, tuple(found))
+
+
+def _declared(tree: SyntaxTree, walk: Walk, found: Sequence[Placed]) -> Iterator[Fact]:
+    for placed in found:
+        definition = placed.definition
+        if not definition.symbol:
+            continue
+        start, last = tree.start(definition.node), tree.end(definition.node)
+        yield Fact("declares", start, last, definition.symbol, _values(tree, placed))
+        end = start + _width(tree, definition)
+        for kind, names in (("extends", definition.extends), ("implements", definition.implements)):
+            for name in names:
+                target = walk.named(name)
+                yield Fact(kind, start, end, definition.symbol, target.values())
+
+
+def _width(tree: SyntaxTree, definition: Definition) -> int:
+    """Return the number of characters of a declaration without its body."""
+    start = tree.start(definition.node)
+    body = definition.body
+    last = tree.end(definition.node)
+    if body is not None and tree.start(body) > start:
+        last = tree.start(body)
+    return len(tree.text[start : min(last, start + 200)].rstrip())
+
+
+def _values(tree: SyntaxTree, placed: Placed) -> dict[str, object]:
+    definition = placed.definition
+    values: dict[str, object] = {
+        "name": definition.symbol,
+        "role": definition.role,
+        "what": definition.what,
+        "exported": definition.exported,
+        "signature": signature(tree, placed),
+    }
+    if definition.parameters:
+        values["parameters"] = [
+            {"name": name, "type": type_} if type_ else {"name": name}
+            for name, type_ in definition.parameters
+        ]
+    if definition.returns:
+        callable_ = definition.role in {"function", "method"}
+        values["returns" if callable_ else "type"] = definition.returns
+    return values

@@ -1,4 +1,4 @@
-"""Reads a component file: its scripts with their grammar, at offsets in the whole file."""
+"""Single-file components: Vue and Svelte, with scripts in JavaScript or TypeScript."""
 
 from __future__ import annotations
 
@@ -7,11 +7,84 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from rag_assets.ingest.chunking.model import Fact
-from rag_assets.systems.code_memory.languages.components.blocks import Block, scripts
-from rag_assets.systems.code_memory.languages.definitions.layout import LARGE, covered
-from rag_assets.systems.code_memory.languages.definitions.reader import Reading, reading_of
-from rag_assets.systems.code_memory.languages.javascript.grammar import Jsx, Tsx, TypeScript
+from rag_assets.systems.code_memory.languages.definitions import LARGE, Reading, covered, reading_of
+from rag_assets.systems.code_memory.languages.javascript import Jsx, Tsx, TypeScript
 from rag_assets.systems.code_memory.symbols.model import CodeText, Unit
+
+_TAG = re.compile(r"<!--|<(/?)(script|style|template|svelte:head)(?=[\s/>])", re.IGNORECASE)
+_ENDS = {
+    "script": re.compile(r"</script\s{0,80}>", re.IGNORECASE),
+    "style": re.compile(r"</style\s{0,80}>", re.IGNORECASE),
+}
+_STOP = re.compile(r"[\"'>]")
+_ATTRIBUTE = re.compile(r"([^\s\"'=<>/]+)(?:\s{0,80}=\s{0,80}(\"[^\"]*\"|'[^']*'|[^\s\"'>]+))?")
+_LONG = 4_000
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A script block.
+
+    Attributes:
+        start, end: offsets of the block with its tags.
+        first, last: offsets of the content between the tags.
+        attributes: the attributes of its tag; "" for attributes without a value.
+    """
+
+    start: int
+    end: int
+    first: int
+    last: int
+    attributes: dict[str, str]
+
+
+def scripts(text: str) -> Iterator[Block]:
+    """Yield the script blocks at the top level of a file; an unclosed block is ignored."""
+    at = depth = 0
+    while (tag := _TAG.search(text, at)) is not None:
+        if tag[0] == "<!--":
+            at = text.find("-->", tag.end())
+            if at < 0:
+                return
+            continue
+        first = _tag_end(text, tag.end())
+        if first < 0:
+            return
+        name, at = tag[2].lower(), first
+        if name not in _ENDS:
+            depth = max(0, depth + _step(text, tag[1], first))
+            continue
+        if tag[1] or text[first - 2] == "/":
+            continue
+        end = _ENDS[name].search(text, first)
+        if end is None:
+            return
+        at = end.end()
+        if name == "script" and depth == 0:
+            yield Block(tag.start(), at, first, end.start(), _attributes(text, tag.end(), first))
+
+
+def _step(text: str, closing: str, after: int) -> int:
+    if closing:
+        return -1
+    return 0 if text[after - 2] == "/" else 1
+
+
+def _tag_end(text: str, at: int) -> int:
+    """Return the offset after the `>` that ends a tag, ignoring quoted text; -1 if absent."""
+    while (found := _STOP.search(text, at)) is not None:
+        if found[0] == ">":
+            return found.end()
+        at = text.find(found[0], found.end()) + 1
+        if at == 0:
+            return -1
+    return -1
+
+
+def _attributes(text: str, start: int, end: int) -> dict[str, str]:
+    found = _ATTRIBUTE.finditer(text, start, min(end - 1, start + _LONG))
+    return {one[1].lower(): (one[2] or "").strip("\"'") for one in found}
+
 
 _GRAMMARS = {"ts": TypeScript, "typescript": TypeScript, "tsx": Tsx}
 _NAMED = re.compile(
@@ -114,3 +187,24 @@ def _units(text: str, block: Block, inner: tuple[Unit, ...], head: Unit) -> Iter
     for unit in inner:
         symbol = f"{head.symbol}.{unit.symbol}" if unit.symbol else head.symbol
         yield replace(unit, symbol=symbol)
+
+
+__all__ = ["read_svelte", "read_vue"]
+
+
+def read_vue(text: str) -> CodeText:
+    """Return the units and facts of a .vue file."""
+    return read_component(text, Format("vue", _is_setup))
+
+
+def read_svelte(text: str) -> CodeText:
+    """Return the units and facts of a .svelte file."""
+    return read_component(text, Format("svelte", _is_instance))
+
+
+def _is_setup(attributes: dict[str, str]) -> bool:
+    return "setup" in attributes
+
+
+def _is_instance(attributes: dict[str, str]) -> bool:
+    return "module" not in attributes and attributes.get("context") != "module"

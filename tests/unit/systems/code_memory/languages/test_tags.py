@@ -10,20 +10,21 @@ from time import process_time
 import pytest
 
 from rag_assets.ingest.parsing.media_types import SOURCE_CODE, media_type_of
-from rag_assets.systems.code_memory.languages.tags.languages import (
+from rag_assets.systems.code_memory.languages.name_index import index_names
+from rag_assets.systems.code_memory.languages.tags import (
     TagGrammar,
     TagLanguage,
+    Tags,
     query_of,
+    read_tags,
     tag_languages,
 )
-from rag_assets.systems.code_memory.languages.tags.name_index import index_names
-from rag_assets.systems.code_memory.languages.tags.reading import Tags, read_tags
 from rag_assets.systems.code_memory.languages.tree import syntax_tree
 from rag_assets.systems.code_memory.reading import read_code
-from rag_assets.systems.code_memory.symbols.name_uses import USES, NameUse, names_of, uses_of
+from rag_assets.systems.code_memory.symbols.model import USES, NameUse, names_of, uses_of
 from tests.cost import assert_linear
 
-SAMPLES = Path(__file__).parent / "samples"
+SAMPLES = Path(__file__).parent / "tag_samples"
 ASKED_FOR = """
 c c++ csharp clojure dart elixir elm erlang go haskell java javascript julia kotlin lua ocaml
 php python r ruby rust scala shell sql swift typescript zig terraform protobuf graphql prisma
@@ -238,7 +239,7 @@ def test_repeated_text_takes_linear_time(language: str, unit: str) -> None:
 
 
 def test_a_query_stops_soon_after_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rag_assets.systems.code_memory.languages.tags.reading._SECONDS", 0.05)
+    monkeypatch.setattr("rag_assets.systems.code_memory.languages.tags._SECONDS", 0.05)
     started = process_time()
     tags = read_tags("f(a, b, c);\n" * 40_000, tag_languages()["clojure"])
     syntax_tree.cache_clear()

@@ -1,4 +1,4 @@
-"""Builds the index of the names in one file, without resolving any; see symbols.name_uses.
+"""Builds the index of the names in one file, without resolving any; see symbols.model.
 
 The index contains every word of a file that may be a name, with the lines that `grep -w` would
 show. Words in comments are included only if they look like names. A reference from a tag query adds
@@ -12,9 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from heapq import nsmallest
 from typing import Final
 
-from rag_assets.systems.code_memory.languages.tags.languages import DEFAULT_WORD, TagLanguage
-from rag_assets.systems.code_memory.languages.tags.reading import Tags
-from rag_assets.systems.code_memory.symbols.name_uses import LETTERS
+from rag_assets.systems.code_memory.languages.tags import DEFAULT_WORD, TagLanguage, Tags
+from rag_assets.systems.code_memory.symbols.model import LETTERS
 
 _MOST_LINES: Final = 40
 """Maximum number of listed lines for one name and kind in a file; further lines are only

@@ -1,21 +1,126 @@
-"""Runs a language's tag query on a text: finds definitions with nested names, and references."""
+"""Definitions and references in any language, found by the tag queries of tree-sitter grammars.
+
+Belongs here: the languages of languages.toml, and the code that runs their queries. Does not belong
+here: what a name refers to in its repository, because other files decide that (see
+retrieval.uses).
+"""
 
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib import import_module
+from importlib.resources import files
 from time import thread_time
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias, get_args
 
-from rag_assets.systems.code_memory.languages.tags.languages import (
-    TagGrammar,
-    TagLanguage,
-    query_of,
-)
+from rag_assets.ingest.chunking.model import Fact
+from rag_assets.systems.code_memory.languages.definitions import covered
 from rag_assets.systems.code_memory.languages.tree import SyntaxTree, syntax_tree
+from rag_assets.systems.code_memory.symbols.model import CodeText, Role, Unit
 
 if TYPE_CHECKING:
-    from tree_sitter import Node
+    from tree_sitter import Node, Query
+
+_PACK: Final = "tree_sitter_language_pack.bindings."
+DEFAULT_WORD: Final = re.compile(r"\b[^\W\d]\w{1,119}")
+"""Matches a name of at least two characters; of a longer name, the first 120.
+
+Used for languages without their own pattern, and for texts without a tag query.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class TagGrammar:
+    """A grammar, and the query to run on its trees.
+
+    Attributes:
+        module, function: the Python module, and its function that returns the grammar.
+        query: names of files in queries/, separated by spaces; together they form one query.
+        where: pattern that a text must contain to be read with this grammar; None for any text.
+    """
+
+    module: str
+    function: str
+    query: str
+    where: re.Pattern[str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TagLanguage:
+    """A language for whose files there is a tag query.
+
+    Attributes:
+        name: its name in media types.
+        grammars: grammars in order of preference: the first that parses a text without errors is
+            used; if all report errors, the first.
+        separators: characters that join the parts of a qualified name.
+        family: a group of languages whose files use each other's definitions.
+        word: matches a name.
+        is_interpreted: whether the language has its own reader for definitions and chunks.
+        is_open_in_folder: whether files in one folder see each other's names without an import.
+    """
+
+    name: str
+    grammars: tuple[TagGrammar, ...]
+    separators: tuple[str, ...]
+    family: str
+    word: re.Pattern[str]
+    is_interpreted: bool
+    is_open_in_folder: bool
+
+
+@cache
+def tag_languages() -> Mapping[str, TagLanguage]:
+    """Return all languages by name."""
+    listed = tomllib.loads(files(__package__).joinpath("languages.toml").read_text("utf-8"))
+    return {name: _language(name, row) for name, row in listed.items()}
+
+
+def family_of(language: str) -> str:
+    """Return the family of a language; a language without a tag query is its own family."""
+    known = tag_languages().get(language)
+    if known is None:
+        return _FAMILIES.get(language, language)
+    return known.family
+
+
+_FAMILIES: Final[Mapping[str, str]] = {"svelte": "javascript", "vue": "javascript"}
+
+
+@cache
+def query_of(grammar: TagGrammar) -> Query:
+    """Return the compiled query of a grammar."""
+    from tree_sitter import Language, Query
+
+    language = Language(getattr(import_module(grammar.module), grammar.function)())
+    folder = files(__package__).joinpath("queries")
+    names = grammar.query.split()
+    text = "\n".join(folder.joinpath(f"{name}.scm").read_text("utf-8") for name in names)
+    return Query(language, text)
+
+
+def _language(name: str, row: Mapping[str, Any]) -> TagLanguage:
+    return TagLanguage(
+        name=name,
+        grammars=tuple(_grammar(one) for one in row["grammars"]),
+        separators=tuple(row.get("separators", ())),
+        family=row.get("family", name),
+        word=re.compile(row["word"]) if "word" in row else DEFAULT_WORD,
+        is_interpreted=row.get("interpreted", False),
+        is_open_in_folder=row.get("own_folder", False),
+    )
+
+
+def _grammar(row: Mapping[str, str]) -> TagGrammar:
+    module = row.get("module") or _PACK + row["grammar"]
+    query = row.get("query") or row["grammar"]
+    where = re.compile(row["where"]) if "where" in row else None
+    return TagGrammar(module, row.get("function", "language"), query, where)
+
 
 DefinitionKind: TypeAlias = Literal[
     "class", "function", "method", "type", "constant", "module", "signature"
@@ -179,7 +284,7 @@ def read_tags(text: str, language: TagLanguage) -> Tags:
         for capture, nodes in captures.items():
             what, _, kind = capture.partition(".")
             if what in {"scope", "definition"}:
-                one = _definition(tree, nodes[0], captures, kind or what, language)
+                one = _define(tree, nodes[0], captures, kind or what, language)
                 if one is not None:
                     found.setdefault(one.name_start, one)
             elif what == "reference":
@@ -247,7 +352,7 @@ def _depth(root: Node, byte: int) -> int:
     return depth
 
 
-def _definition(
+def _define(
     tree: SyntaxTree,
     node: Node,
     captures: Mapping[str, Sequence[Node]],
@@ -393,3 +498,97 @@ def _qualified(found: Iterable[_Found]) -> tuple[TagDefinition, ...]:
             )
         )
     return tuple(made)
+
+
+_ROLES: Final[Mapping[DefinitionKind, Role]] = {
+    "class": "class",
+    "module": "class",
+    "function": "function",
+    "method": "method",
+    "signature": "method",
+    "type": "type",
+    "constant": "definition",
+}
+_SMALL: Final = frozenset({"constant", "signature"})
+"""Kinds of definitions that share a chunk with their neighbours."""
+_ABOVE: Final = re.compile(
+    r"[ \t]*(?:#(?!\s*include)|//|/?\*|--|;;|@\w|template\s*<|\[[A-Z]\w*|\(\*|%)"
+)
+_CLOSING_LINES: Final = re.compile(
+    r"(?:[ \t]*\n)*(?:[ \t]*(?:end|fi|done|esac|[)\]}]+[;,]?)[ \t]*(?:\n|$))+"
+)
+"""Matches lines that only close the blocks around a definition; they never form a chunk alone."""
+_SIGNATURE: Final = 200
+"""Maximum characters of a signature; a longer signature is cut off."""
+
+
+def with_definitions(text: str, reading: CodeText, tags: Tags) -> CodeText:
+    """Add the definitions of a tag query to a reading that has no named units.
+
+    Any other reading is returned unchanged. As in other languages, each definition also yields a
+    fact `declares` {role, public, what}.
+
+    Args:
+        reading: the units and facts that were read from the text without the query.
+        tags: the result of the query on the text.
+    """
+    shown = [one for one in tags.definitions if not one.is_local]
+    if not shown or any(unit.symbol for unit in reading.units):
+        return reading
+    facts = [_declared(one) for one in shown]
+    ordered = sorted((*reading.facts, *facts), key=lambda fact: (fact.start, fact.end))
+    units = covered(text, [*_units(text, shown)], ())
+    return replace(reading, units=units, facts=tuple(ordered))
+
+
+def _units(text: str, shown: Sequence[TagDefinition]) -> Iterator[Unit]:
+    """Yield a unit for each definition; the unit of a type ends where its first member starts."""
+    starts = [_with_comment(text, one.start) for one in shown]
+    at = 0
+    for index, one in enumerate(shown):
+        start = max(starts[index], at)
+        after = starts[index + 1] if index + 1 < len(shown) else len(text)
+        holds = index + 1 < len(shown) and shown[index + 1].start < one.end
+        end = start + len(text[start : min(one.end, after)].rstrip())
+        end = _closing_end(text, end, after)
+        if end <= start:
+            continue
+        at = end
+        is_alone = one.kind not in _SMALL and (one.kind != "module" or holds)
+        role = _ROLES[one.kind]
+        yield Unit(start, end, role, one.name, _signature(text, one), alone=is_alone)
+
+
+def _closing_end(text: str, end: int, after: int) -> int:
+    """Return the end of a definition including the lines that close the blocks around it."""
+    line = text.find("\n", end, after)
+    if line < 0 or text[end:line].strip():
+        return end
+    found = _CLOSING_LINES.match(text, line + 1, after)
+    return end if found is None else end + len(text[end : found.end()].rstrip())
+
+
+def _with_comment(text: str, start: int) -> int:
+    """Return the start of a definition's line, or of comments and annotations directly above it."""
+    line = text.rfind("\n", 0, start) + 1
+    if text[line:start].strip():
+        return start
+    first = line
+    while first > 0:
+        above = text.rfind("\n", 0, first - 1) + 1
+        if _ABOVE.match(text, above, first) is None:
+            break
+        first = above
+    return first
+
+
+def _signature(text: str, one: TagDefinition) -> str:
+    """Return the first line of a declaration."""
+    end = text.find("\n", one.start, one.end)
+    line = text[one.start : one.end if end < 0 else end].strip()
+    return line.rstrip("{").rstrip()[:_SIGNATURE]
+
+
+def _declared(one: TagDefinition) -> Fact:
+    values = {"role": _ROLES[one.kind], "what": one.kind, "public": True}
+    return Fact("declares", one.start, one.end, one.name, values)
