@@ -5,8 +5,9 @@ The names of one grammar's nodes do not belong here; they are in its language's 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from rag_assets.ingest.chunking.model import Fact
@@ -134,6 +135,8 @@ class Grammar:
         scopes: types of nodes that bind names of their own.
         own: names of the instance in its methods: this, self.
         own_types: names of the enclosing type in its methods: Self.
+        members: fields with the member's name and with its owner, by type of node.
+        roots: types of nodes at which a chain of members starts.
         implicit: whether a method may call other methods of its type without a receiver.
         package_wide: whether a name that the file does not bind belongs to the file's package.
         imports_all: whether a type that is neither imported nor defined in the file is built in.
@@ -148,6 +151,8 @@ class Grammar:
     scopes: ClassVar[frozenset[str]] = frozenset()
     own: ClassVar[frozenset[str]] = frozenset()
     own_types: ClassVar[frozenset[str]] = frozenset()
+    members: ClassVar[Mapping[str, tuple[str, str]]] = MappingProxyType({})
+    roots: ClassVar[frozenset[str]] = frozenset({"identifier"})
     implicit: ClassVar[bool] = False
     package_wide: ClassVar[bool] = False
     imports_all: ClassVar[bool] = False
@@ -166,6 +171,56 @@ class Grammar:
     def belongs(self, node: Node) -> bool:
         """Return whether a statement, such as an attribute, belongs to the definition after it."""
         return is_comment(node) or node.type in self.leading
+
+    def qualify(self, name: str, outer: Definition | None) -> str:
+        """Return the symbol of a name within a definition."""
+        return f"{outer.symbol}{self.separator}{name}" if outer and outer.symbol else name
+
+    def define_function(
+        self,
+        node: Node,
+        symbol: str,
+        owner: str | None,
+        *,
+        exported: bool,
+        parameters: Iterable[tuple[str, str]],
+        what: str = "function",
+        body: Node | None = None,
+        returns: str = "",
+        alone: bool = True,
+    ) -> Definition:
+        """Return a method, or a function.
+
+        Args:
+            node: the whole statement.
+            owner: the symbol of the method's type, "" if it has none; None for a function.
+            what: the language's keyword for a function.
+            body: its body; by default, the field `body` of the statement.
+        """
+        return Definition(
+            node,
+            symbol,
+            "function" if owner is None else "method",
+            what if owner is None else "method",
+            body or node.child_by_field_name("body"),
+            exported=exported,
+            alone=alone,
+            parameters=tuple(parameters),
+            returns=returns,
+            type=owner or "",
+        )
+
+    def chain(self, node: Node | None) -> list[str] | None:
+        """Return the names in an expression, `a.b.c`; None if it does not start with a name."""
+        names: list[str] = []
+        while node is not None and (member := self.members.get(node.type)) is not None:
+            names.append(self.tree.field(node, member[0]))
+            node = node.child_by_field_name(member[1])
+            if node is not None and node.type == "non_null_expression":
+                node = node.named_child(0)
+        if node is None or node.type not in self.roots:
+            return None
+        return [self.tree.of(node), *reversed(names)]
 
     def imports(self, node: Node) -> Iterable[tuple[Fact, dict[str, Binding]]]:
         """Return the imports of a node, each with the names that it binds in the file."""

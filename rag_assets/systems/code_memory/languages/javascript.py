@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, ClassVar, Final
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
 
 from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.languages.definitions import read_code
@@ -73,15 +74,15 @@ def _fields(tree: SyntaxTree, body: Node) -> Iterator[tuple[str, str]]:
         if member.type == "public_field_definition":
             type_ = type_of(tree, member)
             if type_:
-                yield tree.of(member.child_by_field_name("name")), type_
+                yield tree.field(member, "name"), type_
         elif member.type == "method_definition":
             listed = member.child_by_field_name("parameters")
-            if listed is None or tree.of(member.child_by_field_name("name")) != "constructor":
+            if listed is None or tree.field(member, "name") != "constructor":
                 continue
             for node in listed.named_children:
                 kinds = {child.type for child in node.children}
                 if kinds & {"accessibility_modifier", "readonly"}:
-                    yield tree.of(node.child_by_field_name("pattern")), type_of(tree, node)
+                    yield tree.field(node, "pattern"), type_of(tree, node)
 
 
 FUNCTIONS: Final = frozenset(
@@ -111,194 +112,6 @@ _SECTIONS: Final = frozenset(
 )
 
 
-class Declarations:
-    """Finds the definitions of one file.
-
-    Args:
-        exported: names exported by statements other than their declarations.
-    """
-
-    def __init__(self, tree: SyntaxTree, exported: frozenset[str]) -> None:
-        self._tree = tree
-        self._exported = exported
-
-    def of(self, node: Node, outer: Definition | None) -> Sequence[Definition]:
-        """Return the definitions in a statement, a class member, or an object entry."""
-        if outer is not None and outer.what == "class":
-            return list(self._member(node, outer))
-        if outer is not None and outer.what == "object":
-            return list(self._entry(node, outer))
-        return list(self._statement(node, outer))
-
-    def _statement(self, node: Node, outer: Definition | None) -> Iterator[Definition]:
-        if node.type == "export_statement":
-            inner = node.child_by_field_name("declaration")
-            default = any(child.type == "default" for child in node.children)
-            if inner is not None:
-                yield from self._declaration(node, _unwrapped(inner), outer, True)
-            elif default:
-                value = node.child_by_field_name("value")
-                if value is not None and value.type != "identifier":
-                    yield self._value(node, "default", value, outer, True)
-        elif node.type == "expression_statement":
-            yield from self._expression(node, outer)
-        else:
-            yield from self._declaration(node, _unwrapped(node), outer, False)
-
-    def _expression(self, node: Node, outer: Definition | None) -> Iterator[Definition]:
-        if not node.named_child_count:
-            return
-        inner = node.named_child(0)
-        if inner.type in _SPACES:
-            yield from self._declaration(node, inner, outer, False)
-        elif inner.type == "assignment_expression":
-            left = "".join(self._tree.of(inner.child_by_field_name("left")).split())
-            value = inner.child_by_field_name("right")
-            if value is None or value.type == "identifier":
-                return
-            path = left.removeprefix("module.")
-            if path == "exports" and left != path:
-                yield self._value(node, "module.exports", value, outer, True)
-            elif path.startswith("exports."):
-                yield self._value(node, path.removeprefix("exports."), value, outer, True)
-
-    def _declaration(
-        self, node: Node, inner: Node, outer: Definition | None, stated: bool
-    ) -> Iterator[Definition]:
-        if inner.type in _VALUES:
-            yield from self._values(node, inner, outer, stated)
-            return
-        named = inner.child_by_field_name("name")
-        if inner.type == "import_alias":
-            named = inner.named_child(0)
-        name = string_of(self._tree, named) or self._tree.of(named) or "default"
-        exported = self._public(name, outer, stated)
-        symbol = _qualify(outer, name)
-        if inner.type in _CLASSES:
-            yield self._class(node, inner, symbol, exported)
-        elif inner.type in FUNCTIONS:
-            yield self._function(node, inner, symbol, exported)
-        elif inner.type in _TYPES:
-            yield self._type(node, inner, symbol, exported)
-        elif inner.type in _SPACES:
-            body = inner.child_by_field_name("body")
-            yield Definition(
-                node, symbol, "class", "namespace", body, True, exported, alone=exported
-            )
-
-    def _public(self, name: str, outer: Definition | None, stated: bool) -> bool:
-        if outer is not None:
-            return stated and (outer.exported or outer.what == "namespace")
-        return stated or name in self._exported
-
-    def _class(self, node: Node, inner: Node, symbol: str, exported: bool) -> Definition:
-        extends, implements = heritage(self._tree, inner)
-        return Definition(
-            node,
-            symbol,
-            "class",
-            "class",
-            inner.child_by_field_name("body"),
-            True,
-            exported,
-            exported,
-            extends=extends,
-            implements=implements,
-            type=symbol,
-            fields=fields_of(self._tree, inner),
-        )
-
-    def _type(self, node: Node, inner: Node, symbol: str, exported: bool) -> Definition:
-        role, what = _TYPES[inner.type]
-        extends, _ = heritage(self._tree, inner)
-        body = inner.child_by_field_name("body") or inner.child_by_field_name("value")
-        return Definition(
-            node, symbol, role, what, body, False, exported, exported, extends=extends
-        )
-
-    def _function(
-        self, node: Node, inner: Node, symbol: str, exported: bool, *, of: str | None = None
-    ) -> Definition:
-        return Definition(
-            node,
-            symbol,
-            "function" if of is None else "method",
-            "function" if of is None else "method",
-            inner.child_by_field_name("body"),
-            False,
-            exported,
-            exported,
-            parameters(self._tree, inner),
-            type_of(self._tree, inner, "return_type"),
-            type=of or "",
-        )
-
-    def _values(
-        self, node: Node, inner: Node, outer: Definition | None, stated: bool
-    ) -> Iterator[Definition]:
-        for declarator in inner.named_children:
-            named = declarator.child_by_field_name("name")
-            if named is None:
-                continue
-            value = declarator.child_by_field_name("value")
-            for name in pattern_names(self._tree, named):
-                exported = self._public(name, outer, stated)
-                yield self._value(node, name, value, outer, exported)
-
-    def _value(
-        self, node: Node, name: str, value: Node | None, outer: Definition | None, exported: bool
-    ) -> Definition:
-        symbol = _qualify(outer, name)
-        inner = _made(value)
-        if inner is not None and inner.type in FUNCTIONS:
-            return self._function(node, inner, symbol, exported)
-        if inner is not None and inner.type in _CLASSES:
-            return self._class(node, inner, symbol, exported)
-        if inner is not None and inner.type == "object":
-            return self._object(node, inner, symbol, exported)
-        role: Role = "export" if exported else "definition"
-        return Definition(node, symbol, role, "value", value, False, exported, exported)
-
-    def _object(self, node: Node, inner: Node, symbol: str, exported: bool) -> Definition:
-        component = _entry_text(self._tree, inner, "name") if symbol == "default" else ""
-        role: Role = "export" if exported else "definition"
-        return Definition(
-            node, component or symbol, role, "object", inner, True, exported, exported
-        )
-
-    def _member(self, node: Node, outer: Definition) -> Iterator[Definition]:
-        name = self._tree.of(
-            node.child_by_field_name("name") or node.child_by_field_name("property")
-        )
-        if not name:
-            return
-        symbol = f"{outer.symbol}.{name}"
-        exported = outer.exported and not name.startswith("#") and not _private(node)
-        if node.type in _METHODS:
-            found = self._function(node, node, symbol, exported, of=outer.type)
-            yield found
-        elif node.type in _FIELDS:
-            value = node.child_by_field_name("value")
-            if value is not None and value.type in FUNCTIONS:
-                yield self._function(node, value, symbol, exported, of=outer.type)
-
-    def _entry(self, node: Node, outer: Definition) -> Iterator[Definition]:
-        if node.type == "method_definition":
-            name = self._tree.of(node.child_by_field_name("name"))
-            yield self._function(node, node, f"{outer.symbol}.{name}", outer.exported, of="")
-        elif node.type == "pair":
-            key = node.child_by_field_name("key")
-            name = string_of(self._tree, key) or self._tree.of(key)
-            value = node.child_by_field_name("value")
-            symbol = f"{outer.symbol}.{name}"
-            if value is None:
-                return
-            if value.type in FUNCTIONS:
-                yield self._function(node, value, symbol, outer.exported, of="")
-            elif value.type == "object" and name in _SECTIONS:
-                yield self._object(node, value, symbol, outer.exported)
-
-
 def _unwrapped(node: Node) -> Node:
     if node.type == "ambient_declaration":
         for child in node.named_children:
@@ -318,15 +131,10 @@ def _made(value: Node | None) -> Node | None:
             listed = value.child_by_field_name("arguments")
             if listed is None or not listed.named_child_count:
                 return None
-            last = listed.named_child(listed.named_child_count - 1)
-            value = last
+            value = listed.named_child(listed.named_child_count - 1)
         else:
             return value
     return None
-
-
-def _qualify(outer: Definition | None, name: str) -> str:
-    return f"{outer.symbol}.{name}" if outer is not None and outer.symbol else name
 
 
 def _private(node: Node) -> bool:
@@ -338,7 +146,7 @@ def _private(node: Node) -> bool:
 
 def _entry_text(tree: SyntaxTree, node: Node, name: str) -> str:
     for entry in node.named_children:
-        if entry.type == "pair" and tree.of(entry.child_by_field_name("key")) == name:
+        if entry.type == "pair" and tree.field(entry, "key") == name:
             return string_of(tree, entry.child_by_field_name("value"))
     return ""
 
@@ -391,19 +199,189 @@ class Jsx(Grammar):
         }
     )
     scopes = FUNCTIONS | {"statement_block", "for_statement", "for_in_statement", "catch_clause"}
-    own: ClassVar[frozenset[str]] = frozenset({"this"})
+    members = MappingProxyType({"member_expression": ("property", "object")})
+    roots = frozenset({"identifier", "this"})
+    own = frozenset({"this"})
     imports_all = True
 
     def __init__(self, tree: SyntaxTree) -> None:
         super().__init__(tree)
         self._exports = exports_of(tree)
         local = {name.local for names in self._exports.values() for name in names if name.local}
-        self._declarations = Declarations(tree, frozenset(local))
+        self._exported = frozenset(local)
         self._fetches = Fetches(tree)
 
     def define(self, node: Node, outer: Definition | None) -> Sequence[Definition]:
-        """Return the definitions in a statement or member."""
-        return self._declarations.of(node, outer)
+        """Return the definitions in a statement, a class member, or an object entry."""
+        if outer is not None and outer.what == "class":
+            return list(self._member(node, outer))
+        if outer is not None and outer.what == "object":
+            return list(self._entry(node, outer))
+        return list(self._statement(node, outer))
+
+    def _statement(self, node: Node, outer: Definition | None) -> Iterator[Definition]:
+        if node.type == "export_statement":
+            inner = node.child_by_field_name("declaration")
+            default = any(child.type == "default" for child in node.children)
+            if inner is not None:
+                yield from self._declaration(node, _unwrapped(inner), outer, True)
+            elif default:
+                value = node.child_by_field_name("value")
+                if value is not None and value.type != "identifier":
+                    yield self._value(node, "default", value, outer, True)
+        elif node.type == "expression_statement":
+            yield from self._expression(node, outer)
+        else:
+            yield from self._declaration(node, _unwrapped(node), outer, False)
+
+    def _expression(self, node: Node, outer: Definition | None) -> Iterator[Definition]:
+        if not node.named_child_count:
+            return
+        inner = node.named_child(0)
+        if inner.type in _SPACES:
+            yield from self._declaration(node, inner, outer, False)
+        elif inner.type == "assignment_expression":
+            left = "".join(self.tree.field(inner, "left").split())
+            value = inner.child_by_field_name("right")
+            if value is None or value.type == "identifier":
+                return
+            path = left.removeprefix("module.")
+            if path == "exports" and left != path:
+                yield self._value(node, "module.exports", value, outer, True)
+            elif path.startswith("exports."):
+                yield self._value(node, path.removeprefix("exports."), value, outer, True)
+
+    def _declaration(
+        self, node: Node, inner: Node, outer: Definition | None, stated: bool
+    ) -> Iterator[Definition]:
+        if inner.type in _VALUES:
+            yield from self._values(node, inner, outer, stated)
+            return
+        named = inner.child_by_field_name("name")
+        if inner.type == "import_alias":
+            named = inner.named_child(0)
+        name = string_of(self.tree, named) or self.tree.of(named) or "default"
+        exported = self._public(name, outer, stated)
+        symbol = self.qualify(name, outer)
+        if inner.type in _CLASSES:
+            yield self._class(node, inner, symbol, exported)
+        elif inner.type in FUNCTIONS:
+            yield self._function(node, inner, symbol, exported)
+        elif inner.type in _TYPES:
+            yield self._type(node, inner, symbol, exported)
+        elif inner.type in _SPACES:
+            body = inner.child_by_field_name("body")
+            yield Definition(
+                node, symbol, "class", "namespace", body, True, exported, alone=exported
+            )
+
+    def _public(self, name: str, outer: Definition | None, stated: bool) -> bool:
+        if outer is not None:
+            return stated and (outer.exported or outer.what == "namespace")
+        return stated or name in self._exported
+
+    def _class(self, node: Node, inner: Node, symbol: str, exported: bool) -> Definition:
+        extends, implements = heritage(self.tree, inner)
+        return Definition(
+            node,
+            symbol,
+            "class",
+            "class",
+            inner.child_by_field_name("body"),
+            True,
+            exported,
+            exported,
+            extends=extends,
+            implements=implements,
+            type=symbol,
+            fields=fields_of(self.tree, inner),
+        )
+
+    def _type(self, node: Node, inner: Node, symbol: str, exported: bool) -> Definition:
+        role, what = _TYPES[inner.type]
+        extends, _ = heritage(self.tree, inner)
+        body = inner.child_by_field_name("body") or inner.child_by_field_name("value")
+        return Definition(
+            node, symbol, role, what, body, False, exported, exported, extends=extends
+        )
+
+    def _function(
+        self, node: Node, inner: Node, symbol: str, exported: bool, *, of: str | None = None
+    ) -> Definition:
+        return self.define_function(
+            node,
+            symbol,
+            of,
+            body=inner.child_by_field_name("body"),
+            exported=exported,
+            alone=exported,
+            parameters=parameters(self.tree, inner),
+            returns=type_of(self.tree, inner, "return_type"),
+        )
+
+    def _values(
+        self, node: Node, inner: Node, outer: Definition | None, stated: bool
+    ) -> Iterator[Definition]:
+        for declarator in inner.named_children:
+            named = declarator.child_by_field_name("name")
+            if named is None:
+                continue
+            value = declarator.child_by_field_name("value")
+            for name in pattern_names(self.tree, named):
+                exported = self._public(name, outer, stated)
+                yield self._value(node, name, value, outer, exported)
+
+    def _value(
+        self, node: Node, name: str, value: Node | None, outer: Definition | None, exported: bool
+    ) -> Definition:
+        symbol = self.qualify(name, outer)
+        inner = _made(value)
+        if inner is not None and inner.type in FUNCTIONS:
+            return self._function(node, inner, symbol, exported)
+        if inner is not None and inner.type in _CLASSES:
+            return self._class(node, inner, symbol, exported)
+        if inner is not None and inner.type == "object":
+            return self._object(node, inner, symbol, exported)
+        role: Role = "export" if exported else "definition"
+        return Definition(node, symbol, role, "value", value, False, exported, exported)
+
+    def _object(self, node: Node, inner: Node, symbol: str, exported: bool) -> Definition:
+        component = _entry_text(self.tree, inner, "name") if symbol == "default" else ""
+        role: Role = "export" if exported else "definition"
+        return Definition(
+            node, component or symbol, role, "object", inner, True, exported, exported
+        )
+
+    def _member(self, node: Node, outer: Definition) -> Iterator[Definition]:
+        name = self.tree.of(
+            node.child_by_field_name("name") or node.child_by_field_name("property")
+        )
+        if not name:
+            return
+        symbol = f"{outer.symbol}.{name}"
+        exported = outer.exported and not name.startswith("#") and not _private(node)
+        if node.type in _METHODS:
+            yield self._function(node, node, symbol, exported, of=outer.type)
+        elif node.type in _FIELDS:
+            value = node.child_by_field_name("value")
+            if value is not None and value.type in FUNCTIONS:
+                yield self._function(node, value, symbol, exported, of=outer.type)
+
+    def _entry(self, node: Node, outer: Definition) -> Iterator[Definition]:
+        if node.type == "method_definition":
+            name = self.tree.field(node, "name")
+            yield self._function(node, node, f"{outer.symbol}.{name}", outer.exported, of="")
+        elif node.type == "pair":
+            key = node.child_by_field_name("key")
+            name = string_of(self.tree, key) or self.tree.of(key)
+            value = node.child_by_field_name("value")
+            symbol = f"{outer.symbol}.{name}"
+            if value is None:
+                return
+            if value.type in FUNCTIONS:
+                yield self._function(node, value, symbol, outer.exported, of="")
+            elif value.type == "object" and name in _SECTIONS:
+                yield self._object(node, value, symbol, outer.exported)
 
     def imports(self, node: Node) -> Iterable[tuple[Fact, dict[str, Binding]]]:
         """Return the imports of an import statement."""
@@ -428,7 +406,7 @@ class Jsx(Grammar):
         """Yield functions and classes in a block: they can be called before their definition."""
         for child in block.named_children:
             if child.type in _DECLARATIONS:
-                yield self.tree.of(child.child_by_field_name("name")), ""
+                yield self.tree.field(child, "name"), ""
 
     def _bound(self, pattern: Node | None, typed: Node | None) -> Iterator[tuple[str, str]]:
         if pattern is None:
@@ -442,23 +420,12 @@ class Jsx(Grammar):
     def called(self, node: Node) -> tuple[list[str], bool] | None:
         """Return the chain of names in a call."""
         if node.type == "new_expression":
-            chain = self._chain(node.child_by_field_name("constructor"))
+            chain = self.chain(node.child_by_field_name("constructor"))
             return None if chain is None else (chain, True)
         if node.type != "call_expression":
             return None
-        chain = self._chain(node.child_by_field_name("function"))
+        chain = self.chain(node.child_by_field_name("function"))
         return None if chain is None else (chain, False)
-
-    def _chain(self, node: Node | None) -> list[str] | None:
-        names: list[str] = []
-        while node is not None and node.type == "member_expression":
-            names.append(self.tree.of(node.child_by_field_name("property")))
-            node = node.child_by_field_name("object")
-            if node is not None and node.type == "non_null_expression":
-                node = node.named_child(0)
-        if node is None or node.type not in {"identifier", "this"}:
-            return None
-        return [self.tree.of(node), *reversed(names)]
 
     def type_name(self, written: str) -> str:
         """Return the bare name of a type."""

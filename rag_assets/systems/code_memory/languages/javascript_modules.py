@@ -19,7 +19,7 @@ _LONG: Final = 200
 
 def type_of(tree: SyntaxTree, node: Node, name: str = "type") -> str:
     """Return a declared type as written, in one line; "" if absent."""
-    text = tree.of(node.child_by_field_name(name)).removeprefix(":")
+    text = tree.field(node, name).removeprefix(":")
     return " ".join(text[: 2 * _LONG].split())[:_LONG]
 
 
@@ -109,7 +109,7 @@ def required(tree: SyntaxTree, declarator: Node) -> str:
 def _require(tree: SyntaxTree, call: Node) -> str:
     if call.type != "call_expression":
         return ""
-    if tree.of(call.child_by_field_name("function")) != "require":
+    if tree.field(call, "function") != "require":
         return ""
     return _argument(tree, call)
 
@@ -158,7 +158,7 @@ def _clause(tree: SyntaxTree, node: Node) -> Iterator[tuple[str, str]]:
     elif node.type == "named_imports":
         for one in node.named_children:
             if one.type == "import_specifier":
-                name = tree.of(one.child_by_field_name("name"))
+                name = tree.field(one, "name")
                 alias = one.child_by_field_name("alias")
                 yield name, tree.of(alias) if alias is not None else name
 
@@ -167,7 +167,7 @@ def _handed_on(tree: SyntaxTree, statement: Node) -> Iterator[tuple[str, str]]:
     for clause in statement.named_children:
         for one in clause.named_children if clause.type == "export_clause" else ():
             if one.type == "export_specifier":
-                name = tree.of(one.child_by_field_name("name"))
+                name = tree.field(one, "name")
                 alias = one.child_by_field_name("alias")
                 yield name, tree.of(alias) if alias is not None else name
 
@@ -187,7 +187,7 @@ def _destructured(tree: SyntaxTree, declarator: Node) -> Iterator[tuple[str, str
             elif node.type == "pair_pattern":
                 local = node.child_by_field_name("value")
                 if local is not None and local.type == "identifier":
-                    yield tree.of(node.child_by_field_name("key")), tree.of(local)
+                    yield tree.field(node, "key"), tree.of(local)
 
 
 _CLAUSES: Final = frozenset({"export_clause", "namespace_export"})
@@ -254,7 +254,7 @@ def _exported_identifier(node: Node) -> Node | None:
 
 def _default(tree: SyntaxTree, node: Node, declaration: Node | None) -> str:
     if declaration is not None:
-        return tree.of(declaration.child_by_field_name("name"))
+        return tree.field(declaration, "name")
     return tree.of(_exported_identifier(node))
 
 
@@ -310,7 +310,7 @@ def _assigned(tree: SyntaxTree, node: Node | None) -> Iterator[Exported]:
     """Yield the exports of `module.exports = …`, `exports.name = …`, and of chained assignments."""
     while node is not None and node.type == "assignment_expression":
         right = node.child_by_field_name("right")
-        path = "".join(tree.of(node.child_by_field_name("left")).split())
+        path = "".join(tree.field(node, "left").split())
         name = path.removeprefix("module.").removeprefix("exports")
         if path in {"module.exports", "exports"}:
             if path == "module.exports" and right is not None:
@@ -391,14 +391,14 @@ class Fetches:
         listed = value.child_by_field_name("arguments")
         if function is None or function.type != "member_expression" or listed is None:
             return
-        maker = self._tree.of(function.child_by_field_name("property"))
-        client = self._tree.of(function.child_by_field_name("object"))
+        maker = self._tree.field(function, "property")
+        client = self._tree.field(function, "object")
         if maker in _MAKERS and client in _CLIENTS:
             options = listed.named_child(0)
             base = _option(self._tree, options, "baseURL") or _option(
                 self._tree, options, "prefixUrl"
             )
-            name = self._tree.of(declarator.child_by_field_name("name"))
+            name = self._tree.field(declarator, "name")
             self._bases[name] = (self._path(base) or "") if base is not None else ""
 
     def _request(self, function: Node, arguments: Sequence[Node]) -> tuple[str, str, str] | None:
@@ -409,7 +409,7 @@ class Fetches:
             known = name in _CALLED or name in self._bases
             return self._called(name, arguments) if known else None
         if function.type == "member_expression":
-            verb = self._tree.of(function.child_by_field_name("property"))
+            verb = self._tree.field(function, "property")
             client = self._receiver(function.child_by_field_name("object"))
             return self._of_client(client, verb, arguments)
         return None
@@ -430,7 +430,7 @@ class Fetches:
         if node is None:
             return ""
         if node.type == "member_expression":
-            return self._tree.of(node.child_by_field_name("property"))
+            return self._tree.field(node, "property")
         return self._tree.of(node) if node.type in {"identifier", "this"} else ""
 
     def _called(self, name: str, arguments: Sequence[Node]) -> tuple[str, str, str] | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from rag_assets.ingest.chunking.model import Fact
@@ -66,6 +67,8 @@ class Rust(Grammar):
         }
     )
     scopes = frozenset({"block", "closure_expression", "match_arm"})
+    members = MappingProxyType({"field_expression": ("field", "value")})
+    roots = frozenset({"identifier", "self", "scoped_identifier"})
     own = frozenset({"self"})
     own_types = frozenset({"Self"})
 
@@ -92,9 +95,9 @@ class Rust(Grammar):
         name = self.tree.of(node.child_by_field_name("type" if what == "impl" else "name"))
         if what == "impl":
             name = self.type_name(name) or name
-        symbol = _joined(outer, name)
+        symbol = self.qualify(name, outer)
         exported = what == "impl" or self._public(node)
-        trait = self.type_name(self.tree.of(node.child_by_field_name("trait")))
+        trait = self.type_name(self.tree.field(node, "trait"))
         return [
             Definition(
                 node,
@@ -113,23 +116,19 @@ class Rust(Grammar):
         ]
 
     def _function(self, node: Node, outer: Definition | None) -> Definition:
-        name = self.tree.of(node.child_by_field_name("name"))
+        name = self.tree.field(node, "name")
         member = outer is not None and outer.what in {"trait", "impl"}
         exported = self._public(node)
         if outer is not None and member:
             exported = exported or outer.what == "trait" or bool(outer.implements)
-        return Definition(
+        return self.define_function(
             node,
-            _joined(outer, name),
-            "method" if member else "function",
-            "method" if member else "fn",
-            node.child_by_field_name("body"),
-            False,
-            exported,
-            True,
-            tuple(self._parameters(node)),
-            " ".join(self.tree.of(node.child_by_field_name("return_type"))[:_LONG].split()),
-            type=outer.type if outer is not None and member else "",
+            self.qualify(name, outer),
+            outer.type if outer is not None and member else None,
+            what="fn",
+            exported=exported,
+            parameters=self._parameters(node),
+            returns=self.tree.line(node.child_by_field_name("return_type")),
         )
 
     def _public(self, node: Node) -> bool:
@@ -139,8 +138,8 @@ class Rust(Grammar):
         listed = node.child_by_field_name("parameters")
         for one in () if listed is None else listed.named_children:
             if one.type == "parameter":
-                name = self.tree.of(one.child_by_field_name("pattern"))[:_LONG]
-                type_ = self.tree.of(one.child_by_field_name("type"))[:_LONG]
+                name = self.tree.field(one, "pattern")[:_LONG]
+                type_ = self.tree.field(one, "type")[:_LONG]
                 yield name.removeprefix("mut "), " ".join(type_.split())
 
     def _bounds(self, node: Node) -> Iterator[str]:
@@ -156,8 +155,8 @@ class Rust(Grammar):
             return
         for one in body.named_children:
             if one.type == "field_declaration":
-                written = self.tree.of(one.child_by_field_name("type"))[:_LONG]
-                yield self.tree.of(one.child_by_field_name("name")), written
+                written = self.tree.field(one, "type")[:_LONG]
+                yield self.tree.field(one, "name"), written
 
     def imports(self, node: Node) -> Iterable[tuple[Fact, dict[str, Binding]]]:
         """Yield the imports of an import statement, each with the names that it binds."""
@@ -168,7 +167,7 @@ class Rust(Grammar):
                 for path, local in names
                 if local not in {"*", "_", "self"}
             }
-            argument = self.tree.of(node.child_by_field_name("argument"))
+            argument = self.tree.field(node, "argument")
             start = self.tree.start(node)
             values: dict[str, object] = {
                 "name": _PATH.sub("", argument.split("{", 1)[0]).removesuffix("::"),
@@ -179,7 +178,7 @@ class Rust(Grammar):
             end = min(self.tree.end(node), start + _LONG)
             yield Fact("imports", start, end, "", values), bound
         elif node.type == "mod_item" and node.child_by_field_name("body") is None:
-            name = self.tree.of(node.child_by_field_name("name"))
+            name = self.tree.field(node, "name")
             values = {"name": f"self::{name}", "names": []}
             fact = Fact("imports", self.tree.start(node), self.tree.end(node), "", values)
             yield fact, {name: Binding(Name(name))}
@@ -197,7 +196,7 @@ class Rust(Grammar):
                 todo += [(one, before) for one in reversed(listed.named_children)]
             elif node.type == "use_as_clause":
                 path = _path(before, self._path(node.child_by_field_name("path")))
-                yield path, self.tree.of(node.child_by_field_name("alias"))
+                yield path, self.tree.field(node, "alias")
             elif node.type == "use_wildcard":
                 yield _path(before, self._path(node)).removesuffix("::*"), "*"
             elif node.type == "self":
@@ -214,7 +213,7 @@ class Rust(Grammar):
         if node.type in {"let_declaration", "parameter"}:
             pattern = node.child_by_field_name("pattern")
             if pattern is not None and pattern.type == "identifier":
-                written = self.tree.of(node.child_by_field_name("type"))[:_LONG]
+                written = self.tree.field(node, "type")[:_LONG]
                 yield self.tree.of(pattern), written
         elif node.type == "closure_parameters":
             for one in node.named_children:
@@ -224,22 +223,15 @@ class Rust(Grammar):
     def called(self, node: Node) -> tuple[list[str], bool] | None:
         """Return the chain of names in a call."""
         if node.type == "struct_expression":
-            return self.tree.of(node.child_by_field_name("name")).split("::"), True
+            return self.tree.field(node, "name").split("::"), True
         if node.type != "call_expression":
             return None
-        names: list[str] = []
         target = node.child_by_field_name("function")
         if target is not None and target.type == "generic_function":
             target = target.child_by_field_name("function")
-        while target is not None and target.type == "field_expression":
-            names.append(self.tree.of(target.child_by_field_name("field")))
-            target = target.child_by_field_name("value")
-        if target is None or target.type not in {"identifier", "self", "scoped_identifier"}:
-            return None
-        path = self._path(target)
-        if "<" in path:
-            return None
-        return [*path.split("::"), *reversed(names)], False
+        chain = self.chain(target)
+        path = "" if chain is None else _PATH.sub("", chain[0])
+        return None if chain is None or "<" in path else ([*path.split("::"), *chain[1:]], False)
 
     def is_type(self, name: str) -> bool:
         """Return whether a name follows the convention for types."""
@@ -249,10 +241,6 @@ class Rust(Grammar):
         """Return the bare name of a type."""
         found = _TYPE.match(written)
         return "" if found is None else found[1]
-
-
-def _joined(outer: Definition | None, name: str) -> str:
-    return f"{outer.symbol}::{name}" if outer is not None and outer.symbol else name
 
 
 def _path(before: str, name: str) -> str:

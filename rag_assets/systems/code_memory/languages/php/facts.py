@@ -19,7 +19,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.languages.php.source import (
@@ -55,7 +55,7 @@ def facts_of(source: PhpSource) -> Iterator[Fact]:
     for scope in source.scopes:
         for one in scope.used:
             values = {"name": one.name, "alias": one.alias, "of": one.kind}
-            yield _fact(source, "imports", one.node, "", values)
+            yield source.tree.fact("imports", one.node, "", values)
     for declared in source.classes:
         yield from _of_class(source, declared)
     for name, function in source.functions:
@@ -66,14 +66,14 @@ def facts_of(source: PhpSource) -> Iterator[Fact]:
 
 def _of_class(source: PhpSource, one: ClassLike) -> Iterator[Fact]:
     values = {"role": one.role, "public": True, "abstract": one.abstract}
-    yield _fact(source, "declares", one.node, one.name, values)
+    yield source.tree.fact("declares", one.node, one.name, values)
     for kind, names in (
         ("extends", one.parents),
         ("implements", one.interfaces),
         ("uses_trait", one.traits),
     ):
         for name in names:
-            yield _fact(source, kind, one.node, one.name, {"name": name})
+            yield source.tree.fact(kind, one.node, one.name, {"name": name})
     for method in one.methods:
         symbol = f"{one.name}::{method.name}"
         yield _declared(source, "method", symbol, method)
@@ -88,7 +88,7 @@ def _declared(source: PhpSource, role: str, symbol: str, method: Method) -> Fact
         "parameters": [{"name": p.name, "type": p.type} for p in method.parameters],
         "returns": method.returns,
     }
-    return _fact(source, "declares", method.node, symbol, values)
+    return source.tree.fact("declares", method.node, symbol, values)
 
 
 def _of_body(
@@ -137,7 +137,7 @@ def _calls(
         for kind, name in _stated(source, node, body):
             if (kind, name) not in seen:
                 seen.add((kind, name))
-                yield _fact(source, kind, node, body.symbol, {"name": name})
+                yield source.tree.fact(kind, node, body.symbol, {"name": name})
 
 
 def _stated(source: PhpSource, node: Node, body: _Body) -> list[tuple[str, str]]:
@@ -192,10 +192,6 @@ def _written(tree: SyntaxTree, receiver: Node | None) -> str:
     return "" if receiver is not None and receiver.type in MEMBER_CALLS else tree.of(receiver)
 
 
-def _fact(source: PhpSource, kind: str, node: Node, symbol: str, values: Mapping[str, Any]) -> Fact:
-    return Fact(kind, source.tree.start(node), source.tree.end(node), symbol, values)
-
-
 _MOST: Final = 1_000
 _DEEPEST: Final = 6
 _WORDS: Final = re.compile(r"[^\x00-\x7f]|[A-Za-z,.;:!?)] +\S|[A-Z][a-z]+[.!?]?\Z")
@@ -224,14 +220,14 @@ def _of_array(source: PhpSource, statement: Node, array: Node) -> Iterator[Fact]
     keys = list(_array_keys(source, array))
     if not keys or _are_words(source, keys):
         return
-    yield _key_fact(source, "defines_setting", statement, "", {"name": "", "of": "code"})
+    yield source.tree.fact("defines_setting", statement, "", {"name": "", "of": "code"})
     for one in keys:
         name = ".".join(one.path)
         values = {"name": name, "of": "code"}
-        yield _key_fact(source, "defines_setting", one.element, one.path[0], values)
+        yield source.tree.fact("defines_setting", one.element, one.path[0], values)
         for variable in _variables(source, one.value):
             values = {"key": variable, "setting": name}
-            yield _key_fact(source, "reads_env", one.element, "", values)
+            yield source.tree.fact("reads_env", one.element, "", values)
 
 
 def _array_keys(source: PhpSource, array: Node) -> Iterator[_Key]:
@@ -266,15 +262,9 @@ def _variables(source: PhpSource, value: Node) -> Iterator[str]:
     if value.type == "array_creation_expression":
         return
     for node in source.tree.nodes(frozenset({_CALLS}), value):
-        if source.tree.of(node.child_by_field_name("function")).lower() != "env":
+        if source.tree.field(node, "function").lower() != "env":
             continue
         chain = source.chain(node)
         name = None if chain is None else source.value(chain.calls[0].argument(0))
         if isinstance(name, str) and name:
             yield name
-
-
-def _key_fact(
-    source: PhpSource, kind: str, node: Node, symbol: str, values: dict[str, str]
-) -> Fact:
-    return Fact(kind, source.tree.start(node), source.tree.end(node), symbol, values)

@@ -177,7 +177,7 @@ class Body:
             return (made,) if made else None
         if node.type == "variable_name":
             return self._variable(self._source.tree.of(node), depth)
-        held = _held_by(node, self._source.tree.of(node.child_by_field_name("operator")))
+        held = _held_by(node, self._source.tree.field(node, "operator"))
         if held:
             return either(self.of(one, depth + 1) for one in held)
         return self._path(node, depth)
@@ -231,9 +231,9 @@ class Body:
     def _asks_for_user(self, at: Node) -> bool:
         tree = self._source.tree
         if at.type == "function_call_expression":
-            return tree.of(at.child_by_field_name("function")).lstrip("\\") in _ASK_FOR_USER
+            return tree.field(at, "function").lstrip("\\") in _ASK_FOR_USER
         if at.type == "scoped_call_expression":
-            scope = tree.of(at.child_by_field_name("scope"))
+            scope = tree.field(at, "scope")
             return self._source.class_name(scope, at) in _AUTH
         return tree.of(at) == _REQUEST
 
@@ -346,7 +346,7 @@ class Body:
         call = given.parent if given is not None else None
         holder = None
         if call is not None and call.type in MEMBER_CALLS:
-            named = tree.of(call.child_by_field_name("name")).lower()
+            named = tree.field(call, "name").lower()
             holder = call.child_by_field_name("object") if named in _OF_ELEMENTS else None
         taken = parameters_of(tree, closure, self._source.scope_at(closure))
         for position, one in enumerate(taken):
@@ -443,14 +443,14 @@ def origin_facts(source: PhpSource, bodies: Bodies) -> Iterator[Fact]:
         if body is None or method.body is None:
             continue
         if origins := _given(source, method, body):
-            yield _fact(source, "gives", method.node, symbol, origins)
+            yield source.tree.fact("gives", method.node, symbol, {"of": [*origins]})
         seen: set[tuple[str, ...]] = set()
         for node in _outermost(source, method.body):
             origins = body.of(node)
             told = tuple(one for one in origins or () if _leads_on(one))
             if told and told not in seen:
                 seen.add(told)
-                yield _fact(source, "goes_through", node, symbol, told)
+                yield source.tree.fact("goes_through", node, symbol, {"of": [*told]})
 
 
 def _given(source: PhpSource, method: Method, body: Body) -> Origins:
@@ -489,8 +489,3 @@ def _leads_on(origin: str) -> bool:
 
 def _is_property(steps: list[str]) -> bool:
     return bool(steps) and not steps[0].endswith(CALLED)
-
-
-def _fact(source: PhpSource, kind: str, node: Node, symbol: str, origins: tuple[str, ...]) -> Fact:
-    values = {"of": list(origins)}
-    return Fact(kind, source.tree.start(node), source.tree.end(node), symbol, values)

@@ -293,7 +293,7 @@ def method_of(tree: SyntaxTree, node: Node, scope: Scope) -> Method:
     """Return the method or function that a node declares."""
     visibility = next((c for c in node.children if c.type == "visibility_modifier"), None)
     return Method(
-        name=tree.of(node.child_by_field_name("name")),
+        name=tree.field(node, "name"),
         public=visibility is None or tree.of(visibility).lower() == "public",
         static=_has(node, "static_modifier"),
         abstract=_has(node, "abstract_modifier"),
@@ -309,7 +309,7 @@ def parameters_of(tree: SyntaxTree, node: Node, scope: Scope) -> tuple[Parameter
     held = node.child_by_field_name("parameters")
     return tuple(
         Parameter(
-            tree.of(child.child_by_field_name("name")).lstrip("&$"),
+            tree.field(child, "name").lstrip("&$"),
             type_of(tree, child.child_by_field_name("type"), scope),
             child.type == "property_promotion_parameter",
         )
@@ -354,7 +354,7 @@ def _properties(tree: SyntaxTree, members: list[Node], scope: Scope) -> Iterator
             kind = type_of(tree, member.child_by_field_name("type"), scope)
             for element in member.named_children:
                 if element.type == "property_element":
-                    name = tree.of(element.child_by_field_name("name")).lstrip("$")
+                    name = tree.field(element, "name").lstrip("$")
                     value = element.child_by_field_name("default_value")
                     yield Property(name, kind, value, member)
         elif member.type == "method_declaration":
@@ -371,7 +371,7 @@ def _constants(tree: SyntaxTree, members: list[Node]) -> Iterator[Property]:
                     first, *_, value = element.named_children
                     yield Property(tree.of(first), "", value, member)
         elif member.type == "enum_case":
-            name = tree.of(member.child_by_field_name("name"))
+            name = tree.field(member, "name")
             yield Property(name, "", member.child_by_field_name("value"), member)
 
 

@@ -113,7 +113,7 @@ def _assigned(source: PhpSource, body: Node, around: ClassLike | None) -> Mappin
             for parameter in parameters_of(source.tree, node, source.scope_at(node)):
                 assigned.setdefault(f"${parameter.name}", set()).add(parameter.type)
         else:
-            name = source.tree.of(node.child_by_field_name("left"))
+            name = source.tree.field(node, "left")
             value = node.child_by_field_name("right")
             assigned.setdefault(name, set()).add(class_of_value(source, value, around))
             signed_in |= {name} if _is_signed_in(source.tree, value) else set()
@@ -138,7 +138,7 @@ def _is_signed_in(tree: SyntaxTree, value: Node | None) -> bool:
     """Return whether a value is the signed-in user: `auth()->user()`, `$request->user()`."""
     if value is None or value.type not in _CALLS_WITH_NAMES:
         return False
-    return tree.of(value.child_by_field_name("name")).lower() == "user"
+    return tree.field(value, "name").lower() == "user"
 
 
 def class_of_value(source: PhpSource, value: Node | None, around: ClassLike | None = None) -> str:
@@ -159,7 +159,7 @@ def class_of_value(source: PhpSource, value: Node | None, around: ClassLike | No
     begun = _begun_by(source.tree, value)
     if begun is None:
         return ""
-    scope = source.tree.of(begun.child_by_field_name("scope"))
+    scope = source.tree.field(begun, "scope")
     return source.class_name(scope, value) if scope else ""
 
 
@@ -170,7 +170,7 @@ def _returned(source: PhpSource, value: Node, around: ClassLike | None) -> str:
     of = value.child_by_field_name("object") or value.child_by_field_name("scope")
     if source.tree.of(of) not in _OWN:
         return ""
-    called = around.method(source.tree.of(value.child_by_field_name("name")))
+    called = around.method(source.tree.field(value, "name"))
     returns = called.returns if called is not None else ""
     if returns in {"self", "static"}:
         return around.name
@@ -184,11 +184,11 @@ def _asked_by_name(source: PhpSource, value: Node) -> str:
     """
     tree = source.tree
     if value.type == "function_call_expression":
-        called = tree.of(value.child_by_field_name("function")).lower().lstrip("\\")
+        called = tree.field(value, "function").lower().lstrip("\\")
         asks = called in _CONTAINER
     elif value.type in _CALLS_WITH_NAMES:
         of = value.child_by_field_name("object") or value.child_by_field_name("scope")
-        by_name = tree.of(value.child_by_field_name("name")).lower() in _MADE_BY_NAME
+        by_name = tree.field(value, "name").lower() in _MADE_BY_NAME
         asks = by_name and tree.of(of).lstrip("\\") in _CONTAINERS
     else:
         return ""
@@ -214,7 +214,7 @@ def _begun_by(tree: SyntaxTree, value: Node) -> Node | None:
     """
     at: Node | None = value
     while at is not None and at.type in _CALLS_WITH_NAMES:
-        name = tree.of(at.child_by_field_name("name")).lower()
+        name = tree.field(at, "name").lower()
         if (name in _GIVE_ONE) != (at is value):
             return None
         if at.type not in MEMBER_CALLS:

@@ -139,8 +139,8 @@ def _is_relation(source: PhpSource, method: Method) -> bool:
     if method.body is None or method.static or method.parameters:
         return False
     for node in source.tree.nodes(MEMBER_CALLS, method.body):
-        if source.tree.of(node.child_by_field_name("object")) == "$this":
-            called = source.tree.of(node.child_by_field_name("name")).lower()
+        if source.tree.field(node, "object") == "$this":
+            called = source.tree.field(node, "name").lower()
             if called in _RELATIONS:
                 return True
     return False

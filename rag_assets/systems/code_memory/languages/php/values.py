@@ -331,7 +331,7 @@ def chain_of(tree: SyntaxTree, node: Node) -> Chain | None:
     root, static = "", False
     if at is not None and at.type == "scoped_call_expression":
         calls.append(_chained_call(tree, at, at.child_by_field_name("name")))
-        root, static = tree.of(at.child_by_field_name("scope")), True
+        root, static = tree.field(at, "scope"), True
     elif at is not None and at.type == "function_call_expression":
         calls.append(_chained_call(tree, at, at.child_by_field_name("function")))
     elif at is not None and at.type in {"variable_name", "member_access_expression"}:

@@ -83,7 +83,7 @@ def dotted_name(tree: SyntaxTree, node: Node | None) -> str:
     parts: list[str] = []
     at = node
     while at is not None and at.type == "attribute":
-        parts.append(tree.of(at.child_by_field_name("attribute")))
+        parts.append(tree.field(at, "attribute"))
         at = at.child_by_field_name("object")
     if at is None or at.type != "identifier":
         return ""
@@ -206,7 +206,7 @@ class _Reader:
         return {
             "of": "attribute",
             "object": self._inner(node.child_by_field_name("object")),
-            "name": self._tree.of(node.child_by_field_name("attribute")),
+            "name": self._tree.field(node, "attribute"),
             "at": self._at(node),
         }
 
@@ -216,7 +216,7 @@ class _Reader:
         if held is not None and held.type == "argument_list":
             for child in _inside(held):
                 if child.type == "keyword_argument":
-                    name = self._tree.of(child.child_by_field_name("name"))
+                    name = self._tree.field(child, "name")
                     named[name] = self._inner(child.child_by_field_name("value"))
                 else:
                     arguments.append(self._inner(child))
@@ -256,7 +256,7 @@ class _Reader:
         return {"of": "sum", "items": items, "at": self._at(node)}
 
     def _adds(self, node: Node) -> bool:
-        return self._tree.of(node.child_by_field_name("operator")) == "+"
+        return self._tree.field(node, "operator") == "+"
 
     def _inner(self, node: Node | None) -> Expression:
         return expression_of(self._tree, node, self._references, self._depth + 1)

@@ -61,20 +61,13 @@ def facts_of(source: PythonSource, scopes: Scopes) -> Iterator[Fact]:
         yield from _calls(source, scopes, one, inside(one), symbols)
 
 
-def fact(
-    source: PythonSource, kind: str, node: Node, symbol: str, values: Mapping[str, Any]
-) -> Fact:
-    """Return a fact whose evidence is a node."""
-    return Fact(kind, source.tree.start(node), source.tree.end(node), symbol, values)
-
-
 def _lines_of(source: PythonSource, one: Definition) -> tuple[int, int]:
     return source.tree.start(one.node), source.tree.end(one.last)
 
 
 def _imported(source: PythonSource, one: Import, symbol: str) -> Fact:
     values = {"name": one.name, "alias": one.alias, "level": one.level, "member": one.member}
-    return fact(source, "imports", one.node, symbol, values)
+    return source.tree.fact("imports", one.node, symbol, values)
 
 
 def _declared(source: PythonSource, scopes: Scopes, one: Definition) -> Mapping[str, Any]:
@@ -99,7 +92,7 @@ def _parameters(source: PythonSource, one: Definition) -> Iterator[Mapping[str, 
         if name is None and node.type == "typed_parameter":
             name = node.named_children[0]
         if name is not None:
-            kind = " ".join(source.tree.of(node.child_by_field_name("type")).split())
+            kind = " ".join(source.tree.field(node, "type").split())
             yield {"name": source.tree.of(name), "type": kind}
 
 
@@ -118,7 +111,7 @@ def _calls(
             if name and name not in seen:
                 seen.add(name)
                 symbol = "" if one is None else one.symbol
-                yield fact(source, "calls", node, symbol, {"name": name})
+                yield source.tree.fact("calls", node, symbol, {"name": name})
 
 
 def _inherited(
@@ -181,7 +174,7 @@ def _of_statement(
     symbol = "" if one is None else one.symbol
     if node.type == "call" and one is None:
         value = expression_of(source.tree, node, reference)
-        yield fact(source, "invokes", node, symbol, {"call": value, "under": under})
+        yield source.tree.fact("invokes", node, symbol, {"call": value, "under": under})
         yield from _written(source, node, symbol)
     value_node = node.child_by_field_name("right")
     if node.type not in {"assignment", "augmented_assignment"} or value_node is None:
@@ -199,7 +192,7 @@ def _of_statement(
         name = dotted_name(source.tree, target)
         if name:
             values = {"name": name, "value": value, "adds": adds, "under": under}
-            yield fact(source, "assigns", node, symbol, values)
+            yield source.tree.fact("assigns", node, symbol, values)
     yield from _written(source, node, symbol)
 
 
@@ -211,7 +204,7 @@ def _written(source: PythonSource, statement: Node, symbol: str) -> Iterator[Fac
         node = todo.pop()
         if node.type == "call" and node.start_point[0] not in rows:
             rows.add(node.start_point[0])
-            yield fact(source, "written", node, symbol, {})
+            yield source.tree.fact("written", node, symbol, {})
         todo.extend(reversed(node.named_children))
 
 
@@ -240,10 +233,10 @@ def _defined(source: PythonSource) -> Iterator[Fact]:
         node = next(iter(statement.named_children), None)
         if statement.type != "expression_statement" or node is None or node.type != "assignment":
             continue
-        name = source.tree.of(node.child_by_field_name("left"))
+        name = source.tree.field(node, "left")
         if _CONSTANT.fullmatch(name) and name not in seen and len(seen) < _MOST_SETTINGS:
             seen.add(name)
-            yield fact(source, "defines_setting", node, "", {"name": name, "of": "code"})
+            yield source.tree.fact("defines_setting", node, "", {"name": name, "of": "code"})
 
 
 def _read(
@@ -255,7 +248,7 @@ def _read(
         found = _reading(source, scopes, one, node)
         if found is not None and found not in seen:
             seen.add(found)
-            yield fact(source, found[0], node, symbol, {"key": found[1]})
+            yield source.tree.fact(found[0], node, symbol, {"key": found[1]})
 
 
 def _reading(
@@ -340,7 +333,7 @@ def _added(source: PythonSource, node: Node) -> list[str] | None:
     target, value = node.child_by_field_name("left"), node.child_by_field_name("right")
     named = source.tree.of(target)
     while value is not None and value.type == "assignment":
-        named += " " + source.tree.of(value.child_by_field_name("left"))
+        named += " " + source.tree.field(value, "left")
         value = value.child_by_field_name("right")
     if _ALL not in named.split():
         if _ALL in named:  # Assignments such as `__all__[:] = …` or `__all__, other = …`
@@ -348,7 +341,7 @@ def _added(source: PythonSource, node: Node) -> list[str] | None:
         return None
     if value is None:
         return None  # A mere annotation.
-    operator = source.tree.of(node.child_by_field_name("operator"))
+    operator = source.tree.field(node, "operator")
     if node.type == "augmented_assignment" and operator != "+=":
         raise _ComputedError
     return _listed(source, value)
@@ -356,7 +349,7 @@ def _added(source: PythonSource, node: Node) -> list[str] | None:
 
 def _called(source: PythonSource, node: Node) -> list[str] | None:
     """Return the names that `__all__.extend([…])` or `__all__.append("…")` adds."""
-    function = source.tree.of(node.child_by_field_name("function"))
+    function = source.tree.field(node, "function")
     if function.partition(".")[0] != _ALL:
         return None
     given = node.child_by_field_name("arguments")

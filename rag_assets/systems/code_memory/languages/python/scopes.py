@@ -79,7 +79,7 @@ class Scopes:
         if function is None or function.type != "attribute":
             return ""
         owner = self._receiver(function.child_by_field_name("object"), near)
-        method = self._source.tree.of(function.child_by_field_name("attribute"))
+        method = self._source.tree.field(function, "attribute")
         return f"{owner}.{method}" if owner else ""
 
     def _named(self, name: str, near: Definition | None) -> str:
@@ -164,7 +164,7 @@ class Scopes:
             for node in statement.named_children:
                 if node.type == "assignment" and node.child_by_field_name("type") is not None:
                     found = self._annotated(node.child_by_field_name("type"), one.within)
-                    yield self._source.tree.of(node.child_by_field_name("left")), found
+                    yield self._source.tree.field(node, "left"), found
 
     def _bound(self, one: Definition) -> dict[str, Meaning]:
         if one not in self._local:

@@ -78,8 +78,8 @@ def _module(tree: SyntaxTree, statement: Node) -> tuple[str, int]:
 
 def _named(tree: SyntaxTree, node: Node) -> tuple[str, str]:
     if node.type == "aliased_import":
-        alias = tree.of(node.child_by_field_name("alias"))
-        return "".join(tree.of(node.child_by_field_name("name")).split()), alias
+        alias = tree.field(node, "alias")
+        return "".join(tree.field(node, "name").split()), alias
     return "".join(tree.of(node).split()), ""
 
 
@@ -265,7 +265,7 @@ class PythonSource:
             todo.extend((child, inner) for child in reversed(node.named_children))
 
     def _define(self, node: Node, around: Definition | None) -> Definition:
-        name = self.tree.of(node.child_by_field_name("name"))
+        name = self.tree.field(node, "name")
         depth = 0 if around is None else around.depth + 1
         # At greater depth, the total length of names would grow quadratically.
         prefix = "" if around is None else f"{around.symbol}." if depth < _DEEP else "…."

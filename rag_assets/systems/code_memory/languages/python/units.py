@@ -152,7 +152,7 @@ def _relation(source: PythonSource, one: Definition, statement: Node) -> _Piece 
     if value is None or value.type != "call":
         return None
     called = dotted_name(source.tree, value.child_by_field_name("function"))
-    name = source.tree.of(node.child_by_field_name("left"))
+    name = source.tree.field(node, "left")
     if not _RELATIONS.search(called) or not name.isidentifier():
         return None
     return _Piece(statement, "relation", f"{one.symbol}.{name}", True)
@@ -162,7 +162,7 @@ def _is_operations(source: PythonSource, one: Definition, statement: Node) -> bo
     node = next(iter(statement.named_children), None)
     if one.name != "Migration" or node is None or node.type != "assignment":
         return False
-    return source.tree.of(node.child_by_field_name("left")) == "operations"
+    return source.tree.field(node, "left") == "operations"
 
 
 def _operations(source: PythonSource, statement: Node) -> Iterator[_Piece]:
@@ -178,7 +178,7 @@ def _model_of(source: PythonSource, call: Node) -> str:
     held = call.child_by_field_name("arguments")
     plain = [] if held is None else [n for n in held.named_children if not is_comment(n)]
     named = {
-        source.tree.of(n.child_by_field_name("name")): n.child_by_field_name("value")
+        source.tree.field(n, "name"): n.child_by_field_name("value")
         for n in plain
         if n.type == "keyword_argument"
     }
@@ -191,7 +191,7 @@ def _model_of(source: PythonSource, call: Node) -> str:
 def _of_statements(source: PythonSource) -> Iterator[Unit]:
     """Yield units of top-level assignments, such as lists of routes and settings."""
     named = [
-        (statement, source.tree.of(node.child_by_field_name("left")))
+        (statement, source.tree.field(node, "left"))
         for statement, under in source.statements()
         if not under and statement.type == "expression_statement"
         for node in statement.named_children[:1]
