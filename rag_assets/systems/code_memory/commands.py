@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from rag_assets.cli.arguments import AsOption, Json, RoleOption, TenantArgument, caller_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rag_assets.retrieval.model import Caller
+    from rag_assets.systems.code_memory.answers import CodeAnswers
 
 app = typer.Typer(help="Relations and symbols in a repository's code.", no_args_is_help=True)
 
@@ -78,6 +84,14 @@ def outline(
     command_line.show_symbols(tenant, path=path, caller=caller_of(principal, role), as_json=json)
 
 
+def _print_answer(
+    tenant: str, caller: Caller, ask: Callable[[CodeAnswers], str], *, as_json: bool
+) -> None:
+    from rag_assets.systems.code_memory import command_line
+
+    command_line.answer(tenant, ask, caller=caller, as_json=as_json)
+
+
 @app.command("search")
 def search(
     tenant: TenantArgument,
@@ -114,12 +128,10 @@ def serves(
     json: Json = False,
 ) -> None:
     """Show what serves a route, and what it touches."""
-    from rag_assets.systems.code_memory import command_line
-
-    command_line.answer(
+    _print_answer(
         tenant,
+        caller_of(principal, role),
         lambda about: about.who_serves(route),
-        caller=caller_of(principal, role),
         as_json=json,
     )
 
@@ -135,14 +147,13 @@ def touches(
     json: Json = False,
 ) -> None:
     """Show who uses a table, a definition, or the definitions of a file."""
-    from rag_assets.systems.code_memory import command_line
-
     if not (table or symbol or path):
         raise typer.BadParameter("give one of: --table, --symbol, --path")
-    command_line.answer(
+    _print_answer(
         tenant,
         lambda about: about.what_touches(table=table, symbol=symbol, path=path),
-        caller=caller_of(principal, role),
+        principal,
+        role,
         as_json=json,
     )
 
@@ -161,14 +172,13 @@ def impact(
     json: Json = False,
 ) -> None:
     """Show everything that depends on definitions or files, step by step."""
-    from rag_assets.systems.code_memory import command_line
-
     if not (symbol or path):
         raise typer.BadParameter("give one of: --symbol, --path")
-    command_line.answer(
+    _print_answer(
         tenant,
         lambda about: about.impact_of(symbols=symbol or (), paths=path or ()),
-        caller=caller_of(principal, role),
+        principal,
+        role,
         as_json=json,
     )
 
@@ -190,14 +200,13 @@ def show_tests(
     json: Json = False,
 ) -> None:
     """Show the tests of definitions, files or a route, and how each reaches it."""
-    from rag_assets.systems.code_memory import command_line
-
     if not (symbol or path or route):
         raise typer.BadParameter("give one of: --symbol, --path, --route")
-    command_line.answer(
+    _print_answer(
         tenant,
         lambda about: about.tests_of(symbols=symbol or (), paths=path or (), route=route),
-        caller=caller_of(principal, role),
+        principal,
+        role,
         as_json=json,
     )
 
@@ -212,14 +221,13 @@ def history(
     json: Json = False,
 ) -> None:
     """Show the commits, and agents' runs, that changed a definition or a file."""
-    from rag_assets.systems.code_memory import command_line
-
     if not (symbol or path):
         raise typer.BadParameter("give one of: --symbol, --path")
-    command_line.answer(
+    _print_answer(
         tenant,
         lambda about: about.history_of(symbol=symbol, path=path),
-        caller=caller_of(principal, role),
+        principal,
+        role,
         as_json=json,
     )
 
@@ -233,12 +241,10 @@ def rules(
     json: Json = False,
 ) -> None:
     """Show the rules, decisions and known bugs that are about files."""
-    from rag_assets.systems.code_memory import command_line
-
-    command_line.answer(
+    _print_answer(
         tenant,
+        caller_of(principal, role),
         lambda about: about.rules_for(paths),
-        caller=caller_of(principal, role),
         as_json=json,
     )
 

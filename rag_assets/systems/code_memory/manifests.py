@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import PurePosixPath
 from types import MappingProxyType
 from typing import Final
@@ -291,6 +292,11 @@ _TAG: Final = re.compile(r"<(?P<name>groupId|artifactId|version|scope)>\s*+(?P<v
 _INCLUDE: Final = ("-", "#", "git+", "http:", "https:", ".", "/")
 
 
+def _span(at: int, line: str) -> tuple[int, int]:
+    """Return the offsets of a line without the white space around it."""
+    return at + len(line) - len(line.lstrip()), at + len(line.rstrip())
+
+
 def _lines(text: str) -> Iterator[tuple[int, str]]:
     at = 0
     for line in text.splitlines(keepends=True):
@@ -306,8 +312,7 @@ def requirements(text: str, group: str = "runtime") -> Iterator[Fact]:
             continue
         told = requirement(content)
         if told is not None:
-            start = at + line.index(content[0])
-            yield dependency((start, start + len(content)), *told, group, "pip")
+            yield dependency(_span(at, line), *told, group, "pip")
 
 
 def go_modules(text: str) -> Iterator[Fact]:
@@ -323,10 +328,7 @@ def go_modules(text: str) -> Iterator[Fact]:
         if found is None or not (block == "require" or content.startswith("require")):
             continue
         group = "indirect" if "// indirect" in found["more"] else "runtime"
-        start = at + line.index(content[0])
-        yield dependency(
-            (start, start + len(content)), found["name"], found["version"], group, "go"
-        )
+        yield dependency(_span(at, line), found["name"], found["version"], group, "go")
 
 
 def ruby(text: str) -> Iterator[Fact]:
@@ -341,8 +343,7 @@ def ruby(text: str) -> Iterator[Fact]:
         elif found := _RUBY.match(line):
             manager = "cocoapods" if pods or found["pod"] else "bundler"
             told = "development" if found["development"] else group
-            start, end = at + len(line) - len(line.lstrip()), at + len(line.rstrip())
-            yield dependency((start, end), found["name"], found["version"] or "", told, manager)
+            yield dependency(_span(at, line), found["name"], found["version"] or "", told, manager)
 
 
 def _group_of(names: str) -> str:
@@ -355,14 +356,8 @@ def gradle(text: str) -> Iterator[Fact]:
     for at, line in _lines(text):
         if found := _GRADLE.match(line):
             group = "development" if "test" in found["group"].lower() else "runtime"
-            span = at + len(line) - len(line.lstrip()), at + len(line.rstrip())
-            yield dependency(
-                span,
-                found["name"],
-                found["version"] or "",
-                group,
-                "maven",
-            )
+            version = found["version"] or ""
+            yield dependency(_span(at, line), found["name"], version, group, "maven")
 
 
 def swift(text: str) -> Iterator[Fact]:
@@ -379,14 +374,8 @@ def mix(text: str) -> Iterator[Fact]:
     for at, line in _lines(text):
         if found := _MIX.match(line):
             group = "development" if "only:" in found["more"] else "runtime"
-            span = at + len(line) - len(line.lstrip()), at + len(line.rstrip())
-            yield dependency(
-                span,
-                found["name"],
-                found["version"] or "",
-                group,
-                "hex",
-            )
+            version = found["version"] or ""
+            yield dependency(_span(at, line), found["name"], version, group, "hex")
 
 
 def xml(text: str) -> Iterator[Fact]:
@@ -410,36 +399,6 @@ def xml(text: str) -> Iterator[Fact]:
             yield dependency(found.span(), package, version, group, "maven")
 
 
-def read_groovy(text: str) -> CodeText:
-    """Return the paragraphs of Groovy, and the dependencies of a build file."""
-    return _reading(text, "groovy", gradle(text))
-
-
-def read_kotlin(text: str) -> CodeText:
-    """Return the paragraphs of Kotlin, and the dependencies of a build file."""
-    return _reading(text, "kotlin", gradle(text))
-
-
-def read_elixir(text: str) -> CodeText:
-    """Return the paragraphs of Elixir, and the dependencies of mix.exs."""
-    return _reading(text, "elixir", mix(text) if "Mix.Project" in text else ())
-
-
-def read_ruby(text: str) -> CodeText:
-    """Return the paragraphs of Ruby, and the dependencies of its manifests."""
-    return _reading(text, "ruby", ruby(text))
-
-
-def read_xml(text: str) -> CodeText:
-    """Return the paragraphs of XML, and the dependencies of its manifests."""
-    return _reading(text, "xml", xml(text))
-
-
-def read_plain(text: str) -> CodeText:
-    """Return the paragraphs of a plain text; if the text is a manifest, also its dependencies."""
-    return _reading(text, "plain", _plain_facts(text))
-
-
 def _plain_facts(text: str) -> Iterator[Fact]:
     """Yield dependencies in go.mod, or in a requirements list with at least one constraint."""
     lines = [line.strip() for _, line in _lines(text)]
@@ -453,8 +412,19 @@ def _plain_facts(text: str) -> Iterator[Fact]:
     return iter(())
 
 
-def _reading(text: str, language: str, facts: Iterable[Fact]) -> CodeText:
-    return CodeText(covering(text, ()), tuple(facts), language)
+def _read(text: str, language: str, find: Callable[[str], Iterable[Fact]]) -> CodeText:
+    """Return the paragraphs of a text, and its dependencies if it is a manifest."""
+    return CodeText(covering(text, ()), tuple(find(text)), language)
+
+
+read_elixir: Final = partial(
+    _read, language="elixir", find=lambda text: mix(text) if "Mix.Project" in text else ()
+)
+read_groovy: Final = partial(_read, language="groovy", find=gradle)
+read_kotlin: Final = partial(_read, language="kotlin", find=gradle)
+read_plain: Final = partial(_read, language="plain", find=_plain_facts)
+read_ruby: Final = partial(_read, language="ruby", find=ruby)
+read_xml: Final = partial(_read, language="xml", find=xml)
 
 
 def pipfile(text: str) -> Iterator[Fact]:

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from rag_assets.ingest.chunking.model import Fact
-from rag_assets.systems.code_memory.languages.definitions import LARGE, Reading, covered, reading_of
+from rag_assets.systems.code_memory.languages.definitions import LARGE, Reading, reading_of
 from rag_assets.systems.code_memory.languages.javascript import Jsx, Tsx, TypeScript
+from rag_assets.systems.code_memory.languages.units import covered
 from rag_assets.systems.code_memory.symbols.model import CodeText, Unit
 
 _TAG = re.compile(r"<!--|<(/?)(script|style|template|svelte:head)(?=[\s/>])", re.IGNORECASE)

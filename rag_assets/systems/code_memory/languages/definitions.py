@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from rag_assets.ingest.chunking.model import Fact
@@ -19,7 +18,7 @@ from rag_assets.systems.code_memory.languages.grammar import (
     find_definitions,
 )
 from rag_assets.systems.code_memory.languages.tree import SyntaxTree, syntax_tree
-from rag_assets.systems.code_memory.languages.units import covering
+from rag_assets.systems.code_memory.languages.units import covered
 from rag_assets.systems.code_memory.symbols.model import CodeText, Unit
 
 if TYPE_CHECKING:
@@ -30,7 +29,6 @@ LARGE: Final = 6_000
 
 _SIGNATURE: Final = 300
 _SPACE = re.compile(r"\s+")
-_CLOSING = re.compile(r"[\s)\]};,]*")
 
 
 def units(tree: SyntaxTree, found: Sequence[Placed]) -> list[Unit]:
@@ -51,17 +49,6 @@ def units(tree: SyntaxTree, found: Sequence[Placed]) -> list[Unit]:
         made.append(_unit(tree, placed, found, index, end))
         at = end
     return made
-
-
-def covered(text: str, made: Sequence[Unit], cuts: Sequence[int]) -> tuple[Unit, ...]:
-    """Return units that cover a whole text, each with the ends of the statements in it.
-
-    Args:
-        made: units of definitions.
-        cuts: offsets after which a statement ends, ascending.
-    """
-    whole = covering(text, _closed(text, made))
-    return tuple(replace(unit, cuts=_within(cuts, unit)) for unit in whole)
 
 
 class _Split(dict[int, int]):
@@ -105,26 +92,6 @@ def signature(tree: SyntaxTree, placed: Placed) -> str:
     for mark in (";", "{", "(", "=>", "="):
         line = line.removesuffix(mark).rstrip()
     return line
-
-
-def _closed(text: str, made: Sequence[Unit]) -> Iterator[Unit]:
-    """Yield units with the closing brackets after them, so that no chunk is only a bracket."""
-    for index, unit in enumerate(made):
-        last = made[index + 1].start if index + 1 < len(made) else len(text)
-        closing = _CLOSING.match(text, unit.end, last)
-        if closing is None:
-            yield unit
-            continue
-        end = closing.end()
-        if end < last and "\n" in text[unit.end : end]:
-            end = text.rindex("\n", unit.end, end)
-        elif end < last:
-            end = unit.end
-        yield replace(unit, end=unit.end + len(text[unit.end : end].rstrip()))
-
-
-def _within(cuts: Sequence[int], unit: Unit) -> tuple[int, ...]:
-    return tuple(cuts[bisect_right(cuts, unit.start) : bisect_left(cuts, unit.end)])
 
 
 _AFTER = re.compile(r"[ \t]{0,80}[,;]")
@@ -202,7 +169,7 @@ class Walk:
         self._scopes.append(scope)
         if definition is not None:
             scope.symbol = definition.symbol or outer.symbol
-            if not callable_(definition):
+            if not is_callable(definition):
                 scope.names = outer.names
             if definition.type and definition.type != outer.type:
                 scope.type, scope.fields = definition.type, self._fields(definition.type)
@@ -218,13 +185,13 @@ class Walk:
         for fact, bound in self._grammar.imports(node):
             self.facts.append(fact)
             scope.names.update(bound)
-        for name, type_ in self._grammar.declared(node):
+        for name, type_ in self._grammar.bound_names(node):
             if scope.names is not self._scopes[0].names or type_:
                 scope.names[name] = self._typed(type_)
-        called = self._grammar.called(node)
+        called = self._grammar.call_chain(node)
         if called is not None:
             self._call(node, *called)
-        self.facts.extend(self._grammar.stated(node, scope))
+        self.facts.extend(self._grammar.extra_facts(node, scope))
 
     def _call(self, node: Node, chain: list[str], makes: bool) -> None:
         target = self._target(chain)
@@ -244,7 +211,7 @@ class Walk:
         if len(chain) != 2 or chain[0] not in grammar.own or target.name in self._symbols:  # noqa: PLR2004
             return
         for written in self._above.get(self._scopes[-1].type, ()):
-            above = self.named(written)
+            above = self.resolve(written)
             if above.name:
                 yield Name(f"{above.name}{grammar.separator}{chain[1]}", above.module)
 
@@ -258,13 +225,13 @@ class Walk:
             return self._through(scope.fields.get(chain[1]), chain[2:])
         if chain[0] in grammar.own_types:
             return Name(scope.type) if scope.type else None
-        binding = self.bound(chain[0])
+        binding = self.find_binding(chain[0])
         own = scope.type + grammar.separator + chain[0]
         if binding is None and len(chain) == 1 and grammar.implicit and own in self._symbols:
             return Name(own)
         if grammar.package_wide and len(chain) == 1 and not self._is_bound(chain[0]):
-            beside = grammar.beside(chain[0])
-            binding = Binding(Name(beside)) if beside != chain[0] else None
+            qualified = grammar.qualify_in_package(chain[0])
+            binding = Binding(Name(qualified)) if qualified != chain[0] else None
         elif binding is None and grammar.is_type(chain[0]):
             binding = Binding(Name(chain[0]))
         return self._through(binding, chain[1:])
@@ -280,7 +247,7 @@ class Walk:
         parts = [target.name, *names] if target.name else list(names)
         return Name(self._grammar.separator.join(parts), target.module)
 
-    def bound(self, name: str) -> Binding | None:
+    def find_binding(self, name: str) -> Binding | None:
         """Return the binding of a name at this position; None if the file does not show it."""
         for scope in reversed(self._scopes):
             if name in scope.names:
@@ -296,16 +263,16 @@ class Walk:
         if not name:
             return None
         head = name.split(self._grammar.separator, 1)[0]
-        if self._grammar.imports_all and self.bound(head) is None:
+        if self._grammar.imports_all and self.find_binding(head) is None:
             return None
-        return Binding(self.named(name), value=True)
+        return Binding(self.resolve(name), value=True)
 
-    def named(self, name: str) -> Name:
+    def resolve(self, name: str) -> Name:
         """Return a name as written, qualified as far as the file allows."""
         head, *others = name.split(self._grammar.separator)
-        binding = self.bound(head)
+        binding = self.find_binding(head)
         if binding is None or binding.value:
-            return Name(name if others else self._grammar.beside(name))
+            return Name(name if others else self._grammar.qualify_in_package(name))
         return self._through(binding, others) or Name(name)
 
 
@@ -316,14 +283,14 @@ def _own(grammar: Grammar, found: Sequence[Placed]) -> dict[str, Binding | None]
         outer = placed.parent
         definition = placed.definition
         grouped = outer >= 0 and not found[outer].definition.symbol
-        if definition.symbol and callable_(definition) and (outer < 0 or grouped):
+        if definition.symbol and is_callable(definition) and (outer < 0 or grouped):
             simple = definition.symbol.rsplit(grammar.separator, 1)[-1]
             if definition.what != "method":
                 own[simple] = Binding(Name(definition.symbol))
     return own
 
 
-def callable_(definition: Definition) -> bool:
+def is_callable(definition: Definition) -> bool:
     """Return whether a call of the definition's name, or of a member, shows what is called."""
     return definition.role in {"class", "type", "function"}
 
@@ -399,7 +366,7 @@ def _declared(tree: SyntaxTree, walk: Walk, found: Sequence[Placed]) -> Iterator
         end = start + _width(tree, definition)
         for kind, names in (("extends", definition.extends), ("implements", definition.implements)):
             for name in names:
-                target = walk.named(name)
+                target = walk.resolve(name)
                 yield Fact(kind, start, end, definition.symbol, target.values())
 
 

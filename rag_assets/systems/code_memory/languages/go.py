@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
@@ -17,7 +18,6 @@ from rag_assets.systems.code_memory.languages.grammar import (
     Name,
 )
 from rag_assets.systems.code_memory.languages.tree import SyntaxTree
-from rag_assets.systems.code_memory.symbols.model import CodeText
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -32,11 +32,6 @@ _PREDECLARED: Final = re.compile(
     r"any|bool|byte|comparable|complex\d*|error|float\d+|u?int\d*|uintptr|rune|string|append|cap"
     r"|clear|close|copy|delete|imag|len|make|max|min|new|panic|print|println|real|recover"
 )
-
-
-def read_go(text: str) -> CodeText:
-    """Return the units and facts of a .go file."""
-    return read_code(text, Go)
 
 
 class Go(Grammar):
@@ -188,7 +183,7 @@ class Go(Grammar):
         bound = {} if alias in {".", "_"} else {alias or package: Binding(Name(package, path))}
         return fact, bound
 
-    def declared(self, node: Node) -> Iterator[tuple[str, str]]:
+    def bound_names(self, node: Node) -> Iterator[tuple[str, str]]:
         """Yield the names that a node binds, each with its declared type."""
         if node.type in {"var_spec", "parameter_declaration"}:
             written = self.tree.field(node, "type")[:_LONG]
@@ -212,7 +207,7 @@ class Go(Grammar):
             return ""
         return self.tree.field(value, "type")[:_LONG]
 
-    def called(self, node: Node) -> tuple[list[str], bool] | None:
+    def call_chain(self, node: Node) -> tuple[list[str], bool] | None:
         """Return the chain of names in a call."""
         if node.type == "composite_literal":
             type_ = node.child_by_field_name("type")
@@ -224,7 +219,7 @@ class Go(Grammar):
         chain = self.chain(node.child_by_field_name("function"))
         return None if chain is None else (chain, False)
 
-    def beside(self, name: str) -> str:
+    def qualify_in_package(self, name: str) -> str:
         """Return the name of a type, qualified by the file's package."""
         return name if _PREDECLARED.fullmatch(name) else self._qualified(name)
 
@@ -242,3 +237,6 @@ def _package(path: str) -> str:
     name = parts[-1] if parts else ""
     name = re.sub(r"\.v\d+$", "", name)
     return name.removeprefix("go-").removesuffix(".go")
+
+
+read_go: Final = partial(read_code, grammar=Go)

@@ -164,11 +164,11 @@ class Grammar:
         """Return the definitions that a statement makes; empty if there are none."""
         raise NotImplementedError
 
-    def inside(self, node: Node) -> Node | None:
+    def nested_level(self, node: Node) -> Node | None:
         """Return a nested node whose statements count as being on the level of this statement."""
         return node if node.type == "ERROR" else None
 
-    def belongs(self, node: Node) -> bool:
+    def is_leading(self, node: Node) -> bool:
         """Return whether a statement, such as an attribute, belongs to the definition after it."""
         return is_comment(node) or node.type in self.leading
 
@@ -226,11 +226,11 @@ class Grammar:
         """Return the imports of a node, each with the names that it binds in the file."""
         return ()
 
-    def declared(self, node: Node) -> Iterator[tuple[str, str]]:
+    def bound_names(self, node: Node) -> Iterator[tuple[str, str]]:
         """Yield the names that a node binds in the enclosing scope, each with its type or ""."""
         yield from ()
 
-    def called(self, node: Node) -> tuple[list[str], bool] | None:
+    def call_chain(self, node: Node) -> tuple[list[str], bool] | None:
         """Return the chain of names in a call, and whether the call creates an instance."""
         return None
 
@@ -238,7 +238,7 @@ class Grammar:
         """Return the bare name of a type, as bindings use it; "" if it cannot be resolved."""
         return written
 
-    def beside(self, name: str) -> str:
+    def qualify_in_package(self, name: str) -> str:
         """Return the name of an unbound type, qualified by the file's package if possible."""
         return name
 
@@ -246,7 +246,7 @@ class Grammar:
         """Return whether an unbound name looks like the name of a type."""
         return False
 
-    def stated(self, node: Node, scope: Scope) -> Iterable[Fact]:
+    def extra_facts(self, node: Node, scope: Scope) -> Iterable[Fact]:
         """Return the facts of a node that only this language has."""
         return ()
 
@@ -278,7 +278,7 @@ def _definitions_at(
     for node in _statements(grammar, level):
         row = node.start_point.row
         apart = before is None or row > _last_row(grammar, before) + 1
-        if grammar.belongs(node):
+        if grammar.is_leading(node):
             if before is not None and last and row == _last_row(grammar, before):
                 last = [_extend(grammar, placed, node) for placed in last]
                 continue
@@ -298,7 +298,7 @@ def _statements(grammar: Grammar, level: Node) -> Iterator[Node]:
         node = next(todo[-1], None)
         if node is None:
             todo.pop()
-        elif (within := grammar.inside(node)) is not None:
+        elif (within := grammar.nested_level(node)) is not None:
             todo.append(iter(within.named_children))
         else:
             yield node

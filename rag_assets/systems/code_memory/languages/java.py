@@ -104,7 +104,7 @@ class Java(Grammar):
                 name = tree.of(node.named_child(node.named_child_count - 1))
                 self._package = "".join(name.split())
 
-    def inside(self, node: Node) -> Node | None:
+    def nested_level(self, node: Node) -> Node | None:
         """Return a nested node whose children count as being on the level of this statement."""
         return node if node.type in {"ERROR", "enum_body_declarations"} else None
 
@@ -215,7 +215,7 @@ class Java(Grammar):
         values = {"name": path, "names": []}
         yield Fact("imports", self.tree.start(node), self.tree.end(node), "", values), bound
 
-    def declared(self, node: Node) -> Iterator[tuple[str, str]]:
+    def bound_names(self, node: Node) -> Iterator[tuple[str, str]]:
         """Yield the names that a node binds, each with its declared type."""
         if node.type == "local_variable_declaration" or node.type in _PARAMETERS:
             yield from self._variables(node)
@@ -229,7 +229,7 @@ class Java(Grammar):
             if single is not None and single.type == "identifier":
                 yield self.tree.of(single), ""
 
-    def called(self, node: Node) -> tuple[list[str], bool] | None:
+    def call_chain(self, node: Node) -> tuple[list[str], bool] | None:
         """Return the chain of names in a call."""
         if node.type == "object_creation_expression":
             name = self.type_name(self.tree.field(node, "type"))

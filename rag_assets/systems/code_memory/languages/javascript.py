@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
@@ -387,7 +388,7 @@ class Jsx(Grammar):
         """Return the imports of an import statement."""
         return imported(self.tree, node)
 
-    def declared(self, node: Node) -> Iterator[tuple[str, str]]:
+    def bound_names(self, node: Node) -> Iterator[tuple[str, str]]:
         """Yield the names that a node binds, each with its declared type."""
         if node.type == "variable_declarator" and not required(self.tree, node):
             yield from self._bound(node.child_by_field_name("name"), node)
@@ -417,7 +418,7 @@ class Jsx(Grammar):
         for name in pattern_names(self.tree, pattern):
             yield name, ""
 
-    def called(self, node: Node) -> tuple[list[str], bool] | None:
+    def call_chain(self, node: Node) -> tuple[list[str], bool] | None:
         """Return the chain of names in a call."""
         if node.type == "new_expression":
             chain = self.chain(node.child_by_field_name("constructor"))
@@ -435,7 +436,7 @@ class Jsx(Grammar):
             return ""
         return found[1]
 
-    def stated(self, node: Node, scope: Scope) -> Iterable[Fact]:
+    def extra_facts(self, node: Node, scope: Scope) -> Iterable[Fact]:
         """Yield the names that a statement exports, and the requests that it sends."""
         yield from self._fetches.of(node, scope.symbol)
         yield from variables(self.tree, node, scope.symbol)
@@ -462,19 +463,9 @@ class Tsx(TypeScript):
 __all__ = ["read_any_typescript", "read_javascript", "read_tsx", "read_typescript"]
 
 
-def read_javascript(text: str) -> CodeText:
-    """Return the units and facts of a .js, .jsx, .mjs or .cjs file."""
-    return read_code(text, Jsx)
-
-
-def read_typescript(text: str) -> CodeText:
-    """Return the units and facts of a .ts, .mts or .cts file."""
-    return read_code(text, TypeScript)
-
-
-def read_tsx(text: str) -> CodeText:
-    """Return the units and facts of a .tsx file."""
-    return read_code(text, Tsx)
+read_javascript: Final = partial(read_code, grammar=Jsx)
+read_typescript: Final = partial(read_code, grammar=TypeScript)
+read_tsx: Final = partial(read_code, grammar=Tsx)
 
 
 def read_any_typescript(text: str) -> CodeText:

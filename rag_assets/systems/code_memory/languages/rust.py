@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
@@ -15,7 +16,7 @@ from rag_assets.systems.code_memory.languages.grammar import (
     Grammar,
     Name,
 )
-from rag_assets.systems.code_memory.symbols.model import CodeText, Role
+from rag_assets.systems.code_memory.symbols.model import Role
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -40,11 +41,6 @@ _TYPE = re.compile(
 _PATH = re.compile(r"\s+")
 _LONG: Final = 200
 _ALONE: Final = frozenset({"const", "static"})
-
-
-def read_rust(text: str) -> CodeText:
-    """Return the units and facts of a .rs file."""
-    return read_code(text, Rust)
 
 
 class Rust(Grammar):
@@ -72,16 +68,16 @@ class Rust(Grammar):
     own = frozenset({"self"})
     own_types = frozenset({"Self"})
 
-    def inside(self, node: Node) -> Node | None:
+    def nested_level(self, node: Node) -> Node | None:
         """Return a nested node whose children count as being on the level of this statement."""
         if node.type == "foreign_mod_item":
             return node.child_by_field_name("body")
         return node if node.type == "ERROR" else None
 
-    def belongs(self, node: Node) -> bool:
+    def is_leading(self, node: Node) -> bool:
         """Return whether a statement belongs to the definition after it."""
         inner = node.child_by_field_name("inner") is not None  # `//!` documents the enclosing item
-        return super().belongs(node) and not inner
+        return super().is_leading(node) and not inner
 
     def define(self, node: Node, outer: Definition | None) -> Sequence[Definition]:
         """Return the definitions in a statement or member."""
@@ -208,7 +204,7 @@ class Rust(Grammar):
     def _path(self, node: Node | None) -> str:
         return _PATH.sub("", self.tree.of(node))
 
-    def declared(self, node: Node) -> Iterator[tuple[str, str]]:
+    def bound_names(self, node: Node) -> Iterator[tuple[str, str]]:
         """Yield the names that a node binds, each with its declared type."""
         if node.type in {"let_declaration", "parameter"}:
             pattern = node.child_by_field_name("pattern")
@@ -220,7 +216,7 @@ class Rust(Grammar):
                 if one.type == "identifier":
                     yield self.tree.of(one), ""
 
-    def called(self, node: Node) -> tuple[list[str], bool] | None:
+    def call_chain(self, node: Node) -> tuple[list[str], bool] | None:
         """Return the chain of names in a call."""
         if node.type == "struct_expression":
             return self.tree.field(node, "name").split("::"), True
@@ -245,3 +241,6 @@ class Rust(Grammar):
 
 def _path(before: str, name: str) -> str:
     return f"{before}::{name}" if before and name else before or name
+
+
+read_rust: Final = partial(read_code, grammar=Rust)

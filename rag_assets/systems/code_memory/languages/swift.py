@@ -225,7 +225,7 @@ class Swift(Grammar):
         values = {"name": module if one else words[-1], "names": [[one, one]] if one else []}
         return [(Fact("imports", self.tree.start(node), self.tree.end(node), "", values), {})]
 
-    def declared(self, node: Node) -> Iterator[tuple[str, str]]:
+    def bound_names(self, node: Node) -> Iterator[tuple[str, str]]:
         """Yield the names that a node binds, each with its declared type."""
         if node.type == "property_declaration":
             yield from self._typed(node)
@@ -236,7 +236,7 @@ class Swift(Grammar):
             if item is not None:
                 yield self.tree.field(item, "bound_identifier"), ""
 
-    def called(self, node: Node) -> tuple[list[str], bool] | None:
+    def call_chain(self, node: Node) -> tuple[list[str], bool] | None:
         """Return the chain of names in a call."""
         if node.type != "call_expression" or not node.named_child_count:
             return None

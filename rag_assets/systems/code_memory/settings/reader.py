@@ -9,11 +9,12 @@ import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from typing import Final, TypeAlias
 
 from rag_assets.ingest.chunking.model import Fact
-from rag_assets.systems.code_memory.languages.units import covering
+from rag_assets.systems.code_memory.languages.units import covering, cuts_within
 from rag_assets.systems.code_memory.settings.entries import (
     ITEM,
     Entry,
@@ -76,12 +77,7 @@ def _covered(text: str, units: Sequence[Unit], ends: Sequence[int]) -> tuple[Uni
         opening = None
     if opening is not None:
         made.append(replace(opening, end=len(text.rstrip())))
-    return tuple(replace(unit, cuts=_within(ends, unit)) for unit in made)
-
-
-def _within(ends: Sequence[int], unit: Unit) -> tuple[int, ...]:
-    low = bisect_left(ends, unit.start + 1)
-    return tuple(ends[low : bisect_left(ends, unit.end)])
+    return tuple(replace(unit, cuts=cuts_within(ends, unit)) for unit in made)
 
 
 def _begin(text: str, start: int, at: int) -> int:
@@ -209,27 +205,8 @@ FORMATS: Final[dict[str, _Entries]] = {
 """The function that reads the entries of each format."""
 
 
-def read_json(text: str) -> CodeText:
-    """Return the units and facts of JSON."""
-    return _read_settings(text, "json")
-
-
-def read_yaml(text: str) -> CodeText:
-    """Return the units and facts of YAML."""
-    return _read_settings(text, "yaml")
-
-
-def read_toml(text: str) -> CodeText:
-    """Return the units and facts of TOML."""
-    return _read_settings(text, "toml")
-
-
-def read_ini(text: str) -> CodeText:
-    """Return the units and facts of INI, properties and .env files."""
-    return _read_settings(text, "ini")
-
-
 def _read_settings(text: str, language: str) -> CodeText:
+    """Return the units and facts of a text in a format of FORMATS."""
     from rag_assets.systems.code_memory.manifests import facts_of_entries
 
     entries, whole = FORMATS[language](text)
@@ -252,6 +229,12 @@ def _read_settings(text: str, language: str) -> CodeText:
     facts.sort(key=lambda fact: (fact.start, fact.end))
     notes = () if whole else (BROKEN,)
     return CodeText(_covered(text, units, ends), tuple(facts), language, notes)
+
+
+read_ini: Final = partial(_read_settings, language="ini")
+read_json: Final = partial(_read_settings, language="json")
+read_toml: Final = partial(_read_settings, language="toml")
+read_yaml: Final = partial(_read_settings, language="yaml")
 
 
 def _tables(entries: Sequence[Entry]) -> list[Entry]:

@@ -13,8 +13,11 @@ from rag_assets.systems.code_memory.languages.php.source import (
     PhpSource,
 )
 from rag_assets.systems.code_memory.languages.php.values import MEMBER_CALLS, Chain, elements
-from rag_assets.systems.code_memory.languages.tree import is_comment
-from rag_assets.systems.code_memory.languages.units import covering
+from rag_assets.systems.code_memory.languages.units import (
+    covering,
+    end_with_comment,
+    first_comment,
+)
 from rag_assets.systems.code_memory.symbols.model import Role, Unit
 
 if TYPE_CHECKING:
@@ -51,7 +54,7 @@ def _of_classes(source: PhpSource) -> Iterator[Unit]:
 
 def _of_class(source: PhpSource, one: ClassLike) -> Iterator[Unit]:
     tree = source.tree
-    start = tree.start(_first(_statement_of(one.node)))
+    start = tree.start(first_comment(_statement_of(one.node)))
     end = tree.end(_statement_of(one.node))
     members = list(_members(source, one))
     head = members[0].start if members else end
@@ -158,41 +161,14 @@ def _unit(source: PhpSource, node: Node, role: Role, symbol: str, *, alone: bool
     tree = source.tree
     signed = role in {"method", "relation", "function"}
     return Unit(
-        tree.start(_first(node)),
-        _after(source, node),
+        tree.start(first_comment(node)),
+        end_with_comment(source.tree, node),
         role,
         symbol,
         _signature(source, node) if signed else "",
         alone=alone,
         cuts=_cuts(source, node),
     )
-
-
-def _after(source: PhpSource, node: Node) -> int:
-    """Return the end, including a comma and a comment that follow on the same line."""
-    last, following = node, node.next_sibling
-    if following is not None and following.type == ",":
-        last, following = following, following.next_sibling
-    while following is not None and is_comment(following):
-        if following.start_point.row != last.end_point.row:
-            break
-        last, following = following, following.next_sibling
-    return source.tree.end(last)
-
-
-def _first(node: Node) -> Node:
-    """Return the first of the comments directly above a node, or else the node."""
-    first = node
-    before = node.prev_sibling
-    while before is not None and is_comment(before):
-        if before.end_point.row + 1 < first.start_point.row:
-            break
-        above = before.prev_sibling
-        # A comment at the end of a line belongs to that line.
-        if above is not None and above.end_point.row == before.start_point.row:
-            break
-        first, before = before, above
-    return first
 
 
 def _statement_of(node: Node) -> Node:

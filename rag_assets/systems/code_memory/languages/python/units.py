@@ -10,7 +10,11 @@ from typing import TYPE_CHECKING
 from rag_assets.systems.code_memory.languages.python.expressions import dotted_name
 from rag_assets.systems.code_memory.languages.python.source import Definition, PythonSource
 from rag_assets.systems.code_memory.languages.tree import descendants, is_comment
-from rag_assets.systems.code_memory.languages.units import covering
+from rag_assets.systems.code_memory.languages.units import (
+    covering,
+    end_with_comment,
+    first_comment,
+)
 from rag_assets.systems.code_memory.symbols.model import Role, Unit
 
 if TYPE_CHECKING:
@@ -69,12 +73,12 @@ def _split(
     source: PythonSource, one: Definition, pieces: list[_Piece], level: int
 ) -> Iterator[Unit]:
     """Yield the units of a class: its head, its pieces, and the text between them."""
-    text, at = source.text, source.tree.start(_first(one.whole))
-    end = _after(source, one.whole)
+    text, at = source.text, source.tree.start(first_comment(one.whole))
+    end = end_with_comment(source.tree, one.whole)
     cuts = _cuts(source, one.node)
     first = True
     for piece in pieces:
-        start = source.tree.start(_first(piece.node))
+        start = source.tree.start(first_comment(piece.node))
         if start < at:
             continue
         yield from _between(one, text, at, start, cuts, head=first, source=source)
@@ -86,7 +90,7 @@ def _split(
             yield _unit(
                 source, piece.node, piece.role, piece.symbol, alone=piece.alone, signed=signed
             )
-        at = _after(source, piece.node)
+        at = end_with_comment(source.tree, piece.node)
     yield from _between(one, text, at, end, cuts, head=first, source=source)
 
 
@@ -223,8 +227,8 @@ def _unit(
     signed: Node | None = None,
 ) -> Unit:
     return Unit(
-        source.tree.start(_first(node)),
-        _after(source, node),
+        source.tree.start(first_comment(node)),
+        end_with_comment(source.tree, node),
         role,
         symbol,
         "" if signed is None else _signature(source, signed),
@@ -245,38 +249,12 @@ def _signature(source: PythonSource, node: Node) -> str:
     return " ".join(source.text[source.tree.start(found) : end].split()).rstrip(":")
 
 
-def _after(source: PythonSource, node: Node) -> int:
-    """Return the end, including a comma and a comment that follow on the same line."""
-    last, following = node, node.next_sibling
-    if following is not None and following.type == ",":
-        last, following = following, following.next_sibling
-    comment = following is not None and is_comment(following)
-    if comment and following is not None and following.start_point.row == last.end_point.row:
-        last = following
-    return source.tree.end(last)
-
-
-def _first(node: Node) -> Node:
-    """Return the first of the comments directly above a node, or else the node."""
-    first = node
-    before = node.prev_sibling
-    while before is not None and is_comment(before):
-        above = before.prev_sibling
-        if before.end_point.row + 1 < first.start_point.row:
-            break
-        # A comment at the end of a line belongs to that line.
-        if above is not None and above.end_point.row == before.start_point.row:
-            break
-        first, before = before, above
-    return first
-
-
 def _cuts(source: PythonSource, node: Node) -> tuple[int, ...]:
     """Return the ends of statements, and of elements of long lists: text may be cut there."""
     ends = {source.tree.end(n) for n in descendants(node) if n.type in _ENDS}
     value = next((n for n in descendants(node) if n.type in {"list", "dictionary"}), None)
     if node.type == "expression_statement" and value is not None:
-        ends |= {_after(source, child) for child in value.named_children}
+        ends |= {end_with_comment(source.tree, child) for child in value.named_children}
     return tuple(sorted(ends))
 
 
