@@ -16,7 +16,7 @@ from rag_assets.retrieval.model import Caller, Origin, SearchAnswer
 from rag_assets.systems.code_memory.catalog.found_relations import Direction
 from rag_assets.systems.code_memory.derived.model import ROUTE
 from rag_assets.systems.code_memory.history import Histories, HistoryTarget
-from rag_assets.systems.code_memory.meant import Meant
+from rag_assets.systems.code_memory.name_resolver import NameResolver
 from rag_assets.systems.code_memory.outlines import (
     Tree,
     definitions,
@@ -114,8 +114,8 @@ class CodeAnswers:
 
     def who_serves(self, route: str) -> str:
         """Return a route's controller, with its validation, guards, models, events and tables."""
-        meant = self._meant
-        found = [] if meant is None else meant.routes(route) or meant.routes_to(route)
+        resolver = self._resolver
+        found = [] if resolver is None else resolver.routes(route) or resolver.routes_to(route)
         if not found:
             walks = self._walks([route], direction="out", depth=1)
             return self._unknown(route, *walks, first=ROUTE)
@@ -149,12 +149,15 @@ class CodeAnswers:
             path: a file, which stands for its definitions.
         """
         said = table or symbol or path or ""
-        meant = self._meant
-        if meant is None or not said:
+        resolver = self._resolver
+        if resolver is None or not said:
             return _NOTHING
-        names = [*(meant.tables(table) if table else ()), *(meant.names(symbol) if symbol else ())]
+        names = [
+            *(resolver.tables(table) if table else ()),
+            *(resolver.names(symbol) if symbol else ()),
+        ]
         names += self._of_file(path) if path else []
-        if path and not names and (below := meant.below(path)):
+        if path and not names and (below := resolver.below(path)):
             return within_limit(
                 [f"{one_line(path)} is a folder. Ask for one of its files:", *below]
             )
@@ -166,31 +169,31 @@ class CodeAnswers:
         relations = {one: None for walk in walks for one in walk.relations}
         begun = [node for walk in walks for node in walk.nodes if node.name in walk.begun]
         uses = uses_of_nodes(
-            meant.view, _with_members(meant.view, begun), stated=stated_uses(relations)
+            resolver.view, _with_members(resolver.view, begun), stated=stated_uses(relations)
         )
         relations |= {one.relation: None for one in uses.certain}
         if not relations and not uses.possible:
             return self._unknown(said, *walks, known=any(walk.nodes for walk in walks))
         notes = [*dict.fromkeys(note for walk in walks for note in _lacking(walk)), *more]
-        notes += [_read(meant, len(relations), uses), *_search_for(symbol or table or "")]
+        notes += [_read(resolver, len(relations), uses), *_search_for(symbol or table or "")]
         lines = [*listed(relations, several=self._several)]
         lines += possible(uses.possible, several=self._several)
-        heading = meant.shorter_path(path) if path else self._heading(said, walks)
+        heading = resolver.shorter_path(path) if path else self._heading(said, walks)
         return within_limit([*heading, *lines], notes=notes)
 
     def impact_of(self, *, symbols: Sequence[str] = (), paths: Sequence[str] = ()) -> str:
         """List everything that depends on definitions, step by step, routes and tests first."""
-        meant = self._meant
-        if meant is None:
+        resolver = self._resolver
+        if resolver is None:
             return _NOTHING
-        names = [name for said in symbols for name in meant.names(said)]
+        names = [name for said in symbols for name in resolver.names(said)]
         names += [name for path in paths for name in self._of_file(path)]
-        all_of_it = self._depending(meant, names)
+        all_of_it = self._depending(resolver, names)
         if not all_of_it.shown and not all_of_it.uses.possible:
             said = self._unknown(", ".join([*symbols, *paths]), known=all_of_it.is_known)
             return "\n".join([said, *dict.fromkeys(all_of_it.notes)])
-        read = _read(meant, len(all_of_it.shown), all_of_it.uses)
-        heading = [line for path in paths for line in meant.shorter_path(path)]
+        read = _read(resolver, len(all_of_it.shown), all_of_it.uses)
+        heading = [line for path in paths for line in resolver.shorter_path(path)]
         lines = [*grouped(all_of_it.shown, all_of_it.stated, several=self._several)]
         lines += possible(all_of_it.uses.possible, several=self._several)
         notes = [*dict.fromkeys(all_of_it.notes), read, *_search_for(*symbols)]
@@ -200,15 +203,17 @@ class CodeAnswers:
         self, *, symbols: Sequence[str] = (), paths: Sequence[str] = (), route: str | None = None
     ) -> str:
         """List the tests of definitions, files or a route: by HTTP, by calls, or only by name."""
-        meant = self._meant
-        if meant is None:
+        resolver = self._resolver
+        if resolver is None:
             return _NOTHING
-        names = [name for said in symbols for name in meant.names(said)]
+        names = [name for said in symbols for name in resolver.names(said)]
         names += [name for path in paths for name in self._of_file(path)]
         names += (
-            [node.name for node in meant.routes(route) or meant.routes_to(route)] if route else []
+            [node.name for node in resolver.routes(route) or resolver.routes_to(route)]
+            if route
+            else []
         )
-        all_of_it = self._depending(meant, names)
+        all_of_it = self._depending(resolver, names)
         said = ", ".join(filter(None, [*symbols, *paths, route]))
         if not all_of_it.is_known and not all_of_it.uses.possible:
             return self._unknown(said)
@@ -216,12 +221,12 @@ class CodeAnswers:
         lines = [*tests(all_of_it.shown, all_of_it.stated, several=self._several)]
         lines += possible(uses, several=self._several)
         lines = lines or [f"No test is found that requests, calls or names {one_line(said)}."]
-        heading = [line for path in paths for line in meant.shorter_path(path)]
-        read = _read(meant, len(lines), all_of_it.uses)
+        heading = [line for path in paths for line in resolver.shorter_path(path)]
+        read = _read(resolver, len(lines), all_of_it.uses)
         notes = [*dict.fromkeys(all_of_it.notes), read, *_search_for(*symbols)]
         return within_limit([*heading, *lines], notes=notes)
 
-    def _depending(self, meant: Meant, names: Sequence[str]) -> _Depending:
+    def _depending(self, resolver: NameResolver, names: Sequence[str]) -> _Depending:
         """Return the nodes that depend on these definitions, directly or indirectly."""
         found: dict[NodeKey, tuple[Node, Sequence[str]]] = {}
         notes: list[str] = []
@@ -236,7 +241,7 @@ class CodeAnswers:
             for node in walk.nodes:
                 if node.name in ways:
                     found.setdefault((node.repository, node.name), (node, ways[node.name]))
-        uses = self._followed(meant.view, walks, found, begun, stated)
+        uses = self._followed(resolver.view, walks, found, begun, stated)
         shown = [value for key, value in found.items() if key not in begun]
         return _Depending(shown, stated, uses, notes, bool(begun))
 
@@ -287,26 +292,26 @@ class CodeAnswers:
 
     def outline(self, path: str) -> str:
         """List the definitions of a file with their lines, or the files of a folder."""
-        meant = self._meant
-        if meant is None:
+        resolver = self._resolver
+        if resolver is None:
             return _NOTHING
-        uris = meant.documents(path)
-        found = [node_of(one) for one in meant.view.within_any(uris)]
+        uris = resolver.documents(path)
+        found = [node_of(one) for one in resolver.view.within_any(uris)]
         if found:
             return within_limit(definitions(found, several=True))
         if uris:
             return within_limit(f"{uri} is there, and defines nothing by name." for uri in uris)
-        return within_limit(below) if (below := meant.below(path)) else self._unknown(path)
+        return within_limit(below) if (below := resolver.below(path)) else self._unknown(path)
 
     def history_of(self, *, symbol: str | None = None, path: str | None = None) -> str:
         """List the commits and the runs of agents that changed a definition or a file."""
         said = symbol or path or ""
-        meant = self._meant
-        if meant is None or self.settings is None:
+        resolver = self._resolver
+        if resolver is None or self.settings is None:
             return _NOTHING
-        uris = meant.documents(path) if path else []
+        uris = resolver.documents(path) if path else []
         targets = [HistoryTarget(uri, self._place(uri), None) for uri in uris]
-        for node in meant.symbols(symbol) if symbol else ():
+        for node in resolver.symbols(symbol) if symbol else ():
             if node.uri and node.line_start and node.line_end:
                 shown = f"{shown_name(node.name)}  {self._place(node.uri, node.line_start)}"
                 lines = node.line_start, node.line_end
@@ -399,16 +404,16 @@ class CodeAnswers:
         return walks or [Walk() for _ in names]
 
     @property
-    def _meant(self) -> Meant | None:
+    def _resolver(self) -> NameResolver | None:
         """Return the resolver of names for the caller; None if there is no index to answer from."""
         view = self._walker.serving_view(self.tenant.id, self.caller)
-        return None if view is None else Meant(view, self.tenant)
+        return None if view is None else NameResolver(view, self.tenant)
 
     def _of_file(self, path: str) -> list[str]:
         """Return the names of a file's definitions; if it has none, the name of the file."""
-        meant = self._meant
-        uris = [] if meant is None else meant.documents(path)
-        defined = [] if meant is None else meant.view.within_any(uris)
+        resolver = self._resolver
+        uris = [] if resolver is None else resolver.documents(path)
+        defined = [] if resolver is None else resolver.view.within_any(uris)
         return [node.name for node in map(node_of, defined)] or [FILE + uri for uri in uris]
 
     def _heading(self, said: str, walks: Sequence[Walk]) -> Iterator[str]:
@@ -444,7 +449,7 @@ class CodeAnswers:
         told = _UNUSED if known else _NOTHING
         told = f"{told} Alike: {', '.join(map(one_line, names))}" if names else told
         lacking = dict.fromkeys(note for walk in walks for note in _lacking(walk))
-        read = [_read(Meant(view, self.tenant), 0)] if known else []
+        read = [_read(NameResolver(view, self.tenant), 0)] if known else []
         last = _last_name(said)
         is_name = bool(last) and not (known or first)
         places = named_places(view, last) if is_name else NO_USES
@@ -463,13 +468,13 @@ def _differs(origin: Origin | None) -> bool:
     return origin is not None and bool(origin.differs)
 
 
-def _read(meant: Meant, count: int, uses: UsesFound = NO_USES) -> str:
+def _read(resolver: NameResolver, count: int, uses: UsesFound = NO_USES) -> str:
     """Return the number of uses in an answer, and how each language's files were read."""
     parts = [counted(count, "use")]
     if uses.possible:
         parts.append(counted(len(uses.possible), "possible one"))
     parts += _omitted(uses)
-    return "; ".join(filter(None, (*parts, meant.coverage())))
+    return "; ".join(filter(None, (*parts, resolver.coverage())))
 
 
 def _omitted(uses: UsesFound) -> list[str]:

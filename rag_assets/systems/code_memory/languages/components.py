@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import Final
 
 from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.languages.definitions import LARGE, Reading, reading_of
@@ -93,21 +95,14 @@ _NAMED = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Format:
-    """A kind of component file.
+def _read_component(
+    text: str, language: str, is_component: Callable[[Mapping[str, str]], bool]
+) -> CodeText:
+    """Return the units and facts of a component file.
 
-    Attributes:
-        language: its name.
+    Args:
         is_component: whether a script with these attributes is the component's own body.
     """
-
-    language: str
-    is_component: Callable[[dict[str, str]], bool]
-
-
-def read_component(text: str, kind: Format) -> CodeText:
-    """Return the units and facts of a component file."""
     units: list[Unit] = []
     facts: list[Fact] = []
     cuts: list[int] = []
@@ -118,14 +113,14 @@ def read_component(text: str, kind: Format) -> CodeText:
         if block.attributes.get("src"):
             values = {"name": block.attributes["src"], "names": []}
             facts.append(Fact("imports", block.start, block.first, "", values))
-        if kind.is_component(block.attributes):
+        if is_component(block.attributes):
             reading = _component(text, block, reading)
         units += reading.units
         facts += reading.facts
         cuts += reading.cuts
         notes += reading.notes
     facts.sort(key=lambda fact: (fact.start, fact.end))
-    return CodeText(covered(text, units, sorted(cuts)), tuple(facts), kind.language, tuple(notes))
+    return CodeText(covered(text, units, sorted(cuts)), tuple(facts), language, tuple(notes))
 
 
 def _moved(reading: Reading, by: int) -> Reading:
@@ -190,22 +185,11 @@ def _units(text: str, block: Block, inner: tuple[Unit, ...], head: Unit) -> Iter
         yield replace(unit, symbol=symbol)
 
 
-__all__ = ["read_svelte", "read_vue"]
-
-
-def read_vue(text: str) -> CodeText:
-    """Return the units and facts of a .vue file."""
-    return read_component(text, Format("vue", _is_setup))
-
-
-def read_svelte(text: str) -> CodeText:
-    """Return the units and facts of a .svelte file."""
-    return read_component(text, Format("svelte", _is_instance))
-
-
-def _is_setup(attributes: dict[str, str]) -> bool:
-    return "setup" in attributes
-
-
-def _is_instance(attributes: dict[str, str]) -> bool:
+def _is_instance(attributes: Mapping[str, str]) -> bool:
     return "module" not in attributes and attributes.get("context") != "module"
+
+
+read_svelte: Final = partial(_read_component, language="svelte", is_component=_is_instance)
+read_vue: Final = partial(
+    _read_component, language="vue", is_component=lambda attributes: "setup" in attributes
+)

@@ -311,14 +311,12 @@ class Reading:
         facts: the facts, in the order of their evidence.
         cuts: offsets after which a statement ends.
         notes: descriptions of parts that could not be read.
-        found: the definitions.
     """
 
     units: tuple[Unit, ...]
     facts: tuple[Fact, ...]
     cuts: tuple[int, ...]
     notes: tuple[str, ...]
-    found: tuple[Placed, ...] = ()
 
 
 def read_code(text: str, grammar: type[Grammar]) -> CodeText:
@@ -353,7 +351,7 @@ def reading_of(text: str, grammar: type[Grammar]) -> Reading:
         notes = (note,)
     facts = [*walk.facts, *_declared(tree, walk, found)]
     facts.sort(key=lambda fact: (fact.start, fact.end))
-    return Reading(tuple(units(tree, found)), tuple(facts), tuple(walk.cuts), notes, tuple(found))
+    return Reading(tuple(units(tree, found)), tuple(facts), tuple(walk.cuts), notes)
 
 
 def _declared(tree: SyntaxTree, walk: Walk, found: Sequence[Placed]) -> Iterator[Fact]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from typing import Final, TypeAlias
@@ -111,23 +111,11 @@ _ORIGIN: Final = re.compile(r"^(?:[a-zA-Z][\w+.-]*:)?//[^/]*")
 _SCHEMAS: Final = re.compile(r"^#/(?:components/schemas|definitions)/([^/]+)$")
 
 
-@dataclass(frozen=True, slots=True)
-class Operation:
-    """An operation of an API description.
-
-    Attributes:
-        entry: the entry of its key, which is below its path.
-        name: method and path template, including the server's path: `GET /api/invoices/{id}`.
-        fact: `operation` {method, path, operation_id, tags, parameters, schemas}.
-    """
-
-    entry: Entry
-    name: str
-    fact: Fact
-
-
-def operations_of(text: str, entries: Sequence[Entry]) -> list[Operation]:
+def _find_operations(entries: Sequence[Entry]) -> list[tuple[Entry, Fact]]:
     """Return the operations in a file; empty if the file is not an API description.
+
+    The fact `operation` has {method, path, operation_id, tags, parameters, schemas}. Its symbol is
+    method and path template, including the server's path: `GET /api/invoices/{id}`.
 
     Args:
         entries: the entries of the file, outer entries before the entries inside them.
@@ -160,9 +148,8 @@ def _base(entries: Sequence[Entry]) -> str:
     return ""
 
 
-def _operation(entry: Entry, inner: Sequence[Entry], base: str) -> Operation:
+def _operation(entry: Entry, inner: Sequence[Entry], base: str) -> tuple[Entry, Fact]:
     method, path = entry.path[2].upper(), base + entry.path[1]
-    name = f"{method} {path}"
     told = {one.path[3]: one.value for one in inner if len(one.path) == _DEPTH + 1}
     values = {
         "method": method,
@@ -174,7 +161,7 @@ def _operation(entry: Entry, inner: Sequence[Entry], base: str) -> Operation:
         ],
         "schemas": _schemas(inner),
     }
-    return Operation(entry, name, Fact("operation", entry.start, entry.end, name, values))
+    return entry, Fact("operation", entry.start, entry.end, f"{method} {path}", values)
 
 
 def _schemas(inner: Sequence[Entry]) -> list[str]:
@@ -211,18 +198,18 @@ def _read_settings(text: str, language: str) -> CodeText:
 
     entries, whole = FORMATS[language](text)
     tops = _tables(entries) if language == "toml" else [e for e in entries if len(e.path) == 1]
-    operations = operations_of(text, entries)
+    operations = _find_operations(entries)
     units = _units_of(text, tops, symbol=lambda entry: ".".join(entry.path))
     if operations:
-        held = [one.entry for one in operations]
+        held = [entry for entry, _ in operations]
         first, last = held[0].start, held[-1].end
         units = [one for one in units if one.end <= first or one.start >= last]
-        names = {one.entry.start: one.name for one in operations}
+        names = {entry.start: fact.symbol for entry, fact in operations}
         units += _units_of(text, held, symbol=lambda e: names[e.start], role="operation")
     ends = sorted(
         {entry.end for entry in entries if 1 < len(entry.path) <= (4 if operations else 3)}
     )
-    facts: list[Fact] = [one.fact for one in operations]
+    facts: list[Fact] = [fact for _, fact in operations]
     facts += facts_of_entries(language, text, entries)
     facts += islice(_settings(language, entries), MOST_SETTINGS)
     facts = [replace(one, end=min(one.end, one.start + _EVIDENCE)) for one in facts]

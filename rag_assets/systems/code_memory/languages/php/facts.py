@@ -17,7 +17,7 @@ Translations are arrays, too: a file in which most values are prose states no se
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -199,13 +199,6 @@ _STRINGS: Final = frozenset({"string", "encapsed_string"})
 _CALLS: Final = "function_call_expression"
 
 
-@dataclass(frozen=True, slots=True)
-class _Key:
-    path: tuple[str, ...]
-    element: Node
-    value: Node
-
-
 def key_facts(source: PhpSource) -> Iterator[Fact]:
     """Yield the settings in the array that a file returns."""
     for statement in source.statements():
@@ -221,16 +214,16 @@ def _of_array(source: PhpSource, statement: Node, array: Node) -> Iterator[Fact]
     if not keys or _are_words(source, keys):
         return
     yield source.tree.fact("defines_setting", statement, "", {"name": "", "of": "code"})
-    for one in keys:
-        name = ".".join(one.path)
+    for path, value in keys:
+        name, element = ".".join(path), value.parent or value
         values = {"name": name, "of": "code"}
-        yield source.tree.fact("defines_setting", one.element, one.path[0], values)
-        for variable in _variables(source, one.value):
+        yield source.tree.fact("defines_setting", element, path[0], values)
+        for variable in _variables(source, value):
             values = {"key": variable, "setting": name}
-            yield source.tree.fact("reads_env", one.element, "", values)
+            yield source.tree.fact("reads_env", element, "", values)
 
 
-def _array_keys(source: PhpSource, array: Node) -> Iterator[_Key]:
+def _array_keys(source: PhpSource, array: Node) -> Iterator[tuple[tuple[str, ...], Node]]:
     todo: list[tuple[Node, tuple[str, ...]]] = [(array, ())]
     found = 0
     while todo:
@@ -241,14 +234,14 @@ def _array_keys(source: PhpSource, array: Node) -> Iterator[_Key]:
                 continue
             found += 1
             path = (*above, name)
-            yield _Key(path, value.parent or value, value)
+            yield path, value
             if value.type == "array_creation_expression" and len(path) < _DEEPEST:
                 todo.append((value, path))
 
 
-def _are_words(source: PhpSource, keys: list[_Key]) -> bool:
+def _are_words(source: PhpSource, keys: Sequence[tuple[tuple[str, ...], Node]]) -> bool:
     """Return whether most values are prose, as in translation files."""
-    values = [one.value for one in keys if one.value.type != "array_creation_expression"]
+    values = [value for _, value in keys if value.type != "array_creation_expression"]
     words = [
         node
         for node in values

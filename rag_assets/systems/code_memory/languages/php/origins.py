@@ -32,7 +32,7 @@ from rag_assets.systems.code_memory.languages.php.source import (
 )
 from rag_assets.systems.code_memory.languages.php.types import (
     NAMED,
-    class_of_constant,
+    class_of_argument,
     class_of_creation,
     noted_parameters,
     noted_return,
@@ -245,7 +245,7 @@ class Body:
         owner = self._source.class_name(tree.of(scope), at)
         if owner in _AUTH and tree.of(name) == "user":
             return (SIGNED_IN,)
-        made = self._asked_by_name(at) if owner.endswith("App") else ""
+        made = class_of_argument(self._source, at) if owner.endswith("App") else ""
         return (made,) if made else (f"{owner}::{tree.of(name)}{CALLED}",)
 
     def _function(self, at: Node, depth: int) -> Origins:
@@ -259,16 +259,9 @@ class Body:
             given = arguments_of(self._source.tree, at)
             return self.of(given[0].value, depth + 1) if given else None
         if name in _CONTAINER:
-            made = self._asked_by_name(at)
+            made = class_of_argument(self._source, at)
             return (made,) if made else None
         return (f"{name}{CALLED}",)
-
-    def _asked_by_name(self, at: Node) -> str:
-        given = arguments_of(self._source.tree, at)[:1]
-        named = given[0].value if given else None
-        if named is None or named.type != "class_constant_access_expression":
-            return ""
-        return class_of_constant(self._source, named)
 
     def _variable(self, name: str, depth: int) -> Origins:
         """Return the origins of a variable; an assignment from the variable itself adds none."""

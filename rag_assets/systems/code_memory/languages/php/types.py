@@ -154,7 +154,7 @@ def class_of_value(source: PhpSource, value: Node | None, around: ClassLike | No
         return ""
     if value.type == "object_creation_expression":
         return class_of_creation(source, value)
-    if named := _asked_by_name(source, value) or _returned(source, value, around):
+    if named := _provided_class(source, value) or _returned(source, value, around):
         return named
     begun = _begun_by(source.tree, value)
     if begun is None:
@@ -177,7 +177,7 @@ def _returned(source: PhpSource, value: Node, around: ClassLike | None) -> str:
     return "" if returns in NO_CLASSES else returns
 
 
-def _asked_by_name(source: PhpSource, value: Node) -> str:
+def _provided_class(source: PhpSource, value: Node) -> str:
     """Return the class that the container is asked to provide.
 
     Examples: `app(Bills::class)`, `App::make(Bills::class)`.
@@ -192,18 +192,17 @@ def _asked_by_name(source: PhpSource, value: Node) -> str:
         asks = by_name and tree.of(of).lstrip("\\") in _CONTAINERS
     else:
         return ""
-    given = arguments_of(tree, value)[:1] if asks else ()
-    named = given[0].value if given else None
+    return class_of_argument(source, value) if asks else ""
+
+
+def class_of_argument(source: PhpSource, call: Node) -> str:
+    """Return the class if the first argument of a call is `Invoice::class`; "" for any other."""
+    named = next((one.value for one in arguments_of(source.tree, call)), None)
     if named is None or named.type != "class_constant_access_expression":
         return ""
-    return class_of_constant(source, named)
-
-
-def class_of_constant(source: PhpSource, node: Node) -> str:
-    """Return the class that `Invoice::class` names; "" for any other constant."""
-    scope, name = node.named_children[0], node.named_children[-1]
+    scope, name = named.named_children[0], named.named_children[-1]
     is_class = source.tree.of(name).lower() == "class" and scope.type in NAMED
-    return source.class_name(source.tree.of(scope), node) if is_class else ""
+    return source.class_name(source.tree.of(scope), named) if is_class else ""
 
 
 def _begun_by(tree: SyntaxTree, value: Node) -> Node | None:

@@ -41,7 +41,7 @@ _SEPARATORS: Final = ("::", "#", ".", "\\")
 
 
 @dataclass(frozen=True, slots=True)
-class Meant:
+class NameResolver:
     """Resolves names within the part of the index that a caller may read.
 
     Attributes:
