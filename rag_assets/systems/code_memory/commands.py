@@ -151,9 +151,8 @@ def touches(
         raise typer.BadParameter("give one of: --table, --symbol, --path")
     _print_answer(
         tenant,
+        caller_of(principal, role),
         lambda about: about.what_touches(table=table, symbol=symbol, path=path),
-        principal,
-        role,
         as_json=json,
     )
 
@@ -176,9 +175,8 @@ def impact(
         raise typer.BadParameter("give one of: --symbol, --path")
     _print_answer(
         tenant,
+        caller_of(principal, role),
         lambda about: about.impact_of(symbols=symbol or (), paths=path or ()),
-        principal,
-        role,
         as_json=json,
     )
 
@@ -204,9 +202,8 @@ def show_tests(
         raise typer.BadParameter("give one of: --symbol, --path, --route")
     _print_answer(
         tenant,
+        caller_of(principal, role),
         lambda about: about.tests_of(symbols=symbol or (), paths=path or (), route=route),
-        principal,
-        role,
         as_json=json,
     )
 
@@ -225,9 +222,8 @@ def history(
         raise typer.BadParameter("give one of: --symbol, --path")
     _print_answer(
         tenant,
+        caller_of(principal, role),
         lambda about: about.history_of(symbol=symbol, path=path),
-        principal,
-        role,
         as_json=json,
     )
 
