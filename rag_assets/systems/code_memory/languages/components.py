@@ -109,12 +109,12 @@ def _read_component(
     notes: list[str] = []
     for block in scripts(text):
         grammar = _GRAMMARS.get(block.attributes.get("lang", "").lower(), Jsx)
-        reading = _moved(reading_of(text[block.first : block.last], grammar), block.first)
+        reading = _shift(reading_of(text[block.first : block.last], grammar), block.first)
         if block.attributes.get("src"):
             values = {"name": block.attributes["src"], "names": []}
             facts.append(Fact("imports", block.start, block.first, "", values))
         if is_component(block.attributes):
-            reading = _component(text, block, reading)
+            reading = _as_component(text, block, reading)
         units += reading.units
         facts += reading.facts
         cuts += reading.cuts
@@ -123,7 +123,7 @@ def _read_component(
     return CodeText(covered(text, units, sorted(cuts)), tuple(facts), language, tuple(notes))
 
 
-def _moved(reading: Reading, by: int) -> Reading:
+def _shift(reading: Reading, by: int) -> Reading:
     """Return the reading of a part of a file with offsets in the whole file."""
     return replace(
         reading,
@@ -137,7 +137,7 @@ def _moved(reading: Reading, by: int) -> Reading:
     )
 
 
-def _component(text: str, block: Block, reading: Reading) -> Reading:
+def _as_component(text: str, block: Block, reading: Reading) -> Reading:
     """Return the reading of a component's body; its definitions become the component's members."""
     named = _NAMED.search(text, block.first, block.last)
     name = "default" if named is None else named[1]
@@ -154,13 +154,13 @@ def _component(text: str, block: Block, reading: Reading) -> Reading:
     facts = (
         Fact("declares", block.start, min(block.first, block.start + 200), name, declared),
         Fact("exports", block.start, min(block.first, block.start + 200), "", exported),
-        *_members(reading.facts, name, own),
+        *_member_facts(reading.facts, name, own),
     )
     units = tuple(_units(text, block, reading.units, Unit(0, 0, "export", name, tag)))
     return replace(reading, units=units, facts=facts)
 
 
-def _members(facts: Iterable[Fact], name: str, own: set[str]) -> Iterator[Fact]:
+def _member_facts(facts: Iterable[Fact], name: str, own: set[str]) -> Iterator[Fact]:
     for fact in facts:
         if fact.kind == "exports":  # a property of the component, not a name in the module
             continue

@@ -126,7 +126,7 @@ class Walk:
         self._declared: dict[str, list[tuple[str, str]]] = {}
         for placed in found:  # A type may be declared in several places, as with extensions.
             self._declared.setdefault(placed.definition.type, []).extend(placed.definition.fields)
-        self._scopes = [Scope(names=_own(grammar, found))]
+        self._scopes = [Scope(names=_own_bindings(grammar, found))]
         for node in self._tree.root.named_children:  # A name may be used before its import.
             for _, bound in grammar.imports(node):
                 self._scopes[0].names.update(bound)
@@ -174,11 +174,11 @@ class Walk:
             if definition.type and definition.type != outer.type:
                 scope.type, scope.fields = definition.type, self._fields(definition.type)
             for name, type_ in (*definition.parameters, *definition.locals):
-                scope.names[name] = self._typed(type_)
+                scope.names[name] = self._typed_binding(type_)
         return scope
 
     def _fields(self, symbol: str) -> dict[str, Binding | None]:
-        return {name: self._typed(type_) for name, type_ in self._declared.get(symbol, ())}
+        return {name: self._typed_binding(type_) for name, type_ in self._declared.get(symbol, ())}
 
     def _read(self, node: Node) -> None:
         scope = self._scopes[-1]
@@ -187,7 +187,7 @@ class Walk:
             scope.names.update(bound)
         for name, type_ in self._grammar.bound_names(node):
             if scope.names is not self._scopes[0].names or type_:
-                scope.names[name] = self._typed(type_)
+                scope.names[name] = self._typed_binding(type_)
         called = self._grammar.call_chain(node)
         if called is not None:
             self._call(node, *called)
@@ -222,7 +222,7 @@ class Walk:
                 return None
             if len(chain) == 2:  # noqa: PLR2004 - the receiver and its method
                 return Name(scope.type + grammar.separator + chain[1])
-            return self._through(scope.fields.get(chain[1]), chain[2:])
+            return self._follow_members(scope.fields.get(chain[1]), chain[2:])
         if chain[0] in grammar.own_types:
             return Name(scope.type) if scope.type else None
         binding = self.find_binding(chain[0])
@@ -234,14 +234,14 @@ class Walk:
             binding = Binding(Name(qualified)) if qualified != chain[0] else None
         elif binding is None and grammar.is_type(chain[0]):
             binding = Binding(Name(chain[0]))
-        return self._through(binding, chain[1:])
+        return self._follow_members(binding, chain[1:])
 
-    def _through(self, binding: Binding | None, names: Sequence[str]) -> Name | None:
+    def _follow_members(self, binding: Binding | None, names: Sequence[str]) -> Name | None:
         if binding is None:
             return None
         target = binding.target
         if binding.value and len(names) == 2 and not target.module:  # noqa: PLR2004 - x.field.m()
-            return self._through(self._fields(target.name).get(names[0]), names[1:])
+            return self._follow_members(self._fields(target.name).get(names[0]), names[1:])
         if binding.value and len(names) != 1:
             return None
         parts = [target.name, *names] if target.name else list(names)
@@ -258,7 +258,7 @@ class Walk:
         """Return whether the file binds a name, whether or not its target is known."""
         return any(name in scope.names for scope in self._scopes)
 
-    def _typed(self, written: str) -> Binding | None:
+    def _typed_binding(self, written: str) -> Binding | None:
         name = self._grammar.type_name(written)
         if not name:
             return None
@@ -273,10 +273,10 @@ class Walk:
         binding = self.find_binding(head)
         if binding is None or binding.value:
             return Name(name if others else self._grammar.qualify_in_package(name))
-        return self._through(binding, others) or Name(name)
+        return self._follow_members(binding, others) or Name(name)
 
 
-def _own(grammar: Grammar, found: Sequence[Placed]) -> dict[str, Binding | None]:
+def _own_bindings(grammar: Grammar, found: Sequence[Placed]) -> dict[str, Binding | None]:
     """Return the names that the file defines at its top level."""
     own: dict[str, Binding | None] = {}
     for placed in found:

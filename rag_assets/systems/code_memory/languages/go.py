@@ -62,7 +62,7 @@ class Go(Grammar):
             if node.type == "package_clause":
                 self._package = tree.of(node).split()[-1]
 
-    def _qualified(self, *names: str) -> str:
+    def _in_package(self, *names: str) -> str:
         return ".".join(name for name in (self._package, *names) if name)
 
     def define(self, node: Node, outer: Definition | None) -> Sequence[Definition]:
@@ -84,8 +84,8 @@ class Go(Grammar):
         receiver = self.type_name(bound[0][1]) if bound else ""
         function = self.define_function(
             node,
-            self._qualified(receiver, name),
-            self._qualified(receiver) if receiver else None,
+            self._in_package(receiver, name),
+            self._in_package(receiver) if receiver else None,
             what="func",
             exported=name[:1].isupper(),
             parameters=self._parameters(node.child_by_field_name("parameters")),
@@ -118,7 +118,7 @@ class Go(Grammar):
                 fields.append((field_name, field_type))
             else:
                 embedded.append(self.type_name(field_type))
-        symbol = self._qualified(name)
+        symbol = self._in_package(name)
         return Definition(
             node,
             symbol,
@@ -161,7 +161,7 @@ class Go(Grammar):
                         break
                     name = self.tree.of(one)
                     type_ = self.tree.field(spec, "type")[:_LONG]
-                    symbol, shown = self._qualified(name), name[:1].isupper()
+                    symbol, shown = self._in_package(name), name[:1].isupper()
                     yield Definition(
                         node, symbol, "definition", what, None, False, shown, shown, (), type_
                     )
@@ -194,12 +194,14 @@ class Go(Grammar):
             left, right = (node.child_by_field_name(side) for side in ("left", "right"))
             named = [] if left is None else left.named_children
             values = right.named_children if right is not None else []
-            made = [self._made(value) for value in values] if len(values) == len(named) else []
+            made = (
+                [self._created_type(value) for value in values] if len(values) == len(named) else []
+            )
             for at, one in enumerate(named):
                 if one.type == "identifier":
                     yield self.tree.of(one), made[at] if made else ""
 
-    def _made(self, value: Node) -> str:
+    def _created_type(self, value: Node) -> str:
         """Return the type of `T{…}` or `&T{…}`; "" for any other value."""
         if value.type == "unary_expression":
             value = value.child_by_field_name("operand") or value
@@ -221,7 +223,7 @@ class Go(Grammar):
 
     def qualify_in_package(self, name: str) -> str:
         """Return the name of a type, qualified by the file's package."""
-        return name if _PREDECLARED.fullmatch(name) else self._qualified(name)
+        return name if _PREDECLARED.fullmatch(name) else self._in_package(name)
 
     def type_name(self, written: str) -> str:
         """Return the bare name of a type."""

@@ -51,7 +51,7 @@ _MOST_PACKAGES: Final = 10
 def read_java(text: str) -> CodeText:
     """Return the units and facts of a .java file."""
     reading = read_code(text, Java)
-    packages = list(_opened(reading.facts))
+    packages = list(_wildcard_packages(reading.facts))
     if not packages:
         return reading
     facts = tuple(
@@ -63,7 +63,7 @@ def read_java(text: str) -> CodeText:
     return replace(reading, facts=facts)
 
 
-def _opened(facts: Iterable[Fact]) -> Iterator[str]:
+def _wildcard_packages(facts: Iterable[Fact]) -> Iterator[str]:
     """Yield the packages that a file imports with a wildcard, except Java's own library."""
     found = (str(one.values["name"]) for one in facts if one.kind == "imports")
     packages = (name.removesuffix(".*") for name in found if name.endswith(".*"))
@@ -132,7 +132,7 @@ class Java(Grammar):
             what,
             body,
             True,
-            self._public(node, outer),
+            self._is_public(node, outer),
             True,
             parameters,
             extends=extends,
@@ -146,13 +146,13 @@ class Java(Grammar):
             node,
             f"{outer.symbol}.{self.tree.field(node, 'name')}",
             outer.type,
-            exported=self._public(node, outer),
+            exported=self._is_public(node, outer),
             parameters=self._parameters(node),
             returns=self.tree.line(node.child_by_field_name("type")),
         )
         return replace(method, what="constructor") if "constructor" in node.type else method
 
-    def _public(self, node: Node, outer: Definition | None) -> bool:
+    def _is_public(self, node: Node, outer: Definition | None) -> bool:
         if outer is not None and outer.what in {"interface", "annotation"}:
             return outer.exported
         for child in node.named_children:

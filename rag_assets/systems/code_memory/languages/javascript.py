@@ -113,7 +113,7 @@ _SECTIONS: Final = frozenset(
 )
 
 
-def _unwrapped(node: Node) -> Node:
+def _unwrap_declaration(node: Node) -> Node:
     if node.type == "ambient_declaration":
         for child in node.named_children:
             if child.type != "comment":
@@ -121,7 +121,7 @@ def _unwrapped(node: Node) -> Node:
     return node
 
 
-def _made(value: Node | None) -> Node | None:
+def _unwrap_value(value: Node | None) -> Node | None:
     """Return the function, class or object inside a value: `defineComponent({…})`, `x as T`."""
     for _ in range(8):
         if value is None:
@@ -138,7 +138,7 @@ def _made(value: Node | None) -> Node | None:
     return None
 
 
-def _private(node: Node) -> bool:
+def _is_private(node: Node) -> bool:
     for child in node.children:
         if child.type == "accessibility_modifier":
             return all(word.type != "public" for word in child.children)
@@ -225,7 +225,7 @@ class Jsx(Grammar):
             inner = node.child_by_field_name("declaration")
             default = any(child.type == "default" for child in node.children)
             if inner is not None:
-                yield from self._declaration(node, _unwrapped(inner), outer, True)
+                yield from self._declaration(node, _unwrap_declaration(inner), outer, True)
             elif default:
                 value = node.child_by_field_name("value")
                 if value is not None and value.type != "identifier":
@@ -233,7 +233,7 @@ class Jsx(Grammar):
         elif node.type == "expression_statement":
             yield from self._expression(node, outer)
         else:
-            yield from self._declaration(node, _unwrapped(node), outer, False)
+            yield from self._declaration(node, _unwrap_declaration(node), outer, False)
 
     def _expression(self, node: Node, outer: Definition | None) -> Iterator[Definition]:
         if not node.named_child_count:
@@ -262,7 +262,7 @@ class Jsx(Grammar):
         if inner.type == "import_alias":
             named = inner.named_child(0)
         name = string_of(self.tree, named) or self.tree.of(named) or "default"
-        exported = self._public(name, outer, stated)
+        exported = self._is_public(name, outer, stated)
         symbol = self.qualify(name, outer)
         if inner.type in _CLASSES:
             yield self._class(node, inner, symbol, exported)
@@ -276,7 +276,7 @@ class Jsx(Grammar):
                 node, symbol, "class", "namespace", body, True, exported, alone=exported
             )
 
-    def _public(self, name: str, outer: Definition | None, stated: bool) -> bool:
+    def _is_public(self, name: str, outer: Definition | None, stated: bool) -> bool:
         if outer is not None:
             return stated and (outer.exported or outer.what == "namespace")
         return stated or name in self._exported
@@ -329,14 +329,14 @@ class Jsx(Grammar):
                 continue
             value = declarator.child_by_field_name("value")
             for name in pattern_names(self.tree, named):
-                exported = self._public(name, outer, stated)
+                exported = self._is_public(name, outer, stated)
                 yield self._value(node, name, value, outer, exported)
 
     def _value(
         self, node: Node, name: str, value: Node | None, outer: Definition | None, exported: bool
     ) -> Definition:
         symbol = self.qualify(name, outer)
-        inner = _made(value)
+        inner = _unwrap_value(value)
         if inner is not None and inner.type in FUNCTIONS:
             return self._function(node, inner, symbol, exported)
         if inner is not None and inner.type in _CLASSES:
@@ -360,7 +360,7 @@ class Jsx(Grammar):
         if not name:
             return
         symbol = f"{outer.symbol}.{name}"
-        exported = outer.exported and not name.startswith("#") and not _private(node)
+        exported = outer.exported and not name.startswith("#") and not _is_private(node)
         if node.type in _METHODS:
             yield self._function(node, node, symbol, exported, of=outer.type)
         elif node.type in _FIELDS:
@@ -391,25 +391,25 @@ class Jsx(Grammar):
     def bound_names(self, node: Node) -> Iterator[tuple[str, str]]:
         """Yield the names that a node binds, each with its declared type."""
         if node.type == "variable_declarator" and not required(self.tree, node):
-            yield from self._bound(node.child_by_field_name("name"), node)
+            yield from self._bind_pattern(node.child_by_field_name("name"), node)
         elif node.type in _PARAMETERS:
-            yield from self._bound(node.child_by_field_name("pattern"), node)
+            yield from self._bind_pattern(node.child_by_field_name("pattern"), node)
         elif node.type == "formal_parameters":
             for child in node.named_children:
                 if child.type not in _PARAMETERS:
-                    yield from self._bound(child, None)
+                    yield from self._bind_pattern(child, None)
         elif node.type in {"arrow_function", "catch_clause"}:
-            yield from self._bound(node.child_by_field_name("parameter"), None)
+            yield from self._bind_pattern(node.child_by_field_name("parameter"), None)
         elif node.type == "statement_block":
-            yield from self._local(node)
+            yield from self._block_names(node)
 
-    def _local(self, block: Node) -> Iterator[tuple[str, str]]:
+    def _block_names(self, block: Node) -> Iterator[tuple[str, str]]:
         """Yield functions and classes in a block: they can be called before their definition."""
         for child in block.named_children:
             if child.type in _DECLARATIONS:
                 yield self.tree.field(child, "name"), ""
 
-    def _bound(self, pattern: Node | None, typed: Node | None) -> Iterator[tuple[str, str]]:
+    def _bind_pattern(self, pattern: Node | None, typed: Node | None) -> Iterator[tuple[str, str]]:
         if pattern is None:
             return
         if pattern.type == "identifier":

@@ -66,13 +66,13 @@ def index_names(
             if known is None or (known[0] != "d" and _rank(letter) < _rank(known[0])):
                 at[one.line] = letter, one.receiver
     pattern = DEFAULT_WORD if language is None else language.word
-    _add_words(found, text, _joined(tags.comments), pattern)
+    _add_words(found, text, _join_spans(tags.comments), pattern)
     # If there are too many names, those with mere mentions are dropped first.
-    kept = nsmallest(_MOST_NAMES, found, key=lambda name: (_best(found[name]), name))
-    return "\n".join(f"{name}|{_packed(found[name])}" for name in sorted(kept))
+    kept = nsmallest(_MOST_NAMES, found, key=lambda name: (_best_rank(found[name]), name))
+    return "\n".join(f"{name}|{_pack(found[name])}" for name in sorted(kept))
 
 
-def _best(places: Mapping[int, tuple[str, str]]) -> int:
+def _best_rank(places: Mapping[int, tuple[str, str]]) -> int:
     return min(_rank(letter) for letter, _ in places.values())
 
 
@@ -84,7 +84,7 @@ def _is_kept(name: str) -> bool:
     return 0 < len(name) <= _LONGEST_NAME and not any(mark in name for mark in "|\n")
 
 
-def _packed(places: Mapping[int, tuple[str, str]]) -> str:
+def _pack(places: Mapping[int, tuple[str, str]]) -> str:
     """Return the occurrences of a name in the format of the index."""
     if len(places) == 1:
         [(line, (letter, receiver))] = places.items()
@@ -119,7 +119,7 @@ def _add_words(
             last = span
             while last < len(comments) and comments[last][0] < at:
                 last += 1
-            words, noted = _beside_comments(line, start, comments[span:last], pattern)
+            words, noted = _split_words(line, start, comments[span:last], pattern)
         else:
             words, noted = {*pattern.findall(line)}, set()
         for letters, place in ((words - _NO_NAMES, _MENTION), (noted - words, _COMMENT)):
@@ -131,7 +131,7 @@ def _add_words(
                     places[number] = place
 
 
-def _beside_comments(
+def _split_words(
     line: str, start: int, comments: Sequence[tuple[int, int]], pattern: re.Pattern[str]
 ) -> tuple[set[str], set[str]]:
     """Return the words of a line outside comments, and those in comments that look like names.
@@ -152,7 +152,7 @@ def _beside_comments(
     return words, noted
 
 
-def _joined(comments: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+def _join_spans(comments: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     """Return spans in order, without those that lie within other spans."""
     found: list[tuple[int, int]] = []
     for start, end in sorted(comments):

@@ -92,7 +92,7 @@ class Rust(Grammar):
         if what == "impl":
             name = self.type_name(name) or name
         symbol = self.qualify(name, outer)
-        exported = what == "impl" or self._public(node)
+        exported = what == "impl" or self._is_public(node)
         trait = self.type_name(self.tree.field(node, "trait"))
         return [
             Definition(
@@ -114,7 +114,7 @@ class Rust(Grammar):
     def _function(self, node: Node, outer: Definition | None) -> Definition:
         name = self.tree.field(node, "name")
         member = outer is not None and outer.what in {"trait", "impl"}
-        exported = self._public(node)
+        exported = self._is_public(node)
         if outer is not None and member:
             exported = exported or outer.what == "trait" or bool(outer.implements)
         return self.define_function(
@@ -127,7 +127,7 @@ class Rust(Grammar):
             returns=self.tree.line(node.child_by_field_name("return_type")),
         )
 
-    def _public(self, node: Node) -> bool:
+    def _is_public(self, node: Node) -> bool:
         return any(child.type == "visibility_modifier" for child in node.named_children)
 
     def _parameters(self, node: Node) -> Iterator[tuple[str, str]]:
@@ -157,7 +157,7 @@ class Rust(Grammar):
     def imports(self, node: Node) -> Iterable[tuple[Fact, dict[str, Binding]]]:
         """Yield the imports of an import statement, each with the names that it binds."""
         if node.type == "use_declaration":
-            names = list(self._used(node.child_by_field_name("argument")))
+            names = list(self._used_paths(node.child_by_field_name("argument")))
             bound = {
                 local: Binding(Name(path))
                 for path, local in names
@@ -179,7 +179,7 @@ class Rust(Grammar):
             fact = Fact("imports", self.tree.start(node), self.tree.end(node), "", values)
             yield fact, {name: Binding(Name(name))}
 
-    def _used(self, argument: Node | None) -> Iterator[tuple[str, str]]:
+    def _used_paths(self, argument: Node | None) -> Iterator[tuple[str, str]]:
         """Yield the paths in a `use`, each with its local name."""
         todo = [] if argument is None else [(argument, "")]
         while todo:

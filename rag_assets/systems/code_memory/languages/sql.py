@@ -61,7 +61,7 @@ class _Scanner:
             at = token.end()
             if token.lastgroup == "end":
                 if depth <= 0:
-                    return self._copied(start, at)
+                    return self._end_of_copy(start, at)
             elif token.lastgroup == "delimiter":
                 self._delimiter = token["mark"]
                 return (token.start() if text[start : token.start()].strip() else at), at
@@ -70,12 +70,12 @@ class _Scanner:
             elif token.lastgroup == "word":
                 if routine is None:
                     routine = _ROUTINE.match(_uncommented(text, start, at)) is not None
-                depth += self._step(word, at) if routine else 0
+                depth += self._depth_change(word, at) if routine else 0
             else:
-                at = self._closed(token[0], token.start(), at)
+                at = self._end_of_literal(token[0], token.start(), at)
         return len(text), len(text)
 
-    def _step(self, word: str, at: int) -> int:
+    def _depth_change(self, word: str, at: int) -> int:
         if word != "END":
             return 1
         following = _NEXT_WORD.match(self._text, at)
@@ -83,7 +83,7 @@ class _Scanner:
             return 0
         return -1
 
-    def _closed(self, opener: str, start: int, at: int) -> int:
+    def _end_of_literal(self, opener: str, start: int, at: int) -> int:
         """Return the offset after a string or comment; if it is unclosed, the end of the text."""
         text = self._text
         if opener == "'":
@@ -94,7 +94,7 @@ class _Scanner:
         end = text.find(closer, at)
         return len(text) if end < 0 else end + len(closer)
 
-    def _copied(self, start: int, at: int) -> tuple[int, int]:
+    def _end_of_copy(self, start: int, at: int) -> tuple[int, int]:
         """Return the end of a statement; `COPY … FROM stdin;` ends after the data it copies."""
         head = self._text[start:at]
         if len(head) < 10_000 and "COPY" in head and _STDIN.search(head):  # noqa: PLR2004
@@ -207,7 +207,7 @@ def read_sql(text: str) -> CodeText:
     for start, end in sql_statements(text):
         first, head = head_of(text, start, end)
         cuts.add(end)
-        found = _matched(text, head, end)
+        found = _match_definition(text, head, end)
         if found is not None:
             unit = _unit(text, (first, head, end), found)
             units.append(unit)
@@ -218,7 +218,7 @@ def read_sql(text: str) -> CodeText:
     return CodeText(covered(text, units, sorted(cuts)), tuple(facts), "sql")
 
 
-def _matched(text: str, head: int, end: int) -> re.Match[str] | None:
+def _match_definition(text: str, head: int, end: int) -> re.Match[str] | None:
     last = min(end, head + 1_000)
     return _CREATE.match(text, head, last) or _CHANGE.match(text, head, last)
 

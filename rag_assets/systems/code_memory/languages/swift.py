@@ -77,7 +77,7 @@ class Swift(Grammar):
             return self._property(node, outer)
         if node.type == "typealias_declaration" and outer is None:
             name = self.tree.field(node, "name")
-            return [Definition(node, name, "type", "typealias", exported=self._public(node))]
+            return [Definition(node, name, "type", "typealias", exported=self._is_public(node))]
         return ()
 
     def _type(self, node: Node, outer: Definition | None) -> Definition:
@@ -98,7 +98,7 @@ class Swift(Grammar):
             kind,
             body,
             True,
-            self._public(node),
+            self._is_public(node),
             extends=extends,
             implements=tuple(inherited),
             type=symbol,
@@ -114,7 +114,7 @@ class Swift(Grammar):
             "protocol",
             node.child_by_field_name("body"),
             True,
-            self._public(node),
+            self._is_public(node),
             extends=tuple(self._inherited(node)),
             type=symbol,
         )
@@ -129,9 +129,9 @@ class Swift(Grammar):
     def _fields(self, body: Node) -> Iterator[tuple[str, str]]:
         for node in body.named_children:
             if node.type == "property_declaration":
-                yield from self._typed(node)
+                yield from self._typed_names(node)
 
-    def _typed(self, node: Node) -> Iterator[tuple[str, str]]:
+    def _typed_names(self, node: Node) -> Iterator[tuple[str, str]]:
         """Yield the names in a property or variable, each with its declared type or ""."""
         name = ""
         for child in node.named_children:
@@ -144,12 +144,12 @@ class Swift(Grammar):
             yield name, ""
 
     def _property(self, node: Node, outer: Definition | None) -> Sequence[Definition]:
-        pairs = list(self._typed(node))
+        pairs = list(self._typed_names(node))
         if not pairs:
             return ()
         name, type_ = pairs[0]
         computed = node.child_by_field_name("computed_value")
-        exported = self._public(node)
+        exported = self._is_public(node)
         symbol = self.qualify(name, outer)
         if outer is None:
             value = computed or node.child_by_field_name("value")
@@ -184,7 +184,7 @@ class Swift(Grammar):
             None if outer is None else outer.type,
             what="func",
             body=body,
-            exported=self._public(node),
+            exported=self._is_public(node),
             parameters=self._parameters(node),
             returns=self._returns(node, body),
         )
@@ -205,7 +205,7 @@ class Swift(Grammar):
                 return " ".join(written.partition(" where ")[0].split())
         return ""
 
-    def _public(self, node: Node) -> bool:
+    def _is_public(self, node: Node) -> bool:
         for child in node.named_children:
             if child.type == "modifiers":
                 return not any(
@@ -228,7 +228,7 @@ class Swift(Grammar):
     def bound_names(self, node: Node) -> Iterator[tuple[str, str]]:
         """Yield the names that a node binds, each with its declared type."""
         if node.type == "property_declaration":
-            yield from self._typed(node)
+            yield from self._typed_names(node)
         elif node.type == "lambda_parameter":
             yield self.tree.field(node, "name"), ""
         elif node.type == "for_statement":

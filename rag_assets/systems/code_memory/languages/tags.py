@@ -273,7 +273,7 @@ def read_tags(text: str, language: TagLanguage) -> Tags:
     tree, grammar = _tree(text, language)
     if tree.gave_up:
         return Tags(note=f"the parser gave up on {len(text)} characters of {language.name}")
-    matches = None if _is_shapeless(tree.root) else _matches(tree, grammar)
+    matches = None if _is_shapeless(tree.root) else _run_query(tree, grammar)
     if matches is None:
         return Tags(note=f"a query of {language.name} gave up on {len(text)} characters")
     found: dict[int, _Found] = {}
@@ -288,10 +288,10 @@ def read_tags(text: str, language: TagLanguage) -> Tags:
                 if one is not None:
                     found.setdefault(one.name_start, one)
             elif what == "reference":
-                _keep(used, _references(tree, nodes[0], captures, kind))
-    definitions = _qualified(found.values())
+                _keep_references(used, _references(tree, nodes[0], captures, kind))
+    definitions = _qualify_definitions(found.values())
     named = sorted((one.name_start, one.name_end) for one in found.values() if one.kind != "scope")
-    return Tags(definitions, tuple(_outside(used, named)), tuple(sorted(comments)))
+    return Tags(definitions, tuple(_without_definitions(used, named)), tuple(sorted(comments)))
 
 
 def _tree(text: str, language: TagLanguage) -> tuple[SyntaxTree, TagGrammar]:
@@ -321,7 +321,7 @@ def _is_shapeless(root: Node) -> bool:
     return False
 
 
-def _matches(tree: SyntaxTree, grammar: TagGrammar) -> list[dict[str, list[Node]]] | None:
+def _run_query(tree: SyntaxTree, grammar: TagGrammar) -> list[dict[str, list[Node]]] | None:
     """Return the captures of each match; None if the tree is too deep or the query takes too long.
 
     The query runs on one window of the text after another, and the time is checked after each. A
@@ -360,10 +360,10 @@ def _define(
     language: TagLanguage,
 ) -> _Found | None:
     name_node = captures["name"][0] if captures.get("name") else None
-    if name_node is None or not (name := _name(_written(tree, name_node), language)):
+    if name_node is None or not (name := _name(_end_of_text(tree, name_node), language)):
         return None
     if owner := captures.get("owner"):
-        name = f"{_written(tree, owner[0])[:_LONGEST_NAME]}::{name}"
+        name = f"{_end_of_text(tree, owner[0])[:_LONGEST_NAME]}::{name}"
     last = (captures.get("end") or [node])[-1]
     return _Found(
         *(tree.start(node), tree.end(last), node.start_point.row + 1, _last_line(last)),
@@ -392,9 +392,9 @@ def _references(
     """Yield the references in a match, each with the offset of its name."""
     named: ReferenceKind = kind  # type: ignore[assignment]
     receivers = captures.get("receiver", ())
-    receiver = _receiver(_written(tree, receivers[-1])) if receivers else ""
+    receiver = _receiver(_end_of_text(tree, receivers[-1])) if receivers else ""
     for name_node in captures.get("name", ()):
-        name = _written(tree, name_node).strip("\"':`").rpartition("::")[2].rpartition("\\")[2]
+        name = _end_of_text(tree, name_node).strip("\"':`").rpartition("::")[2].rpartition("\\")[2]
         if 0 < len(name) <= _LONGEST_NAME and not any(one in name for one in "|\n "):
             line = name_node.start_point.row + 1
             yield tree.start(name_node), TagReference(named, name, line, receiver)
@@ -407,7 +407,7 @@ def _references(
                 yield start + found.start(), TagReference(named, found[0], line)
 
 
-def _written(tree: SyntaxTree, node: Node) -> str:
+def _end_of_text(tree: SyntaxTree, node: Node) -> str:
     """Return the last characters of a node; reading nested texts in full takes quadratic time."""
     end = tree.end(node)
     return tree.text[max(tree.start(node), end - _LONGEST_RECEIVER) : end]
@@ -428,7 +428,7 @@ def _receiver(written: str) -> str:
     return "self" if found[1] in _SELF else found[1][:_LONGEST_NAME]
 
 
-def _keep(
+def _keep_references(
     used: dict[int, tuple[int, TagReference]], found: Iterable[tuple[int, TagReference]]
 ) -> None:
     """Add references; at an offset that already has one, the more precise reference is kept."""
@@ -439,7 +439,7 @@ def _keep(
             used[at] = rank, reference
 
 
-def _outside(
+def _without_definitions(
     used: Mapping[int, tuple[int, TagReference]], named: Sequence[tuple[int, int]]
 ) -> Iterator[TagReference]:
     """Yield, in order, the references that are not part of a definition's name."""
@@ -468,7 +468,7 @@ class _Around(NamedTuple):
     in_type: bool = False
 
 
-def _qualified(found: Iterable[_Found]) -> tuple[TagDefinition, ...]:
+def _qualify_definitions(found: Iterable[_Found]) -> tuple[TagDefinition, ...]:
     """Return definitions with their names qualified by the definitions around them."""
     made: list[TagDefinition] = []
     above: list[_Around] = []
@@ -535,7 +535,7 @@ def with_definitions(text: str, reading: CodeText, tags: Tags) -> CodeText:
     shown = [one for one in tags.definitions if not one.is_local]
     if not shown or any(unit.symbol for unit in reading.units):
         return reading
-    facts = [_declared(one) for one in shown]
+    facts = [_declaration_fact(one) for one in shown]
     ordered = sorted((*reading.facts, *facts), key=lambda fact: (fact.start, fact.end))
     units = covered(text, [*_units(text, shown)], ())
     return replace(reading, units=units, facts=tuple(ordered))
@@ -589,6 +589,6 @@ def _signature(text: str, one: TagDefinition) -> str:
     return line.rstrip("{").rstrip()[:_SIGNATURE]
 
 
-def _declared(one: TagDefinition) -> Fact:
+def _declaration_fact(one: TagDefinition) -> Fact:
     values = {"role": _ROLES[one.kind], "what": one.kind, "public": True}
     return Fact("declares", one.start, one.end, one.name, values)

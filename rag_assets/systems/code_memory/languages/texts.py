@@ -50,7 +50,11 @@ def read_markdown(text: str) -> CodeText:
       path, symbol, route or name.
     """
     sections = _sections(text)
-    facts = [*_front(text), *_decision(text, sections), *_mentions(text, sections)]
+    facts = [
+        *_front_matter_facts(text),
+        *_decision_facts(text, sections),
+        *_mention_facts(text, sections),
+    ]
     facts.sort(key=lambda fact: (fact.start, fact.end))
     return CodeText(covering(text, sections), tuple(facts), "markdown")
 
@@ -64,7 +68,7 @@ def known_bugs(text: str) -> tuple[Unit, ...]:
     sections = _sections(text)
     inner = [one for one in sections if one.symbol.count(" > ") == 1] or sections
     if len(inner) > 1:
-        return covering(text, list(_whole(sections, inner)))
+        return covering(text, list(_extend_sections(sections, inner)))
     starts = [at for at, line in _lines(text) if _ITEM.match(line)]
     after_each = [*starts[1:], len(text)]
     heading = inner[0].symbol if inner else ""
@@ -81,7 +85,7 @@ def is_bug_list(text: str) -> bool:
     return first is not None and _BUGS.match(first[2]) is not None
 
 
-def _whole(sections: Sequence[Unit], bugs: Sequence[Unit]) -> Iterator[Unit]:
+def _extend_sections(sections: Sequence[Unit], bugs: Sequence[Unit]) -> Iterator[Unit]:
     """Yield each section extended to the end of its subsections."""
     starts = [one.start for one in bugs]
     ends = dict.fromkeys(starts, 0)
@@ -145,7 +149,7 @@ def _front_end(text: str) -> int:
     return 0 if end < 0 else (len(text) if line < 0 else line + 1)
 
 
-def _front(text: str) -> Iterator[Fact]:
+def _front_matter_facts(text: str) -> Iterator[Fact]:
     """Yield the files to which a rule applies, as its front matter states."""
     end = _front_end(text)
     if not end:
@@ -166,7 +170,7 @@ def _front(text: str) -> Iterator[Fact]:
         yield Fact("applies_to", 0, min(end, 1_000), "", values)
 
 
-def _decision(text: str, sections: Sequence[Unit]) -> Iterator[Fact]:
+def _decision_facts(text: str, sections: Sequence[Unit]) -> Iterator[Fact]:
     """Yield the status of a decision: from lines `Status:` and `Date:`, or a Status section."""
     told: dict[str, str] = {}
     for _, line in _lines(text):
@@ -184,11 +188,11 @@ def _decision(text: str, sections: Sequence[Unit]) -> Iterator[Fact]:
         yield Fact("decision", start, end, "", values)
 
 
-def _mentions(text: str, sections: Sequence[Unit]) -> Iterator[Fact]:
+def _mention_facts(text: str, sections: Sequence[Unit]) -> Iterator[Fact]:
     starts = [one.start for one in sections]
     for at, line in _lines(text):
         for found in _SPAN.finditer(line):
-            told = _named(found)
+            told = _classify_name(found)
             if told is not None:
                 index = bisect_right(starts, at) - 1
                 symbol = sections[index].symbol if index >= 0 else ""
@@ -196,7 +200,7 @@ def _mentions(text: str, sections: Sequence[Unit]) -> Iterator[Fact]:
                 yield Fact("mentions", at + found.start(), at + found.end(), symbol, values)
 
 
-def _named(found: re.Match[str]) -> tuple[str, str] | None:
+def _classify_name(found: re.Match[str]) -> tuple[str, str] | None:
     """Return the name in a code span or a link target, and what kind of name it is."""
     link = found["link"]
     if link is not None:

@@ -49,7 +49,7 @@ def _units_of(
     for entry in entries:
         if entry.start < at or entry.end <= entry.start:
             continue
-        start, end = _begin(text, entry.start, at), _finish(text, entry.end)
+        start, end = _start_with_comments(text, entry.start, at), _end_with_comma(text, entry.end)
         name = entry.path[-1] if symbol is None else symbol(entry)
         found.append(Unit(start, end, role, name[:_LONGEST_SYMBOL]))
         at = end
@@ -80,7 +80,7 @@ def _covered(text: str, units: Sequence[Unit], ends: Sequence[int]) -> tuple[Uni
     return tuple(replace(unit, cuts=cuts_within(ends, unit)) for unit in made)
 
 
-def _begin(text: str, start: int, at: int) -> int:
+def _start_with_comments(text: str, start: int, at: int) -> int:
     """Return the start of the comments above an entry; else of its line, or of the entry."""
     line = max(text.rfind("\n", at, start) + 1, at)
     if text[line:start].strip():
@@ -93,7 +93,7 @@ def _begin(text: str, start: int, at: int) -> int:
     return line
 
 
-def _finish(text: str, end: int) -> int:
+def _end_with_comma(text: str, end: int) -> int:
     after = _AFTER.match(text, end)
     last = end if after is None else after.end()
     if last < len(text) and text[last] not in "\r\n":
@@ -123,7 +123,7 @@ def _find_operations(entries: Sequence[Entry]) -> list[tuple[Entry, Fact]]:
     tops = {entry.path[0] for entry in entries if len(entry.path) == 1}
     if "paths" not in tops or not tops & {"openapi", "swagger"}:
         return []
-    base = _base(entries)
+    base = _server_path(entries)
     starts = [entry.start for entry in entries]
     found = []
     for index, entry in enumerate(entries):
@@ -140,7 +140,7 @@ def _is_operation(entry: Entry) -> bool:
     return len(path[1]) <= _LONGEST_PATH and path[2].lower() in _METHODS
 
 
-def _base(entries: Sequence[Entry]) -> str:
+def _server_path(entries: Sequence[Entry]) -> str:
     """Return the path prefix of all operations."""
     for entry in entries:
         if entry.value is not None and entry.path in {("basePath",), ("servers", ITEM, "url")}:

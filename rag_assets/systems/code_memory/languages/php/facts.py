@@ -57,14 +57,14 @@ def facts_of(source: PhpSource) -> Iterator[Fact]:
             values = {"name": one.name, "alias": one.alias, "of": one.kind}
             yield source.tree.fact("imports", one.node, "", values)
     for declared in source.classes:
-        yield from _of_class(source, declared)
+        yield from _class_facts(source, declared)
     for name, function in source.functions:
-        yield _declared(source, "function", name, function)
-        yield from _of_body(source, function, name, None)
-    yield from _of_top_level(source)
+        yield _declaration_fact(source, "function", name, function)
+        yield from _body_facts(source, function, name, None)
+    yield from _top_level_facts(source)
 
 
-def _of_class(source: PhpSource, one: ClassLike) -> Iterator[Fact]:
+def _class_facts(source: PhpSource, one: ClassLike) -> Iterator[Fact]:
     values = {"role": one.role, "public": True, "abstract": one.abstract}
     yield source.tree.fact("declares", one.node, one.name, values)
     for kind, names in (
@@ -76,11 +76,11 @@ def _of_class(source: PhpSource, one: ClassLike) -> Iterator[Fact]:
             yield source.tree.fact(kind, one.node, one.name, {"name": name})
     for method in one.methods:
         symbol = f"{one.name}::{method.name}"
-        yield _declared(source, "method", symbol, method)
-        yield from _of_body(source, method, symbol, one)
+        yield _declaration_fact(source, "method", symbol, method)
+        yield from _body_facts(source, method, symbol, one)
 
 
-def _declared(source: PhpSource, role: str, symbol: str, method: Method) -> Fact:
+def _declaration_fact(source: PhpSource, role: str, symbol: str, method: Method) -> Fact:
     values = {
         "role": role,
         "public": method.public,
@@ -91,7 +91,7 @@ def _declared(source: PhpSource, role: str, symbol: str, method: Method) -> Fact
     return source.tree.fact("declares", method.node, symbol, values)
 
 
-def _of_body(
+def _body_facts(
     source: PhpSource, method: Method, symbol: str, around: ClassLike | None
 ) -> Iterator[Fact]:
     if method.body is not None:
@@ -99,7 +99,7 @@ def _of_body(
         yield from _calls(source, _Body(method.body, symbol, types, around))
 
 
-def _of_top_level(source: PhpSource) -> Iterator[Fact]:
+def _top_level_facts(source: PhpSource) -> Iterator[Fact]:
     declarations = {"class_declaration", "interface_declaration", "trait_declaration"}
     declarations |= {"enum_declaration", "function_definition", "anonymous_class"}
     into = frozenset(declarations)
@@ -134,25 +134,25 @@ def _calls(
             continue
         if node.type in into:
             inner_end = node.end_byte
-        for kind, name in _stated(source, node, body):
+        for kind, name in _call_facts(source, node, body):
             if (kind, name) not in seen:
                 seen.add((kind, name))
                 yield source.tree.fact(kind, node, body.symbol, {"name": name})
 
 
-def _stated(source: PhpSource, node: Node, body: _Body) -> list[tuple[str, str]]:
+def _call_facts(source: PhpSource, node: Node, body: _Body) -> list[tuple[str, str]]:
     """Return the facts of a call; an inherited method yields one fact for each possible class."""
     if node.type in CLOSURES:
         taken = [one.type for one in parameters_of(source.tree, node, source.scope_at(node))]
         types = [name for one in taken for name in one.split(OR)]
         return [("takes", name) for name in types if name and name not in NO_CLASSES]
-    called = _called(source, node, body)
+    called = _called_name(source, node, body)
     if called is None:
         return []
     if OR in called[1]:
         owners, _, method = called[1].rpartition("::")
         return [(called[0], f"{owner}::{method}") for owner in owners.split(OR)]
-    receiver = _written(
+    receiver = _receiver_text(
         source.tree, node.child_by_field_name("object") or node.child_by_field_name("scope")
     )
     method = called[1].rpartition("::")[2]
@@ -160,7 +160,7 @@ def _stated(source: PhpSource, node: Node, body: _Body) -> list[tuple[str, str]]
     return [called, *((called[0], f"{name}::{method}") for name in above)]
 
 
-def _called(source: PhpSource, node: Node, body: _Body) -> tuple[str, str] | None:
+def _called_name(source: PhpSource, node: Node, body: _Body) -> tuple[str, str] | None:
     """Return the kind and the name of a call; the class in the name may be a union."""
     tree, types = source.tree, body.types
     if node.type == "object_creation_expression":
@@ -181,13 +181,13 @@ def _called(source: PhpSource, node: Node, body: _Body) -> tuple[str, str] | Non
             owner = source.class_name(tree.of(scope), node)
     elif node.type in MEMBER_CALLS:
         receiver = node.child_by_field_name("object")
-        owner = types.get(_written(tree, receiver), "") or class_of_value(
+        owner = types.get(_receiver_text(tree, receiver), "") or class_of_value(
             source, receiver, body.around
         )
     return ("calls", f"{owner}::{tree.of(name)}") if owner else None
 
 
-def _written(tree: SyntaxTree, receiver: Node | None) -> str:
+def _receiver_text(tree: SyntaxTree, receiver: Node | None) -> str:
     """Return the receiver of a call as written; "" if it is itself a call, to avoid repetition."""
     return "" if receiver is not None and receiver.type in MEMBER_CALLS else tree.of(receiver)
 
@@ -206,10 +206,10 @@ def key_facts(source: PhpSource) -> Iterator[Fact]:
         if statement.type != "return_statement" or value is None:
             continue
         if value.type == "array_creation_expression":
-            yield from _of_array(source, statement, value)
+            yield from _array_facts(source, statement, value)
 
 
-def _of_array(source: PhpSource, statement: Node, array: Node) -> Iterator[Fact]:
+def _array_facts(source: PhpSource, statement: Node, array: Node) -> Iterator[Fact]:
     keys = list(_array_keys(source, array))
     if not keys or _are_words(source, keys):
         return

@@ -176,18 +176,18 @@ class Body:
             made = class_of_creation(self._source, node)
             return (made,) if made else None
         if node.type == "variable_name":
-            return self._variable(self._source.tree.of(node), depth)
-        held = _held_by(node, self._source.tree.field(node, "operator"))
+            return self._variable_origins(self._source.tree.of(node), depth)
+        held = _possible_values(node, self._source.tree.field(node, "operator"))
         if held:
             return either(self.of(one, depth + 1) for one in held)
-        return self._path(node, depth)
+        return self._path_origins(node, depth)
 
     def assigned(self) -> Mapping[str, Origins]:
         """Return the origins assigned to properties of `$this` in this body."""
         names = [name for name in self._values if name.startswith(_OWN)]
-        return {name: self._variable(name, 0) for name in names}
+        return {name: self._variable_origins(name, 0) for name in names}
 
-    def _path(self, node: Node, depth: int) -> Origins:
+    def _path_origins(self, node: Node, depth: int) -> Origins:
         """Return the origins of a chain of calls, properties and elements."""
         tree, steps = self._source.tree, list[str]()
         at: Node | None = node
@@ -208,27 +208,27 @@ class Body:
         if at is None or len(steps) > MOST_STEPS:
             return None
         steps.reverse()
-        begun = self._begun(at, steps, depth)
+        begun = self._start_origins(at, steps, depth)
         return joined(begun, steps)
 
-    def _begun(self, at: Node, steps: list[str], depth: int) -> Origins:
+    def _start_origins(self, at: Node, steps: list[str], depth: int) -> Origins:
         """Return the origins of the start of a path; remove the steps that belong to the start."""
         tree = self._source.tree
-        asks = steps[:1] == ["user()"] and self._asks_for_user(at)
+        asks = steps[:1] == ["user()"] and self._is_user_request(at)
         if asks:
             del steps[0]
             return (SIGNED_IN,)
         if at.type in _ACCESSES:
-            return self._variable(tree.of(at), depth)
+            return self._variable_origins(tree.of(at), depth)
         if at.type == "scoped_call_expression":
-            return self._static(at)
+            return self._static_origins(at)
         if at.type == "function_call_expression":
-            return self._function(at, depth)
+            return self._function_origins(at, depth)
         if not steps:
             return None
         return self.of(at, depth + 1)
 
-    def _asks_for_user(self, at: Node) -> bool:
+    def _is_user_request(self, at: Node) -> bool:
         tree = self._source.tree
         if at.type == "function_call_expression":
             return tree.field(at, "function").lstrip("\\") in _ASK_FOR_USER
@@ -237,7 +237,7 @@ class Body:
             return self._source.class_name(scope, at) in _AUTH
         return tree.of(at) == _REQUEST
 
-    def _static(self, at: Node) -> Origins:
+    def _static_origins(self, at: Node) -> Origins:
         tree, scope = self._source.tree, at.child_by_field_name("scope")
         name = at.child_by_field_name("name")
         if scope is None or scope.type not in NAMED or name is None or name.type != "name":
@@ -248,7 +248,7 @@ class Body:
         made = class_of_argument(self._source, at) if owner.endswith("App") else ""
         return (made,) if made else (f"{owner}::{tree.of(name)}{CALLED}",)
 
-    def _function(self, at: Node, depth: int) -> Origins:
+    def _function_origins(self, at: Node, depth: int) -> Origins:
         function = at.child_by_field_name("function")
         if function is None or function.type not in NAMED:
             return None
@@ -263,7 +263,7 @@ class Body:
             return (made,) if made else None
         return (f"{name}{CALLED}",)
 
-    def _variable(self, name: str, depth: int) -> Origins:
+    def _variable_origins(self, name: str, depth: int) -> Origins:
         """Return the origins of a variable; an assignment from the variable itself adds none."""
         if name == "$this":
             return (self._around.name,) if self._around is not None else None
@@ -271,15 +271,15 @@ class Body:
             return ()
         if name not in self._known:
             self._open.add(name)
-            self._known[name] = self._worked_out(name, depth)
+            self._known[name] = self._compute_variable(name, depth)
             self._open.discard(name)
         return self._known[name]
 
-    def _worked_out(self, name: str, depth: int) -> Origins:
-        declared = self._declared.get(name)
+    def _compute_variable(self, name: str, depth: int) -> Origins:
+        declared = self._declared_origins.get(name)
         if declared and name.startswith(_OWN):
             return declared
-        given: list[Origins] = [declared] if name in self._declared else []
+        given: list[Origins] = [declared] if name in self._declared_origins else []
         for value, step in self._values.get(name, ()):
             found = self.of(value, depth + 1) if value is not None else None
             given.append(joined(found, [step] if step else []))
@@ -289,7 +289,7 @@ class Body:
         return either(given) if given else self._held.get(name)
 
     @cached_property
-    def _declared(self) -> Mapping[str, Origins]:
+    def _declared_origins(self) -> Mapping[str, Origins]:
         """Return the declared origins of parameters and properties, by name; None if unknown."""
         notes = noted_parameters(self._source, self._method)
         found: dict[str, Origins] = {
@@ -304,7 +304,7 @@ class Body:
     @cached_property
     def _properties(self) -> frozenset[str]:
         """Return the properties of `$this` about which something is known, as written."""
-        known = {*self._declared, *self._values, *self._held}
+        known = {*self._declared_origins, *self._values, *self._held}
         return frozenset(name for name in known if name.startswith(_OWN))
 
     @cached_property
@@ -314,7 +314,7 @@ class Body:
         tree, body = self._source.tree, self._method.body
         for node in tree.nodes(_CHANGES | CLOSURES, body) if body is not None else ():
             if node.type in CLOSURES:
-                for name, value in self._taken(node):
+                for name, value in self._closure_parameters(node):
                     found.setdefault(name, []).append((value, ELEMENT))
                 continue
             if node.type == "foreach_statement":
@@ -332,7 +332,7 @@ class Body:
                     found.setdefault(tree.of(inner), []).append((None, ""))
         return found
 
-    def _taken(self, closure: Node) -> Iterable[tuple[str, Node | None]]:
+    def _closure_parameters(self, closure: Node) -> Iterable[tuple[str, Node | None]]:
         """Return a closure's parameters, the first with the expression that holds its elements."""
         tree = self._source.tree
         given = closure.parent.parent if closure.parent is not None else None
@@ -346,7 +346,7 @@ class Body:
             yield f"${one.name}", None if position or one.type else holder
 
 
-def _held_by(node: Node, operator: str) -> Sequence[Node]:
+def _possible_values(node: Node, operator: str) -> Sequence[Node]:
     """Return the expressions whose value an expression may have."""
     if node.type in {"parenthesized_expression", "clone_expression"}:
         return node.named_children[:1]
@@ -409,11 +409,11 @@ class Bodies:
             return None
         if symbol not in self._known:
             method, around = self._methods[symbol]
-            held = self._given(around) if around is not None else {}
+            held = self._property_origins(around) if around is not None else {}
             self._known[symbol] = Body(self._source, method, around, held)
         return self._known[symbol]
 
-    def _given(self, around: ClassLike) -> Mapping[str, Origins]:
+    def _property_origins(self, around: ClassLike) -> Mapping[str, Origins]:
         """Return the origins assigned to properties of a class, if all its methods agree."""
         if around.name not in self._held:
             found: dict[str, set[Origins]] = {}
@@ -435,18 +435,18 @@ def origin_facts(source: PhpSource, bodies: Bodies) -> Iterator[Fact]:
         body = bodies.of(symbol)
         if body is None or method.body is None:
             continue
-        if origins := _given(source, method, body):
+        if origins := _returned_origins(source, method, body):
             yield source.tree.fact("gives", method.node, symbol, {"of": [*origins]})
         seen: set[tuple[str, ...]] = set()
-        for node in _outermost(source, method.body):
+        for node in _find_longest_chains(source, method.body):
             origins = body.of(node)
-            told = tuple(one for one in origins or () if _leads_on(one))
+            told = tuple(one for one in origins or () if _needs_other_files(one))
             if told and told not in seen:
                 seen.add(told)
                 yield source.tree.fact("goes_through", node, symbol, {"of": [*told]})
 
 
-def _given(source: PhpSource, method: Method, body: Body) -> Origins:
+def _returned_origins(source: PhpSource, method: Method, body: Body) -> Origins:
     """Return the origins of a function's return value if its declaration names no class."""
     told = method.returns
     if told not in _TELLS_NOTHING and not told.startswith(_OF_FRAMEWORK):
@@ -456,7 +456,7 @@ def _given(source: PhpSource, method: Method, body: Body) -> Origins:
     return tuple(own) or returned(source, method, body)
 
 
-def _outermost(source: PhpSource, body: Node) -> Iterator[Node]:
+def _find_longest_chains(source: PhpSource, body: Node) -> Iterator[Node]:
     """Yield the longest chains of calls in a body."""
     inner: set[int] = set()
     for node in source.tree.nodes(_CHAINS, body):
@@ -469,7 +469,7 @@ def _outermost(source: PhpSource, body: Node) -> Iterator[Node]:
         yield node
 
 
-def _leads_on(origin: str) -> bool:
+def _needs_other_files(origin: str) -> bool:
     """Return whether other files may tell more about a chain than its own file does."""
     begun, *steps = origin.split(THEN)
     calls = [one.removesuffix(CALLED).lower() for one in steps]

@@ -94,20 +94,22 @@ def types_of(source: PhpSource, method: Method, around: ClassLike | None) -> Map
     if method.body is None:
         return types
     # If a name has several types, its type counts as unknown.
-    for name, found in _assigned(source, method.body, around).items():
+    for name, found in _assigned_classes(source, method.body, around).items():
         known = found | ({types[name]} if name in types else set())
         types[name] = known.pop() if len(known) == 1 else ""
     return {name: kind for name, kind in types.items() if kind and kind not in NO_CLASSES}
 
 
-def _assigned(source: PhpSource, body: Node, around: ClassLike | None) -> Mapping[str, set[str]]:
+def _assigned_classes(
+    source: PhpSource, body: Node, around: ClassLike | None
+) -> Mapping[str, set[str]]:
     """Return the classes of the values assigned in a body; "" if unknown."""
     assigned: dict[str, set[str]] = {}
     noted: dict[str, set[str]] = {}
     signed_in: set[str] = set()
     for node in source.tree.nodes(_ASSIGNING | {_COMMENT}, body):
         if node.type == _COMMENT:
-            for name, kind in _noted(source, node):
+            for name, kind in _noted_variables(source, node):
                 noted.setdefault(name, set()).add(kind)
         elif node.type in CLOSURES:
             for parameter in parameters_of(source.tree, node, source.scope_at(node)):
@@ -126,7 +128,7 @@ def _assigned(source: PhpSource, body: Node, around: ClassLike | None) -> Mappin
     return assigned
 
 
-def _noted(source: PhpSource, comment: Node) -> Iterator[tuple[str, str]]:
+def _noted_variables(source: PhpSource, comment: Node) -> Iterator[tuple[str, str]]:
     """Yield variables, each with the class that a comment states: `@var Invoice|null $invoice`."""
     for kind, name in _NOTED.findall(source.tree.of(comment)):
         named = [one for one in kind.lstrip("?").split(OR) if one.lower() not in NO_CLASSES]
@@ -154,16 +156,16 @@ def class_of_value(source: PhpSource, value: Node | None, around: ClassLike | No
         return ""
     if value.type == "object_creation_expression":
         return class_of_creation(source, value)
-    if named := _provided_class(source, value) or _returned(source, value, around):
+    if named := _provided_class(source, value) or _returned_class(source, value, around):
         return named
-    begun = _begun_by(source.tree, value)
+    begun = _find_static_call(source.tree, value)
     if begun is None:
         return ""
     scope = source.tree.field(begun, "scope")
     return source.class_name(scope, value) if scope else ""
 
 
-def _returned(source: PhpSource, value: Node, around: ClassLike | None) -> str:
+def _returned_class(source: PhpSource, value: Node, around: ClassLike | None) -> str:
     """Return the declared return class of a call of one of the class's own methods."""
     if around is None or value.type not in _CALLS_WITH_NAMES:
         return ""
@@ -205,7 +207,7 @@ def class_of_argument(source: PhpSource, call: Node) -> str:
     return source.class_name(source.tree.of(scope), named) if is_class else ""
 
 
-def _begun_by(tree: SyntaxTree, value: Node) -> Node | None:
+def _find_static_call(tree: SyntaxTree, value: Node) -> Node | None:
     """Return the static call at the start of a chain if only its last call returns one object.
 
     The search stops at the first call that rules this out, because it runs for every call of a

@@ -40,19 +40,23 @@ _RELATIONS = frozenset(
 
 def units_of(source: PhpSource) -> tuple[Unit, ...]:
     """Return the units of a file; together they cover the file."""
-    found = [*_of_classes(source), *_of_functions(source), *_of_statements(source)]
+    found = [
+        *_units_of_classes(source),
+        *_units_of_functions(source),
+        *_units_of_statements(source),
+    ]
     return covering(source.text, _with_head(source, _outermost(found)))
 
 
-def _of_classes(source: PhpSource) -> Iterator[Unit]:
+def _units_of_classes(source: PhpSource) -> Iterator[Unit]:
     for one in source.classes:
         around = source.class_at(one.node.parent or one.node)
         if one.body is None or (around is not None and around is not one):
             continue
-        yield from _of_class(source, one)
+        yield from _units_of_class(source, one)
 
 
-def _of_class(source: PhpSource, one: ClassLike) -> Iterator[Unit]:
+def _units_of_class(source: PhpSource, one: ClassLike) -> Iterator[Unit]:
     tree = source.tree
     start = tree.start(first_comment(_statement_of(one.node)))
     end = tree.end(_statement_of(one.node))
@@ -96,19 +100,19 @@ def _statements_of_schema(source: PhpSource, one: ClassLike, method: Method) -> 
             yield _unit(source, statement, "schema", name, alone=True)
 
 
-def _of_functions(source: PhpSource) -> Iterator[Unit]:
+def _units_of_functions(source: PhpSource) -> Iterator[Unit]:
     for name, function in source.functions:
         if source.class_at(function.node) is None:
             yield _unit(source, function.node, "function", name, alone=True)
 
 
-def _of_statements(source: PhpSource) -> Iterator[Unit]:
+def _units_of_statements(source: PhpSource) -> Iterator[Unit]:
     for statement in source.statements():
         if statement.type == "return_statement":
             yield from _keys(source, statement)
             continue
         chain = _chain(source, statement)
-        if chain is not None and _routes(source, chain):
+        if chain is not None and _is_route(source, chain):
             role: Role = "group" if chain.call("group") else "route"
             yield _unit(source, statement, role, "", alone=role == "group")
 
@@ -124,7 +128,7 @@ def _keys(source: PhpSource, statement: Node) -> Iterator[Unit]:
             yield _unit(source, element.parent or element, "key", name, alone=True)
 
 
-def _routes(source: PhpSource, chain: Chain) -> bool:
+def _is_route(source: PhpSource, chain: Chain) -> bool:
     if not chain.static:
         return chain.root in _ROUTERS
     name = source.class_name(chain.root, chain.node)

@@ -48,29 +48,29 @@ _OWN = frozenset({"self", "cls"})
 
 def facts_of(source: PythonSource, scopes: Scopes) -> Iterator[Fact]:
     """Yield the facts of a file, in no particular order."""
-    yield from (_imported(source, one, "") for one in source.imports)
+    yield from (_import_fact(source, one, "") for one in source.imports)
     symbols = frozenset(one.symbol for one in source.definitions)
-    yield from _calls(source, scopes, None, top_level(source), symbols)
+    yield from _call_facts(source, scopes, None, top_level(source), symbols)
     for one in source.definitions:
-        values = _declared(source, scopes, one)
+        values = _declared_values(source, scopes, one)
         yield Fact("declares", *_lines_of(source, one), one.symbol, values)
-        yield from (_imported(source, each, one.symbol) for each in one.imports)
+        yield from (_import_fact(source, each, one.symbol) for each in one.imports)
         if one.sort == "class":
             for parent in scopes.parents(one):
                 yield Fact("extends", *_lines_of(source, one), one.symbol, {"name": parent})
-        yield from _calls(source, scopes, one, inside(one), symbols)
+        yield from _call_facts(source, scopes, one, inside(one), symbols)
 
 
 def _lines_of(source: PythonSource, one: Definition) -> tuple[int, int]:
     return source.tree.start(one.node), source.tree.end(one.last)
 
 
-def _imported(source: PythonSource, one: Import, symbol: str) -> Fact:
+def _import_fact(source: PythonSource, one: Import, symbol: str) -> Fact:
     values = {"name": one.name, "alias": one.alias, "level": one.level, "member": one.member}
     return source.tree.fact("imports", one.node, symbol, values)
 
 
-def _declared(source: PythonSource, scopes: Scopes, one: Definition) -> Mapping[str, Any]:
+def _declared_values(source: PythonSource, scopes: Scopes, one: Definition) -> Mapping[str, Any]:
     decorators = [
         expression_of(
             source.tree,
@@ -96,7 +96,7 @@ def _parameters(source: PythonSource, one: Definition) -> Iterator[Mapping[str, 
             yield {"name": source.tree.of(name), "type": kind}
 
 
-def _calls(
+def _call_facts(
     source: PythonSource,
     scopes: Scopes,
     one: Definition | None,
@@ -106,7 +106,7 @@ def _calls(
     seen: set[str] = set()
     for node in nodes:
         called = scopes.called(node, one) if node.type == "call" else ""
-        above = _inherited(source, scopes, one, node, symbols) if called else ()
+        above = _inherited_calls(source, scopes, one, node, symbols) if called else ()
         for name in (called, *above):
             if name and name not in seen:
                 seen.add(name)
@@ -114,7 +114,7 @@ def _calls(
                 yield source.tree.fact("calls", node, symbol, {"name": name})
 
 
-def _inherited(
+def _inherited_calls(
     source: PythonSource,
     scopes: Scopes,
     one: Definition | None,
@@ -153,19 +153,19 @@ def statements_of(source: PythonSource, scopes: Scopes) -> Iterator[Fact]:
     """Yield the assignments and calls of a file, if the file mentions a framework."""
     if not _MENTIONS_FRAMEWORK.search(source.text):
         return
-    yield from _of_block(source, scopes, None)
+    yield from _block_facts(source, scopes, None)
     for one in source.definitions:
         if one.sort == "class":
-            yield from _of_block(source, scopes, one)
+            yield from _block_facts(source, scopes, one)
 
 
-def _of_block(source: PythonSource, scopes: Scopes, one: Definition | None) -> Iterator[Fact]:
+def _block_facts(source: PythonSource, scopes: Scopes, one: Definition | None) -> Iterator[Fact]:
     for statement, under in source.statements(None if one is None else one.body):
         if statement.type == "expression_statement" and statement.named_children:
-            yield from _of_statement(source, scopes, one, statement.named_children[0], under)
+            yield from _statement_facts(source, scopes, one, statement.named_children[0], under)
 
 
-def _of_statement(
+def _statement_facts(
     source: PythonSource, scopes: Scopes, one: Definition | None, node: Node, under: str
 ) -> Iterator[Fact]:
     def reference(name: str) -> str:
@@ -175,7 +175,7 @@ def _of_statement(
     if node.type == "call" and one is None:
         value = expression_of(source.tree, node, reference)
         yield source.tree.fact("invokes", node, symbol, {"call": value, "under": under})
-        yield from _written(source, node, symbol)
+        yield from _inner_calls(source, node, symbol)
     value_node = node.child_by_field_name("right")
     if node.type not in {"assignment", "augmented_assignment"} or value_node is None:
         return
@@ -193,10 +193,10 @@ def _of_statement(
         if name:
             values = {"name": name, "value": value, "adds": adds, "under": under}
             yield source.tree.fact("assigns", node, symbol, values)
-    yield from _written(source, node, symbol)
+    yield from _inner_calls(source, node, symbol)
 
 
-def _written(source: PythonSource, statement: Node, symbol: str) -> Iterator[Fact]:
+def _inner_calls(source: PythonSource, statement: Node, symbol: str) -> Iterator[Fact]:
     """Yield the position of each call within a statement: a route, or a change of a table."""
     rows = {statement.start_point[0]}
     todo = [statement]
@@ -219,15 +219,15 @@ _READERS: Final = frozenset({"env", "config"})
 
 def settings_of(source: PythonSource, scopes: Scopes) -> Iterator[Fact]:
     """Yield the settings that a file defines, and the settings that a file reads."""
-    yield from _defined(source)
+    yield from _defined_settings(source)
     if not _MENTIONS_SETTINGS.search(source.text):
         return
-    yield from _read(source, scopes, None, top_level(source))
+    yield from _used_settings(source, scopes, None, top_level(source))
     for one in source.definitions:
-        yield from _read(source, scopes, one, inside(one))
+        yield from _used_settings(source, scopes, one, inside(one))
 
 
-def _defined(source: PythonSource) -> Iterator[Fact]:
+def _defined_settings(source: PythonSource) -> Iterator[Fact]:
     seen: set[str] = set()
     for statement, _ in source.statements(None):
         node = next(iter(statement.named_children), None)
@@ -239,19 +239,19 @@ def _defined(source: PythonSource) -> Iterator[Fact]:
             yield source.tree.fact("defines_setting", node, "", {"name": name, "of": "code"})
 
 
-def _read(
+def _used_settings(
     source: PythonSource, scopes: Scopes, one: Definition | None, nodes: Iterator[Node]
 ) -> Iterator[Fact]:
     symbol = "" if one is None else one.symbol
     seen: set[tuple[str, str]] = set()
     for node in nodes:
-        found = _reading(source, scopes, one, node)
+        found = _setting_of(source, scopes, one, node)
         if found is not None and found not in seen:
             seen.add(found)
             yield source.tree.fact(found[0], node, symbol, {"key": found[1]})
 
 
-def _reading(
+def _setting_of(
     source: PythonSource, scopes: Scopes, one: Definition | None, node: Node
 ) -> tuple[str, str] | None:
     if node.type == "attribute":
@@ -310,7 +310,7 @@ def exported_of(source: PythonSource) -> Iterator[Fact]:
                 return
             if statement.type != "expression_statement" or held is None:
                 continue
-            added = _added(source, held)
+            added = _added_names(source, held)
             if added is None:
                 continue
             stated = stated or held
@@ -324,10 +324,10 @@ def exported_of(source: PythonSource) -> Iterator[Fact]:
         yield Fact("exports", source.tree.start(stated), source.tree.end(stated), "", values)
 
 
-def _added(source: PythonSource, node: Node) -> list[str] | None:
+def _added_names(source: PythonSource, node: Node) -> list[str] | None:
     """Return the names that a statement adds to `__all__`; None if it does not concern the list."""
     if node.type == "call":
-        return _called(source, node)
+        return _extended_names(source, node)
     if node.type not in {"assignment", "augmented_assignment"}:
         return None
     target, value = node.child_by_field_name("left"), node.child_by_field_name("right")
@@ -344,10 +344,10 @@ def _added(source: PythonSource, node: Node) -> list[str] | None:
     operator = source.tree.field(node, "operator")
     if node.type == "augmented_assignment" and operator != "+=":
         raise _ComputedError
-    return _listed(source, value)
+    return _listed_names(source, value)
 
 
-def _called(source: PythonSource, node: Node) -> list[str] | None:
+def _extended_names(source: PythonSource, node: Node) -> list[str] | None:
     """Return the names that `__all__.extend([…])` or `__all__.append("…")` adds."""
     function = source.tree.field(node, "function")
     if function.partition(".")[0] != _ALL:
@@ -358,10 +358,10 @@ def _called(source: PythonSource, node: Node) -> list[str] | None:
         raise _ComputedError
     if function == f"{_ALL}.append":
         return [_string_value(source, values[0])]
-    return _listed(source, values[0])
+    return _listed_names(source, values[0])
 
 
-def _listed(source: PythonSource, node: Node) -> list[str]:
+def _listed_names(source: PythonSource, node: Node) -> list[str]:
     """Return the strings in a written-out list, or in a sum of such lists."""
     found: list[str] = []
     todo = [node]

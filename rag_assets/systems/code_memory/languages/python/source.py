@@ -55,19 +55,19 @@ def imports_of(tree: SyntaxTree, statement: Node) -> Iterator[Import]:
     """Yield the names that an import statement binds, in order."""
     if statement.type == "import_statement":
         for child in statement.children_by_field_name("name"):
-            name, alias = _named(tree, child)
+            name, alias = _name_and_alias(tree, child)
             yield Import(name, alias or name.partition(".")[0], 0, False, statement)
         return
-    module, level = _module(tree, statement)
+    module, level = _module_and_level(tree, statement)
     prefix = f"{module}." if module else ""
     for child in statement.children_by_field_name("name"):
-        name, alias = _named(tree, child)
+        name, alias = _name_and_alias(tree, child)
         yield Import(prefix + name, alias or name, level, True, statement)
     if any(child.type == "wildcard_import" for child in statement.children):
         yield Import(f"{prefix}*", "*", level, True, statement)
 
 
-def _module(tree: SyntaxTree, statement: Node) -> tuple[str, int]:
+def _module_and_level(tree: SyntaxTree, statement: Node) -> tuple[str, int]:
     if statement.type == "future_import_statement":
         return "__future__", 0
     node = statement.child_by_field_name("module_name")
@@ -76,7 +76,7 @@ def _module(tree: SyntaxTree, statement: Node) -> tuple[str, int]:
     return module, len(text) - len(module)
 
 
-def _named(tree: SyntaxTree, node: Node) -> tuple[str, str]:
+def _name_and_alias(tree: SyntaxTree, node: Node) -> tuple[str, str]:
     if node.type == "aliased_import":
         alias = tree.field(node, "alias")
         return "".join(tree.field(node, "name").split()), alias

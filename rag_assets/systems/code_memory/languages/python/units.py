@@ -52,17 +52,17 @@ def units_of(source: PythonSource) -> tuple[Unit, ...]:
     """Return the units of a file; together they cover the file."""
     found: list[Unit] = []
     for one in source.outermost:
-        found += _of_definition(source, one, 0)
-    found += _of_statements(source)
-    return covering(source.text, _apart(found))
+        found += _definition_units(source, one, 0)
+    found += _statement_units(source)
+    return covering(source.text, _without_overlaps(found))
 
 
-def _of_definition(source: PythonSource, one: Definition, level: int) -> Iterator[Unit]:
+def _definition_units(source: PythonSource, one: Definition, level: int) -> Iterator[Unit]:
     if one.sort != "class":
         alone = one.public
         yield _unit(source, one.whole, one.sort, one.symbol, alone=alone, signed=one.node)
         return
-    pieces = list(_pieces(source, one))
+    pieces = list(_find_pieces(source, one))
     if not pieces or level >= _LEVELS:
         yield _unit(source, one.whole, "class", one.symbol, alone=True, signed=one.node)
         return
@@ -81,20 +81,20 @@ def _split(
         start = source.tree.start(first_comment(piece.node))
         if start < at:
             continue
-        yield from _between(one, text, at, start, cuts, head=first, source=source)
+        yield from _text_between(one, text, at, start, cuts, head=first, source=source)
         first = False
         if piece.of is not None:
-            yield from _of_definition(source, piece.of, level + 1)
+            yield from _definition_units(source, piece.of, level + 1)
         else:
             signed = piece.node if piece.role == "method" else None
             yield _unit(
                 source, piece.node, piece.role, piece.symbol, alone=piece.alone, signed=signed
             )
         at = end_with_comment(source.tree, piece.node)
-    yield from _between(one, text, at, end, cuts, head=first, source=source)
+    yield from _text_between(one, text, at, end, cuts, head=first, source=source)
 
 
-def _between(
+def _text_between(
     one: Definition,
     text: str,
     start: int,
@@ -118,16 +118,16 @@ def _between(
         yield Unit(begin, stop, "rest", one.symbol, "", alone=False, cuts=inner)
 
 
-def _pieces(source: PythonSource, one: Definition) -> Iterator[_Piece]:
+def _find_pieces(source: PythonSource, one: Definition) -> Iterator[_Piece]:
     """Yield the parts of a class that are units of their own, in order."""
     by_node = {member.node.id: member for member in one.members}
     small = _is_small(source, one)
     for statement, _ in source.statements(one.body):
-        relation = _relation(source, one, statement)
+        relation = _relation_piece(source, one, statement)
         if relation is not None:
             yield relation
         elif _is_operations(source, one, statement):
-            yield from _operations(source, statement)
+            yield from _operation_pieces(source, statement)
         elif not small:
             node = statement.child_by_field_name("definition") or statement
             member = by_node.get(node.id)
@@ -147,7 +147,7 @@ def _is_small(source: PythonSource, one: Definition) -> bool:
     return not any(_VIEWS.search(name) for name in names)
 
 
-def _relation(source: PythonSource, one: Definition, statement: Node) -> _Piece | None:
+def _relation_piece(source: PythonSource, one: Definition, statement: Node) -> _Piece | None:
     """Return a field that relates a model to another model; None for any other statement."""
     node = next(iter(statement.named_children), None)
     if node is None or node.type != "assignment":
@@ -169,7 +169,7 @@ def _is_operations(source: PythonSource, one: Definition, statement: Node) -> bo
     return source.tree.field(node, "left") == "operations"
 
 
-def _operations(source: PythonSource, statement: Node) -> Iterator[_Piece]:
+def _operation_pieces(source: PythonSource, statement: Node) -> Iterator[_Piece]:
     """Yield a migration's operations that change tables; each symbol is the model's name."""
     value = statement.named_children[0].child_by_field_name("right")
     for node in [] if value is None or value.type != "list" else value.named_children:
@@ -192,7 +192,7 @@ def _model_of(source: PythonSource, call: Node) -> str:
     return text if text.isidentifier() else ""
 
 
-def _of_statements(source: PythonSource) -> Iterator[Unit]:
+def _statement_units(source: PythonSource) -> Iterator[Unit]:
     """Yield units of top-level assignments, such as lists of routes and settings."""
     named = [
         (statement, source.tree.field(node, "left"))
@@ -258,7 +258,7 @@ def _cuts(source: PythonSource, node: Node) -> tuple[int, ...]:
     return tuple(sorted(ends))
 
 
-def _apart(units: list[Unit]) -> list[Unit]:
+def _without_overlaps(units: list[Unit]) -> list[Unit]:
     """Return units without overlaps; a unit that lies within another is left out."""
     found: list[Unit] = []
     for unit in sorted(units, key=lambda unit: (unit.start, -unit.end)):
