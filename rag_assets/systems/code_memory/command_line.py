@@ -20,7 +20,7 @@ from rag_assets.systems.code_memory.hooks import (
     install_hooks,
     remove_hooks,
 )
-from rag_assets.systems.code_memory.retrieval.nodes import Node, Relation
+from rag_assets.systems.code_memory.retrieval.nodes import EVIDENCE_NAMES, Node, Relation
 from rag_assets.systems.code_memory.retrieval.walk import Walker
 from rag_assets.systems.code_memory.sources.git import GitConfig
 from rag_assets.tenants.model import Tenant
@@ -56,7 +56,9 @@ def show_relations(
         return
     print_table(["from", "relation", "to", "evidence"], [_row(one) for one in walk.relations])
     if walk.uses:
-        say(f"Uses of the name ({sum(one.how == 'name' for one in walk.uses)} of them certain):")
+        say(
+            f"Uses of the name ({sum(one.how != 'possible' for one in walk.uses)} of them certain):"
+        )
         print_table(["from", "relation", "to", "evidence"], [_row(one) for one in walk.uses])
     if not walk.complete:
         warn(f"not everything is shown: {walk.why}")
@@ -87,7 +89,8 @@ def show_symbols(
 def _row(one: Relation) -> tuple[str, str, str, str]:
     lines = f"{one.uri}:{one.line_start}"
     shown = f"{lines}  {one.evidence}" if one.evidence else lines
-    kind = one.kind if one.how != "possible" else f"{one.kind} (possible)"
+    by = EVIDENCE_NAMES.get(one.how) or ("possible" if one.how == "possible" else "")
+    kind = f"{one.kind} ({by})" if by else one.kind
     return one.source, kind, one.target, shown
 
 

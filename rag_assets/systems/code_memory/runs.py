@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
-from fastapi.exceptions import RequestValidationError
 from pydantic import (
     AfterValidator,
     BaseModel,
@@ -25,6 +24,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.common.clock import Clock
 from rag_assets.common.errors import NoRecordsSource, UnknownRun
+from rag_assets.common.invalid_values import InvalidFields
 from rag_assets.common.times import boundary_of
 from rag_assets.ingest.sources.model import SourceMetadata, document_id
 from rag_assets.privacy.masker import Masker
@@ -110,7 +110,7 @@ def parsed_events(body: bytes) -> tuple[RunEvent, ...]:
     """Return the events of a body, one per line; empty lines are skipped.
 
     Raises:
-        RequestValidationError: a line is not an event; names the line, from 1, and the field.
+        InvalidFields: a line is not an event; names the line, from 1, and the field.
     """
     events: list[RunEvent] = []
     errors: list[Mapping[str, Any]] = []
@@ -131,13 +131,13 @@ def parsed_events(body: bytes) -> tuple[RunEvent, ...]:
     if not events and not errors:
         errors.append(_error(1, "there is no event"))
     if errors:
-        raise RequestValidationError(errors)
+        raise InvalidFields(errors)
     return tuple(events)
 
 
-def refused(number: int, field: str, problem: str) -> RequestValidationError:
+def refused(number: int, field: str, problem: str) -> InvalidFields:
     """Return the error for one field of an event."""
-    return RequestValidationError([_error(number, problem, field)])
+    return InvalidFields([_error(number, problem, field)])
 
 
 def _error(number: int, problem: str, *field: str) -> Mapping[str, Any]:
@@ -304,7 +304,7 @@ def require_plain_ids(run_id: str, events: Sequence[RunEvent], masker: Masker) -
     """Refuse credentials in ids, which are stored and shown as they are.
 
     Raises:
-        RequestValidationError: the id of the run or of an event contains a credential.
+        InvalidFields: the id of the run or of an event contains a credential.
     """
     problem = "it must hold no credential: it is stored and shown as it is"
     if masker.holds_credential(run_id):
