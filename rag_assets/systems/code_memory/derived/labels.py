@@ -24,6 +24,15 @@ _DJANGO: Final = frozenset({"django", "rest_framework"})
 """Packages that only Django projects import."""
 
 
+READ_KINDS: Final = laravel.READ_KINDS
+"""Kinds of the facts that decide source types in PHP."""
+
+
+def keep_deciding(facts: Sequence[Fact], language: str) -> tuple[Fact, ...]:
+    """Return the facts of a file that kinds_of reads unless the repository uses Django."""
+    return tuple(filter(laravel.decides, facts)) if language == "php" else ()
+
+
 def deciding(facts: Sequence[Fact], language: str) -> list[object]:
     """Return those facts of a file that determine source types, in a form that can be compared.
 

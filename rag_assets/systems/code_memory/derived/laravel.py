@@ -41,6 +41,12 @@ from rag_assets.systems.code_memory.symbols.model import FileFacts
 from rag_assets.systems.code_memory.symbols.names import table_keys
 from rag_assets.systems.code_memory.symbols.nodes import FILE, TABLE
 
+SIGN_KINDS: Final = frozenset(
+    {"imports", "extends", "implements", "uses_trait"}
+    | {"depends_on", "routing", "schema", "eloquent_class"}
+)
+"""Kinds of the facts that speaks_of_laravel reads."""
+
 Derive: TypeAlias = Callable[[Sequence[FileFacts]], Derivation]
 
 _NAMES_CLASS: Final = frozenset({"imports", "extends", "implements", "uses_trait"})

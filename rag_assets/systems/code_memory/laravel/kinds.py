@@ -64,6 +64,8 @@ _DECIDING = frozenset(
     {"extends", "implements", "dispatches", "binds", *(kind for kind, _, _ in _BY_USE)}
 )
 """Kinds of facts that are read besides declarations."""
+READ_KINDS = _DECIDING | {"declares"}
+"""Kinds of facts that kinds_of reads."""
 
 
 @dataclass(slots=True)
@@ -112,11 +114,12 @@ def deciding(facts: Sequence[Fact]) -> list[object]:
         if fact.kind == "declares"
         else (fact.kind, fact.symbol, fact.values)
         for fact in facts
-        if _decides(fact)
+        if decides(fact)
     ]
 
 
-def _decides(fact: Fact) -> bool:
+def decides(fact: Fact) -> bool:
+    """Return whether kinds_of reads a fact."""
     if fact.kind == "declares":
         return fact.values.get("role") in _ROLES or fact.symbol.endswith(_HANDLES)
     return fact.kind in _DECIDING
