@@ -40,6 +40,7 @@ from rag_assets.systems.code_memory.relations.relations import How
 from rag_assets.systems.code_memory.symbols.model import FileFacts
 from rag_assets.systems.code_memory.symbols.names import table_keys
 from rag_assets.systems.code_memory.symbols.nodes import FILE, TABLE
+from rag_assets.systems.code_memory.symbols.source_types import is_test
 
 SIGN_KINDS: Final = frozenset(
     {"imports", "extends", "implements", "uses_trait"}
@@ -59,9 +60,11 @@ _CHANGES_WHOLE = 11
 def speaks_of_laravel(one: FileFacts) -> bool:
     """Return whether a file shows that the repository uses Laravel or a package of it.
 
-    A route, a model or a migration is sufficient, because a repository may have no manifest.
+    A route, a model or a migration is sufficient, because a repository may have no manifest. In a
+    test, `$router->match("/login")` is a request to any router.
     """
-    return any(map(_is_sign, one.facts))
+    in_test = is_test(one.path)
+    return any(_is_sign(fact) for fact in one.facts if not (in_test and fact.kind == "routing"))
 
 
 def _is_sign(fact: Fact) -> bool:
