@@ -11,8 +11,7 @@ from rag_assets.systems.code_memory.frameworks.facts import FOUND
 from rag_assets.systems.code_memory.frameworks.statements import GRAMMARS, STATEMENTS
 from rag_assets.systems.code_memory.laravel import kinds as laravel
 from rag_assets.systems.code_memory.relations.edge_rules import EVENTS
-from rag_assets.systems.code_memory.symbols.model import FileFacts
-from rag_assets.systems.code_memory.symbols.name_uses import USES
+from rag_assets.systems.code_memory.symbols.model import USES, FileFacts
 from rag_assets.systems.code_memory.symbols.source_types import SourceType
 
 LABELLED: Final = frozenset({"php", "python", *GRAMMARS})

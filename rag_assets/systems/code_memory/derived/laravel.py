@@ -38,8 +38,7 @@ from rag_assets.systems.code_memory.laravel.tables import Table, Tables, tables_
 from rag_assets.systems.code_memory.laravel.version import framework_version
 from rag_assets.systems.code_memory.relations.relations import How
 from rag_assets.systems.code_memory.symbols.model import FileFacts
-from rag_assets.systems.code_memory.symbols.names import table_keys
-from rag_assets.systems.code_memory.symbols.nodes import FILE, TABLE
+from rag_assets.systems.code_memory.symbols.names import FILE, TABLE, table_keys
 from rag_assets.systems.code_memory.symbols.source_types import is_test
 
 SIGN_KINDS: Final = frozenset(

@@ -16,8 +16,12 @@ from rag_assets.systems.code_memory.laravel.inheritance import Inheritance
 from rag_assets.systems.code_memory.laravel.route_policies import RoutePolicies
 from rag_assets.systems.code_memory.laravel.routes.model import Evidence, Route
 from rag_assets.systems.code_memory.relations.relations import How
-from rag_assets.systems.code_memory.symbols.names import route_keys
-from rag_assets.systems.code_memory.symbols.nodes import ENDPOINT, MIDDLEWARE, endpoint_of
+from rag_assets.systems.code_memory.symbols.names import (
+    ENDPOINT,
+    MIDDLEWARE,
+    endpoint_of,
+    route_keys,
+)
 
 _ALL_METHODS = 7
 _INVOKED = "__invoke"

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from rag_assets.systems.code_memory.languages.php.calls import Call
-from rag_assets.systems.code_memory.languages.php.classes import OR
-from rag_assets.systems.code_memory.languages.php.source import PhpSource
+from rag_assets.systems.code_memory.languages.php.source import OR, PhpSource
 from rag_assets.systems.code_memory.languages.php.types import NAMED
+from rag_assets.systems.code_memory.languages.php.values import Call
 from rag_assets.systems.code_memory.symbols.policy_names import OF_RESOURCES
 
 if TYPE_CHECKING:

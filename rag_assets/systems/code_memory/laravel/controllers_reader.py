@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from rag_assets.ingest.chunking.model import Fact
-from rag_assets.systems.code_memory.languages.php.calls import Call, Chain, arguments_of
-from rag_assets.systems.code_memory.languages.php.classes import ClassLike, Method
-from rag_assets.systems.code_memory.languages.php.source import PhpSource
+from rag_assets.systems.code_memory.languages.php.source import ClassLike, Method, PhpSource
+from rag_assets.systems.code_memory.languages.php.values import Call, Chain, arguments_of
 
 if TYPE_CHECKING:
     from tree_sitter import Node

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from rag_assets.systems.code_memory.languages.php import facts, flows
-from rag_assets.systems.code_memory.languages.php.keys import key_facts
+from rag_assets.systems.code_memory.languages.php.facts import facts_of, key_facts
+from rag_assets.systems.code_memory.languages.php.origins import Bodies, origin_facts
 from rag_assets.systems.code_memory.languages.php.source import PhpSource
 from rag_assets.systems.code_memory.languages.php.units import units_of
 from rag_assets.systems.code_memory.laravel import statements
@@ -17,9 +17,9 @@ from rag_assets.systems.code_memory.symbols.model import CodeText
 def read(text: str) -> CodeText:
     """Return the units and facts of a PHP file."""
     source = PhpSource(text)
-    bodies = flows.Bodies(source)
-    found = [*facts.facts_of(source), *statements.facts_of(source, bodies)]
-    found += flows.facts_of(source, bodies)
+    bodies = Bodies(source)
+    found = [*facts_of(source), *statements.facts_of(source, bodies)]
+    found += origin_facts(source, bodies)
     found += schema_facts(source.tree)
     found += model_facts(source.tree)
     found += guard_facts(source)

@@ -11,9 +11,8 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
 
 from rag_assets.ingest.chunking.model import Fact
-from rag_assets.systems.code_memory.languages.php.classes import OR
-from rag_assets.systems.code_memory.languages.php.names import NO_CLASSES
 from rag_assets.systems.code_memory.languages.php.origins import CALLED, ELEMENT, SIGNED_IN, THEN
+from rag_assets.systems.code_memory.languages.php.source import NO_CLASSES, OR
 from rag_assets.systems.code_memory.laravel.inheritance import Inheritance
 from rag_assets.systems.code_memory.laravel.models import Model, Relation
 from rag_assets.systems.code_memory.symbols.model import FileFacts

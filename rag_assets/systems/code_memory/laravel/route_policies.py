@@ -11,7 +11,7 @@ from rag_assets.systems.code_memory.laravel.inheritance import Inheritance
 from rag_assets.systems.code_memory.laravel.policies import Policies
 from rag_assets.systems.code_memory.laravel.routes.model import Route
 from rag_assets.systems.code_memory.symbols.model import FileFacts
-from rag_assets.systems.code_memory.symbols.nodes import ABILITY
+from rag_assets.systems.code_memory.symbols.names import ABILITY
 from rag_assets.systems.code_memory.symbols.policy_names import method_of_ability
 
 _CAN: Final = "can"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from rag_assets.systems.code_memory.languages.php.names import scopes_of
+from rag_assets.systems.code_memory.languages.php.source import scopes_of
 from rag_assets.systems.code_memory.languages.php.values import (
     COMPUTED,
     Closure,

@@ -25,13 +25,16 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from rag_assets.ingest.chunking.model import Fact
-from rag_assets.systems.code_memory.languages.php.bodies import Body
-from rag_assets.systems.code_memory.languages.php.calls import CALLS, CLOSURES, Call, Chain
-from rag_assets.systems.code_memory.languages.php.classes import ClassLike, Method, Property
-from rag_assets.systems.code_memory.languages.php.flows import Bodies
-from rag_assets.systems.code_memory.languages.php.source import PhpSource
+from rag_assets.systems.code_memory.languages.php.origins import Bodies, Body
+from rag_assets.systems.code_memory.languages.php.source import (
+    ClassLike,
+    Method,
+    PhpSource,
+    Property,
+)
 from rag_assets.systems.code_memory.languages.php.types import class_of_creation, types_of
-from rag_assets.systems.code_memory.languages.queries import tables_in_sql
+from rag_assets.systems.code_memory.languages.php.values import CALLS, CLOSURES, Call, Chain
+from rag_assets.systems.code_memory.languages.sql import tables_in_sql
 from rag_assets.systems.code_memory.laravel.authorizing import (
     ASK_GATES,
     ASKS,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from rag_assets.common.hashing import key_of
@@ -16,6 +16,7 @@ from rag_assets.tenants.model import Tenant
 DERIVING_VERSION: Final = 6
 """Increase this number when the same files would yield other derived documents or labels."""
 _ALL: Final = "*"
+_TEXTS: Final = "!"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,20 +26,24 @@ class SourceMark:
     Attributes:
         fingerprint: the fingerprint of all documents of the source.
         languages: the languages of the files that the derivation read; None for all files.
+        reads_texts: whether the derivation also read texts, so that files with the same facts may
+            lead to other documents.
     """
 
     fingerprint: Fingerprint
     languages: frozenset[str] | None
+    reads_texts: bool = False
 
     def also_read(self, languages: frozenset[str] | None) -> SourceMark:
         """Return the mark after files in further languages were read; None for all languages."""
         known = self.languages
         both = None if known is None or languages is None else known | languages
-        return SourceMark(self.fingerprint, both)
+        return replace(self, languages=both)
 
     def stored(self, tenant: Tenant) -> str:
         """Return the mark in the form in which the catalog stores it: a key, and the languages."""
         names = [_ALL] if self.languages is None else sorted(self.languages)
+        names = [_TEXTS] if self.reads_texts else names
         return f"{_key(tenant, self.fingerprint)}:{','.join(names)}"
 
 
@@ -86,9 +91,11 @@ def _compared(
     recorded = derivations.recorded(tenant.id)
     for source, fingerprint in derivations.fingerprints(tenant.id, generation, configs).items():
         key, _, names = recorded.get(source, "").partition(":")
-        languages = None if names == _ALL else frozenset(filter(None, names.split(",")))
+        is_whole = names in {_ALL, _TEXTS}
+        languages = None if is_whole else frozenset(filter(None, names.split(",")))
         is_settled = key == _key(tenant, fingerprint)
-        yield source, fingerprint, SourceMark(fingerprint, languages) if is_settled else None
+        mark = SourceMark(fingerprint, languages, names == _TEXTS)
+        yield source, fingerprint, mark if is_settled else None
 
 
 def _key(tenant: Tenant, fingerprint: Fingerprint) -> str:

@@ -40,10 +40,10 @@ from rag_assets.systems.code_memory.derived.labels import (
     keep_deciding,
     kinds_of,
 )
+from rag_assets.systems.code_memory.derived.model import MEDIA_TYPE
 from rag_assets.systems.code_memory.pipeline.derived_marks import SourceMark, settled_sources
 from rag_assets.systems.code_memory.relations.relations import Relations, relations_of
-from rag_assets.systems.code_memory.symbols.model import FileFacts
-from rag_assets.systems.code_memory.symbols.name_uses import USES
+from rag_assets.systems.code_memory.symbols.model import USES, FileFacts
 from rag_assets.systems.code_memory.symbols.naming import NameStyle
 
 _BATCH = 2_000
@@ -97,6 +97,11 @@ def label_documents(ctx: TenantContext, work: Work) -> int:
 def is_labelled(document: CodeDocument) -> bool:
     """Return whether frameworks can determine kinds of definitions in the document's language."""
     return language_of(document) in LABELLED
+
+
+def is_index(document: CodeDocument) -> bool:
+    """Return whether a document of a repository is a SCIP index."""
+    return document.media_type == MEDIA_TYPE
 
 
 def changed_labels(
@@ -189,12 +194,15 @@ class _Step:
         self, mark: SourceMark, old: CodeDocument | None, new: CodeDocument
     ) -> bool:
         """Return whether one document changes nothing that is derived from its source."""
+        present = [one for one in (old, new) if one is not None]
+        if mark.reads_texts or any(map(is_index, present)):
+            return False
         if mark.languages is not None:
             signs = signs_of(_file_of(new, self._facts_of(new)), self._ctx.tenant.own_frameworks)
             read = languages_read(frozenset(signs), self._ctx.tenant.own_frameworks)
             if read is None or not read <= mark.languages:
                 return False
-            if mark.languages.isdisjoint({language_of(one) for one in (old, new) if one}):
+            if mark.languages.isdisjoint({language_of(one) for one in present}):
                 return True
         return (
             old is not None

@@ -30,15 +30,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
-from rag_assets.systems.code_memory.languages.php.calls import (
+from rag_assets.systems.code_memory.languages.php.source import PhpSource, parameters_of
+from rag_assets.systems.code_memory.languages.php.values import (
     CLOSURES,
+    COMPUTED,
     MEMBER_CALLS,
     Call,
     chain_of,
+    elements,
 )
-from rag_assets.systems.code_memory.languages.php.classes import parameters_of
-from rag_assets.systems.code_memory.languages.php.source import PhpSource
-from rag_assets.systems.code_memory.languages.php.values import COMPUTED, elements
 from rag_assets.systems.code_memory.languages.tree import is_comment
 
 if TYPE_CHECKING:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from bisect import bisect_left
 from typing import TYPE_CHECKING, Final
 
-from rag_assets.systems.code_memory.languages.php.calls import MEMBER_CALLS
-from rag_assets.systems.code_memory.languages.php.classes import ClassLike
-from rag_assets.systems.code_memory.languages.php.source import PhpSource
+from rag_assets.systems.code_memory.languages.php.source import ClassLike, PhpSource
+from rag_assets.systems.code_memory.languages.php.values import MEMBER_CALLS
 from rag_assets.systems.code_memory.laravel.routes.expressions import LOADS
 
 if TYPE_CHECKING:

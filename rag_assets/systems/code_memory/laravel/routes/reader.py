@@ -28,8 +28,12 @@ from collections.abc import Callable, Iterator, Mapping, Set
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from rag_assets.ingest.chunking.model import Fact
-from rag_assets.systems.code_memory.languages.php.classes import CLASS_ROLES, ClassLike, Method
-from rag_assets.systems.code_memory.languages.php.source import PhpSource
+from rag_assets.systems.code_memory.languages.php.source import (
+    CLASS_ROLES,
+    ClassLike,
+    Method,
+    PhpSource,
+)
 from rag_assets.systems.code_memory.laravel.routes.expressions import Expressions, Json
 from rag_assets.systems.code_memory.laravel.routes.marks import (
     RESOURCES,

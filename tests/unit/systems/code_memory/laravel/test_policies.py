@@ -9,7 +9,7 @@ from rag_assets.systems.code_memory.laravel.policies import asked_elsewhere
 from rag_assets.systems.code_memory.laravel.reader import read
 from rag_assets.systems.code_memory.relations.relations import NAMED, UNNAMED, relations_of
 from rag_assets.systems.code_memory.symbols.model import FileFacts
-from rag_assets.systems.code_memory.symbols.nodes import ASKS
+from rag_assets.systems.code_memory.symbols.names import ASKS
 from rag_assets.systems.code_memory.symbols.policy_names import tried_policies, usual_policies
 from rag_assets.systems.code_memory.symbols.source_types import source_type_of
 
