@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rag_assets.checks.tenant_check import CheckContext, tenant_check
 from rag_assets.checks.verdict import Compared, Verdict
 from rag_assets.common.formatting import counted
-from rag_assets.storage.catalog.departures import HeldDeletions
+from rag_assets.storage.catalog.builds.syncs import HeldDeletions
 
 
 def verdict_of(held: Sequence[HeldDeletions]) -> Verdict:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from rag_assets.common.batches import batched
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.slices import ParsedDocument, parsed_documents
-from rag_assets.storage.catalog.document_rows import Document
+from rag_assets.storage.catalog.documents.model import Document
 
 _BATCH_DOCUMENTS = 500
 _BATCH_BYTES = 32 * 1024 * 1024

@@ -23,8 +23,8 @@ from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.shares import Share
 from rag_assets.resources.installation import InstallationResource
 from rag_assets.resources.workbench import Workbench, as_failure, clear_failures
-from rag_assets.storage.catalog.check_results import CheckOutcome
-from rag_assets.storage.catalog.generations import Generation
+from rag_assets.storage.catalog.builds.generations import Generation
+from rag_assets.storage.catalog.journal.check_results import CheckOutcome
 from rag_assets.storage.catalog.lock import Holder
 
 _WAIT_SECONDS = 60.0

@@ -25,7 +25,7 @@ from rag_assets.sensors.due import TenantState, why_due
 from rag_assets.sensors.state import ParsedTenants, tenant_states
 from rag_assets.sensors.turns import Cursor, Verdict, following, plan, verdict
 from rag_assets.storage.catalog.catalog import Catalog
-from rag_assets.storage.catalog.tenants import TenantRecord
+from rag_assets.storage.catalog.tenants.table import TenantRecord
 
 _TICK_SECONDS = 25.0
 _TURN_SECONDS = 60.0

@@ -24,11 +24,11 @@ from rag_assets.pipeline.source_listing import (
     settings_key,
 )
 from rag_assets.sensors.due import TenantState
+from rag_assets.storage.catalog.builds.generations import Generation
+from rag_assets.storage.catalog.builds.progress import WantedBuild, WorkLeft
+from rag_assets.storage.catalog.builds.syncs import Sync
 from rag_assets.storage.catalog.catalog import Catalog
-from rag_assets.storage.catalog.generations import Generation
-from rag_assets.storage.catalog.syncs import Sync
-from rag_assets.storage.catalog.tenants import TenantRecord
-from rag_assets.storage.catalog.work_left import WantedBuild, WorkLeft
+from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.tenants.model import Tenant
 
 _BATCH = 100

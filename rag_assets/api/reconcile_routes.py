@@ -21,7 +21,7 @@ from rag_assets.api.responses import Reconciled, ReconciledRecord
 from rag_assets.api.write_model import RecordQuery, records_source
 from rag_assets.pipeline.blobs import drop_blobs
 from rag_assets.records.bodies import BODIES, BlockBody
-from rag_assets.storage.catalog.record_manifests import ManifestLine
+from rag_assets.storage.catalog.records.manifests import ManifestLine
 from rag_assets.tenants.model import Tenant
 from rag_assets.tenants.profiles import profile_of
 

@@ -27,7 +27,7 @@ from rag_assets.ingest.sources.uploads import UploadsConfig
 from rag_assets.privacy.described import described_spans
 from rag_assets.privacy.secrets.masking import mask
 from rag_assets.privacy.secrets.spans import merged
-from rag_assets.storage.catalog.tenants import TenantRecord
+from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.tenants.model import Tenant
 from rag_assets.tenants.profiles import profile_of
 

@@ -35,8 +35,7 @@ from rag_assets.records.bodies import (
     canonical_text,
 )
 from rag_assets.records.pages import MOST_UUID, PAGE_UUID, UUID_RULE
-from rag_assets.storage.catalog.pushed_records import PushedRecord
-from rag_assets.storage.catalog.record_plans import UNORDERED, WriteClock
+from rag_assets.storage.catalog.records.model import UNORDERED, PushedRecord, WriteClock
 from rag_assets.tenants.model import Tenant
 from rag_assets.tenants.profiles import profile_of
 

@@ -44,9 +44,9 @@ from rag_assets.records.bodies import (
     PageBody,
     TemplateBody,
 )
-from rag_assets.storage.catalog.record_plans import UNORDERED, WriteClock
-from rag_assets.storage.catalog.record_states import RecordFilter, RecordState
-from rag_assets.storage.catalog.tenants import TenantRecord
+from rag_assets.storage.catalog.records.model import UNORDERED, WriteClock
+from rag_assets.storage.catalog.records.states import RecordFilter, RecordState
+from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.tenants.model import Tenant
 from rag_assets.tenants.profiles import profile_of
 

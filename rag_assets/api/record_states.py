@@ -13,7 +13,7 @@ from rag_assets.common.principals import WRITER
 from rag_assets.records.bodies import FileBody, find_block
 from rag_assets.retrieval.documents import DocumentReader
 from rag_assets.retrieval.model import Caller
-from rag_assets.storage.catalog.record_states import RecordFilter, RecordState
+from rag_assets.storage.catalog.records.states import RecordFilter, RecordState
 from rag_assets.storage.index.model import StoredEntry
 from rag_assets.tenants.model import Tenant
 

@@ -28,16 +28,16 @@ from rag_assets.records.bodies import PageBlocks
 from rag_assets.storage.blobs.store import BlobStore
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
-from rag_assets.storage.catalog.pushed_records import PushedRecord
-from rag_assets.storage.catalog.record_plans import (
+from rag_assets.storage.catalog.records.model import (
     UNORDERED,
     Present,
+    PushedRecord,
     RecordChanges,
     RecordPut,
     WriteClock,
 )
-from rag_assets.storage.catalog.record_writes import RecordsWritten
-from rag_assets.storage.catalog.tenants import TenantRecord
+from rag_assets.storage.catalog.records.writes import RecordsWritten
+from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.tenants.model import Tenant
 
 if TYPE_CHECKING:

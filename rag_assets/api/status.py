@@ -11,7 +11,7 @@ from rag_assets.models.config.embedder import EmbedderConfig
 from rag_assets.models.embedding.model_folder import DEFAULT_MODEL
 from rag_assets.plugins.registry import installed_systems
 from rag_assets.storage.catalog.catalog import Catalog
-from rag_assets.storage.catalog.tenants import TenantRecord
+from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.tenants.application_settings import (
     SECTION,
     is_pending,

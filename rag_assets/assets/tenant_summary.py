@@ -11,8 +11,8 @@ from rag_assets.common.formatting import counted
 from rag_assets.ingest.parsing.format_names import format_name
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.quarantine import DocumentNote, remedy_of
-from rag_assets.storage.catalog.document_rows import Status
-from rag_assets.storage.catalog.overview import TenantSummary
+from rag_assets.storage.catalog.documents.status import Status
+from rag_assets.storage.catalog.tenants.overview import TenantSummary
 
 _MOST_FAILED, _MOST_ADVICE = 50, 3
 _SHOWN: Mapping[Status, str] = {"READY": "ready", "FAILED": "failed", "PROCESSING": "waiting"}

@@ -13,9 +13,9 @@ from rag_assets.common.formatting import dollars
 from rag_assets.models.chat.prices import ChatPrice
 from rag_assets.models.chat.protocol import ChatModel, Completion
 from rag_assets.models.chat.remote import tokens_of
+from rag_assets.storage.catalog.accounts.usage import Usage
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
-from rag_assets.storage.catalog.usage import Usage
 from rag_assets.tenants.model import Tenant
 
 _LOG = logging.getLogger(__name__)

@@ -17,9 +17,9 @@ from rag_assets.common.errors import ConfigurationError, KeyUnreadable, NoProvid
 from rag_assets.common.settings import Settings
 from rag_assets.models.providers.registry import WITH_KEYS
 from rag_assets.models.transport.credentials import Credentials
+from rag_assets.storage.catalog.accounts.provider_keys import KeyOwner, SealedKey, StoredKey
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
-from rag_assets.storage.catalog.provider_keys import KeyOwner, SealedKey, StoredKey
 
 PURPOSES = (*WITH_KEYS, RERANK)
 """Providers and other purposes for which a tenant or an organization may store a key."""

@@ -8,10 +8,10 @@ from typing import Final
 
 from rag_assets.billing.spending import Cap, CapName, Spending, caps_of, require_price
 from rag_assets.models.embedding.prices import provider_and_model
+from rag_assets.storage.catalog.accounts.usage import SpendingTotals, Usage, today
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
-from rag_assets.storage.catalog.events import Event
-from rag_assets.storage.catalog.usage import SpendingTotals, Usage, today
+from rag_assets.storage.catalog.journal.events import Event
 from rag_assets.tenants.model import Tenant
 
 EVENTS_READ: Final = 20

@@ -23,8 +23,8 @@ from rag_assets.local_stack.private_files import exposed, keep_private
 from rag_assets.local_stack.processes import BackgroundProcess, Progress, silent
 from rag_assets.local_stack.program import fingerprint_program
 from rag_assets.local_stack.supervisor import RestartFile, Restarts, Server, SupervisorProcess
-from rag_assets.storage.catalog.roles import Role
-from rag_assets.storage.catalog.run_storage import (
+from rag_assets.storage.catalog.installation.roles import Role
+from rag_assets.storage.catalog.installation.run_storage import (
     DAGSTER_SCHEMA,
     FormerTables,
     find_former_tables,

@@ -28,8 +28,8 @@ from rag_assets.panel.frame import PanelPage, SystemPanel, Visit
 from rag_assets.panel.renderer import Renderer
 from rag_assets.panel.sessions import hashed, request_token
 from rag_assets.panel.settings import PATH, URL_VARIABLE, PanelSettings
-from rag_assets.storage.catalog.departures import HeldDeletions
-from rag_assets.storage.catalog.panel_sessions import RECENT_TIME, PanelSession
+from rag_assets.storage.catalog.accounts.panel_sessions import RECENT_TIME, PanelSession
+from rag_assets.storage.catalog.builds.syncs import HeldDeletions
 
 _T = TypeVar("_T")
 

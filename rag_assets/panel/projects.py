@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rag_assets.api.identity import Identity
 from rag_assets.common.errors import InvalidRequest, UnknownProject, UnknownTenant
 from rag_assets.storage.catalog.catalog import Catalog
-from rag_assets.storage.catalog.tenants import TenantRecord
+from rag_assets.storage.catalog.tenants.table import TenantRecord
 
 
 def panel_tenant(

@@ -15,9 +15,9 @@ from datetime import datetime
 
 from rag_assets.api.identity import Identity
 from rag_assets.panel.settings import PATH
+from rag_assets.storage.catalog.accounts.panel_sessions import Holder
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
-from rag_assets.storage.catalog.panel_sessions import Holder
 
 _BYTES = 32
 _PURPOSE = b"requests of the panel's pages"

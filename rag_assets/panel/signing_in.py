@@ -34,8 +34,8 @@ from rag_assets.panel.sessions import (
     request_token,
 )
 from rag_assets.panel.settings import PATH
-from rag_assets.storage.catalog.panel_sessions import PanelSession
-from rag_assets.storage.catalog.tenants import TenantRecord
+from rag_assets.storage.catalog.accounts.panel_sessions import PanelSession
+from rag_assets.storage.catalog.tenants.table import TenantRecord
 
 ENTER = f"{PATH}/enter"
 SESSIONS = "/sessions"

@@ -27,8 +27,8 @@ from rag_assets.models.embedding.vectors import checked_vectors
 from rag_assets.models.factory import price_of
 from rag_assets.pipeline.batch_submissions import LISTED_AFTER, recover
 from rag_assets.pipeline.context import TenantContext
-from rag_assets.storage.catalog.batches import EmbeddingBatch
-from rag_assets.storage.catalog.generations import Generation
+from rag_assets.storage.catalog.builds.batches import EmbeddingBatch
+from rag_assets.storage.catalog.builds.generations import Generation
 
 _GROUP = 1_000
 

@@ -27,8 +27,8 @@ from rag_assets.models.embedding.batches import EmbedItem
 from rag_assets.models.embedding.prices import provider_and_model
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.slices import Work, put_off
-from rag_assets.storage.catalog.batches import FETCH_RETRY_INTERVAL, EmbeddingBatch
-from rag_assets.storage.catalog.document_rows import Document, Failure
+from rag_assets.storage.catalog.builds.batches import FETCH_RETRY_INTERVAL, EmbeddingBatch
+from rag_assets.storage.catalog.documents.model import Document, Failure
 
 _GIVE_UP = BATCH_WINDOW + timedelta(hours=1)
 _FIRST_PAUSE = timedelta(minutes=1)

@@ -16,7 +16,7 @@ from rag_assets.pipeline.mark_keeper import lacks_changes_in
 from rag_assets.storage.blobs.store import BlobStore, TenantBlobs
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
-from rag_assets.storage.catalog.upload_model import NeededBlob
+from rag_assets.storage.catalog.uploads.model import NeededBlob
 
 GRACE = timedelta(days=1)
 """Age at which unreferenced blobs and staged files are deleted."""

@@ -38,9 +38,9 @@ from rag_assets.pipeline.traces import (
     without_living,
 )
 from rag_assets.privacy.masker import scanner_of
-from rag_assets.storage.catalog.erasure_rows import Erasure
-from rag_assets.storage.catalog.receipts import Receipt
-from rag_assets.storage.catalog.rescans import found_hashes
+from rag_assets.storage.catalog.erasure.erasures import Erasure
+from rag_assets.storage.catalog.erasure.receipts import Receipt
+from rag_assets.storage.catalog.erasure.rescans import found_hashes
 from rag_assets.storage.lake.model import DeadKeys
 from rag_assets.storage.lake.notes import LakeNotes
 from rag_assets.storage.lake.store import Lake

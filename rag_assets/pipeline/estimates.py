@@ -14,7 +14,7 @@ from rag_assets.common.errors import BuildNotWritable
 from rag_assets.models.factory import price_of
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.recipes import Recipe, recipe_of
-from rag_assets.storage.catalog.generations import Generation
+from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.lake.model import TableSize
 from rag_assets.storage.lake.tenant_tables import vectors_table
 

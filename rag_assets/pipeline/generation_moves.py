@@ -20,8 +20,7 @@ from rag_assets.pipeline.publication import (
 )
 from rag_assets.pipeline.recipes import build_of
 from rag_assets.privacy.masker import masker_of
-from rag_assets.storage.catalog.generations import Generation
-from rag_assets.storage.catalog.pins import Pin
+from rag_assets.storage.catalog.builds.generations import Generation, Pin
 
 
 @dataclass(frozen=True, slots=True)

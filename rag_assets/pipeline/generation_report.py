@@ -12,9 +12,8 @@ from rag_assets.models.factory import price_of
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.generations import found_builds
 from rag_assets.pipeline.recipes import differences
-from rag_assets.storage.catalog.build_progress import BuildProgress
-from rag_assets.storage.catalog.generations import Generation
-from rag_assets.storage.catalog.pins import Pin
+from rag_assets.storage.catalog.builds.generations import Generation, Pin
+from rag_assets.storage.catalog.builds.progress import BuildProgress
 
 _FRESH = timedelta(minutes=10)
 

@@ -21,7 +21,8 @@ from rag_assets.common.errors import (
 from rag_assets.common.failure_kinds import failure_kind
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.slices import Work, parsed_documents, put_off
-from rag_assets.storage.catalog.document_rows import NEVER, Document, Failure
+from rag_assets.storage.catalog.documents.model import Document, Failure
+from rag_assets.storage.catalog.documents.status import NEVER
 
 _FIRST_RETRY = timedelta(minutes=1)
 _LAST_RETRY = timedelta(hours=1)

@@ -10,7 +10,7 @@ from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.follow_up import kept_texts
 from rag_assets.pipeline.generations import found_builds
 from rag_assets.pipeline.slices import ParsedDocument, parsed_documents
-from rag_assets.storage.catalog.lake_keys import RecordedKeys
+from rag_assets.storage.catalog.builds.lake_keys import RecordedKeys
 from rag_assets.storage.lake.model import LiveKeys
 
 _BATCH = 2_000

@@ -27,8 +27,9 @@ from rag_assets.common.tenant_folders import tenant_folder
 from rag_assets.storage.blobs.store import BlobStore
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
-from rag_assets.storage.catalog.marks import CatalogMark, Mark
-from rag_assets.storage.catalog.security_changes import (
+from rag_assets.storage.catalog.journal.security_changes import (
+    CatalogMark,
+    Mark,
     SecurityChange,
     SecurityState,
     changes_as_json,

@@ -22,8 +22,8 @@ from rag_assets.pipeline.generations import found_builds
 from rag_assets.pipeline.live_keys import record_missing
 from rag_assets.pipeline.slices import parsed_documents
 from rag_assets.privacy.secrets.scanner import SecretScanner
-from rag_assets.storage.catalog.document_rows import Document
-from rag_assets.storage.catalog.rescan_model import FoundTexts
+from rag_assets.storage.catalog.documents.model import Document
+from rag_assets.storage.catalog.erasure.rescans import FoundTexts
 from rag_assets.storage.lake.model import ParsedRow
 
 _BATCH = 2_000

@@ -9,13 +9,13 @@ from rag_assets.common.errors import ConfigurationError, InvalidRequest, Unknown
 from rag_assets.common.settings import Settings
 from rag_assets.pipeline.tenancy import require_usable
 from rag_assets.storage.catalog.catalog import Catalog
-from rag_assets.storage.catalog.organizations import UNCHANGED, Organization, Unchanged
-from rag_assets.storage.catalog.projects import (
+from rag_assets.storage.catalog.tenants.organizations import UNCHANGED, Organization, Unchanged
+from rag_assets.storage.catalog.tenants.table import (
     PutProject,
+    TenantRecord,
     configured_by_operator,
     require_changeable,
 )
-from rag_assets.storage.catalog.tenants import TenantRecord
 from rag_assets.tenants.file import TenantsFile
 from rag_assets.tenants.projects import Project, ProjectSettings, project_config, require_name
 

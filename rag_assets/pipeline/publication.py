@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from rag_assets.common.errors import IndexInconsistent
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.judging import Finding, Judge
-from rag_assets.storage.catalog.generations import Generation
-from rag_assets.storage.catalog.pins import Pin
+from rag_assets.storage.catalog.builds.generations import Generation, Pin
 
 
 def publish(

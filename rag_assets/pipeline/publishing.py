@@ -32,8 +32,8 @@ from rag_assets.pipeline.publication import publish_when_complete
 from rag_assets.pipeline.scopes import follow_moved_pages, move_scopes
 from rag_assets.pipeline.slices import Work, pending_count
 from rag_assets.pipeline.versions import Version, complete_versions, entries_of
-from rag_assets.storage.catalog.generations import Generation
-from rag_assets.storage.catalog.index import RowRecorder
+from rag_assets.storage.catalog.builds.generations import Generation
+from rag_assets.storage.catalog.documents.versions import RowRecorder
 from rag_assets.storage.index.model import Entry
 
 _BATCH_CHUNKS = 4_000

@@ -24,10 +24,10 @@ from rag_assets.pipeline.traces import (
 )
 from rag_assets.storage.blobs.store import BlobStore, open_blobs
 from rag_assets.storage.catalog.catalog import Catalog
-from rag_assets.storage.catalog.erasure_rows import Erasure
-from rag_assets.storage.catalog.holds import require_no_hold
-from rag_assets.storage.catalog.receipts import Receipt
-from rag_assets.storage.catalog.tenants import TenantRecord
+from rag_assets.storage.catalog.erasure.erasures import Erasure
+from rag_assets.storage.catalog.erasure.holds import require_no_hold
+from rag_assets.storage.catalog.erasure.receipts import Receipt
+from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.storage.index.model import Owner
 from rag_assets.storage.index.store import VectorStore
 from rag_assets.storage.lake.store import Lake

@@ -10,8 +10,8 @@ from rag_assets.pipeline.proof import proof_of, total_left
 from rag_assets.pipeline.traces import Traces
 from rag_assets.storage.blobs.store import BlobStore
 from rag_assets.storage.catalog.catalog import Catalog
-from rag_assets.storage.catalog.erasure_rows import Erasure
-from rag_assets.storage.catalog.tenants import TenantRecord
+from rag_assets.storage.catalog.erasure.erasures import Erasure
+from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.storage.index.store import VectorStore
 from rag_assets.storage.lake.store import Lake
 

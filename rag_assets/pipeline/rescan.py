@@ -17,9 +17,9 @@ from rag_assets.pipeline.masked_texts import MaskedTexts
 from rag_assets.pipeline.progress import Progress
 from rag_assets.privacy.masker import MASKING_VERSION, Masker
 from rag_assets.privacy.secrets.scanner import SecretScanner, rules_version
-from rag_assets.storage.catalog.erasure_rows import Erasure
-from rag_assets.storage.catalog.rescan_model import Place
-from rag_assets.storage.catalog.text_columns import mask_column, scanned_columns
+from rag_assets.storage.catalog.erasure.erasures import Erasure
+from rag_assets.storage.catalog.erasure.rescans import Place
+from rag_assets.storage.catalog.erasure.text_columns import mask_column, scanned_columns
 
 _TEXTS = 100
 _NAMES = 500

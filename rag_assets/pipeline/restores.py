@@ -17,11 +17,11 @@ from rag_assets.common.errors import OnHold, UnknownDocument, UnknownSource
 from rag_assets.pipeline.mark_keeper import MarkKeeper, SecurityStanding
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
-from rag_assets.storage.catalog.holds import HoldScope
+from rag_assets.storage.catalog.documents.removals import hash_of
+from rag_assets.storage.catalog.erasure.holds import HoldScope
+from rag_assets.storage.catalog.journal.security_changes import SecurityChange
 from rag_assets.storage.catalog.lock import Holder
-from rag_assets.storage.catalog.organizations import OrganizationRef
-from rag_assets.storage.catalog.security_changes import SecurityChange
-from rag_assets.storage.catalog.tombstones import hash_of
+from rag_assets.storage.catalog.tenants.organizations import OrganizationRef
 
 _LOCK_SECONDS = 60.0
 

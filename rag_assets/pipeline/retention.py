@@ -13,9 +13,9 @@ from rag_assets.pipeline.catalog_mark import refusal
 from rag_assets.pipeline.clock_guard import ClockDoubt, time_for_deletion
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.erasure import settle, settle_open
-from rag_assets.storage.catalog.events import SEARCHES
-from rag_assets.storage.catalog.receipts import Receipt
-from rag_assets.storage.catalog.retention import Cutoffs, DueDocuments
+from rag_assets.storage.catalog.erasure.receipts import Receipt
+from rag_assets.storage.catalog.erasure.retention import Cutoffs, DueDocuments
+from rag_assets.storage.catalog.journal.events import SEARCHES
 from rag_assets.tenants.model import Tenant
 
 _UNSUSPICIOUS = 20

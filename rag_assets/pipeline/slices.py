@@ -10,10 +10,11 @@ from rag_assets.common.environment import environment_key
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.generations import ActiveBuild, active_builds, found_builds
 from rag_assets.records.pages import EXCLUDED
-from rag_assets.storage.catalog.document_rows import NEVER, Document, Failure
-from rag_assets.storage.catalog.former_versions import FormerVersion
-from rag_assets.storage.catalog.generations import Generation
-from rag_assets.storage.catalog.syncs import Slice
+from rag_assets.storage.catalog.builds.generations import Generation
+from rag_assets.storage.catalog.builds.syncs import Slice
+from rag_assets.storage.catalog.documents.model import Document, Failure
+from rag_assets.storage.catalog.documents.quarantine import FormerVersion
+from rag_assets.storage.catalog.documents.status import NEVER
 
 
 @dataclass(frozen=True, slots=True)

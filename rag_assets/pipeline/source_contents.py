@@ -21,7 +21,7 @@ from rag_assets.pipeline.source_listing import (
     open_sources,
     settings_key,
 )
-from rag_assets.storage.catalog.document_rows import CatalogDocument
+from rag_assets.storage.catalog.documents.model import CatalogDocument
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,10 +28,10 @@ from rag_assets.pipeline.uploads import UploadedFiles
 from rag_assets.privacy.masker import MASKING_VERSION
 from rag_assets.privacy.secrets.scanner import rules_version
 from rag_assets.storage.blobs.store import blobs_folder, open_blobs
+from rag_assets.storage.catalog.builds.syncs import PARTLY
 from rag_assets.storage.catalog.catalog import Catalog
-from rag_assets.storage.catalog.document_rows import CatalogDocument
-from rag_assets.storage.catalog.removals import UNREADABLE
-from rag_assets.storage.catalog.syncs import PARTLY
+from rag_assets.storage.catalog.documents.model import CatalogDocument
+from rag_assets.storage.catalog.documents.removals import UNREADABLE
 from rag_assets.tenants.model import Tenant
 from rag_assets.tenants.profiles import profile_of
 

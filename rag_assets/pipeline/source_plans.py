@@ -29,9 +29,8 @@ from rag_assets.pipeline.source_listing import (
     without_pruned,
 )
 from rag_assets.privacy.masker import Masker
-from rag_assets.storage.catalog.departures import DeletionWindow
-from rag_assets.storage.catalog.document_rows import CatalogDocument
-from rag_assets.storage.catalog.syncs import Sync
+from rag_assets.storage.catalog.builds.syncs import DeletionWindow, Sync
+from rag_assets.storage.catalog.documents.model import CatalogDocument
 
 
 @dataclass(frozen=True, slots=True)

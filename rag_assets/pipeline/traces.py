@@ -25,7 +25,7 @@ from rag_assets.common.errors import ServiceUnavailable
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.live_keys import needed_keys
 from rag_assets.storage.catalog.catalog import Catalog
-from rag_assets.storage.catalog.erasure_rows import Erasure
+from rag_assets.storage.catalog.erasure.erasures import Erasure
 from rag_assets.storage.index.protocols import NoteStore
 from rag_assets.storage.lake.model import DeadKeys
 from rag_assets.storage.lake.store import Lake

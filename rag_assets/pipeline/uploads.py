@@ -29,8 +29,8 @@ from rag_assets.pipeline.blobs import drop_blobs
 from rag_assets.storage.blobs.store import BlobStore, ReceivedFile
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
-from rag_assets.storage.catalog.tenant_uploads import TenantUploads
-from rag_assets.storage.catalog.upload_model import NewUpload, Stored
+from rag_assets.storage.catalog.uploads.model import NewUpload, Stored
+from rag_assets.storage.catalog.uploads.table import TenantUploads
 from rag_assets.tenants.model import Tenant
 from rag_assets.tenants.sources import chosen_source
 

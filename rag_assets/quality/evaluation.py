@@ -18,7 +18,7 @@ from rag_assets.quality.judgements import JudgedQuestion
 from rag_assets.quality.measures import DEPTH, MEASURES, Values, judged_share, values_of
 from rag_assets.quality.store import Documents, documents_of, limited, stored_questions
 from rag_assets.retrieval.model import MAX_TOP_K, Hit
-from rag_assets.storage.catalog.generations import Generation
+from rag_assets.storage.catalog.builds.generations import Generation
 
 _DOCUMENT_DEPTH = 50
 """Number of passages that are read when documents are ranked, since the first ten may belong to one

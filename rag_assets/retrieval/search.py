@@ -40,9 +40,9 @@ from rag_assets.retrieval.steps.plan import StepLists, installed_steps
 from rag_assets.retrieval.steps.protocol import SearchServices
 from rag_assets.retrieval.timings import Timings
 from rag_assets.retrieval.unmatched import require_known_source_types, unmatched_filters
+from rag_assets.storage.catalog.builds.search_state import SearchStateReader
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
-from rag_assets.storage.catalog.search_state import SearchStateReader
 from rag_assets.storage.index.store import VectorStore
 from rag_assets.tenants.model import Tenant
 

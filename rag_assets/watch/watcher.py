@@ -10,7 +10,7 @@ from threading import Event, Thread
 from rag_assets.common.settings import Settings
 from rag_assets.local_stack.watch_report import WatchReportFile
 from rag_assets.storage.catalog.catalog import Catalog
-from rag_assets.storage.catalog.changes import TENANTS
+from rag_assets.storage.catalog.database import TENANTS
 from rag_assets.watch.folders import TenantSources, sources_of
 from rag_assets.watch.hooked import HookedTenants
 from rag_assets.watch.lanes import Lanes, OpenFollower

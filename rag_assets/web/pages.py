@@ -23,9 +23,9 @@ from rag_assets.common.settings import Settings
 from rag_assets.resources.installation import InstallationResource
 from rag_assets.resources.stores import PostgresResource
 from rag_assets.storage.catalog.catalog import Catalog
-from rag_assets.storage.catalog.check_results import CheckResult
-from rag_assets.storage.catalog.document_rows import Status
-from rag_assets.storage.catalog.overview import TenantSummary
+from rag_assets.storage.catalog.documents.status import Status
+from rag_assets.storage.catalog.journal.check_results import CheckResult
+from rag_assets.storage.catalog.tenants.overview import TenantSummary
 from rag_assets.web.renderer import render
 
 PAGE_ROWS = 200

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from rag_assets.cli.commands.session import Session
-from rag_assets.storage.catalog.receipts import Receipt
+from rag_assets.storage.catalog.erasure.receipts import Receipt
 from tests.e2e.killing import KILLED, ForkServer, Outcome, fork_server, kills
 from tests.installation import FAST, Installation
 from tests.integration.test_incremental import write_old

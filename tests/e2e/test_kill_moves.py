@@ -24,7 +24,7 @@ from rag_assets.pipeline.publication import alias_is_right
 from rag_assets.pipeline.upkeep import drop_old_generations
 from rag_assets.resources.own_runs import PARTITION_TAG
 from rag_assets.resources.tenant_lock import fail_abandoned_runs
-from rag_assets.storage.catalog.generations import Generation
+from rag_assets.storage.catalog.builds.generations import Generation
 from tests.driving import Driver
 from tests.e2e.killing import KILLED, ForkServer, Outcome, fork_server, kills
 from tests.installation import FAST, Installation

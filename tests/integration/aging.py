@@ -18,7 +18,7 @@ from rag_assets.common.clock import Clock
 from rag_assets.ingest.sources.model import SourceMetadata
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.retention import PruningReport, prune
-from rag_assets.storage.catalog.pushed_records import PushedRecord
+from rag_assets.storage.catalog.records.model import PushedRecord
 from rag_assets.storage.catalog.tables import documents
 from tests.driving import Driver, drain
 from tests.installation import FAST, Installation

@@ -16,10 +16,11 @@ from rag_assets.declarations import PLAIN
 from rag_assets.pipeline.batch_states import poll
 from rag_assets.sensors.batches import embedding_batches_sensor
 from rag_assets.sensors.source_files import source_files_sensor
-from rag_assets.storage.catalog.account_tables import embedding_batches
-from rag_assets.storage.catalog.document_rows import NEVER, Document
+from rag_assets.storage.catalog.accounts.tables import embedding_batches
+from rag_assets.storage.catalog.accounts.usage import today
+from rag_assets.storage.catalog.documents.model import Document
+from rag_assets.storage.catalog.documents.status import NEVER
 from rag_assets.storage.catalog.tables import documents as documents_table
-from rag_assets.storage.catalog.usage import today
 from tests.batch_server import BatchServer
 from tests.driving import Driver, tenant_named_after
 from tests.installation import Installation

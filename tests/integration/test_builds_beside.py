@@ -15,7 +15,7 @@ from rag_assets.pipeline.drift import inspect_index
 from rag_assets.pipeline.judging import Finding
 from rag_assets.pipeline.repair import repair_index
 from rag_assets.privacy.secrets.scanner import SecretScanner
-from rag_assets.storage.catalog.generations import Generation
+from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.catalog.tables import generations
 from tests.batch_server import BatchServer
 from tests.driving import Driver, run_slice

@@ -22,12 +22,12 @@ from rag_assets.pipeline.blobs import sweep_blobs
 from rag_assets.pipeline.clock_guard import accept_time
 from rag_assets.pipeline.retention import prune
 from rag_assets.pipeline.upkeep import compact, drop_old_generations
+from rag_assets.storage.catalog.accounts.panel_sessions import Holder
+from rag_assets.storage.catalog.accounts.tables import panel_sessions
 from rag_assets.storage.catalog.catalog import Catalog
-from rag_assets.storage.catalog.clock import latest_trusted_time, time_to_record
 from rag_assets.storage.catalog.database import TenantRef
-from rag_assets.storage.catalog.events import NewEvent
-from rag_assets.storage.catalog.panel_sessions import Holder
-from rag_assets.storage.catalog.panel_tables import panel_sessions
+from rag_assets.storage.catalog.installation.clock import latest_trusted_time, time_to_record
+from rag_assets.storage.catalog.journal.events import NewEvent
 from rag_assets.storage.catalog.tables import documents, events, generations, tenants
 from tests.driving import Driver, tenant_named_after
 from tests.installation import FAST, Installation

@@ -23,7 +23,7 @@ from rag_assets.pipeline.publication import drop_generation
 from rag_assets.pipeline.upkeep import drop_old_generations
 from rag_assets.retrieval import Retriever
 from rag_assets.retrieval.model import SearchRequest
-from rag_assets.storage.catalog.search_state import SearchState, SearchStateReader
+from rag_assets.storage.catalog.builds.search_state import SearchState, SearchStateReader
 from rag_assets.storage.catalog.tables import generations
 from tests.driving import Driver
 from tests.embedding_server import embedding_server

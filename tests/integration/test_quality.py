@@ -20,9 +20,9 @@ from rag_assets.quality.judgements import JudgedQuestion, Judgement
 from rag_assets.quality.proposals import proposed
 from rag_assets.quality.store import store_questions, stored_questions
 from rag_assets.retrieval.model import SearchRequest
-from rag_assets.storage.catalog.generations import Generation
-from rag_assets.storage.catalog.pushed_records import PushedRecord
-from rag_assets.storage.catalog.usage import today
+from rag_assets.storage.catalog.accounts.usage import today
+from rag_assets.storage.catalog.builds.generations import Generation
+from rag_assets.storage.catalog.records.model import PushedRecord
 from tests.driving import Driver, tenant_named_after
 from tests.embedding_server import EmbeddingServer, embedding_server
 from tests.installation import FAST, Installation

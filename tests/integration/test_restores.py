@@ -31,8 +31,8 @@ from rag_assets.pipeline.mark_keeper import KeptMark
 from rag_assets.pipeline.removal import purge_tenant
 from rag_assets.retrieval import AsyncRetriever
 from rag_assets.storage.blobs.store import open_blobs
-from rag_assets.storage.catalog.holds import HoldScope
-from rag_assets.storage.catalog.panel_sessions import Holder
+from rag_assets.storage.catalog.accounts.panel_sessions import Holder
+from rag_assets.storage.catalog.erasure.holds import HoldScope
 from rag_assets.tenants.file import TenantsFile
 from tests.driving import Driver
 from tests.dumps import JOURNAL, MARK, dump, lose_notes, restore

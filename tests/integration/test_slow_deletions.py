@@ -11,8 +11,8 @@ from sqlalchemy import select, update
 from rag_assets.checks.deletions import verdict_of
 from rag_assets.common.errors import DeletionsHeld
 from rag_assets.ingest.sources.model import SourceMetadata
-from rag_assets.storage.catalog.pushed_records import PushedRecord
-from rag_assets.storage.catalog.record_manifests import ManifestLine
+from rag_assets.storage.catalog.records.manifests import ManifestLine
+from rag_assets.storage.catalog.records.model import PushedRecord
 from rag_assets.storage.catalog.tables import events
 from tests.driving import Driver
 from tests.installation import FAST, Installation

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from rag_assets.common.errors import TenantGone
+from rag_assets.storage.catalog.accounts.usage import SpendingTotals, Usage, UsageRow, today
 from rag_assets.storage.catalog.database import TenantRef
-from rag_assets.storage.catalog.document_rows import NEVER
-from rag_assets.storage.catalog.usage import SpendingTotals, Usage, UsageRow, today
+from rag_assets.storage.catalog.documents.status import NEVER
 from tests.driving import Driver, tenant_named_after
 from tests.installation import Installation
 

@@ -7,7 +7,7 @@ import pytest
 from rag_assets.ingest.sources.model import SourceMetadata
 from rag_assets.ingest.sources.records import RecordsSource
 from rag_assets.pipeline.context import SliceLimits
-from rag_assets.storage.catalog.pushed_records import PushedRecord
+from rag_assets.storage.catalog.records.model import PushedRecord
 from tests.driving import Driver
 from tests.installation import FAST, Installation
 

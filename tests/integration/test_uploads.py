@@ -35,7 +35,7 @@ from rag_assets.pipeline.slices import plan_work
 from rag_assets.pipeline.upkeep import compact
 from rag_assets.pipeline.uploads import Uploads, uploads_source
 from rag_assets.privacy.masker import masker_of
-from rag_assets.storage.catalog.upload_model import Stored, Upload
+from rag_assets.storage.catalog.uploads.model import Stored, Upload
 from tests.driving import Driver, drain, tenant_named_after
 from tests.dumps import is_blob
 from tests.installation import FAST, Installation

@@ -15,7 +15,7 @@ import pytest
 from rag_assets.common.settings import Settings
 from rag_assets.ingest.sources.model import SourceMetadata
 from rag_assets.local_stack.watch_report import NO_WATCHER, WatchReport, WatchReportFile
-from rag_assets.storage.catalog.pushed_records import PushedRecord
+from rag_assets.storage.catalog.records.model import PushedRecord
 from rag_assets.watch.hooked import hooked_folder
 from rag_assets.watch.marks import QUIET_SECONDS
 from rag_assets.watch.watcher import Watcher

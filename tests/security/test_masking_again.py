@@ -6,7 +6,7 @@ import psycopg
 
 from rag_assets.ingest.sources.model import SourceMetadata, document_id, uri_of
 from rag_assets.retrieval.model import Caller, SearchRequest
-from rag_assets.storage.catalog.pushed_records import PushedRecord
+from rag_assets.storage.catalog.records.model import PushedRecord
 from tests.installation import FAST, Installation
 from tests.unit.privacy.secrets import planted
 

@@ -19,9 +19,9 @@ from psycopg import sql
 
 from rag_assets.ingest.sources.model import SourceMetadata
 from rag_assets.storage.catalog import migrate
-from rag_assets.storage.catalog.columns import metadata
 from rag_assets.storage.catalog.database import Database
-from rag_assets.storage.catalog.pushed_records import PushedRecord
+from rag_assets.storage.catalog.records.model import PushedRecord
+from rag_assets.storage.catalog.tables import metadata
 from tests.installation import FAST, Installation
 
 HOLDS_TEXT = """

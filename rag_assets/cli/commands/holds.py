@@ -12,8 +12,8 @@ from rag_assets.cli.commands.session import Session, with_reading_session, with_
 from rag_assets.common.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from rag_assets.storage.catalog.holds import HoldScope
-    from rag_assets.storage.catalog.tenants import TenantRecord
+    from rag_assets.storage.catalog.erasure.holds import HoldScope
+    from rag_assets.storage.catalog.tenants.table import TenantRecord
 
 _LOCK_SECONDS = 60.0
 
@@ -88,7 +88,7 @@ def lift_hold(
 
 
 def _scope(source: str | None, document: str | None) -> HoldScope:
-    from rag_assets.storage.catalog.holds import HoldScope
+    from rag_assets.storage.catalog.erasure.holds import HoldScope
 
     if source is not None and document is not None:
         raise ConfigurationError(

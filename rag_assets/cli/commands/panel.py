@@ -6,7 +6,7 @@ from rag_assets.cli.commands.output import print_json, say
 from rag_assets.cli.commands.session import Session, with_session
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.principals import MEMBERS
-from rag_assets.storage.catalog.panel_sessions import Holder
+from rag_assets.storage.catalog.accounts.panel_sessions import Holder
 
 _OPERATOR = "operator"
 """Holder of sessions that this command opens: whoever runs it can access the catalog anyway."""

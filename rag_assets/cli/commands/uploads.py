@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rag_assets.ingest.sources.uploads import UploadsConfig
     from rag_assets.pipeline.uploads import Uploads
     from rag_assets.storage.catalog.database import TenantRef
-    from rag_assets.storage.catalog.upload_model import Stored
+    from rag_assets.storage.catalog.uploads.model import Stored
 
 _PIECE_BYTES = 1 << 20
 

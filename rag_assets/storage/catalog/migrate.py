@@ -33,18 +33,16 @@ from rag_assets.common.errors import ConfigurationError, SchemaTooNew
 from rag_assets.common.formatting import counted
 from rag_assets.plugins.registry import InstalledSystem, Systems, installed_systems
 from rag_assets.plugins.system import Migrations
-from rag_assets.storage.catalog import (
-    account_tables,
-    clock,
-    erasure_tables,
-    installation,
-    judgement_tables,
-    tables,
-    upload_tables,
-)
-from rag_assets.storage.catalog.columns import SCHEMA
+from rag_assets.storage.catalog import tables
+from rag_assets.storage.catalog.accounts import tables as account_tables
+from rag_assets.storage.catalog.builds import judgements
 from rag_assets.storage.catalog.database import APPLICATION, Database
-from rag_assets.storage.catalog.roles import grants_sql
+from rag_assets.storage.catalog.erasure import dagster_histories
+from rag_assets.storage.catalog.erasure import tables as erasure_tables
+from rag_assets.storage.catalog.installation import clock, identity
+from rag_assets.storage.catalog.installation.roles import grants_sql
+from rag_assets.storage.catalog.tables import SCHEMA
+from rag_assets.storage.catalog.uploads import model as upload_tables
 
 if TYPE_CHECKING:
     from alembic.config import Config
@@ -323,8 +321,8 @@ def _require_distinct_tables(systems: Systems) -> None:
     own = {
         found.name
         for module in (
-            *(account_tables, clock, erasure_tables, installation),
-            *(judgement_tables, tables, upload_tables),
+            *(account_tables, clock, dagster_histories, erasure_tables, identity),
+            *(judgements, tables, upload_tables),
         )
         for found in vars(module).values()
         if isinstance(found, Table)

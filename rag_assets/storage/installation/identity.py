@@ -18,7 +18,7 @@ from uuid import UUID, uuid4
 from rag_assets.common.errors import ForeignInstallation, PlaceChanged, RagAssetsError
 from rag_assets.common.settings import Settings
 from rag_assets.storage.catalog.catalog import Catalog
-from rag_assets.storage.catalog.installation import (
+from rag_assets.storage.catalog.installation.identity import (
     InstallationRow,
     InstallationState,
     Place,

@@ -13,9 +13,8 @@ from rag_assets.common.clock import Clock
 from rag_assets.common.errors import NoRecordsSource, UnknownRun
 from rag_assets.ingest.sources.model import SourceMetadata, document_id
 from rag_assets.privacy.masker import Masker
-from rag_assets.storage.catalog.changes import notify
-from rag_assets.storage.catalog.database import Database, TenantRef
-from rag_assets.storage.catalog.pushed_records import PushedRecord, record_values
+from rag_assets.storage.catalog.database import Database, TenantRef, notify
+from rag_assets.storage.catalog.records.model import PushedRecord, record_values
 from rag_assets.storage.catalog.tables import record_revisions, source_records
 from rag_assets.systems.code_memory.catalog.tables import code_run_events, code_runs
 from rag_assets.systems.code_memory.languages.run_events import MEDIA_TYPE, rendered

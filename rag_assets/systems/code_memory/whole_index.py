@@ -10,7 +10,7 @@ from rag_assets.common.errors import ConfigurationError, ListingFailed
 from rag_assets.common.settings import Settings
 from rag_assets.pipeline.source_listing import open_sources
 from rag_assets.storage.catalog.catalog import Catalog
-from rag_assets.storage.catalog.tenants import TenantRecord
+from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.systems.code_memory.paths import documents_of, named_documents
 from rag_assets.systems.code_memory.sources.git import GitSource
 from rag_assets.tenants.model import Tenant

@@ -14,8 +14,8 @@ from sqlalchemy import ColumnElement, select
 from rag_assets.common.hashing import sha256_hex
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.kept_texts import vectors_of
+from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.catalog.database import among
-from rag_assets.storage.catalog.generations import Generation
 from rag_assets.storage.index.model import EntryFilter, RankingRequest
 from rag_assets.systems.experience.differences import problems_differ, solutions_differ
 from rag_assets.systems.experience.entries import entry_of

@@ -27,8 +27,7 @@ from rag_assets.common.hashing import key_of, sha256_hex
 from rag_assets.ingest.sources.records import record_document_id
 from rag_assets.privacy.masker import Masker
 from rag_assets.retrieval.model import Caller
-from rag_assets.storage.catalog.changes import notify
-from rag_assets.storage.catalog.database import Database, TenantRef, among
+from rag_assets.storage.catalog.database import Database, TenantRef, among, notify
 from rag_assets.storage.catalog.tables import record_revisions, source_records
 from rag_assets.systems.experience.errors import EntryDiffers, UnknownExperience
 from rag_assets.systems.experience.model import (

@@ -9,8 +9,8 @@ from uuid import UUID
 from sqlalchemy import Connection, delete, func, or_, select
 
 from rag_assets.storage.catalog.database import TenantRef
-from rag_assets.storage.catalog.holds import is_row_held, source_of_row
-from rag_assets.storage.catalog.retention import Cutoffs
+from rag_assets.storage.catalog.erasure.holds import is_row_held, source_of_row
+from rag_assets.storage.catalog.erasure.retention import Cutoffs
 from rag_assets.systems.experience.tables import (
     experience_feedback,
     experience_merges,

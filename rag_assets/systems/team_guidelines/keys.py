@@ -28,9 +28,9 @@ from rag_assets.common.errors import (
 )
 from rag_assets.models.config.embedder import AUTO
 from rag_assets.models.providers.registry import WITH_KEYS
+from rag_assets.storage.catalog.accounts.provider_keys import KeyOwner
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
-from rag_assets.storage.catalog.provider_keys import KeyOwner
 from rag_assets.systems.team_guidelines.projects import OpenProject
 
 

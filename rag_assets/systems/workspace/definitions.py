@@ -13,7 +13,7 @@ from rag_assets.resources.stores import PostgresResource
 from rag_assets.resources.tenant_lock import REASON_TAG
 from rag_assets.resources.workbench import clear_failures
 from rag_assets.storage.blobs.store import open_blobs
-from rag_assets.storage.catalog.tenants import TenantRecord
+from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.systems.workspace.pulling.pull import (
     due_tenants,
     is_due,

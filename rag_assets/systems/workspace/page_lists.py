@@ -10,10 +10,9 @@ from typing import Any
 from sqlalchemy import ColumnElement, Row, Select, exists, literal, select
 
 from rag_assets.records.pages import ROOT
-from rag_assets.storage.catalog.access import is_readable
+from rag_assets.storage.catalog.accounts.access import is_readable
 from rag_assets.storage.catalog.database import Database, among
-from rag_assets.storage.catalog.tables import documents
-from rag_assets.storage.catalog.tree_tables import pages
+from rag_assets.storage.catalog.tables import documents, pages
 from rag_assets.systems.workspace.tree import Page
 
 

@@ -24,13 +24,17 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 from rag_assets.common.errors import InvalidRequest, RagAssetsError, UnknownDocument
 from rag_assets.common.principals import MEMBERS
 from rag_assets.records.pages import EXCLUDED, ROOT, scope_of
-from rag_assets.storage.catalog.changes import notify
-from rag_assets.storage.catalog.database import Database, TenantRef, among, as_rows
-from rag_assets.storage.catalog.pages import attached_documents
-from rag_assets.storage.catalog.record_writes import delete_records, withdraw_documents
-from rag_assets.storage.catalog.security_changes import record_change
-from rag_assets.storage.catalog.tables import access_scopes, documents
-from rag_assets.storage.catalog.tree_tables import page_moves, pages, scope_ancestors
+from rag_assets.storage.catalog.database import Database, TenantRef, among, as_rows, notify
+from rag_assets.storage.catalog.journal.security_changes import record_change
+from rag_assets.storage.catalog.records.pages import attached_documents
+from rag_assets.storage.catalog.records.writes import delete_records, withdraw_documents
+from rag_assets.storage.catalog.tables import (
+    access_scopes,
+    documents,
+    page_moves,
+    pages,
+    scope_ancestors,
+)
 from rag_assets.systems.workspace.page_lists import page_from_row, tree_query
 from rag_assets.systems.workspace.tree import (
     Page,

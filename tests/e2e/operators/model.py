@@ -25,7 +25,7 @@ import psycopg
 
 from rag_assets.common.settings import Settings
 from rag_assets.ingest.sources.model import SourceMetadata
-from rag_assets.storage.catalog.pushed_records import PushedRecord
+from rag_assets.storage.catalog.records.model import PushedRecord
 from rag_assets.tenants.file import TenantsFile
 from tests.databases import execute, url_of
 from tests.e2e.operators.world import WORD, World, label_of, text_of

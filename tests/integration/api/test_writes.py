@@ -16,11 +16,11 @@ from rag_assets.ingest.sources.records import record_document_id
 from rag_assets.pipeline.drift import inspect_index
 from rag_assets.pipeline.erasure import settle_open
 from rag_assets.storage.catalog import database
-from rag_assets.storage.catalog.document_rows import DocumentChange
-from rag_assets.storage.catalog.events import SEARCHES
-from rag_assets.storage.catalog.holds import HoldScope
-from rag_assets.storage.catalog.index_rows import IndexedVersion
-from rag_assets.storage.catalog.pushed_records import PushedRecord
+from rag_assets.storage.catalog.documents.model import DocumentChange
+from rag_assets.storage.catalog.documents.versions import IndexedVersion
+from rag_assets.storage.catalog.erasure.holds import HoldScope
+from rag_assets.storage.catalog.journal.events import SEARCHES
+from rag_assets.storage.catalog.records.model import PushedRecord
 from tests.integration.api.conftest import Api
 
 PAGE = "/rag/records/page/p-1"

@@ -25,7 +25,7 @@ from rag_assets.ingest.sources.model import ListingFacts
 from rag_assets.pipeline.catalog_mark import accept_catalog
 from rag_assets.pipeline.repair import repair
 from rag_assets.sensors.drift import drift_offenders_sensor
-from rag_assets.storage.catalog.pushed_records import PushedRecord
+from rag_assets.storage.catalog.records.model import PushedRecord
 from rag_assets.storage.catalog.tables import (
     catalog_marks,
     document_index,

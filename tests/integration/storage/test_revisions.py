@@ -12,7 +12,7 @@ from alembic.config import Config
 from rag_assets.ingest.sources.model import NO_METADATA
 from rag_assets.storage.catalog import migrate
 from rag_assets.storage.catalog.database import Database
-from rag_assets.storage.catalog.pushed_records import PushedRecord
+from rag_assets.storage.catalog.records.model import PushedRecord
 from tests.installation import FAST, Installation
 
 FACTS = "SELECT uri, inode, revision FROM rag_catalog.documents ORDER BY uri"

@@ -17,7 +17,8 @@ from rag_assets.common.errors import ConfigurationError, OlderProgramRuns
 from rag_assets.local_stack.dagster_processes import plain_url
 from rag_assets.resources.own_runs import PARTITION_TAG, RUN_TAGS
 from rag_assets.storage.catalog.database import TenantRef
-from rag_assets.storage.catalog.run_storage import (
+from rag_assets.storage.catalog.erasure.text_columns import TextColumnQuery, scanned_columns
+from rag_assets.storage.catalog.installation.run_storage import (
     TABLES,
     FormerTables,
     find_former_tables,
@@ -25,7 +26,6 @@ from rag_assets.storage.catalog.run_storage import (
     prepare_run_storage,
     replace_run_tables,
 )
-from rag_assets.storage.catalog.text_columns import TextColumnQuery, scanned_columns
 from tests.databases import create_empty_database, drop_database, roles_of
 from tests.installation import Installation
 

@@ -19,7 +19,7 @@ from tests.installation import Installation
 MIGRATION = """
 from alembic import op
 import sqlalchemy as sa
-from rag_assets.storage.catalog.columns import SCHEMA, tenant_column
+from rag_assets.storage.catalog.tables import SCHEMA, tenant_column
 
 revision, down_revision = "{revision}", {before!r}
 

@@ -20,8 +20,8 @@ from rag_assets.common.errors import (
 from rag_assets.models.chat.prices import ChatPrice
 from rag_assets.models.chat.protocol import Completion
 from rag_assets.models.chat.remote import tokens_of
+from rag_assets.storage.catalog.accounts.usage import SpendingTotals, Usage
 from rag_assets.storage.catalog.database import TenantRef
-from rag_assets.storage.catalog.usage import SpendingTotals, Usage
 from rag_assets.tenants.model import CapsConfig, Tenant
 
 REF = TenantRef("acme", 1)

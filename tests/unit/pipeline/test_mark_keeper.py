@@ -9,8 +9,8 @@ from uuid import UUID
 import pytest
 
 from rag_assets.pipeline.mark_keeper import KeptMark
-from rag_assets.storage.catalog.marks import Mark
-from rag_assets.storage.catalog.security_changes import (
+from rag_assets.storage.catalog.journal.security_changes import (
+    Mark,
     SecurityChange,
     changes_as_json,
     parse_changes,

@@ -10,11 +10,14 @@ from sqlalchemy.dialects.postgresql import aggregate_order_by
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.common.batches import batched
-from rag_assets.storage.catalog.changes import notify
-from rag_assets.storage.catalog.database import Database, TenantRef, among
-from rag_assets.storage.catalog.index_rows import of_generation, same_document, withhold_statement
-from rag_assets.storage.catalog.pushed_records import PushedRecord, record_values
-from rag_assets.storage.catalog.removals import mark_deleted_statement
+from rag_assets.storage.catalog.database import Database, TenantRef, among, notify
+from rag_assets.storage.catalog.documents.status import (
+    mark_deleted_statement,
+    of_generation,
+    same_document,
+    withhold_statement,
+)
+from rag_assets.storage.catalog.records.model import PushedRecord, record_values
 from rag_assets.storage.catalog.tables import (
     document_index,
     documents,

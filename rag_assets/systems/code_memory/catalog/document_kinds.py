@@ -10,7 +10,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.common.batches import batched
 from rag_assets.storage.catalog.database import Database, TenantRef, among
-from rag_assets.storage.catalog.index_rows import of_generation, same_document
+from rag_assets.storage.catalog.documents.status import of_generation, same_document
 from rag_assets.storage.catalog.tables import document_index, documents
 from rag_assets.systems.code_memory.catalog.tables import document_kinds
 

@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import Select, and_, func, select
 
 from rag_assets.storage.catalog.database import Database
-from rag_assets.storage.catalog.index_rows import of_generation
+from rag_assets.storage.catalog.documents.status import of_generation
 from rag_assets.storage.catalog.tables import document_index
 from rag_assets.systems.code_memory.catalog.tables import edges, symbols
 from rag_assets.systems.code_memory.symbols.nodes import (

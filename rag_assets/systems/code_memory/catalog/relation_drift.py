@@ -11,7 +11,7 @@ from sqlalchemy import ColumnElement, Table, delete, exists, func, select
 from rag_assets.common.batches import batched
 from rag_assets.common.hashing import HashRange
 from rag_assets.storage.catalog.database import Database, TenantRef, among
-from rag_assets.storage.catalog.index_rows import same_document
+from rag_assets.storage.catalog.documents.status import same_document
 from rag_assets.storage.catalog.tables import document_index, documents
 from rag_assets.systems.code_memory.catalog.relation_rows import (
     record_relations,

@@ -37,9 +37,9 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import distinct_on
 from sqlalchemy.types import TypeEngine
 
-from rag_assets.storage.catalog.access import is_readable
+from rag_assets.storage.catalog.accounts.access import is_readable
 from rag_assets.storage.catalog.database import among, texts_parameter
-from rag_assets.storage.catalog.index_rows import returnable
+from rag_assets.storage.catalog.documents.readable import returnable
 from rag_assets.storage.catalog.statements import Statement
 from rag_assets.storage.catalog.tables import document_index, documents
 from rag_assets.systems.code_memory.catalog.tables import (

@@ -13,8 +13,8 @@ from rag_assets.common.errors import RagAssetsError
 from rag_assets.common.formatting import duration
 from rag_assets.models.providers.registry import WITH_KEYS, auto_embeddings
 from rag_assets.panel.frame import Visit
+from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.catalog.catalog import Catalog
-from rag_assets.storage.catalog.generations import Generation
 from rag_assets.systems.team_guidelines.panel.room import Room, open_room
 from rag_assets.systems.team_guidelines.projects import OpenProject, ProjectScope
 from rag_assets.tenants.projects import Project, ProjectSettings, project_config

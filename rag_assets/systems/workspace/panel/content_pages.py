@@ -18,7 +18,7 @@ from rag_assets.panel.frame import Visit
 from rag_assets.records.bodies import BODIES
 from rag_assets.records.pages import ROOT, scope_of
 from rag_assets.storage.catalog.catalog import Catalog
-from rag_assets.storage.catalog.record_states import RecordFilter, RecordState, RecordStatus
+from rag_assets.storage.catalog.records.states import RecordFilter, RecordState, RecordStatus
 from rag_assets.systems.workspace.page_lists import PageLists
 from rag_assets.systems.workspace.panel.room import PAGE, Room, open_room, query_text
 from rag_assets.systems.workspace.tree import find_standing, new_root

@@ -23,7 +23,7 @@ from rag_assets.models.embedding.e5 import E5_MODEL
 from rag_assets.models.embedding.model_folder import DEFAULT_MODEL
 from rag_assets.panel.frame import Visit
 from rag_assets.storage.catalog.catalog import Catalog
-from rag_assets.storage.catalog.tenants import TenantRecord
+from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.systems.workspace.panel.room import PAGE, Room, open_room, query_text
 from rag_assets.systems.workspace.settings import SettingsDraft, SettingsService, settings_response
 from rag_assets.tenants.application_settings import Provider, VectorBackend

@@ -15,8 +15,8 @@ from rag_assets.api.record_drafts import BlockChange, Draft, Drafting, Removal
 from rag_assets.api.record_writing import BULK, URGENT, Outcome, write_drafts
 from rag_assets.api.responses import Written
 from rag_assets.common.errors import ListingFailed, TenantBusy, UnknownDocument
-from rag_assets.storage.catalog.record_plans import UNORDERED
-from rag_assets.storage.catalog.records import StoredKey
+from rag_assets.storage.catalog.records.model import UNORDERED
+from rag_assets.storage.catalog.records.table import StoredKey
 from rag_assets.systems.workspace.pulling.database import ForeignDatabase, ForeignRow
 from rag_assets.systems.workspace.pulling.rows import (
     PulledRow,

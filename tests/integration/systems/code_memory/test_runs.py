@@ -24,9 +24,9 @@ from rag_assets.plugins.registry import installed_systems
 from rag_assets.retrieval import AsyncRetriever
 from rag_assets.storage.blobs.store import open_blobs
 from rag_assets.storage.catalog.catalog import Catalog
-from rag_assets.storage.catalog.events import Event
-from rag_assets.storage.catalog.retention import Cutoffs
-from rag_assets.storage.catalog.tombstones import seal
+from rag_assets.storage.catalog.documents.removals import seal
+from rag_assets.storage.catalog.erasure.retention import Cutoffs
+from rag_assets.storage.catalog.journal.events import Event
 from rag_assets.systems.code_memory.service import CodeMemory
 from tests.databases import as_service
 from tests.driving import Driver

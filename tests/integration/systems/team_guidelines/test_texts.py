@@ -15,7 +15,7 @@ from rag_assets.privacy.masker import masker_of
 from rag_assets.privacy.secrets import scanner
 from rag_assets.storage.catalog.database import Database
 from rag_assets.storage.catalog.migrate import alembic_config, migrate
-from rag_assets.storage.catalog.tenants import TenantRecord
+from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.systems.team_guidelines.errors import TextRefused, VersionMissing
 from rag_assets.systems.team_guidelines.texts import (
     ANY_VERSION,

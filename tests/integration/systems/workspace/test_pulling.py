@@ -25,7 +25,7 @@ from rag_assets.definitions import build_defs
 from rag_assets.privacy.masker import masker_of
 from rag_assets.storage.blobs.store import open_blobs
 from rag_assets.storage.catalog.database import Database
-from rag_assets.storage.catalog.record_states import RecordFilter
+from rag_assets.storage.catalog.records.states import RecordFilter
 from rag_assets.systems.workspace.pulling import database, following, pull
 from rag_assets.systems.workspace.pulling.pull import Puller, PullReport, pulled_sources
 from rag_assets.systems.workspace.pulling.states import PullStates, SourceLocks, _lock_key

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, Select, Table, Text, and_, cast, select
 
 from rag_assets.common.batches import batched
 from rag_assets.storage.catalog.database import Database, among
-from rag_assets.storage.catalog.index_rows import returnable
+from rag_assets.storage.catalog.documents.readable import returnable
 from rag_assets.storage.catalog.tables import document_index, documents
 from rag_assets.systems.code_memory.catalog.graph.graph import Graph, GraphDocument, GraphKey
 from rag_assets.systems.code_memory.catalog.graph.segment import Segment, SegmentBuilder

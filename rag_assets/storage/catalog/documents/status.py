@@ -1,0 +1,282 @@
+"""How a document's status changes, who may change it, and which documents are pending."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, Literal
+
+from sqlalchemy import (
+    ARRAY,
+    BindParameter,
+    ColumnElement,
+    FromClause,
+    Interval,
+    LargeBinary,
+    Text,
+    Update,
+    and_,
+    bindparam,
+    case,
+    func,
+    literal,
+    null,
+    or_,
+    update,
+)
+from sqlalchemy.dialects.postgresql import JSONB
+
+from rag_assets.records.pages import EXCLUDED
+from rag_assets.storage.catalog.database import TenantRef, among
+from rag_assets.storage.catalog.erasure.holds import is_held
+from rag_assets.storage.catalog.erasure.retention import embedded_values
+from rag_assets.storage.catalog.tables import document_index, documents
+from rag_assets.storage.catalog.uploads.rows import is_pushed_again
+
+Status = Literal["PROCESSING", "READY", "FAILED", "DELETED"]
+
+
+NEVER = datetime(9999, 12, 31, tzinfo=UTC)
+"""The retry time of a failure that needs a person: only a sync started by a person retries it."""
+
+
+_ENVIRONMENTS = "@"
+"""Separator between a configuration's key and the environments in which a document failed."""
+
+
+def of_generation(
+    tenant_id: str | BindParameter[str],
+    generation: int | BindParameter[int],
+    document_ids: Sequence[str] | None = None,
+) -> ColumnElement[bool]:
+    """Return the condition for rows of one generation: all, or only of the named documents."""
+    held = document_index.c
+    rows = and_(held.tenant == tenant_id, held.generation == generation)
+    return rows if document_ids is None else and_(rows, among(held.document_id, document_ids))
+
+
+def same_document() -> ColumnElement[bool]:
+    """Return the condition that joins a row of `document_index` with its document."""
+    return and_(
+        documents.c.tenant == document_index.c.tenant,
+        documents.c.document_id == document_index.c.document_id,
+    )
+
+
+def with_index(generation: int) -> FromClause:
+    """Return the join of every document with its row for the generation, if it exists."""
+    return documents.outerjoin(
+        document_index, and_(same_document(), document_index.c.generation == generation)
+    )
+
+
+def is_excluded() -> ColumnElement[bool]:
+    """Return the condition that a document's page excludes it from search.
+
+    An excluded document is not indexed, and is removed from builds. Its texts and vectors stay in
+    the lake, so that it can return.
+    """
+    return documents.c.access_scope == EXCLUDED
+
+
+def has_left() -> ColumnElement[bool]:
+    """Return the condition that builds must not hold entries of the document."""
+    return or_(documents.c.status == "DELETED", is_excluded())
+
+
+def is_behind(config_key: str | ColumnElement[str]) -> ColumnElement[bool]:
+    """Return the condition that the indexed version is missing or was built from other inputs."""
+    held = document_index.c
+    return or_(
+        held.document_key.is_distinct_from(documents.c.document_key),
+        held.config_key.is_distinct_from(config_key),
+    )
+
+
+def is_behind_source() -> ColumnElement[bool]:
+    """Return the condition that the document changed after its version was built."""
+    indexed, listed = (
+        func.split_part(table.c.document_key, ".", 1) for table in (document_index, documents)
+    )
+    return or_(indexed.is_distinct_from(listed), is_pushed_again())
+
+
+def is_pending(config_key: str | ColumnElement[str]) -> ColumnElement[bool]:
+    """Return the condition that the document can be processed now.
+
+    It is behind or not yet marked ready. A quarantined or deferred document counts only after its
+    retry time.
+    """
+    waits = and_(
+        documents.c.status.in_(("FAILED", "PROCESSING")),
+        documents.c.failed_document_key == documents.c.document_key,
+        _failed_key(documents.c).in_((config_key, "*")),
+        or_(documents.c.retry_at.is_(None), documents.c.retry_at > func.now()),
+    )
+    # A change that was reverted leaves the right version in the index and the status PROCESSING.
+    return and_(
+        documents.c.status != "DELETED",
+        ~is_excluded(),
+        or_(is_behind(config_key), documents.c.status == "PROCESSING"),
+        ~func.coalesce(waits, False),
+    )
+
+
+def is_pending_beside(config_key: str | ColumnElement[str]) -> ColumnElement[bool]:
+    """Return the condition of is_pending, for a build that answers but is not the configured build.
+
+    The document's status is ignored, because it describes the build that the configuration asks
+    for.
+    """
+    held, listed = document_index.c, documents.c
+    waits = and_(
+        held.failed_document_key == listed.document_key,
+        _failed_key(held) == config_key,
+        or_(held.retry_at.is_(None), held.retry_at > func.now()),
+    )
+    unreadable = and_(
+        listed.failed_document_key == listed.document_key, listed.failed_config_key == "*"
+    )
+    return and_(
+        listed.status != "DELETED",
+        ~is_excluded(),
+        is_behind(config_key),
+        ~func.coalesce(waits, False),
+        ~func.coalesce(unreadable, False),
+    )
+
+
+def failed_key(
+    table: FromClause, config_key: str, environment: ColumnElement[str], document_key: Any
+) -> ColumnElement[str]:
+    """Return the value of `failed_config_key` for a failure.
+
+    For a failure caused by a setting, it also lists the environments in which the document failed.
+    Each environment is tried once.
+
+    Args:
+        table: `documents` or `document_index`.
+        config_key: key of the tenant's configuration.
+        environment: key of the environment; empty for other failures.
+        document_key: key of the document that fails.
+    """
+    former = table.c.failed_config_key
+    is_again = and_(
+        table.c.failed_document_key == document_key,
+        former.startswith(config_key + _ENVIRONMENTS, autoescape=True),
+    )
+    return case(
+        (environment == "", config_key),
+        (and_(is_again, func.strpos(former, environment) > 0), former),
+        (is_again, former + "," + environment),
+        else_=literal(config_key + _ENVIRONMENTS) + environment,
+    )
+
+
+def raw_failed_key(config_key: str, environment: str) -> str:
+    """Return the value of `failed_config_key` for the first failure."""
+    return f"{config_key}{_ENVIRONMENTS}{environment}" if environment else config_key
+
+
+def environment_of(failed: ColumnElement[Any]) -> ColumnElement[str]:
+    """Return the environment of a first failure; empty if a setting did not cause it."""
+    return func.split_part(failed, _ENVIRONMENTS, 2)
+
+
+def fails_elsewhere(table: FromClause, environment: str) -> ColumnElement[bool]:
+    """Return the condition that a setting made a document fail, but not in this environment."""
+    failed = table.c.failed_config_key
+    return and_(
+        failed.contains(_ENVIRONMENTS),
+        ~failed.contains(environment, autoescape=True),
+        or_(table.c.retry_at.is_(None), table.c.retry_at > func.now()),
+    )
+
+
+def _failed_key(columns: Any) -> ColumnElement[str]:
+    """Return the key of the configuration in which a document failed."""
+    return func.split_part(columns.failed_config_key, _ENVIRONMENTS, 1)
+
+
+def withhold_statement(ref: TenantRef, document_ids: Sequence[str]) -> Update:
+    """Return the statement that withholds all versions of documents and schedules deletion."""
+    keys = (
+        *("indexed_key", "document_key", "config_key"),
+        *("content_sha256", "parse_key", "chunk_set_key"),
+    )
+    return (
+        update(document_index)
+        .where(
+            document_index.c.tenant == ref.id,
+            among(document_index.c.document_id, document_ids),
+        )
+        .values(**dict.fromkeys(keys), chunk_count=0, dirty=True)
+    )
+
+
+def mark_ready_statement(ref: TenantRef, ahead: timedelta, *, beside: bool = False) -> Update:
+    """Return the statement that marks documents READY; execute it with `ready_parameters` rows.
+
+    Args:
+        ahead: how far the clock used for ages is ahead of Postgres's clock.
+        beside: whether the configuration asks for another build. Documents that wait in the
+            configuration's build then keep waiting.
+    """
+    waits = documents.c.failed_document_key.is_not_distinct_from(documents.c.document_key)
+    # A document that changed in the meantime stays PROCESSING; a deleted one stays DELETED.
+    return (
+        update(documents)
+        .where(
+            documents.c.tenant == ref.id,
+            documents.c.document_id == bindparam("version_of"),
+            documents.c.document_key == bindparam("version_key"),
+            documents.c.status != "DELETED",
+            *((~waits,) if beside else ()),
+        )
+        .values(
+            status="READY",
+            title=bindparam("version_title"),
+            error_message=None,
+            error_kind=None,
+            failed_document_key=None,
+            failed_config_key=None,
+            attempts=0,
+            retry_at=None,
+            chunk_count=bindparam("version_chunks"),
+            dropped_count=bindparam("version_dropped"),
+            **embedded_values(literal(ahead, Interval)),
+            updated_at=func.now(),
+        )
+    )
+
+
+def mark_deleted_statement(ref: TenantRef, document_ids: Sequence[str]) -> Update:
+    """Return the statement that marks documents deleted and clears titles, tags and metadata.
+
+    Their URIs stay, so that a deleted document can still be looked up. Held documents are not
+    cleared.
+    """
+    nothing = {"title": null(), "said_title": null(), "tags": literal([], ARRAY(Text))}
+    nothing |= {"source_id": null(), "page_uuid": null()}
+    nothing |= {"metadata": literal({}, JSONB), "path": literal(b"", LargeBinary)}
+    cleared = {
+        name: case((is_held(), documents.c[name]), else_=value) for name, value in nothing.items()
+    }
+    return (
+        update(documents)
+        .where(
+            documents.c.tenant == ref.id,
+            among(documents.c.document_id, document_ids),
+            documents.c.status != "DELETED",
+        )
+        .values(
+            status="DELETED",
+            **cleared,
+            error_message=None,
+            error_kind=None,
+            failed_document_key=None,
+            failed_config_key=None,
+            changed_at=func.now(),
+            updated_at=func.now(),
+        )
+    )

@@ -1,0 +1,240 @@
+"""Traces of documents in Postgres: names in events and run records, and a search of every column.
+
+Our own Dagster instance has its tables in the same database. Records of other tenants there are not
+changed, because they may use the same name; the same holds for a team's Dagster in this database.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from sqlalchemy import Connection, TextClause, bindparam, select, text
+from sqlalchemy.dialects.postgresql import ARRAY
+from sqlalchemy.types import Text
+
+from rag_assets.storage.catalog.database import Database, TenantRef, among
+from rag_assets.storage.catalog.installation.run_storage import DAGSTER_SCHEMA, TABLES
+from rag_assets.storage.catalog.tables import SCHEMA, documents, source_records
+from rag_assets.storage.catalog.uploads.model import uploads
+
+PURGED: Final = "(purged)"
+"""Replaces a purged name."""
+_KEPT = frozenset({"erasures", "receipts", "record_clocks", "tombstones"})
+"""Tables that hold hashes of erased documents on purpose."""
+_ATTEMPTS = 3
+_OF_TENANT = (
+    f"SELECT run_id FROM {DAGSTER_SCHEMA}.run_tags"  # noqa: S608 - ours
+    " WHERE key = 'dagster/partition' AND value = :tenant"
+)
+_NAMED: Mapping[tuple[str, str], str] = {
+    (f"{SCHEMA}.events", "payload"): "tenant = :tenant",
+    (f"{DAGSTER_SCHEMA}.event_logs", "event"): (
+        f"(partition = :tenant OR run_id IN ({_OF_TENANT}) OR strpos(event, :tenant) > 0)"
+    ),
+    (f"{DAGSTER_SCHEMA}.asset_check_executions", "evaluation_event"): "partition = :tenant",
+    (f"{DAGSTER_SCHEMA}.asset_keys", "last_materialization"): f"last_run_id IN ({_OF_TENANT})",
+}
+"""Columns that name documents, each with the condition for one tenant's rows."""
+_FORMER_HEADINGS: Final = r'("document": "\(purged\)", "heading": )"(?:[^"\\]|\\.)*"'
+"""Headings of purged documents: earlier versions recorded them in the metadata of `chunks`."""
+_TEXT_COLUMNS = text(
+    "SELECT c.table_schema, c.table_name, c.column_name, EXISTS ("
+    "SELECT FROM information_schema.columns o WHERE o.table_schema = c.table_schema"
+    " AND o.table_name = c.table_name AND o.column_name = 'tenant') AS of_tenants"
+    " FROM information_schema.columns c"
+    " JOIN information_schema.tables t USING (table_schema, table_name)"
+    " WHERE t.table_type = 'BASE TABLE'"
+    " AND c.table_schema NOT IN ('pg_catalog', 'information_schema')"
+    " AND c.data_type IN ('text', 'character varying', 'character', 'jsonb', 'json', 'ARRAY')"
+    " ORDER BY 1, 2, 3"
+)
+
+
+class TraceQuery:
+    """Removes names of documents, vacuums tables, and searches every text column."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def names(self, ref: TenantRef, document_ids: Sequence[str]) -> list[str]:
+        """Return the names of documents: URIs, and ids of chunks without their offsets."""
+        of_tenant = documents.c.tenant == ref.id
+        query = documents.select().where(of_tenant, among(documents.c.document_id, document_ids))
+        found = []
+        with self._database.begin() as connection:
+            for row in connection.execute(query):
+                found.append(row.uri)
+                source, _, path = row.uri.partition("/")
+                found.append(f"{ref.id}:{path if source == row.source else row.document_id}")
+        return sorted(set(found))
+
+    def pushed_elsewhere(
+        self, ref: TenantRef, document_ids: Sequence[str], phrases: Sequence[str]
+    ) -> set[str]:
+        """Return the phrases that another pushed record of the tenant contains, too."""
+        query = text(
+            f"SELECT phrase FROM unnest(:phrases) AS phrase WHERE EXISTS ("  # noqa: S608 - ours
+            f"SELECT FROM {SCHEMA}.source_records WHERE tenant = :tenant"
+            " AND document_id <> ALL(:ids) AND strpos(text, phrase) > 0)"
+        ).bindparams(bindparam("phrases", type_=ARRAY(Text)), bindparam("ids", type_=ARRAY(Text)))
+        given = {"tenant": ref.id, "ids": [*document_ids], "phrases": [*phrases]}
+        with self._database.begin() as connection:
+            return set(connection.scalars(query, given))
+
+    def living(self, ref: TenantRef, document_ids: Sequence[str]) -> set[str]:
+        """Return the documents that exist again, because they were added again."""
+        queries = [
+            select(table.c.document_id).where(
+                table.c.tenant == ref.id, among(table.c.document_id, document_ids)
+            )
+            for table in (documents, source_records, uploads)
+        ]
+        queries[0] = queries[0].where(documents.c.status != "DELETED")
+        with self._database.begin() as connection:
+            return {id_ for query in queries for id_ in connection.scalars(query)}
+
+    def redact(self, tenant_id: str, names: Sequence[str], phrases: Sequence[str] = ()) -> int:
+        """Replace names and phrases in a tenant's events and run records; return how many.
+
+        Args:
+            tenant_id: the tenant.
+            names: replaced unless they are part of a longer name.
+            phrases: replaced everywhere.
+        """
+        if not names and not phrases:
+            return 0
+        given = {"tenant": tenant_id, "pattern": _pattern(names, phrases), "purged": PURGED}
+        given |= {"headings": _FORMER_HEADINGS, "heading": rf'\1"{PURGED}"'}
+        changed = 0
+        with self._database.begin() as connection:
+            for (table, column), condition in _present(connection).items():
+                kind = "jsonb" if table.startswith(SCHEMA) else "text"
+                statement = (
+                    f"UPDATE {table} SET {column} = regexp_replace("  # noqa: S608 - ours
+                    f"regexp_replace({column}::text, :pattern, :purged, 'g'),"
+                    f" :headings, :heading, 'g')::{kind}"
+                    f" WHERE {condition} AND {column}::text ~ :pattern"
+                )
+                changed += connection.execute(text(statement), given).rowcount
+        return changed
+
+    def vacuum(self, rewritten: Sequence[str] = (), *, only: Sequence[str] | None = None) -> int:
+        """Remove deleted rows from the tables of the catalog and of run records.
+
+        Args:
+            rewritten: tables of the catalog to rewrite completely, because pages keep the bytes of
+                rows that were moved.
+            only: only vacuum these tables of the catalog; None: all.
+
+        Returns:
+            the number of remaining deleted rows, which another transaction may still read.
+        """
+        with self._database.session() as connection:
+            for table in rewritten:
+                connection.execute(text(f'VACUUM (FULL) {SCHEMA}."{table}"'))
+            left = 0
+            for _ in range(_ATTEMPTS):
+                tables = [*_catalog_tables(connection), *_run_tables(connection)]
+                if only is not None:
+                    tables = [f'{SCHEMA}."{name}"' for name in only]
+                for table in tables:
+                    connection.execute(text(f"VACUUM {table}"))
+                left = _dead_rows(connection, tables)
+                if not left:
+                    break
+        return left
+
+    def holding(self, tenant_id: str, traces: Sequence[str], names: Sequence[str]) -> list[str]:
+        """Return the columns that contain traces of documents.
+
+        Args:
+            tenant_id: the tenant; its rows and rows that name it are searched, because another
+                tenant may have an equal document.
+            traces: ids, hashes, and phrases that occur nowhere else in the tenant's data. They are
+                searched in every text column of every table, except in a team's Dagster.
+            names: names of the documents.
+        """
+        found = []
+        spelled = {spelling for trace in traces for spelling in (trace, *_in_json(trace))}
+        with self._database.begin() as connection:
+            for schema, table, column, of_tenants in connection.execute(_TEXT_COLUMNS).all():
+                if schema == SCHEMA and table in _KEPT:
+                    continue
+                if schema not in {SCHEMA, DAGSTER_SCHEMA} and table in TABLES:
+                    continue
+                about = "tenant = :tenant" if of_tenants else "strpos(t::text, :tenant) > 0"
+                about = _NAMED.get((f"{schema}.{table}", column), about)
+                query = _holding(schema, table, column, about)
+                asked = {"tenant": tenant_id, "traces": sorted(spelled)}
+                if connection.execute(query, asked).first() is not None:
+                    found.append(f"{schema}.{table}.{column}")
+            if not names:
+                return found
+            given = {"tenant": tenant_id, "pattern": _pattern(names)}
+            for (table, column), condition in _present(connection).items():
+                named = (
+                    f"SELECT 1 FROM {table} WHERE {condition}"  # noqa: S608 - nothing is given
+                    f" AND {column}::text ~ :pattern LIMIT 1"
+                )
+                if connection.execute(text(named), given).first() is not None:
+                    found.append(f"{table}.{column}")
+        return found
+
+
+def _holding(schema: str, table: str, column: str, condition: str) -> TextClause:
+    return text(
+        f'SELECT 1 FROM "{schema}"."{table}" AS t WHERE {condition}'  # noqa: S608 - nothing given
+        " AND EXISTS (SELECT FROM unnest(:traces) AS trace"
+        f' WHERE strpos("{column}"::text, trace) > 0) LIMIT 1'
+    ).bindparams(bindparam("traces", type_=ARRAY(Text)))
+
+
+def _present(connection: Connection) -> dict[tuple[str, str], str]:
+    """Return the named columns with an existing table: Dagster's may not exist yet."""
+    exists = text("SELECT to_regclass(:name)")
+    return {
+        place: condition
+        for place, condition in _NAMED.items()
+        if connection.scalar(exists, {"name": place[0]}) is not None
+    }
+
+
+def _catalog_tables(connection: Connection) -> list[str]:
+    query = text("SELECT tablename FROM pg_tables WHERE schemaname = :schema ORDER BY 1")
+    return [f'{SCHEMA}."{name}"' for name in connection.scalars(query, {"schema": SCHEMA})]
+
+
+def _run_tables(connection: Connection) -> list[str]:
+    return sorted({table for table, _ in _present(connection) if not table.startswith(SCHEMA)})
+
+
+def _dead_rows(connection: Connection, tables: Sequence[str]) -> int:
+    query = text(
+        "SELECT coalesce(sum(n_dead_tup), 0) FROM pg_stat_user_tables"
+        " WHERE relid = ANY(ARRAY(SELECT to_regclass(name) FROM unnest(:tables) AS name)::oid[])"
+    ).bindparams(bindparam("tables", type_=ARRAY(Text)))
+    return int(connection.scalar(query, {"tables": [*tables]}) or 0)
+
+
+def _pattern(names: Sequence[str], phrases: Sequence[str] = ()) -> str:
+    """Return a Postgres regular expression that finds names and phrases within JSON."""
+    found = []
+    if names:
+        found.append(rf"(?<![\w./-])(?:{_either(names)})(?![\w/-]|\.\w)")
+    if phrases:
+        found.append(_either(phrases))
+    return "|".join(found)
+
+
+def _either(texts: Sequence[str]) -> str:
+    spelled = {spelling for text_ in texts for spelling in _in_json(text_)}
+    return "|".join(re.escape(text_) for text_ in sorted(spelled, key=len, reverse=True))
+
+
+def _in_json(text_: str) -> set[str]:
+    """Return the escaped forms of a text: in a JSON string, and in JSON within a JSON string."""
+    once = {json.dumps(text_, ensure_ascii=is_ascii)[1:-1] for is_ascii in (True, False)}
+    return once | {json.dumps(text_)[1:-1] for text_ in once}
