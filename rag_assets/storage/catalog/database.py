@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final, TypeAlias, cast
+from typing import Any, ClassVar, Final, Protocol, TypeAlias, TypeVar, cast
 
 import psycopg
 from psycopg import Cursor
@@ -68,6 +68,13 @@ APPLICATION: Final = "rag-assets schema "
 """The start of each connection's application_name; the revision of its schema follows."""
 _RAISED = "rag_assets raised"
 _SCHEME = re.compile(r"^postgres(?:ql)?(?:\+\w+)?://")
+
+
+class _Dataclass(Protocol):
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+
+ModelT = TypeVar("ModelT", bound=_Dataclass)
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,6 +289,17 @@ class Database:
     def close(self) -> None:
         """Close all connections."""
         self._engine.dispose()
+
+
+def read_row(kind: type[ModelT], row: Any, **values: Any) -> ModelT:
+    """Return a dataclass with the columns of a row that have the names of its fields.
+
+    Args:
+        row: a row of SQLAlchemy or of the driver.
+        values: fields that are computed, or whose column has another name.
+    """
+    names = (name for name in kind.__dataclass_fields__ if name not in values)
+    return kind(**{name: getattr(row, name) for name in names}, **values)
 
 
 def note_raised(connection: Connection, ref: TenantRef | None) -> None:

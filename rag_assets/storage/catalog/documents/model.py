@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Any
 
@@ -11,11 +11,8 @@ from sqlalchemy import (
     ColumnElement,
     Label,
     Row,
-    Text,
     and_,
     case,
-    cast,
-    func,
     or_,
 )
 from sqlalchemy.dialects.postgresql import Insert
@@ -25,8 +22,13 @@ from rag_assets.common.failure_kinds import FailureKind
 from rag_assets.common.hashing import key_of
 from rag_assets.common.times import stamp
 from rag_assets.ingest.sources.model import ListingFacts
-from rag_assets.storage.catalog.database import TenantRef
-from rag_assets.storage.catalog.documents.status import Status
+from rag_assets.storage.catalog.database import TenantRef, read_row
+from rag_assets.storage.catalog.documents.status import (
+    NO_FAILURE,
+    TRANSITIONS,
+    Status,
+    numbered_key,
+)
 from rag_assets.storage.catalog.installation.clock import time_to_record
 from rag_assets.storage.catalog.tables import documents
 
@@ -35,15 +37,15 @@ LARGE_BYTES = 128 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class DocumentChange:
-    """A document that a listing found new, changed or touched.
+class _ListedDocument:
+    """What a source says of a document: the columns that a listing writes.
 
     Attributes:
+        facts: their fields are columns of `documents`, too.
         modified_at: when its present content was written, according to its source.
-        said_title: the title that its source gives.
-        source_id, page_uuid: see ListedDocument.
-        error: why it could not be read; None if it was read.
-        error_kind: the kind of this failure.
+        said_title: the title that its source gives; None: the title is read from its content.
+        error_kind: the kind of its failure.
+        source_id, page_uuid: see ListedDocument in rag_assets.ingest.sources.
     """
 
     document_id: str
@@ -60,10 +62,20 @@ class DocumentChange:
     tags: tuple[str, ...] = ()
     metadata: Mapping[str, Any] = field(default_factory=dict)
     said_title: str | None = None
-    error: str | None = None
     error_kind: FailureKind | None = None
     source_id: str | None = None
     page_uuid: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DocumentChange(_ListedDocument):
+    """A document that a listing found new, changed or touched.
+
+    Attributes:
+        error: why it could not be read; None if it was read.
+    """
+
+    error: str | None = None
 
     @property
     def document_key(self) -> str:
@@ -94,6 +106,37 @@ class DocumentChange:
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document(_ListedDocument):
+    """One row of `documents`.
+
+    Attributes:
+        reindex_requests: the number of reindex requests for it.
+        lane: 0 for an individual change, 1 for a bulk import.
+    """
+
+    title: str | None
+    document_key: str
+    status: Status
+    error_message: str | None
+    attempts: int
+    retry_at: datetime | None
+    chunk_count: int
+    dropped_count: int
+    changed_at: datetime
+    updated_at: datetime
+    reindex_requests: int = 0
+    lane: int = 0
+
+    @property
+    def urgency(self) -> int:
+        """Return its rank in the processing order; see the function urgency."""
+        if self.lane:
+            return 2
+        is_changed = self.status == "PROCESSING" and self.facts.size <= LARGE_BYTES
+        return 0 if is_changed else 1
+
+
 @dataclass(frozen=True, slots=True)
 class CatalogDocument:
     """The columns of a document's row that are compared with a listing."""
@@ -108,56 +151,6 @@ class CatalogDocument:
     status: Status
     error_message: str | None
     page_uuid: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Document:
-    """One row of `documents`.
-
-    Attributes:
-        said_title: the title that its source gives; None: the title is read from its content.
-        source_id, page_uuid: see ListedDocument.
-        reindex_requests: the number of reindex requests for it.
-        lane: 0 for an individual change, 1 for a bulk import.
-    """
-
-    document_id: str
-    source: str
-    source_type: str
-    path: bytes
-    uri: str
-    title: str | None
-    media_type: str | None
-    facts: ListingFacts
-    listed_at_ns: int
-    content_sha256: str | None
-    modified_at: datetime
-    access_scope: str
-    tags: tuple[str, ...]
-    metadata: Mapping[str, Any]
-    document_key: str
-    status: Status
-    error_message: str | None
-    attempts: int
-    retry_at: datetime | None
-    chunk_count: int
-    dropped_count: int
-    changed_at: datetime
-    updated_at: datetime
-    said_title: str | None = None
-    reindex_requests: int = 0
-    error_kind: FailureKind | None = None
-    source_id: str | None = None
-    page_uuid: str | None = None
-    lane: int = 0
-
-    @property
-    def urgency(self) -> int:
-        """Return its rank in the processing order; see the function urgency."""
-        if self.lane:
-            return 2
-        is_changed = self.status == "PROCESSING" and self.facts.size <= LARGE_BYTES
-        return 0 if is_changed else 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,42 +172,46 @@ class Failure:
     environment: str = ""
 
 
+_FACTS = tuple(each.name for each in fields(ListingFacts))
+_LISTED = tuple(each.name for each in fields(_ListedDocument) if each.name != "facts")
+_IDENTITY = frozenset({"document_id", "source", "source_type"})
+
+
+def columns_of_facts() -> tuple[ColumnElement[Any], ...]:
+    """Return the columns of `documents` that facts_of reads."""
+    return tuple(documents.c[name] for name in _FACTS)
+
+
+def facts_of(row: Any) -> ListingFacts:
+    """Return the listing facts in a row of `documents`."""
+    return read_row(ListingFacts, row, inode=int(row.inode))
+
+
+def document_of(row: Row[Any]) -> Document:
+    """Return the document in a row with all columns of `documents`."""
+    return read_row(
+        Document, row, facts=facts_of(row), tags=tuple(row.tags), reindex_requests=row.edition
+    )
+
+
 def row_of(ref: TenantRef, change: DocumentChange, lane: int) -> dict[str, Any]:
     """Return the columns that a change sets: status PROCESSING, or FAILED if it is unreadable."""
     key = change.document_key
     return {
         "tenant": ref.id,
-        "document_id": change.document_id,
-        "source": change.source,
-        "source_type": change.source_type,
-        "source_id": change.source_id,
-        "page_uuid": change.page_uuid,
-        "path": change.path,
-        "uri": change.uri,
-        "media_type": change.media_type,
-        "size": change.facts.size,
-        "mtime_ns": change.facts.mtime_ns,
-        "ctime_ns": change.facts.ctime_ns,
-        "inode": change.facts.inode,
-        "revision": change.facts.revision,
-        "version": change.facts.version,
-        "listed_at_ns": change.listed_at_ns,
-        "content_sha256": change.content_sha256,
-        "modified_at": change.modified_at,
-        "access_scope": change.access_scope,
+        **{name: getattr(change, name) for name in _LISTED},
+        **{name: getattr(change.facts, name) for name in _FACTS},
         "tags": list(change.tags),
         "metadata": dict(change.metadata),
-        "said_title": change.said_title,
         "document_key": key,
         "lane": lane,
-        "status": "FAILED" if change.error else "PROCESSING",
+        "status": TRANSITIONS["unreadable" if change.error else "listed"].to,
+        **NO_FAILURE,
         "error_message": change.error,
         "error_kind": change.error_kind,
         # "*" matches every configuration: no setting makes an unreadable document readable.
         "failed_document_key": key if change.error else None,
         "failed_config_key": "*" if change.error else None,
-        "attempts": 0,
-        "retry_at": None,
     }
 
 
@@ -228,39 +225,21 @@ def record_statement() -> Insert:
         *(table.document_key.is_distinct_from(key), table.status == "DELETED"),
         and_(unreadable, table.status == "PROCESSING"),
     )
-    listed = {
-        name: new.excluded[name]
-        for name in (
-            *("size", "mtime_ns", "ctime_ns", "inode", "revision", "version"),
-            "listed_at_ns",
-            *("path", "uri", "media_type", "content_sha256", "modified_at"),
-            *("said_title", "access_scope", "tags", "metadata", "updated_at"),
-            *("source_id", "page_uuid"),
-        )
-    }
-    progress = {
-        name: case((fresh, new.excluded[name]), else_=table[name])
-        for name in (
-            *("status", "lane", "changed_at", "attempts", "retry_at", "error_message"),
-            *("error_kind", "failed_config_key"),
-        )
-    }
-    failed = case((unreadable, key), else_=None)
-    keys = {
-        "document_key": key,
-        "failed_document_key": case((fresh, failed), else_=table.failed_document_key),
-    }
+    progress = {"status", "lane", "changed_at", *NO_FAILURE}
+    listed = {*_LISTED, *_FACTS, "updated_at"} - _IDENTITY - progress
+    failed_key = case((unreadable, key), else_=None)
     return new.on_conflict_do_update(
-        index_elements=["tenant", "document_id"], set_={**listed, **progress, **keys}
+        index_elements=["tenant", "document_id"],
+        set_={
+            **{name: new.excluded[name] for name in sorted(listed)},
+            **{
+                name: case((fresh, new.excluded[name]), else_=table[name])
+                for name in sorted(progress)
+            },
+            "document_key": key,
+            "failed_document_key": case((fresh, failed_key), else_=table.failed_document_key),
+        },
     )
-
-
-def numbered_key(
-    document_key: ColumnElement[str], requests: ColumnElement[int]
-) -> ColumnElement[str]:
-    """Return a document_key that changes with each request to reindex the document."""
-    plain = func.split_part(document_key, ".", 1)
-    return case((requests > 0, plain.concat(".").concat(cast(requests, Text))), else_=plain)
 
 
 def urgency() -> Label[int]:
@@ -277,40 +256,3 @@ def urgency() -> Label[int]:
 def processing_order() -> tuple[ColumnElement[Any], ...]:
     """Return the columns that sort documents for processing, the most urgent first."""
     return urgency(), documents.c.changed_at, documents.c.document_id
-
-
-def document_of(row: Row[Any]) -> Document:
-    """Return the document in a row with all columns of `documents`."""
-    return Document(
-        document_id=row.document_id,
-        source=row.source,
-        source_type=row.source_type,
-        path=row.path,
-        uri=row.uri,
-        title=row.title,
-        media_type=row.media_type,
-        facts=ListingFacts(
-            row.size, row.mtime_ns, row.ctime_ns, int(row.inode), row.revision, row.version
-        ),
-        listed_at_ns=row.listed_at_ns,
-        content_sha256=row.content_sha256,
-        modified_at=row.modified_at,
-        access_scope=row.access_scope,
-        tags=tuple(row.tags),
-        metadata=row.metadata,
-        document_key=row.document_key,
-        status=row.status,
-        error_message=row.error_message,
-        attempts=row.attempts,
-        retry_at=row.retry_at,
-        chunk_count=row.chunk_count,
-        dropped_count=row.dropped_count,
-        changed_at=row.changed_at,
-        updated_at=row.updated_at,
-        said_title=row.said_title,
-        reindex_requests=row.edition,
-        error_kind=row.error_kind,
-        source_id=row.source_id,
-        page_uuid=row.page_uuid,
-        lane=row.lane,
-    )

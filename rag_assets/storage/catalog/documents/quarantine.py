@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from sqlalchemy import (
     ColumnElement,
     Select,
-    Text,
     Update,
     and_,
-    bindparam,
     func,
     or_,
     select,
@@ -25,8 +23,8 @@ from rag_assets.ingest.parsing.media_types import TYPED_RECORD
 from rag_assets.storage.catalog.database import Database, TenantRef, among
 from rag_assets.storage.catalog.documents.model import Failure
 from rag_assets.storage.catalog.documents.status import (
-    failed_key,
     fails_elsewhere,
+    put_off_statement,
     withhold_statement,
 )
 from rag_assets.storage.catalog.tables import document_index, documents, source_records, syncs
@@ -44,8 +42,7 @@ class QuarantineTable:
         The exception is a typed record that is left out in its current version: searches no longer
         find it.
         """
-        attempts = documents.c.attempts + 1
-        self._put_off(ref, failures, config_key, {"status": "FAILED", "attempts": attempts})
+        self._put_off("failed", ref, failures, config_key)
         left_out = [one.document_id for one in failures if one.kind in LEFT_OUT]
         if left_out:
             with self._database.begin_for(ref) as connection:
@@ -54,7 +51,7 @@ class QuarantineTable:
 
     def defer(self, ref: TenantRef, waits: Sequence[Failure], *, config_key: str) -> None:
         """Defer documents that did not fail, until their retry time."""
-        self._put_off(ref, waits, config_key, {"status": "PROCESSING"})
+        self._put_off("deferred", ref, waits, config_key)
 
     def release(self, ref: TenantRef) -> int:
         """Make deferred documents due now; return their number."""
@@ -133,36 +130,16 @@ class QuarantineTable:
             return connection.scalar(query) or 0
 
     def _put_off(
-        self, ref: TenantRef, waits: Sequence[Failure], config_key: str, values: dict[str, Any]
+        self,
+        cause: Literal["failed", "deferred"],
+        ref: TenantRef,
+        waits: Sequence[Failure],
+        config_key: str,
     ) -> None:
-        statement = (
-            update(documents)
-            .where(
-                documents.c.tenant == ref.id,
-                documents.c.document_id == bindparam("waiting"),
-                # A document that changed in the meantime is processed in its current version.
-                documents.c.document_key == bindparam("key"),
-                documents.c.status != "DELETED",
-            )
-            .values(
-                **values,
-                error_message=bindparam("message"),
-                error_kind=bindparam("kind"),
-                failed_document_key=documents.c.document_key,
-                failed_config_key=failed_key(
-                    documents,
-                    config_key,
-                    bindparam("environment", type_=Text),
-                    documents.c.document_key,
-                ),
-                retry_at=bindparam("again"),
-                updated_at=func.now(),
-            )
-        )
         rows = [
             {
                 "waiting": wait.document_id,
-                "key": wait.document_key,
+                "waiting_key": wait.document_key,
                 "message": wait.message,
                 "kind": wait.kind,
                 "again": wait.retry_at,
@@ -172,7 +149,7 @@ class QuarantineTable:
         ]
         if rows:
             with self._database.begin_for(ref) as connection:
-                connection.execute(statement, rows)
+                connection.execute(put_off_statement(cause, ref, config_key), rows)
 
 
 def _left_out(ref: TenantRef, document_ids: Sequence[str]) -> Select[Any]:

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any, Literal
 
-from sqlalchemy import ColumnElement, Connection, delete, func, insert, update
+from sqlalchemy import ColumnElement, Connection, delete, insert, update
 
 from rag_assets.ingest.sources.model import READ_AGAIN_NS
 from rag_assets.records.bodies import DbRowBody
 from rag_assets.storage.catalog.database import Database, TenantRef, among, notify
-from rag_assets.storage.catalog.documents.model import numbered_key
+from rag_assets.storage.catalog.documents.status import reindex_statement
 from rag_assets.storage.catalog.tables import documents, events, syncs, tombstones
 
 
@@ -96,26 +96,8 @@ def request_reindex(
         scope: the scope of the request and the caller, for the event.
         conditions: which documents; none: all.
     """
-    table = documents.c
-    next_number = table.edition + 1
-    statement = (
-        update(documents)
-        .where(table.tenant == ref.id, table.status != "DELETED", *conditions)
-        .values(
-            edition=next_number,
-            document_key=numbered_key(table.document_key, next_number),
-            listed_at_ns=READ_AGAIN_NS,
-            status="PROCESSING",
-            lane=0 if scope["scope"] == "document" else 1,
-            error_message=None,
-            error_kind=None,
-            failed_document_key=None,
-            failed_config_key=None,
-            attempts=0,
-            retry_at=None,
-            updated_at=func.now(),
-        )
-    )
+    lane = 0 if scope["scope"] == "document" else 1
+    statement = reindex_statement(ref, lane, *conditions).values(listed_at_ns=READ_AGAIN_NS)
     count = connection.execute(statement).rowcount
     payload = {**scope, "documents": count}
     event = {"tenant": ref.id, "kind": "reindex_requested", "payload": payload}

@@ -1,10 +1,13 @@
-"""How a document's status changes, who may change it, and which documents are pending."""
+"""How a document's status changes, who may change it, and which documents are pending.
+
+Only the statements of this module and `record_statement`, which writes listings, change a status.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any, Literal
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from sqlalchemy import (
     ARRAY,
@@ -18,6 +21,7 @@ from sqlalchemy import (
     and_,
     bindparam,
     case,
+    cast,
     func,
     literal,
     null,
@@ -35,9 +39,71 @@ from rag_assets.storage.catalog.uploads.rows import is_pushed_again
 
 Status = Literal["PROCESSING", "READY", "FAILED", "DELETED"]
 
-
 NEVER = datetime(9999, 12, 31, tzinfo=UTC)
 """The retry time of a failure that needs a person: only a sync started by a person retries it."""
+
+
+class Transition(NamedTuple):
+    """A change of a document's status.
+
+    Attributes:
+        to: the new status.
+        clears_failure: whether the columns of NO_FAILURE are cleared.
+    """
+
+    to: Status
+    clears_failure: bool
+
+
+Cause: TypeAlias = Literal[
+    "listed", "unreadable", "indexed", "failed", "deferred", "reindexed", "removed"
+]
+TRANSITIONS: Final[Mapping[Cause, Transition]] = {
+    # By a listing, or a scan that masks names: the document is new, changed, or back.
+    "listed": Transition("PROCESSING", clears_failure=True),
+    # By a listing: its source cannot provide the content.
+    "unreadable": Transition("FAILED", clears_failure=False),
+    # By a run that wrote its entries to the configured build, or else to the serving build.
+    "indexed": Transition("READY", clears_failure=True),
+    # By a run: a stage failed for this document.
+    "failed": Transition("FAILED", clears_failure=False),
+    # By a run: the document waits until a provider's batch ends.
+    "deferred": Transition("PROCESSING", clears_failure=False),
+    # By a request to index it again, or a scan that found a credential in its text.
+    "reindexed": Transition("PROCESSING", clears_failure=True),
+    # By a listing that lacks it, a request to delete it, or an erasure.
+    "removed": Transition("DELETED", clears_failure=True),
+}
+"""Every change of a document's status, by its cause.
+
+A listing applies to all documents, and is the only way back for a deleted document. The other
+causes apply to documents that are not deleted. A document that changes during a run stays
+PROCESSING: causes of runs apply only to the document_key that the run has processed.
+"""
+
+NO_FAILURE: Final[Mapping[str, Any]] = {
+    "error_message": None,
+    "error_kind": None,
+    "failed_document_key": None,
+    "failed_config_key": None,
+    "attempts": 0,
+    "retry_at": None,
+}
+"""The columns of `documents` that describe a failure, as they are without one."""
+
+
+def change_status(cause: Cause, ref: TenantRef, *which: ColumnElement[bool]) -> Update:
+    """Return the statement that changes the status of a tenant's documents; see TRANSITIONS."""
+    change = TRANSITIONS[cause]
+    return (
+        update(documents)
+        .where(documents.c.tenant == ref.id, documents.c.status != "DELETED", *which)
+        .values(
+            status=change.to,
+            updated_at=func.now(),
+            **(NO_FAILURE if change.clears_failure else {}),
+        )
+    )
 
 
 _ENVIRONMENTS = "@"
@@ -223,30 +289,46 @@ def mark_ready_statement(ref: TenantRef, ahead: timedelta, *, beside: bool = Fal
             configuration's build then keep waiting.
     """
     waits = documents.c.failed_document_key.is_not_distinct_from(documents.c.document_key)
-    # A document that changed in the meantime stays PROCESSING; a deleted one stays DELETED.
-    return (
-        update(documents)
-        .where(
-            documents.c.tenant == ref.id,
-            documents.c.document_id == bindparam("version_of"),
-            documents.c.document_key == bindparam("version_key"),
-            documents.c.status != "DELETED",
-            *((~waits,) if beside else ()),
-        )
-        .values(
-            status="READY",
-            title=bindparam("version_title"),
-            error_message=None,
-            error_kind=None,
-            failed_document_key=None,
-            failed_config_key=None,
-            attempts=0,
-            retry_at=None,
-            chunk_count=bindparam("version_chunks"),
-            dropped_count=bindparam("version_dropped"),
-            **embedded_values(literal(ahead, Interval)),
-            updated_at=func.now(),
-        )
+    return change_status(
+        "indexed",
+        ref,
+        documents.c.document_id == bindparam("version_of"),
+        documents.c.document_key == bindparam("version_key"),
+        *((~waits,) if beside else ()),
+    ).values(
+        title=bindparam("version_title"),
+        chunk_count=bindparam("version_chunks"),
+        dropped_count=bindparam("version_dropped"),
+        **embedded_values(literal(ahead, Interval)),
+    )
+
+
+def put_off_statement(
+    cause: Literal["failed", "deferred"], ref: TenantRef, config_key: str
+) -> Update:
+    """Return the statement that lets documents wait; execute it with `put_off_parameters` rows."""
+    key = documents.c.document_key
+    environment = bindparam("environment", type_=Text)
+    statement = change_status(
+        cause,
+        ref,
+        documents.c.document_id == bindparam("waiting"),
+        key == bindparam("waiting_key"),
+    ).values(
+        error_message=bindparam("message"),
+        error_kind=bindparam("kind"),
+        failed_document_key=key,
+        failed_config_key=failed_key(documents, config_key, environment, key),
+        retry_at=bindparam("again"),
+    )
+    return statement.values(attempts=documents.c.attempts + 1) if cause == "failed" else statement
+
+
+def reindex_statement(ref: TenantRef, lane: int, *which: ColumnElement[bool]) -> Update:
+    """Return the statement that counts a request to reindex documents, which changes their keys."""
+    number = documents.c.edition + 1
+    return change_status("reindexed", ref, *which).values(
+        edition=number, document_key=numbered_key(documents.c.document_key, number), lane=lane
     )
 
 
@@ -262,21 +344,14 @@ def mark_deleted_statement(ref: TenantRef, document_ids: Sequence[str]) -> Updat
     cleared = {
         name: case((is_held(), documents.c[name]), else_=value) for name, value in nothing.items()
     }
-    return (
-        update(documents)
-        .where(
-            documents.c.tenant == ref.id,
-            among(documents.c.document_id, document_ids),
-            documents.c.status != "DELETED",
-        )
-        .values(
-            status="DELETED",
-            **cleared,
-            error_message=None,
-            error_kind=None,
-            failed_document_key=None,
-            failed_config_key=None,
-            changed_at=func.now(),
-            updated_at=func.now(),
-        )
-    )
+    of_documents = among(documents.c.document_id, document_ids)
+    statement = change_status("removed", ref, of_documents)
+    return statement.values(**cleared, changed_at=func.now())
+
+
+def numbered_key(
+    document_key: ColumnElement[str], requests: ColumnElement[int]
+) -> ColumnElement[str]:
+    """Return a document_key that changes with each request to reindex the document."""
+    plain = func.split_part(document_key, ".", 1)
+    return case((requests > 0, plain.concat(".").concat(cast(requests, Text))), else_=plain)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import fields
 from datetime import datetime
 
 from sqlalchemy import (
@@ -18,13 +19,15 @@ from sqlalchemy import (
 )
 
 from rag_assets.common.batches import batched
-from rag_assets.ingest.sources.model import FUTURE_NS, RACY_NS, READ_AGAIN_NS, ListingFacts
-from rag_assets.storage.catalog.database import Database, TenantRef, among
+from rag_assets.ingest.sources.model import FUTURE_NS, RACY_NS, READ_AGAIN_NS
+from rag_assets.storage.catalog.database import Database, TenantRef, among, read_row
 from rag_assets.storage.catalog.documents.model import (
     CatalogDocument,
     Document,
     DocumentChange,
+    columns_of_facts,
     document_of,
+    facts_of,
     processing_order,
     record_statement,
     row_of,
@@ -50,24 +53,15 @@ class DocumentTable:
 
         Moved documents count as deleted.
         """
-        table = documents.c
+        stored = [each.name for each in fields(CatalogDocument) if each.name in documents.c]
         query = select(
-            *(table.document_id, table.uri, table.size, table.mtime_ns, table.ctime_ns),
-            *(table.inode, table.revision, table.version, table.listed_at_ns),
-            *(
-                table.content_sha256,
-                table.modified_at,
-                table.access_scope,
-                case((is_moved(), "DELETED"), else_=table.status),
-                table.error_message,
-                table.page_uuid,
-            ),
-        ).where(table.tenant == tenant_id, table.source == source)
+            *columns_of_facts(),
+            *(documents.c[name] for name in stored if name != "status"),
+            case((is_moved(), "DELETED"), else_=documents.c.status).label("status"),
+        ).where(documents.c.tenant == tenant_id, documents.c.source == source)
         with self._database.begin() as connection:
-            rows = connection.execution_options(yield_per=_BATCH).execute(query)
-            for id_, uri, size, mtime, ctime, inode, revision, version, *rest in rows:
-                facts = ListingFacts(size, mtime, ctime, int(inode), revision, version)
-                yield CatalogDocument(id_, uri, facts, *rest)
+            for row in connection.execution_options(yield_per=_BATCH).execute(query):
+                yield read_row(CatalogDocument, row, facts=facts_of(row))
 
     def record(self, ref: TenantRef, changes: Sequence[DocumentChange], *, lane: int) -> None:
         """Record the changes of a listing; a document with unchanged content keeps its status.

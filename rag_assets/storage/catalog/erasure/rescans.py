@@ -34,11 +34,10 @@ from rag_assets.storage.catalog.documents.model import (
     Document,
     DocumentChange,
     document_of,
-    numbered_key,
     record_statement,
     row_of,
 )
-from rag_assets.storage.catalog.documents.status import withhold_statement
+from rag_assets.storage.catalog.documents.status import reindex_statement, withhold_statement
 from rag_assets.storage.catalog.erasure.erasures import Erasure, end_erasure, erasure_of
 from rag_assets.storage.catalog.erasure.receipts import Receipt
 from rag_assets.storage.catalog.erasure.tables import erasures, held_texts
@@ -142,29 +141,8 @@ def index_anew(connection: Connection, ref: TenantRef, present: Mapping[str, int
     table = documents.c
     for requests in sorted(set(present.values())):
         ids = [id_ for id_, number in present.items() if number == requests]
-        connection.execute(
-            update(documents)
-            .where(
-                table.tenant == ref.id,
-                among(table.document_id, ids),
-                table.edition == requests,
-                table.status != "DELETED",
-            )
-            .values(
-                edition=requests + 1,
-                document_key=numbered_key(table.document_key, table.edition + 1),
-                status="PROCESSING",
-                lane=0,
-                title=None,
-                error_message=None,
-                error_kind=None,
-                failed_document_key=None,
-                failed_config_key=None,
-                attempts=0,
-                retry_at=None,
-                updated_at=func.now(),
-            )
-        )
+        which = (among(table.document_id, ids), table.edition == requests)
+        connection.execute(reindex_statement(ref, 0, *which).values(title=None))
 
 
 def names_statement(ref: TenantRef, one: MaskedDocument) -> Any:

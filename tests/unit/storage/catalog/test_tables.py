@@ -8,7 +8,7 @@ import sys
 from rag_assets.plugins.registry import installed_systems
 
 PROGRAM = (
-    "from rag_assets.storage.catalog.erasure.retention import all_tables;"
+    "from rag_assets.storage.catalog.tables import all_tables;"
     "print(*(table.name for table in all_tables()))"
 )
 
