@@ -27,7 +27,7 @@ from sqlalchemy import (
 
 from rag_assets.common.clock import MOST_SKEW
 from rag_assets.storage.catalog.accounts.tables import panel_codes, panel_sessions
-from rag_assets.storage.catalog.database import Database, TenantRef
+from rag_assets.storage.catalog.database import Database, TenantRef, read_row
 from rag_assets.storage.catalog.installation.clock import latest_trusted_time
 from rag_assets.storage.catalog.tables import tenants
 
@@ -262,15 +262,10 @@ def _joined(table: Table) -> Select[Any]:
 
 
 def _session(row: Row[Any]) -> PanelSession:
-    return PanelSession(
+    return read_row(
+        PanelSession,
+        row,
         tenant=TenantRef(row.tenant, row.incarnation),
-        profile=row.profile,
-        organization=row.organization,
-        project=row.project,
-        name=row.name,
         principals=tuple(row.principals),
-        created_at=row.created_at,
         used_at=getattr(row, "used_at", None),
-        expires_at=row.expires_at,
-        is_recent=row.is_recent,
     )

@@ -24,7 +24,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.storage.catalog.accounts.tables import provider_keys
-from rag_assets.storage.catalog.database import Database, TenantRef
+from rag_assets.storage.catalog.database import Database, TenantRef, read_row
 from rag_assets.storage.catalog.journal.security_changes import record_change
 from rag_assets.storage.catalog.tables import tenants
 from rag_assets.storage.catalog.tenants.organizations import OrganizationRef, add_organizations
@@ -231,13 +231,10 @@ def _key(row: Row[Any]) -> StoredKey:
         owner = OrganizationRef(row.organization)
     else:
         owner = TenantRef(row.tenant, row.incarnation)
-    return StoredKey(
-        id=row.id,
+    return read_row(
+        StoredKey,
+        row,
         owner=owner,
-        provider=row.provider,
-        sealed=SealedKey(row.nonce, row.ciphertext, row.master_key_id),
-        last_four=row.last_four,
-        created_at=row.created_at,
-        last_used_at=row.last_used_at,
+        sealed=read_row(SealedKey, row),
         worked=row.last_worked,
     )

@@ -27,7 +27,7 @@ from sqlalchemy import (
 
 from rag_assets.storage.catalog.accounts.provider_keys import KeyOwner
 from rag_assets.storage.catalog.accounts.tables import service_tokens
-from rag_assets.storage.catalog.database import Database, TenantRef
+from rag_assets.storage.catalog.database import Database, TenantRef, read_row
 from rag_assets.storage.catalog.journal.security_changes import record_change
 from rag_assets.storage.catalog.statements import Statement, StatementRunner
 from rag_assets.storage.catalog.tables import tenants
@@ -222,13 +222,4 @@ def _use_is_due() -> ColumnElement[bool]:
 
 
 def _token(row: Row[Any]) -> ServiceToken:
-    return ServiceToken(
-        token_id=row.token_id,
-        tenant=row.tenant,
-        organization=row.organization,
-        role=row.role,
-        principals=tuple(row.principals),
-        created_at=row.created_at,
-        expires_at=row.expires_at,
-        last_used_at=row.last_used_at,
-    )
+    return read_row(ServiceToken, row, principals=tuple(row.principals))

@@ -14,7 +14,7 @@ from typing import Any, Literal
 from sqlalchemy import Row, delete, func, insert, select, update
 
 from rag_assets.storage.catalog.accounts.tables import embedding_batches as batches
-from rag_assets.storage.catalog.database import Database, TenantRef
+from rag_assets.storage.catalog.database import Database, TenantRef, read_row
 from rag_assets.storage.catalog.tables import tenants
 
 BatchState = Literal["SUBMITTING", "UNDER_WAY", "ENDED", "COLLECTED", "FAILED"]
@@ -220,19 +220,9 @@ def _unpacked(packed: bytes) -> set[str]:
 
 
 def _batch(row: Row[Any]) -> EmbeddingBatch:
-    return EmbeddingBatch(
-        id=row.id,
+    return read_row(
+        EmbeddingBatch,
+        row,
         ref=TenantRef(row.tenant, row.incarnation),
-        tag=row.tag,
-        batch_id=row.batch_id,
-        embedder_id=row.embedder_id,
-        embedder=row.embedder,
-        texts=row.texts,
-        tokens=row.tokens,
         cost=None if row.cost is None else float(row.cost),
-        state=row.state,
-        error=row.error,
-        submitted_at=row.submitted_at,
-        polled_at=row.polled_at,
-        ended_at=row.ended_at,
     )

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from sqlalchemy import ColumnElement, Row, Select, and_, delete, false, func, insert, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
-from rag_assets.storage.catalog.database import Database, TenantRef, among
+from rag_assets.storage.catalog.database import Database, TenantRef, among, read_row
 from rag_assets.storage.catalog.installation.clock import time_to_record
 from rag_assets.storage.catalog.tables import generations, serving, tenants
 
@@ -63,11 +63,6 @@ class PaceTable:
         )
         with self._database.begin_for(ref) as connection:
             connection.execute(changed)
-
-
-def pace_of(row: Row[Any]) -> Pace:
-    """Return the pace in a row with all columns of `generations`."""
-    return Pace(row.embedded_texts, row.embedding_seconds, row.written_entries, row.writing_seconds)
 
 
 _COLUMNS = ("pinned_generation", "pinned_at", "pinned_by", "pin_reason")
@@ -449,27 +444,16 @@ def _is(ref: TenantRef, generation: Generation) -> ColumnElement[bool]:
 
 def generation_of(row: Row[Any]) -> Generation:
     """Return the generation in a row with all columns of `generations`."""
-    return Generation(
+    return read_row(
+        Generation,
+        row,
         number=row.generation,
         key=row.generation_key,
-        index_name=row.index_name,
         index_identity=row.index_uuid,
-        embedder_id=row.embedder_id,
-        embedder=row.embedder,
-        dimensions=row.dimensions,
-        state=row.state,
-        created_at=row.created_at,
-        retired_at=row.retired_at,
         digest_key=None if row.digest_key is None else bytes(row.digest_key),
-        recipe=row.recipe,
         pinned=getattr(row, "pinned", False),
-        reason=row.reason,
-        completed_at=row.completed_at,
-        published_at=row.published_at,
-        checks=row.checks,
         spent=float(row.spent),
-        pace=pace_of(row),
-        vectors_beside=row.vectors_beside,
-        vectors_retry_at=row.vectors_retry_at,
-        thresholds=row.thresholds,
+        pace=Pace(
+            row.embedded_texts, row.embedding_seconds, row.written_entries, row.writing_seconds
+        ),
     )

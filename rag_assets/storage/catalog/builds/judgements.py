@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Literal, TypeAlias
 
 from sqlalchemy import (
@@ -13,7 +13,6 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     LargeBinary,
-    Row,
     Select,
     SmallInteger,
     Table,
@@ -29,7 +28,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.common.batches import batched
-from rag_assets.storage.catalog.database import Database, TenantRef, among
+from rag_assets.storage.catalog.database import Database, TenantRef, among, read_row
 from rag_assets.storage.catalog.documents.status import same_document
 from rag_assets.storage.catalog.tables import (
     document_index,
@@ -121,7 +120,7 @@ class JudgementTable:
             .order_by(judged_questions.c.synthetic, judged_questions.c.question_id)
         )
         with self._database.begin() as connection:
-            return [_stored(row) for row in connection.execute(query)]
+            return [read_row(StoredQuestion, row) for row in connection.execute(query)]
 
     def counts(self, tenant_id: str) -> dict[bool, int]:
         """Return a tenant's question counts by whether they are synthetic; zeros are left out."""
@@ -225,7 +224,10 @@ def forget_judgements(connection: Connection, ref: TenantRef, document_ids: Sequ
         how many judgements were deleted.
     """
     mine = judged_questions.c.tenant == ref.id
-    stored = [_stored(row) for row in connection.execute(select(judged_questions).where(mine))]
+    stored = [
+        read_row(StoredQuestion, row)
+        for row in connection.execute(select(judged_questions).where(mine))
+    ]
     if not stored:
         return 0
     names: set[str] = set()
@@ -295,26 +297,10 @@ def _names(tenant_id: str, *which: ColumnElement[bool]) -> Select[Any]:
 def _values(ref: TenantRef, question: StoredQuestion) -> dict[str, Any]:
     return {
         "tenant": ref.id,
-        "question_id": question.question_id,
-        "question": question.question,
-        "kind": question.kind,
-        "relevant_from": question.relevant_from,
-        "synthetic": question.synthetic,
+        **asdict(question),
         "judgements": [dict(judgement) for judgement in question.judgements],
         "pool": list(question.pool),
     }
-
-
-def _stored(row: Row[Any]) -> StoredQuestion:
-    return StoredQuestion(
-        row.question_id,
-        row.question,
-        row.kind,
-        row.judgements,
-        row.pool,
-        row.relevant_from,
-        row.synthetic,
-    )
 
 
 class QuestionVectorTable:

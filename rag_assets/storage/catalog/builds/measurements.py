@@ -13,7 +13,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 from rag_assets.common.hashing import sha256_hex
 from rag_assets.storage.catalog.accounts.tables import embedder_probes
 from rag_assets.storage.catalog.builds.generations import Generation
-from rag_assets.storage.catalog.database import Database, TenantRef
+from rag_assets.storage.catalog.database import Database, TenantRef, read_row
 from rag_assets.storage.catalog.tables import events, generations
 
 
@@ -99,14 +99,7 @@ def _measurement(probes: StoredProbes) -> dict[str, Any]:
 
 
 def _stored(row: Row[Any]) -> StoredProbes:
-    return StoredProbes(
-        probes_key=row.probes_key,
-        vectors=bytes(row.vectors),
-        stored_at=row.stored_at,
-        measured_at=row.measured_at,
-        distances=tuple(row.distances),
-        passed=row.passed,
-    )
+    return read_row(StoredProbes, row, vectors=bytes(row.vectors), distances=tuple(row.distances))
 
 
 _KEY_DIGITS = 16

@@ -9,7 +9,7 @@ it open.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -31,7 +31,7 @@ from sqlalchemy.dialects.postgresql import distinct_on
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.common.formatting import counted
-from rag_assets.storage.catalog.database import Database, TenantRef, among
+from rag_assets.storage.catalog.database import Database, TenantRef, among, read_row
 from rag_assets.storage.catalog.tables import events, slices, syncs, tenants
 
 PARTLY = "partly-"
@@ -90,10 +90,7 @@ class SyncTable:
 
     def all(self, tenant_id: str) -> dict[str, Sync]:
         """Return the last sync of each source of a tenant, by the source's name."""
-        columns = [column for column in syncs.c if column.name != "tenant"]
-        query = select(*columns).where(syncs.c.tenant == tenant_id)
-        with self._database.begin() as connection:
-            return {row["source"]: Sync(**row) for row in connection.execute(query).mappings()}
+        return self.of_tenants([tenant_id]).get(tenant_id, {})
 
     def held(self, tenant_id: str) -> list[Sync]:
         """Return the last syncs with deletions that await confirmation, by the source's name."""
@@ -105,9 +102,8 @@ class SyncTable:
         query = select(syncs).where(among(syncs.c.tenant, tenant_ids))
         found: dict[str, dict[str, Sync]] = {}
         with self._database.begin() as connection:
-            for row in connection.execute(query).mappings():
-                columns = {name: value for name, value in row.items() if name != "tenant"}
-                found.setdefault(row["tenant"], {})[row["source"]] = Sync(**columns)
+            for row in connection.execute(query):
+                found.setdefault(row.tenant, {})[row.source] = read_row(Sync, row)
         return found
 
     def retried_between(self, after: datetime, until: datetime) -> set[str]:
@@ -198,15 +194,7 @@ class SyncTable:
 
     def put_slice(self, ref: TenantRef, work: Slice) -> None:
         """Store the slice of the current run."""
-        row = {
-            "run_id": work.run_id,
-            "generation": work.generation,
-            "config_key": work.config_key,
-            "document_ids": list(work.document_ids),
-            "unlisted": list(work.unlisted),
-            "created_at": func.now(),
-            "spent": 0,
-        }
+        row = {**asdict(work), "created_at": func.now(), "spent": 0}
         with self._database.begin_for(ref) as connection:
             connection.execute(
                 upsert(slices)
@@ -221,12 +209,11 @@ class SyncTable:
             row = connection.execute(query).first()
         if row is None:
             return None
-        return Slice(
-            row.run_id,
-            row.generation,
-            row.config_key,
-            _strings(row.document_ids),
-            _strings(row.unlisted),
+        return read_row(
+            Slice,
+            row,
+            document_ids=tuple(map(str, row.document_ids)),
+            unlisted=tuple(map(str, row.unlisted)),
         )
 
     def last_generation(self, tenant_id: str) -> int | None:
@@ -242,10 +229,6 @@ class SyncTable:
                 .values(tenant=ref.id, source=source, **values)
                 .on_conflict_do_update(index_elements=["tenant", "source"], set_=values)
             )
-
-
-def _strings(values: Sequence[Any]) -> tuple[str, ...]:
-    return tuple(str(value) for value in values)
 
 
 _LEFT = "documents_left"

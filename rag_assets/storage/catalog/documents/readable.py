@@ -18,7 +18,7 @@ from sqlalchemy import (
 )
 
 from rag_assets.storage.catalog.accounts.access import is_readable
-from rag_assets.storage.catalog.database import Database, Texts, among
+from rag_assets.storage.catalog.database import Database, Texts, among, read_row
 from rag_assets.storage.catalog.documents.status import (
     is_behind_source,
     is_excluded,
@@ -188,9 +188,4 @@ def readable_versions(
 
 def readable_by_document(rows: Iterable[Row[Any]]) -> dict[str, ReadableVersion]:
     """Return the version of each document in the rows of `readable_versions`."""
-    return {
-        row.document_id: ReadableVersion(
-            row.indexed_key, row.uri, row.access_scope, row.content_sha256, row.stale
-        )
-        for row in rows
-    }
+    return {row.document_id: read_row(ReadableVersion, row) for row in rows}

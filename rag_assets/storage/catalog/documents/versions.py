@@ -8,7 +8,7 @@ index.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import timedelta
 from typing import Any, TypeAlias
 
@@ -185,6 +185,7 @@ def ready_parameters(version: IndexedVersion) -> dict[str, Any]:
 
 
 _BATCH = 2_000
+_VERSION = tuple(each.name for each in fields(IndexedVersion) if each.name in document_index.c)
 _WAITING = ("failed_document_key", "failed_config_key", "error_message", "retry_at")
 
 _BESIDE_URGENT = 4
@@ -384,14 +385,9 @@ class IndexTable:
         tokens = func.coalesce(new.excluded.token_count, document_index.c.token_count)
         statement = new.on_conflict_do_update(
             index_elements=["tenant", "generation", "document_id"],
-            set_={"token_count": tokens}
-            | {
-                name: new.excluded[name]
-                for name in (
-                    *("indexed_key", "document_key", "config_key", "content_sha256"),
-                    *("parse_key", "chunk_set_key", "chunk_count", "indexed_at"),
-                    *_WAITING,
-                )
+            set_={
+                **{name: new.excluded[name] for name in (*_VERSION, "indexed_at", *_WAITING)},
+                "token_count": tokens,
             },
         )
         with self._database.begin_for(ref) as connection:
@@ -406,15 +402,7 @@ class IndexTable:
                     {
                         "tenant": ref.id,
                         "generation": generation,
-                        "document_id": version.document_id,
-                        "indexed_key": version.indexed_key,
-                        "document_key": version.document_key,
-                        "config_key": version.config_key,
-                        "content_sha256": version.content_sha256,
-                        "parse_key": version.parse_key,
-                        "chunk_set_key": version.chunk_set_key,
-                        "chunk_count": version.chunk_count,
-                        "token_count": version.token_count,
+                        **{name: getattr(version, name) for name in _VERSION},
                         "indexed_at": committed_at,
                         "dirty": False,
                         **dict.fromkeys(_WAITING),

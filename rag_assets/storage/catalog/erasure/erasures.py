@@ -32,7 +32,7 @@ from rag_assets.common.batches import batched
 from rag_assets.common.errors import UnknownDocument
 from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.catalog.builds.judgements import forget_judgements
-from rag_assets.storage.catalog.database import Database, TenantRef, among, notify
+from rag_assets.storage.catalog.database import Database, TenantRef, among, notify, read_row
 from rag_assets.storage.catalog.documents.removals import bury, bury_sealed, seal
 from rag_assets.storage.catalog.documents.status import mark_deleted_statement, withhold_statement
 from rag_assets.storage.catalog.erasure.holds import holds_on, require_no_hold
@@ -130,36 +130,31 @@ def begin_erasure(
         connection.execute(mark_deleted_statement(ref, batch))
     for batch in batched([*whole, *former], _BATCH):
         connection.execute(withhold_statement(ref, batch))
-    row = connection.execute(
-        insert(erasures)
-        .values(
-            id=uuid4(),
-            tenant=ref.id,
-            incarnation=ref.incarnation,
-            kind=kind,
-            rule=rule,
-            by=by,
-            at=at,
-            document_ids=list(whole),
-            parse_keys=sorted({*(parse_keys or []), *(row.parse_key for row in kept)}),
-            chunk_set_keys=sorted({*(chunk_set_keys or []), *(row.chunk_set_key for row in kept)}),
-            blobs=sorted(set(blobs)),
-            counts={
-                "documents": {"documents": len(whole), "former versions": len(former)},
-                "index": {"entries": int(entries)},
-                "records": {"records": records, "staged": staged},
-                **({"blobs": {"blobs": len(set(blobs))}} if blobs else {}),
-                **({"judgements": {"judgements": judgements}} if judgements else {}),
-            },
-        )
-        .returning(erasures)
-    ).one()
+    made = insert_erasure(
+        connection,
+        ref,
+        kind=kind,
+        rule=rule,
+        by=by,
+        at=at,
+        document_ids=list(whole),
+        parse_keys=sorted({*(parse_keys or []), *(row.parse_key for row in kept)}),
+        chunk_set_keys=sorted({*(chunk_set_keys or []), *(row.chunk_set_key for row in kept)}),
+        blobs=sorted(set(blobs)),
+        counts={
+            "documents": {"documents": len(whole), "former versions": len(former)},
+            "index": {"entries": int(entries)},
+            "records": {"records": records, "staged": staged},
+            **({"blobs": {"blobs": len(set(blobs))}} if blobs else {}),
+            **({"judgements": {"judgements": judgements}} if judgements else {}),
+        },
+    )
     if kind == "purge":
         for batch in batched(whole, _NAMED_DOCUMENTS):
             record_change(connection, ref, "purged", "", seal(connection, ref, batch))
     else:
         next_mark(connection, ref)
-    return erasure_of(row)
+    return made
 
 
 def require_known(connection: Connection, ref: TenantRef, document_ids: Sequence[str]) -> None:
@@ -243,20 +238,36 @@ def forget_embedding(connection: Connection, ref: TenantRef, document_ids: Seque
 
 def erasure_of(row: Row[Any]) -> Erasure:
     """Return the erasure in a row of `erasures`."""
-    return Erasure(
-        id=row.id,
+    return read_row(
+        Erasure,
+        row,
         ref=TenantRef(row.tenant, row.incarnation),
-        kind=row.kind,
-        rule=row.rule,
-        by=row.by,
-        at=row.at,
         document_ids=tuple(row.document_ids),
         parse_keys=frozenset(row.parse_keys),
         chunk_set_keys=frozenset(row.chunk_set_keys),
-        counts=row.counts,
         blobs=frozenset(row.blobs),
-        progress=row.progress,
     )
+
+
+def insert_erasure(
+    connection: Connection,
+    ref: TenantRef,
+    *,
+    kind: ErasureKind,
+    rule: str,
+    by: str,
+    at: datetime,
+    **columns: Any,
+) -> Erasure:
+    """Insert the row of a new erasure.
+
+    Args:
+        kind, rule, by, at: recorded in the receipt.
+        columns: further columns of `erasures`.
+    """
+    given = {"kind": kind, "rule": rule, "by": by, "at": at, **columns}
+    row = insert(erasures).values(id=uuid4(), tenant=ref.id, incarnation=ref.incarnation, **given)
+    return erasure_of(connection.execute(row.returning(erasures)).one())
 
 
 _OUTLIVING = frozenset(
@@ -392,10 +403,9 @@ class ErasureTable:
             }
             if found := connection.scalar(blobs):
                 counts["blobs"] = {"blobs": found}
-            made = insert(erasures).values(
-                id=uuid4(),
-                tenant=ref.id,
-                incarnation=ref.incarnation,
+            return insert_erasure(
+                connection,
+                ref,
                 kind="removal",
                 rule="request",
                 by=by,
@@ -404,7 +414,6 @@ class ErasureTable:
                 counts=counts,
                 progress={"indexes": sorted(connection.scalars(indexes))},
             )
-            return erasure_of(connection.execute(made.returning(erasures)).one())
 
     def begin_discard(
         self, ref: TenantRef, generation: Generation, *, by: str, at: datetime
@@ -434,10 +443,9 @@ class ErasureTable:
                 .values(state="REMOVING")
             )
             counts = {"index": {"builds": 1, "entries": int(connection.scalar(entries) or 0)}}
-            made = insert(erasures).values(
-                id=uuid4(),
-                tenant=ref.id,
-                incarnation=ref.incarnation,
+            return insert_erasure(
+                connection,
+                ref,
                 kind="discard",
                 rule="request",
                 by=by,
@@ -445,7 +453,6 @@ class ErasureTable:
                 counts=counts,
                 progress={"generation": number, "made_at": generation.created_at.isoformat()},
             )
-            return erasure_of(connection.execute(made.returning(erasures)).one())
 
     def note(self, erasure: Erasure, store: str, counts: Mapping[str, int]) -> Erasure:
         """Record how much an erasure will delete from a store, before it is deleted."""

@@ -7,7 +7,7 @@ predecessor; this chain reveals any altered, inserted or missing receipt.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any, Final, Literal, TypeVar
 from uuid import UUID
@@ -15,7 +15,7 @@ from uuid import UUID
 from sqlalchemy import Connection, Row, insert, select, text
 
 from rag_assets.common.hashing import canonical, keyed_digest, sha256_hex
-from rag_assets.storage.catalog.database import Database
+from rag_assets.storage.catalog.database import Database, read_row
 from rag_assets.storage.catalog.erasure.tables import receipt_keys, receipts
 
 ErasureKind = Literal["prune", "purge", "removal", "discard", "secrets"]
@@ -173,23 +173,8 @@ def append_receipt(
         proof=proof,
         previous=FIRST if last is None else last.hash,
     )
-    connection.execute(
-        insert(receipts).values(
-            number=made.number,
-            id=made.id,
-            tenant=made.tenant,
-            incarnation=made.incarnation,
-            kind=made.kind,
-            rule=made.rule,
-            by=made.by,
-            at=made.at,
-            counts=dict(made.counts),
-            documents=list(made.documents),
-            proof=dict(made.proof),
-            previous=made.previous,
-            hash=made.hash,
-        )
-    )
+    row = {**asdict(made), "documents": list(made.documents), "hash": made.hash}
+    connection.execute(insert(receipts).values(row))
     return made
 
 
@@ -206,19 +191,12 @@ def receipt_key(connection: Connection) -> bytes:
 
 def _receipt(row: Row[Any]) -> Receipt:
     """Return the receipt of a row; if a row has an unexpected shape, its hash does not match."""
-    return Receipt(
-        number=row.number,
-        id=row.id,
-        tenant=row.tenant,
-        incarnation=row.incarnation,
-        kind=row.kind,
-        rule=row.rule,
-        by=row.by,
-        at=row.at,
+    return read_row(
+        Receipt,
+        row,
         counts=_of_shape(row.counts, {}),
         documents=tuple(_of_shape(row.documents, [])),
         proof=_of_shape(row.proof, {}),
-        previous=row.previous,
     )
 
 

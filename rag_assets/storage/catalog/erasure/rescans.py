@@ -11,7 +11,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any
-from uuid import uuid4
 
 from sqlalchemy import (
     ColumnElement,
@@ -38,7 +37,12 @@ from rag_assets.storage.catalog.documents.model import (
     row_of,
 )
 from rag_assets.storage.catalog.documents.status import reindex_statement, withhold_statement
-from rag_assets.storage.catalog.erasure.erasures import Erasure, end_erasure, erasure_of
+from rag_assets.storage.catalog.erasure.erasures import (
+    Erasure,
+    end_erasure,
+    erasure_of,
+    insert_erasure,
+)
 from rag_assets.storage.catalog.erasure.receipts import Receipt
 from rag_assets.storage.catalog.erasure.tables import erasures, held_texts
 from rag_assets.storage.catalog.tables import SCHEMA, document_index, documents, events, tenants
@@ -188,17 +192,10 @@ class RescanTable:
             connection.execute(update(tenants).where(*of_tenant).values(scanned=scanned))
             if not _holds_anything(connection, ref):
                 return None
-            row = insert(erasures).values(
-                id=uuid4(),
-                tenant=ref.id,
-                incarnation=ref.incarnation,
-                kind="secrets",
-                rule=rule,
-                by=by,
-                at=at,
-                progress=asdict(Place("texts")),
+            progress = asdict(Place("texts"))
+            return insert_erasure(
+                connection, ref, kind="secrets", rule=rule, by=by, at=at, progress=progress
             )
-            return erasure_of(connection.execute(row.returning(erasures)).one())
 
     def versions(self, tenant_id: str, parse_keys: Collection[str]) -> list[StoredVersion]:
         """Return the versions with these texts, in builds and under holds."""

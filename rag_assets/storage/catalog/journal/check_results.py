@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import and_, case, func, or_, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
-from rag_assets.storage.catalog.database import Database, TenantRef, among
+from rag_assets.storage.catalog.database import Database, TenantRef, among, read_row
 from rag_assets.storage.catalog.tables import (
     check_results,
     document_index,
@@ -122,14 +122,13 @@ class CheckResultTable:
 
     def of(self, tenant_id: str) -> list[CheckResult]:
         """Return the last results of a tenant's checks, sorted by asset and name."""
-        columns = [column for column in check_results.c if column.name != "tenant"]
         query = (
-            select(*columns)
+            select(check_results)
             .where(check_results.c.tenant == tenant_id)
             .order_by(check_results.c.asset, check_results.c.name)
         )
         with self._database.begin() as connection:
-            return [CheckResult(**row) for row in connection.execute(query).mappings()]
+            return [read_row(CheckResult, row) for row in connection.execute(query)]
 
     def summaries(self, tenant_ids: Collection[str]) -> dict[str, CheckSummary]:
         """Return the summaries of these tenants; a tenant without results is left out."""
@@ -154,13 +153,7 @@ class CheckResultTable:
             check_results.c.asset == asset, check_results.c.name == name
         )
         with self._database.begin() as connection:
-            return {
-                row.tenant: CheckResult(
-                    *(row.asset, row.name, row.passed, row.severity),
-                    *(row.description, row.evaluated_at, row.error),
-                )
-                for row in connection.execute(query)
-            }
+            return {row.tenant: read_row(CheckResult, row) for row in connection.execute(query)}
 
     def confirm(self, asset: str, name: str, tenant_ids: Collection[str]) -> None:
         """Set a check's evaluation time to now, for tenants with a result known to be unchanged."""

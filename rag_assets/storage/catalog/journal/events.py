@@ -28,7 +28,7 @@ from sqlalchemy import (
 )
 
 from rag_assets.storage.catalog.accounts.access import is_readable
-from rag_assets.storage.catalog.database import Database, TenantRef, among
+from rag_assets.storage.catalog.database import Database, TenantRef, among, read_row
 from rag_assets.storage.catalog.erasure.holds import is_row_held
 from rag_assets.storage.catalog.tables import documents, events
 
@@ -236,7 +236,7 @@ class EventTable:
             query = query.where(events.c.kind == kind)
         with self._database.begin() as connection:
             rows = connection.execute(query.order_by(events.c.id.desc()).limit(limit))
-            return [Event(row.id, row.kind, row.at, row.payload) for row in rows]
+            return [read_row(Event, row) for row in rows]
 
 
 def _may_be_told(tenant_id: str, readers: Collection[str]) -> ColumnElement[bool]:
@@ -257,7 +257,7 @@ def _event(row: Row[Any], *, visible: bool) -> Event:
     payload = row.payload
     if not visible:
         payload = {name: value for name, value in payload.items() if name != _NAME}
-    return Event(row.id, row.kind, row.at, payload)
+    return read_row(Event, row, payload=payload)
 
 
 def _told(event: Event, asker: str | None) -> Event:

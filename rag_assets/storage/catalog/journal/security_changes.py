@@ -33,7 +33,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import insert as upsert
 
-from rag_assets.storage.catalog.database import Database, TenantRef, note_raised
+from rag_assets.storage.catalog.database import Database, TenantRef, note_raised, read_row
 from rag_assets.storage.catalog.installation.identity import installation, raise_epoch
 from rag_assets.storage.catalog.tables import (
     catalog_marks,
@@ -324,12 +324,4 @@ def _record(
 
 
 def _change(row: Row[Any]) -> SecurityChange:
-    return SecurityChange(
-        id=row.id,
-        epoch=row.epoch,
-        at=row.at,
-        tenant=row.tenant,
-        kind=row.kind,
-        name=row.name,
-        about=tuple(row.about),
-    )
+    return read_row(SecurityChange, row, about=tuple(row.about))

@@ -31,7 +31,7 @@ from rag_assets.common.failure_kinds import LEFT_OUT, FailureKind
 from rag_assets.common.hashing import HashRange
 from rag_assets.records.pages import EXCLUDED, NOBODY
 from rag_assets.storage.catalog.accounts.access import is_readable
-from rag_assets.storage.catalog.database import Database, among
+from rag_assets.storage.catalog.database import Database, among, read_row
 from rag_assets.storage.catalog.records.model import is_expired, is_found
 from rag_assets.storage.catalog.records.pages import excluded_pages
 from rag_assets.storage.catalog.tables import (
@@ -292,21 +292,12 @@ def awaits_build(answering: FromClause) -> ColumnElement[bool]:
 
 
 def _state(row: Row[Any]) -> RecordState:
-    return RecordState(
-        source=row.source,
-        source_type=row.source_type,
-        source_id=row.source_id,
-        document_id=row.document_id,
-        page_uuid=row.page_uuid,
-        title=row.title,
+    return read_row(
+        RecordState,
+        row,
         status=row.state,
-        sha256=row.sha256,
         is_expired=bool(row.is_expired),
-        is_found=row.is_found,
-        page_is=row.page_is,
         is_placed=row.access_scope != NOBODY,
-        chunk_count=row.chunk_count,
-        error_kind=row.error_kind,
         dropped=row.dropped_count or 0,
         updated_at=row.modified_at,
         pushed_at=row.changed_at,

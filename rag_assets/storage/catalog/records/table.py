@@ -17,7 +17,7 @@ from sqlalchemy import Connection, Row, Select, case, func, select, update
 from rag_assets.common.times import FIRST_DAY, LAST_DAY
 from rag_assets.ingest.sources.model import SourceMetadata, StoredRecord
 from rag_assets.records.pages import ROOT
-from rag_assets.storage.catalog.database import Database, TenantRef, among, notify
+from rag_assets.storage.catalog.database import Database, TenantRef, among, notify, read_row
 from rag_assets.storage.catalog.records.contents import forget_unneeded
 from rag_assets.storage.catalog.records.model import (
     Present,
@@ -220,18 +220,14 @@ class TenantRecords:
             rows = connection.execution_options(yield_per=_BATCH).execute(query)
             for row in rows:
                 is_file = row.file_sha256 is not None
-                yield StoredRecord(
-                    source_type=row.source_type,
-                    source_id=row.source_id,
-                    document_id=row.document_id,
-                    revision=row.revision,
+                yield read_row(
+                    StoredRecord,
+                    row,
                     size=row.file_size if is_file else row.size,
                     changed_ns=int(row.changed_at.timestamp() * 1e6) * 1_000,
                     media_type=row.file_type if is_file else row.media_type,
                     content_sha256=row.file_sha256 if is_file else row.content_sha256,
                     source_metadata=_source_metadata(row.said, row.modified_at),
-                    page_uuid=row.page_uuid,
-                    lane=row.lane,
                 )
 
     def withheld(self, source: str) -> frozenset[str]:
@@ -297,16 +293,8 @@ def _whole_records(tenant_id: str) -> Select[Any]:
 
 
 def _pushed(row: Row[Any]) -> PushedRecord:
-    return PushedRecord(
-        source=row.source,
-        source_type=row.source_type,
-        source_id=row.source_id,
-        text=row.text,
-        media_type=row.media_type,
-        source_metadata=_source_metadata(dict(row.said), row.modified_at),
-        page_uuid=row.page_uuid,
-        resolved_at=row.resolved_at,
-    )
+    metadata = _source_metadata(dict(row.said), row.modified_at)
+    return read_row(PushedRecord, row, source_metadata=metadata)
 
 
 def _source_metadata(fields: dict[str, Any], modified_at: datetime | None) -> SourceMetadata:

@@ -8,10 +8,10 @@ from datetime import datetime
 from enum import Enum
 from typing import Any, Final
 
-from sqlalchemy import Connection, Row, func, or_, select, update
+from sqlalchemy import Connection, func, or_, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
-from rag_assets.storage.catalog.database import TENANTS, Database, notify
+from rag_assets.storage.catalog.database import TENANTS, Database, notify, read_row
 from rag_assets.storage.catalog.tables import organizations, tenants
 
 
@@ -59,14 +59,14 @@ class OrganizationTable:
         """Return every organization, by id."""
         query = select(organizations).order_by(organizations.c.id)
         with self._database.begin() as connection:
-            return [_organization(row) for row in connection.execute(query)]
+            return [read_row(Organization, row) for row in connection.execute(query)]
 
     def find(self, organization_id: str) -> Organization | None:
         """Return an organization; None if no tenant names it and it has no settings."""
         query = select(organizations).where(organizations.c.id == organization_id)
         with self._database.begin() as connection:
             row = connection.execute(query).first()
-        return _organization(row) if row else None
+        return read_row(Organization, row) if row else None
 
     def put(
         self,
@@ -99,7 +99,7 @@ class OrganizationTable:
                 connection.execute(follow.values(updated_at=func.clock_timestamp()))
                 notify(connection, TENANTS)
             query = select(organizations).where(columns.id == organization_id)
-            return _organization(connection.execute(query).one()), has_changed
+            return read_row(Organization, connection.execute(query).one()), has_changed
 
 
 def add_organizations(connection: Connection, organization_ids: Iterable[str]) -> None:
@@ -107,7 +107,3 @@ def add_organizations(connection: Connection, organization_ids: Iterable[str]) -
     rows = [{"id": organization_id} for organization_id in organization_ids]
     if rows:
         connection.execute(upsert(organizations).values(rows).on_conflict_do_nothing())
-
-
-def _organization(row: Row[Any]) -> Organization:
-    return Organization(row.id, row.has_opted_in, row.chat_model, row.updated_at)

@@ -22,7 +22,14 @@ from rag_assets.common.errors import (
     TenantBusy,
     UnknownTenant,
 )
-from rag_assets.storage.catalog.database import TENANTS, Database, TenantRef, among, notify
+from rag_assets.storage.catalog.database import (
+    TENANTS,
+    Database,
+    TenantRef,
+    among,
+    notify,
+    read_row,
+)
 from rag_assets.storage.catalog.tables import incarnations, organizations, tenants
 from rag_assets.storage.catalog.tenants.application_settings import (
     rag_settings,
@@ -271,20 +278,12 @@ def tenant_record(row: Row[Any]) -> TenantRecord:
     inherits = row.origin == "api" and row.organization_chat_model is not None
     if inherits and config.get("chat_model") is None:
         config = {**config, "chat_model": row.organization_chat_model}
-    return TenantRecord(
-        row.id,
-        row.incarnation,
-        row.state,
-        row.origin,
-        config,
-        row.organization,
-        row.project,
-        bool(row.has_opted_in),
-        row.scanned,
-        settings_of(row),
-        row.operator_config,
-        row.operator_enabled,
-        row.home,
+    return read_row(
+        TenantRecord,
+        row,
+        config=config,
+        has_opted_in=bool(row.has_opted_in),
+        settings=settings_of(row),
     )
 
 

@@ -5,28 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, delete, exists, or_
+from sqlalchemy import ColumnElement, Connection, delete, exists, or_
 
 from rag_assets.storage.catalog.database import TenantRef, among
 from rag_assets.storage.catalog.erasure.holds import is_held
 from rag_assets.storage.catalog.erasure.tables import held_texts
 from rag_assets.storage.catalog.tables import documents, record_revisions, source_records
 from rag_assets.storage.catalog.uploads.model import NewUpload, record_files, uploads
-
-
-def file_fields(row: Row[Any]) -> dict[str, Any]:
-    """Return the fields of UploadedFile from a row of `uploads`."""
-    return {
-        "id": row.document_id,
-        "file_name": row.file_name,
-        "media_type": row.media_type,
-        "size": row.size,
-        "content_sha256": row.content_sha256,
-        "uploaded_by": row.uploaded_by,
-        "enabled": row.enabled,
-        "created_at": row.created_at,
-        "updated_at": row.updated_at,
-    }
 
 
 def upload_values(new: NewUpload) -> dict[str, Any]:

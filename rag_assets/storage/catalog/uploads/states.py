@@ -9,11 +9,10 @@ from typing import Any, Literal, TypeAlias, get_args
 from sqlalchemy import ColumnElement, Row, Select, and_, case, select, tuple_
 
 from rag_assets.common.failure_kinds import FailureKind
-from rag_assets.storage.catalog.database import Database
+from rag_assets.storage.catalog.database import Database, read_row
 from rag_assets.storage.catalog.documents.status import NEVER
 from rag_assets.storage.catalog.tables import document_index, documents, serving
 from rag_assets.storage.catalog.uploads.model import UploadedFile, uploads
-from rag_assets.storage.catalog.uploads.rows import file_fields
 
 UploadStatus: TypeAlias = Literal["PROCESSING", "READY", "FAILED"]
 UPLOAD_STATUSES: tuple[UploadStatus, ...] = get_args(UploadStatus)
@@ -138,9 +137,10 @@ def _state(row: Row[Any]) -> UploadState:
     settled = row.listed and row.enabled
     answers = row.enabled and row.indexed_key is not None
     retry_at = row.retry_at if settled and row.retry_at and row.retry_at < NEVER else None
-    return UploadState(
-        **file_fields(row),
-        status=row.status,
+    return read_row(
+        UploadState,
+        row,
+        id=row.document_id,
         listed=settled,
         error_kind=row.error_kind if settled else None,
         retry_at=retry_at,

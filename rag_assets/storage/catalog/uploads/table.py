@@ -31,7 +31,7 @@ from rag_assets.common.errors import UnknownDocument, UploadsFull
 from rag_assets.common.failure_kinds import empty_note
 from rag_assets.ingest.sources.model import StoredUpload, document_id
 from rag_assets.ingest.sources.safe_files import readable_size
-from rag_assets.storage.catalog.database import Database, TenantRef, among, notify
+from rag_assets.storage.catalog.database import Database, TenantRef, among, notify, read_row
 from rag_assets.storage.catalog.documents.removals import delete_record, withdraw_document
 from rag_assets.storage.catalog.erasure.holds import is_held
 from rag_assets.storage.catalog.erasure.tables import held_texts
@@ -48,7 +48,6 @@ from rag_assets.storage.catalog.uploads.model import (
 )
 from rag_assets.storage.catalog.uploads.rows import (
     delete_uploads,
-    file_fields,
     is_of_record,
     upload_values,
 )
@@ -293,11 +292,11 @@ def _upload_of(row: Row[Any]) -> Upload:
     # A file that the next listing finds changed is being processed, whatever its former status.
     waits = row.waits and row.enabled
     is_ready = row.status == "READY" and row.enabled and not waits
-    return Upload(
-        **file_fields(row),
-        source=row.source,
+    return read_row(
+        Upload,
+        row,
+        id=row.document_id,
         status="PROCESSING" if waits else "DISABLED" if not row.enabled else row.status,
-        chunk_count=row.chunk_count,
         error_message=None if waits else row.error_message,
         error_kind=None if waits else row.error_kind,
         retry_at=None if waits else row.retry_at,
@@ -332,16 +331,8 @@ class TenantUploads:
         with self.database.begin() as connection:
             rows = connection.execution_options(yield_per=_BATCH).execute(query)
             for row in rows:
-                yield StoredUpload(
-                    path=row.path,
-                    document_id=row.document_id,
-                    revision=row.revision,
-                    file_name=row.file_name,
-                    media_type=row.media_type,
-                    size=row.size,
-                    content_sha256=row.content_sha256,
-                    changed_ns=int(row.updated_at.timestamp() * 1e6) * 1_000,
-                )
+                changed_ns = int(row.updated_at.timestamp() * 1e6) * 1_000
+                yield read_row(StoredUpload, row, changed_ns=changed_ns)
 
     def content(self, source: str, path: str) -> tuple[int, str] | None:
         """Return the tenant's incarnation and the hash of an upload's content, if it exists."""
