@@ -44,4 +44,4 @@ def verdict_of(held: Sequence[HeldDeletions]) -> Verdict:
 )
 def deletions_check(context: CheckContext) -> Verdict:
     """Report the sources with held deletions."""
-    return verdict_of(context.tenant.catalog.departures.held(context.tenant.ref.id))
+    return verdict_of(context.tenant.catalog.departures.list_held(context.tenant.ref.id))

@@ -53,6 +53,6 @@ def quarantine_check(context: CheckContext) -> Verdict:
     """Report the documents in quarantine."""
     ctx = context.tenant
     counts = ctx.catalog.documents.counts(ctx.ref.id)
-    failed = ctx.catalog.overview.failed(ctx.ref.id, _MOST)
+    failed = ctx.catalog.overview.list_failed(ctx.ref.id, _MOST)
     living = sum(count for status, count in counts.items() if status != "DELETED")
     return verdict_of(ctx.ref.id, failed, counts.get("FAILED", 0), living)

@@ -68,7 +68,7 @@ def spending_check(context: CheckContext) -> Verdict:
 
 def _spending_verdict(ctx: TenantContext) -> Verdict:
     day = today()
-    spent = ctx.catalog.usage.spent(ctx.ref.id, day)
+    spent = ctx.catalog.usage.read_spending(ctx.ref.id, day)
     caps = caps_of(ctx.tenant.caps, spent, day)
     waiting = ctx.catalog.quarantine.waiting_count(ctx.ref.id) if caps else 0
     events: Sequence[Event] = ()

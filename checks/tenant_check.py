@@ -193,7 +193,7 @@ class TenantCheck:
     def evaluate(self, context: CheckContext) -> Verdict:
         """Evaluate the check for a tenant, and record the outcome or the error in the catalog."""
         ctx = context.tenant
-        in_sync = ctx.catalog.syncs.slice_of(ctx.ref.id, context.run_id) is not None
+        in_sync = ctx.catalog.syncs.find_slice(ctx.ref.id, context.run_id) is not None
         try:
             verdict = self.verdict(context)
         except Exception as error:

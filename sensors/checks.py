@@ -107,7 +107,7 @@ def staleness_sensor(
         staleness = compare_staleness(
             _limits(record for record in records if record.id not in set(overdue)),
             table.lags(),
-            table.of_check(*_STALENESS),
+            table.find_by_check(*_STALENESS),
             datetime.now(UTC),
         )
         table.confirm(*_STALENESS, staleness.unchanged)

@@ -43,7 +43,7 @@ def by_format(ctx: TenantContext) -> dg.TableMetadataValue:
 
 def failed_documents(ctx: TenantContext) -> dg.MarkdownMetadataValue:
     """List the documents in quarantine with their reasons and remedies."""
-    failed = ctx.catalog.overview.failed(ctx.ref.id, _MOST_FAILED)
+    failed = ctx.catalog.overview.list_failed(ctx.ref.id, _MOST_FAILED)
     failures = [(DocumentNote(d.document_id, d.uri, d.error_message or ""), "") for d in failed]
     advice = list(dict.fromkeys(remedy_of(document) for document in failed))[:_MOST_ADVICE]
     return notes(

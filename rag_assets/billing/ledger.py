@@ -28,7 +28,7 @@ def present_caps(catalog: Catalog, ref: TenantRef, tenant: Tenant, *, run: float
         run: dollars that the current sync has spent.
     """
     day = today()
-    spent = catalog.usage.spent(ref.id, day)
+    spent = catalog.usage.read_spending(ref.id, day)
     promised = catalog.batches.open_cost(ref.id)
     return caps_of(
         tenant.caps, SpendingTotals(run, spent.day + promised, spent.month + promised), day

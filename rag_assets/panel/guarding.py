@@ -253,7 +253,7 @@ class Guarding:
         held: tuple[HeldDeletions, ...] = ()
         if page.is_use and request.method in _SAFE and "hx-request" not in request.headers:
             departures = self.backend.catalog.departures
-            held = tuple(await self.in_thread(partial(departures.held, session.tenant.id)))
+            held = tuple(await self.in_thread(partial(departures.list_held, session.tenant.id)))
         return Visit(
             request, session, token, form, self.backend, self.renderer, system, system.home, held
         )

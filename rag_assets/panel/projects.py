@@ -39,7 +39,7 @@ def panel_tenant(
         found = [
             record
             for profile in profiles
-            for record in catalog.projects.covered(identity.tenants, profile, project)
+            for record in catalog.projects.list_covered(identity.tenants, profile, project)
         ]
     found = [record for record in found if record.config["profile"] in profiles]
     if not found:

@@ -61,7 +61,7 @@ def collect(ctx: TenantContext, embedder_id: str | None = None) -> Collected:
         embedder_id: only batches of this embedder; None: of all.
     """
     done = Collected()
-    for batch in ctx.catalog.batches.open(ctx.ref.id):
+    for batch in ctx.catalog.batches.list_open(ctx.ref.id):
         if embedder_id not in {None, batch.embedder_id}:
             continue
         try:

@@ -95,7 +95,7 @@ def defer_documents(
     submitted = texts_in_batches(ctx)
     if not submitted:
         return 0
-    batches = {batch.id: batch for batch in ctx.catalog.batches.open(ctx.ref.id)}
+    batches = {batch.id: batch for batch in ctx.catalog.batches.list_open(ctx.ref.id)}
     waits = []
     for document, lacking in waiting:
         if lacking and lacking <= submitted.keys():

@@ -213,7 +213,7 @@ def _differences(
     catalog: Catalog, store: VectorStore, keeper: MarkKeeper, tenants: Sequence[TenantRef]
 ) -> dict[str, list[IndexDifference]]:
     expected = catalog.index.expected_entries([ref.id for ref in tenants])
-    live = catalog.generations.live_of([ref.id for ref in tenants])
+    live = catalog.generations.list_live_by_tenant([ref.id for ref in tenants])
     compared = [
         (ref, generation, expected[ref.id, generation.number])
         for ref in tenants

@@ -202,7 +202,7 @@ def edits_twice(
     except BuildNotWritable:
         return None  # Edits are not written to the serving build.
     numbers = {serving.number: None} | ({} if wanted is None else {wanted.number: None})
-    progress = ctx.catalog.build_progress.of(ctx.ref.id, numbers)
+    progress = ctx.catalog.build_progress.read(ctx.ref.id, numbers)
     held, done = progress[serving.number], None if wanted is None else progress[wanted.number]
     finished = (done.entries, done.documents) if done is not None else (0, 0)
     spent = 0.0 if wanted is None else wanted.spent

@@ -42,7 +42,7 @@ class Order:
 
 def unpin(ctx: TenantContext, order: Order) -> bool:
     """Let the configuration decide again which build answers; return whether one was pinned."""
-    pin = ctx.catalog.pins.of(ctx.ref.id)
+    pin = ctx.catalog.pins.find(ctx.ref.id)
     if pin is None:
         return False
     ctx.guard()
@@ -195,7 +195,7 @@ def discard(ctx: TenantContext, number: int, order: Order) -> Generation:
 
 
 def _former(ctx: TenantContext, live: Sequence[Generation]) -> Generation:
-    pin = ctx.catalog.pins.of(ctx.ref.id)
+    pin = ctx.catalog.pins.find(ctx.ref.id)
     if pin is None:
         return _last_retired(ctx, live)
     pinned = _present(ctx, pin.generation)

@@ -66,7 +66,7 @@ def quarantine_waiting(ctx: TenantContext, work: Work, outage: RagAssetsError) -
         The number of documents.
     """
     waiting = ctx.catalog.index.pending(
-        ctx.ref.id, work.generation.number, work.config_key, beside=work.beside
+        ctx.ref.id, work.generation.number, work.config_key, for_superseded_build=work.beside
     )
     quarantined = 0
     for document_ids in batched(waiting, _BATCH):

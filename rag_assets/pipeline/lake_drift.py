@@ -89,7 +89,7 @@ def compare_lake(ctx: TenantContext, share: Share) -> LakeDrift:
     for generation in ctx.catalog.generations.live(ctx.ref.id):
         if generation.state == "REMOVING":
             continue
-        needed = ctx.catalog.lake_keys.needed(ctx.ref.id, generation.number)
+        needed = ctx.catalog.lake_keys.list_needed(ctx.ref.id, generation.number)
         lost = BuildLosses(generation)
         for batch in batched(
             needed,

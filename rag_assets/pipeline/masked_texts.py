@@ -145,7 +145,7 @@ class MaskedTexts:
         for build in builds:
             record_missing(build.context, build.generation.number, build.context.config_key)
         for number, config_key in keys.items():
-            ids = ctx.catalog.lake_keys.behind(ctx.ref.id, number, config_key)
+            ids = ctx.catalog.lake_keys.list_outdated(ctx.ref.id, number, config_key)
             for batch in batched(ids, _BATCH):
                 for document in ctx.catalog.documents.find(ctx.ref.id, batch):
                     found.setdefault(ctx.parse_key(document), []).append(document.document_id)

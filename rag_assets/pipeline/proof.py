@@ -245,4 +245,4 @@ def _found_in_lake(ctx: TenantContext, traces: Traces) -> int:
 def _found_in_postgres(ctx: TenantContext, traces: Traces) -> list[str]:
     texts = [*traces.document_ids, *traces.dead.parsed, *traces.dead.chunk_sets]
     texts += [*traces.dead.texts, *traces.phrases]
-    return ctx.catalog.traces.holding(ctx.ref.id, texts, traces.names)
+    return ctx.catalog.traces.find_columns(ctx.ref.id, texts, traces.names)

@@ -227,7 +227,7 @@ def _delete_stray_vectors(catalog: Catalog, keeper: MarkKeeper, store: VectorSto
     if not found:
         return 0
     refs = [record.ref for record in catalog.tenants.all()]
-    live = catalog.generations.live_of(ref.id for ref in refs)
+    live = catalog.generations.list_live_by_tenant(ref.id for ref in refs)
     known = {
         store.vectors.schema(Owner(ref.id, ref.incarnation, generation.number))
         for ref in refs

@@ -48,7 +48,7 @@ def prove_removal(
     for name in erasure.progress.get("indexes", ()):
         if name not in names:
             continue
-        if catalog.generations.in_index(name):
+        if catalog.generations.count_in_index(name):
             deleted_entries.append(store.indexes.expunge(name))
         else:
             store.indexes.drop(name)
@@ -64,7 +64,7 @@ def prove_removal(
         "index": left,
         "lake": len(incarnations_of(stores.lake, record.ref)),
         "blobs": len(incarnations_of(stores.blobs, record.ref)),
-        "postgres": catalog.traces.holding(
+        "postgres": catalog.traces.find_columns(
             record.id, [*traces.document_ids, *traces.phrases], traces.names
         ),
     }

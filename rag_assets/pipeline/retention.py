@@ -118,7 +118,7 @@ def prune_due(ctx: TenantContext, *, by: str) -> PruningReport:
         return PruningReport(receipts)
     is_wrong = ctx.catalog.clock.has_future_ages(ctx.ref.id, now)
     corrected = _correct_times(ctx, now) if is_wrong else 0
-    if not ctx.catalog.retention.due(ctx.ref.id, cutoffs).documents:
+    if not ctx.catalog.retention.list_due(ctx.ref.id, cutoffs).documents:
         return PruningReport(receipts, corrected=corrected)
     report = _prune_documents(ctx, now, by=by)
     return replace(report, receipts=(*receipts, *report.receipts), corrected=corrected)
@@ -142,7 +142,7 @@ def _prune_documents(
         return PruningReport()
     if (refused := refusal(ctx)) is not None:
         return PruningReport(refused=refused)
-    due = ctx.catalog.retention.due(ctx.ref.id, cutoffs)
+    due = ctx.catalog.retention.list_due(ctx.ref.id, cutoffs)
     held = () if confirm else held_prunes(due, ctx.tenant.prune_share)
     ctx.guard()
     counts = {one.source: one.due for one in held}

@@ -69,7 +69,7 @@ def report_retention(ctx: TenantContext) -> RetentionReport:
     if cutoffs is not None and ahead is not None:
         due = [
             DueNext(aging.source_type, now + aging.left, aging.before)
-            for aging in ctx.catalog.retention.aging(tenant_id, cutoffs, ahead)
+            for aging in ctx.catalog.retention.list_aging(tenant_id, cutoffs, ahead)
         ]
     receipts = ctx.catalog.receipts.all(tenant_id)
     holds = ctx.catalog.holds.all(tenant_id)

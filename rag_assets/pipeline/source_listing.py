@@ -158,10 +158,10 @@ def open_sources(tenant: Tenant, settings: Settings, catalog: Catalog) -> list[D
     state = (settings.local, key_file, blobs_folder(settings.blobs_url))
     context = SourceContext(
         base=settings.home,
-        records=catalog.records.of(tenant.id),
+        records=catalog.records.for_tenant(tenant.id),
         allowed_roots=tuple(settings.allowed_roots),
         forbidden_roots=tuple(path for path in state if path is not None),
-        uploads=UploadedFiles(catalog.uploads.of(tenant.id), open_blobs(settings)),
+        uploads=UploadedFiles(catalog.uploads.for_tenant(tenant.id), open_blobs(settings)),
         typed=profile_of(tenant.profile).typed_records,
     )
     return [tenant.source_kind(config).build(config, context) for config in tenant.sources]

@@ -247,7 +247,7 @@ def _in_both(
     """Return the documents, found or judged, that both builds hold in the same version."""
     ids = {hit.document_id for asked in found for hits in asked.hits.values() for hit in hits}
     ids |= {one.document_id for named in questions.documents.values() for one in named}
-    return ctx.catalog.judgements.in_both(ctx.ref.id, new.number, serving.number, ids)
+    return ctx.catalog.judgements.find_in_both(ctx.ref.id, new.number, serving.number, ids)
 
 
 def _is_short(question: JudgedQuestion, found: Iterable[Asked], same: Container[str]) -> bool:

@@ -36,7 +36,7 @@ def documents_of(
 ) -> Documents:
     """Return the present documents that judgements name, by uri, document id or record id."""
     paths = {judgement.path for question in questions for judgement in question.relevant}
-    return catalog.judgements.documents_named(tenant_id, paths)
+    return catalog.judgements.find_named_documents(tenant_id, paths)
 
 
 def limited(

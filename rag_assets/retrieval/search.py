@@ -240,7 +240,7 @@ class AsyncRetriever:
         A comment has no title, so it gets the title of its page.
         """
         uuids = {hit.page_uuid for hit in hits if hit.page_uuid is not None}
-        paths = self._services.catalog.pages.titles_above(tenant_id, uuids, principals)
+        paths = self._services.catalog.pages.find_titles_above(tenant_id, uuids, principals)
         return tuple(
             hit if hit.page_uuid is None else _placed(hit, paths.get(hit.page_uuid, ()))
             for hit in hits

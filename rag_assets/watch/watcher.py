@@ -128,7 +128,7 @@ class Watcher:
         versions = self._catalog.tenants.active_versions()
         changed = [id_ for id_, version in versions.items() if self._versions.get(id_) != version]
         sources = {id_: of for id_, of in self._sources.items() if id_ in versions}
-        for record in self._catalog.tenants.named(changed):
+        for record in self._catalog.tenants.find_many(changed):
             sources[record.id] = sources_of(record, self._base)
         self._versions, self._sources = versions, sources
         self._folders.read_by(sources)

@@ -119,7 +119,7 @@ class Erased:
         catalog = self.reader.catalog
         (receipt,) = self.receipts()
         assert catalog.receipts.verify().broken == ()
-        assert catalog.erasures.open(self.id) == []
+        assert catalog.erasures.list_open(self.id) == []
         found = {
             "receipt": (receipt.kind, receipt.rule, receipt.counts, receipt.documents),
             "found": receipt.proof.get("found"),

@@ -91,7 +91,7 @@ class Moved:
         if len(self.killed) % 2:
             synced = self.server.run("sync", self.id)
             assert synced.code == 0, (command, killed.boundaries, synced.err)
-            pin = self.driver.session.catalog.pins.of(self.id)
+            pin = self.driver.session.catalog.pins.find(self.id)
             assert self.serving == (2 if pin is None else pin.generation), killed.boundaries
             self.inspect(killed.boundaries)
             if self.serving == there and (pin is None) == (command == "publish"):

@@ -45,7 +45,7 @@ def set_hold(
     """Set a hold, while no run of the tenant deletes anything."""
     scope = _scope(source, document)
     with _locked(session, tenant_id) as record:
-        if session.catalog.erasures.open(tenant_id):
+        if session.catalog.erasures.list_open(tenant_id):
             raise ConfigurationError(
                 f"documents of tenant {tenant_id!r} are being deleted for good",
                 hint=f"end that with `rag-assets prune {tenant_id}`, then set the hold again",

@@ -243,7 +243,7 @@ def _consequences(catalog: Catalog, record: TenantRecord, now: datetime) -> dict
 
     tenant = Tenant.from_config(record.config)
     cutoffs = cutoffs_of(tenant, now)
-    due = None if cutoffs is None else catalog.retention.due(record.id, cutoffs)
+    due = None if cutoffs is None else catalog.retention.list_due(record.id, cutoffs)
     held = () if due is None else held_prunes(due, tenant.prune_share)
     count = 0 if due is None else len(due.documents)
     return {

@@ -173,7 +173,7 @@ def _retried(session: Session, owner: KeyOwner) -> int:
 
     if isinstance(owner, TenantRef):
         return session.catalog.quarantine.retry_transient_failures(owner)
-    records = session.catalog.tenants.of_organization(owner.id)
+    records = session.catalog.tenants.list_of_organization(owner.id)
     return sum(
         session.catalog.quarantine.retry_transient_failures(record.ref)
         for record in records

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def list_projects(session: Session, organization: str | None, *, as_json: bool) -> None:
     """Print projects with their tenants and settings."""
     table = session.catalog.projects
-    records = table.all() if organization is None else table.of_organization(organization)
+    records = table.all() if organization is None else table.list_of_organization(organization)
     rows = [_shown(session, record) for record in records]
     if as_json:
         print_json({"projects": rows})

@@ -131,7 +131,7 @@ def _compaction_warning(session: Session, services: Sequence[ServiceStatus]) -> 
         with closing(
             Database(session.settings.database_url or session.stack.postgres.url)
         ) as database:
-            tenants = Overview(database).not_compacted_since(since)
+            tenants = Overview(database).list_not_compacted_since(since)
     except (RagAssetsError, SQLAlchemyError):
         return None
     if not tenants:
@@ -171,7 +171,7 @@ def _held_warnings(session: Session) -> list[str]:
 
     try:
         with closing(Database(session.endpoints.database_url)) as database:
-            held = DepartureTable(database).held()
+            held = DepartureTable(database).list_held()
     except (RagAssetsError, SQLAlchemyError):
         return []
     shown = [each.line for each in held[:_NAMED]]

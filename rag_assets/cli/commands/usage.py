@@ -51,7 +51,7 @@ def _caps(session: Session, tenant: Tenant) -> list[Cap]:
     """Return the caps per day and month; a cap per run has no meaning outside a run."""
     day = today()
     caps = tenant.caps.model_copy(update={"per_run": None})
-    return caps_of(caps, session.catalog.usage.spent(tenant.id, day), day)
+    return caps_of(caps, session.catalog.usage.read_spending(tenant.id, day), day)
 
 
 def _row(row: UsageRow) -> Sequence[str]:

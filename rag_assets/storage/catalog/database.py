@@ -166,9 +166,9 @@ class Database:
                 yield connection
                 raised = connection.info.pop(_RAISED, None)
         except (OperationalError, InterfaceError) as error:
-            raise unavailable(error) from None
+            raise convert_error(error) from None
         except (InternalError, ProgrammingError) as error:
-            if (condition := condition_of(error)) is not None:
+            if (condition := find_condition(error)) is not None:
                 raise condition from None
             raise
         if raised and self.after_raise is not None:
@@ -185,7 +185,7 @@ class Database:
             with self._of_one_state.begin() as connection:
                 yield connection
         except (OperationalError, InterfaceError) as error:
-            raise unavailable(error) from None
+            raise convert_error(error) from None
 
     @contextmanager
     def driver(self) -> Iterator[Cursor[Any]]:
@@ -202,9 +202,9 @@ class Database:
                         yield cursor
                 except (psycopg.OperationalError, psycopg.InterfaceError) as error:
                     connection.invalidate()
-                    raise unavailable(error) from None
+                    raise convert_error(error) from None
         except (OperationalError, InterfaceError) as error:
-            raise unavailable(error) from None
+            raise convert_error(error) from None
 
     def refresh_statistics(self, *of: Table) -> None:
         """Run ANALYZE on these tables, after many rows were written.
@@ -279,7 +279,7 @@ class Database:
         try:
             connection = self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
         except (OperationalError, InterfaceError) as error:
-            raise unavailable(error) from None
+            raise convert_error(error) from None
         connection.detach()
         try:
             yield connection
@@ -342,13 +342,13 @@ def texts_parameter(name: str) -> BindParameter[list[str]]:
     return bindparam(name, type_=kind)
 
 
-def among(column: ColumnElement[str], values: Texts) -> ColumnElement[bool]:
+def is_any_of(column: ColumnElement[str], values: Texts) -> ColumnElement[bool]:
     """Return the condition that a column has one of these values, passed as one parameter."""
     array = values if isinstance(values, BindParameter) else literal(list(values), ARRAY(Text))
     return column == any_(array)
 
 
-def as_rows(pairs: Collection[tuple[str, str]], *, name: str) -> FromClause:
+def unnest_pairs(pairs: Collection[tuple[str, str]], *, name: str) -> FromClause:
     """Return pairs as rows of `key` and `value`, in two parameters regardless of their number."""
     keys, values = ([pair[at] for pair in pairs] for at in (0, 1))
     return (
@@ -386,18 +386,18 @@ _CONDITIONS: Final[Mapping[str, tuple[str, str]]] = {
 """Message and hint for each condition, by SQLSTATE."""
 
 
-def condition_of(error: Exception) -> ServiceUnavailable | None:
+def find_condition(error: Exception) -> ServiceUnavailable | None:
     """Return the error for a server condition that an operator must resolve; None for others."""
     state = getattr(getattr(error, "orig", error), "sqlstate", None)
     known = _CONDITIONS.get(str(state))
     return None if known is None else ServiceUnavailable(known[0], hint=known[1])
 
 
-def unavailable(error: Exception) -> ServiceUnavailable:
+def convert_error(error: Exception) -> ServiceUnavailable:
     """Return the project's error for a driver's connection error, with passwords masked."""
     if isinstance(getattr(error, "orig", None), LockNotAvailable):
         return TenantBusy("other writers hold this tenant", hint="try again in a few seconds")
-    if (condition := condition_of(error)) is not None:
+    if (condition := find_condition(error)) is not None:
         return condition
     first = str(getattr(error, "orig", error)).strip().splitlines()
     reason = re.sub(r"://[^@\s]*@", "://***@", first[0]) if first else type(error).__name__
@@ -423,7 +423,7 @@ class ChangeChannel:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def tell(self, tenant_ids: Iterable[str]) -> None:
+    def notify(self, tenant_ids: Iterable[str]) -> None:
         """Notify listeners that tenants have something to sync."""
         ids = list(tenant_ids)
         if ids:

@@ -79,7 +79,6 @@ def migrate(database: Database, systems: Systems | None = None) -> bool:
     Safe to call from many processes at once: the first process upgrades, the others wait.
 
     Args:
-        database: the catalog's database.
         systems: used instead of the installed ones.
 
     Returns:
@@ -206,7 +205,7 @@ def watch_schema(database: Database, systems: Systems | None = None) -> None:
     )
 
     def require_schema(connection: psycopg.Connection[Any]) -> None:
-        with _alone(connection):
+        with _own_transaction(connection):
             try:
                 rows = connection.execute(statement).fetchall()
             except psycopg.ProgrammingError:
@@ -220,7 +219,7 @@ def watch_schema(database: Database, systems: Systems | None = None) -> None:
 
 
 @contextmanager
-def _alone(connection: psycopg.Connection[Any]) -> Iterator[None]:
+def _own_transaction(connection: psycopg.Connection[Any]) -> Iterator[None]:
     """Run a statement in its own transaction."""
     before = connection.autocommit
     connection.autocommit = True

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from sqlalchemy import Connection, select
 
 from rag_assets.ingest.sources.model import document_id
-from rag_assets.storage.catalog.database import among
+from rag_assets.storage.catalog.database import is_any_of
 from rag_assets.storage.catalog.tables import documents
 from rag_assets.systems.code_memory.sources.runs import RunsConfig
 from rag_assets.tenants.model import Tenant
@@ -44,7 +44,7 @@ def documents_of(
     """
     columns = documents.c
     query = select(columns.document_id).where(
-        columns.tenant == tenant.id, among(columns.document_id, named_documents(tenant, paths))
+        columns.tenant == tenant.id, is_any_of(columns.document_id, named_documents(tenant, paths))
     )
     if not gone:
         query = query.where(columns.status != "DELETED")

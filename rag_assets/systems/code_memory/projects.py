@@ -24,7 +24,7 @@ def tenant_of(catalog: Catalog, tenant_ids: Collection[str], project: str) -> st
         NoCodeMemory: the project only has tenants with other profiles.
         InvalidRequest: projects of several organizations have this id.
     """
-    found = catalog.projects.covered(tenant_ids, PROFILE, project)
+    found = catalog.projects.list_covered(tenant_ids, PROFILE, project)
     if len(found) > 1:
         raise InvalidRequest(
             "the token covers projects of this id of several organizations",
@@ -33,7 +33,7 @@ def tenant_of(catalog: Catalog, tenant_ids: Collection[str], project: str) -> st
     if found:
         return found[0].id
     others = (name for name in installed_systems().profiles if name != PROFILE)
-    if any(catalog.projects.covered(tenant_ids, name, project) for name in others):
+    if any(catalog.projects.list_covered(tenant_ids, name, project) for name in others):
         raise NoCodeMemory(
             "this project has no code memory",
             hint=f"add a tenant with the profile {PROFILE} and the project's two ids",

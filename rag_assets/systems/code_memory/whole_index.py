@@ -48,7 +48,7 @@ def index_again(
     else:
         documents = requests.request_tenant(record.ref, by) + requests.readmit(record.ref)
     # Announce the request even if no document is known: a listing must find new files.
-    catalog.changes.tell([record.id])
+    catalog.changes.notify([record.id])
     commit = next(iter(commits.values())) if len(commits) == 1 else None
     return IndexedProject(record.id, commit, commits, documents)
 

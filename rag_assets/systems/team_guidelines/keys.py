@@ -185,7 +185,7 @@ class GuidelineKeys:
         if isinstance(owner, TenantRef):
             self._catalog.quarantine.retry_transient_failures(owner)
             return
-        for record in self._catalog.tenants.of_organization(owner.id):
+        for record in self._catalog.tenants.list_of_organization(owner.id):
             if record.state != "REMOVING":
                 self._catalog.quarantine.retry_transient_failures(record.ref)
 

@@ -274,7 +274,7 @@ class GuidelineProjects:
         )
 
     def _list_names(self, organization_id: str) -> tuple[ProjectName, ...]:
-        records = self._catalog.projects.of_organization(organization_id, PROFILE)
+        records = self._catalog.projects.list_of_organization(organization_id, PROFILE)
         return tuple(
             ProjectName(record.project or "", record.config.get("name"), record.id)
             for record in records

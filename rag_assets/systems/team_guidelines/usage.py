@@ -125,7 +125,7 @@ class GuidelineUsage:
         now = today()
         since, month = now - timedelta(days=days - 1), now.replace(day=1)
         tenant_id, organization = project.record.id, project.organization_id
-        records = self._catalog.projects.of_organization(organization)
+        records = self._catalog.projects.list_of_organization(organization)
         return ProjectUsage(
             project_id=project.project_id,
             organization_id=organization,

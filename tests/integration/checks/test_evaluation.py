@@ -84,7 +84,7 @@ class Clock:
 
     def results(self, tenant_id: str) -> dict[str, CheckResult]:
         """What the catalog keeps of a tenant's checks."""
-        found = self.session.catalog.check_results.of(tenant_id)
+        found = self.session.catalog.check_results.list(tenant_id)
         return {f"{result.asset}.{result.name}": result for result in found}
 
 
@@ -278,7 +278,7 @@ def test_a_check_in_a_removed_tenant_records_nothing(clock: Clock) -> None:
     former = TenantRef(ref.id, ref.incarnation - 1)
     with pytest.raises(TenantGone):
         catalog.check_results.record(former, [CheckOutcome("chunks", "secrets", passed=True)])
-    assert catalog.check_results.of("first") == []
+    assert catalog.check_results.list("first") == []
 
 
 @pytest.mark.long

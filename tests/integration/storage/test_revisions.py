@@ -14,6 +14,7 @@ from rag_assets.storage.catalog import migrate
 from rag_assets.storage.catalog.database import Database
 from rag_assets.storage.catalog.records.model import PushedRecord
 from tests.installation import FAST, Installation
+from tests.records import put_record
 
 FACTS = "SELECT uri, inode, revision FROM rag_catalog.documents ORDER BY uri"
 FORMER_FACTS = "SELECT uri, inode FROM rag_catalog.documents ORDER BY uri"
@@ -49,7 +50,7 @@ def test_the_migration_preserves_documents_and_causes_no_rereading(
 
     def push(name: str, text: str) -> None:
         record = PushedRecord("pushed", "page", name, text, "text/markdown", NO_METADATA)
-        session.catalog.records.put(ref, record, scope="public")
+        put_record(session.catalog.records, ref, record, scope="public")
 
     for name in ("one", "two", "later"):
         push(name, f"The valve {name}.")

@@ -265,7 +265,7 @@ def test_the_tables_of_a_teams_dagster_in_the_same_database_are_left_alone(
     assert catalog.traces.redact("acme", ["files/keeper.md"]) == 1
     assert rows(address, "SELECT event FROM public.event_logs") == [(event,)]
     assert "keeper" not in rows(address, "SELECT event FROM rag_dagster.event_logs")[0][0]
-    assert catalog.traces.holding("acme", ["files/keeper.md"], ["files/keeper.md"]) == []
+    assert catalog.traces.find_columns("acme", ["files/keeper.md"], ["files/keeper.md"]) == []
 
     [column] = [one for one in scanned_columns() if one.name.endswith("event_logs.event")]
     [[stored]] = TextColumnQuery(catalog.database).batches(ref, column)

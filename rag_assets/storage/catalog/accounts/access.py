@@ -31,7 +31,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.principals import GUESTS
 from rag_assets.records.pages import EXCLUDED, NOBODY
-from rag_assets.storage.catalog.database import Database, TenantRef, Texts, among
+from rag_assets.storage.catalog.database import Database, TenantRef, Texts, is_any_of
 from rag_assets.storage.catalog.journal.security_changes import record_change
 from rag_assets.storage.catalog.tables import access_scopes, scope_ancestors
 
@@ -79,7 +79,7 @@ class AccessTable:
         gone = delete(access_scopes).where(
             access_scopes.c.tenant == ref.id,
             access_scopes.c.scope == scope,
-            among(access_scopes.c.principal, [*principals]),
+            is_any_of(access_scopes.c.principal, [*principals]),
         )
         with self._database.begin_for(ref) as connection:
             revoked = connection.scalars(gone.returning(access_scopes.c.principal)).all()
@@ -95,7 +95,7 @@ class AccessTable:
             .order_by(access_scopes.c.scope, access_scopes.c.principal)
         )
         if scopes is not None:
-            query = query.where(among(access_scopes.c.scope, [*scopes]))
+            query = query.where(is_any_of(access_scopes.c.scope, [*scopes]))
         found: dict[str, list[str]] = {}
         with self._database.begin() as connection:
             for scope, principal in connection.execute(query):
@@ -113,23 +113,22 @@ def is_readable(
 
     Args:
         table: a table with a column `tenant`.
-        principals: the caller's principals.
         column: the name of the column with the scope.
     """
     scope = table.c[column]
     granted = exists().where(
         access_scopes.c.tenant == table.c.tenant,
         access_scopes.c.scope == scope,
-        among(access_scopes.c.principal, principals),
+        is_any_of(access_scopes.c.principal, principals),
     )
     inherited = exists().where(
         scope_ancestors.c.tenant == table.c.tenant,
         scope_ancestors.c.scope == scope,
         access_scopes.c.tenant == scope_ancestors.c.tenant,
         access_scopes.c.scope == scope_ancestors.c.ancestor,
-        among(access_scopes.c.principal, principals),
+        is_any_of(access_scopes.c.principal, principals),
     )
-    public = and_(scope == PUBLIC, literal(GUESTS) != all_(_array(principals)))
+    public = and_(scope == PUBLIC, literal(GUESTS) != all_(_principals_array(principals)))
     return or_(public, granted, inherited)
 
 
@@ -142,11 +141,10 @@ def readable_scopes(
 
     Args:
         tenant: the tenant's id.
-        principals: the caller's principals.
         most: the maximum number of scopes; null for no maximum.
     """
     direct = select(access_scopes.c.scope).where(
-        access_scopes.c.tenant == tenant, among(access_scopes.c.principal, principals)
+        access_scopes.c.tenant == tenant, is_any_of(access_scopes.c.principal, principals)
     )
     inherited = (
         select(scope_ancestors.c.scope)
@@ -158,7 +156,7 @@ def readable_scopes(
                 scope_ancestors.c.ancestor == access_scopes.c.scope,
             ),
         )
-        .where(access_scopes.c.tenant == tenant, among(access_scopes.c.principal, principals))
+        .where(access_scopes.c.tenant == tenant, is_any_of(access_scopes.c.principal, principals))
     )
     found = direct.union_all(inherited).limit(most).subquery()
     return select(func.array_agg(found.c.scope))
@@ -169,7 +167,7 @@ def reads_public(principals: Collection[str]) -> bool:
     return GUESTS not in principals
 
 
-def _array(principals: Texts) -> ColumnElement[Any]:
+def _principals_array(principals: Texts) -> ColumnElement[Any]:
     if isinstance(principals, BindParameter):
         return cast(principals, ARRAY(Text))
     return literal(list(principals), ARRAY(Text))

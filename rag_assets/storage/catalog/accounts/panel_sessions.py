@@ -40,7 +40,7 @@ RECENT_TIME = timedelta(minutes=10)
 
 
 @dataclass(frozen=True, slots=True)
-class Holder:
+class TokenHolder:
     """The owner of the token that started a session.
 
     Attributes:
@@ -88,7 +88,7 @@ class PanelSessionTable:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def add_code(self, ref: TenantRef, sha256: bytes, holder: Holder) -> datetime:
+    def add_code(self, ref: TenantRef, sha256: bytes, holder: TokenHolder) -> datetime:
         """Store the hash of a code that starts one session; return when the code expires.
 
         Raises:
@@ -108,32 +108,34 @@ class PanelSessionTable:
 
     def find_code(self, sha256: bytes) -> PanelSession | None:
         """Return the session that a valid code would start; the code stays usable."""
-        query = _joined(panel_codes).where(_valid_code(sha256))
+        query = _select_with_tenants(panel_codes).where(_is_valid_code(sha256))
         with self._database.begin() as connection:
             row = connection.execute(query).first()
-        return _session(row) if row else None
+        return _read_session(row) if row else None
 
     def redeem(self, code_sha256: bytes, session_sha256: bytes) -> bool:
         """Start the session of a code and use the code up. Return whether it was valid."""
         columns = panel_codes.c
-        used_up = delete(panel_codes).where(_valid_code(code_sha256)).returning(panel_codes)
+        used_up = delete(panel_codes).where(_is_valid_code(code_sha256)).returning(panel_codes)
         with self._database.begin() as connection:
             code = connection.execute(used_up).first()
             if code is None:
                 return False
             kept = (columns.tenant, columns.name, columns.principals, columns.token_id)
             values = {column.name: getattr(code, column.name) for column in kept}
-            _begin(connection, session_sha256, values, code.token_expires_at)
+            _insert_session(connection, session_sha256, values, code.token_expires_at)
         return True
 
-    def begin(self, ref: TenantRef, session_sha256: bytes, holder: Holder) -> None:
+    def begin(self, ref: TenantRef, session_sha256: bytes, holder: TokenHolder) -> None:
         """Start a session with a token.
 
         Raises:
             TenantGone: the tenant was removed.
         """
         with self._database.begin_for(ref) as connection:
-            _begin(connection, session_sha256, _values(ref, holder), holder.token_expires_at)
+            _insert_session(
+                connection, session_sha256, _values(ref, holder), holder.token_expires_at
+            )
 
     def find(self, sha256: bytes, *, use: bool) -> PanelSession | None:
         """Return the session with that hash, if it has not ended.
@@ -148,15 +150,15 @@ class PanelSessionTable:
         with self._database.begin() as connection:
             if use and not connection.execute(used).rowcount:
                 return None
-            row = connection.execute(_joined(panel_sessions).where(*valid)).first()
-        return _session(row) if row else None
+            row = connection.execute(_select_with_tenants(panel_sessions).where(*valid)).first()
+        return _read_session(row) if row else None
 
-    def others(self, sha256: bytes) -> list[PanelSession]:
+    def list_others(self, sha256: bytes) -> list[PanelSession]:
         """Return the other sessions of the same token or person, in the same organization."""
-        query = _joined(panel_sessions).where(_is_other_of(sha256), _has_not_ended())
+        query = _select_with_tenants(panel_sessions).where(_is_other_of(sha256), _has_not_ended())
         with self._database.begin() as connection:
             rows = connection.execute(query.order_by(panel_sessions.c.used_at.desc())).all()
-        return [_session(row) for row in rows]
+        return [_read_session(row) for row in rows]
 
     def end_others(self, sha256: bytes) -> int:
         """End that holder's other sessions and unused codes; return the number of sessions."""
@@ -178,7 +180,7 @@ class PanelSessionTable:
             connection.execute(ended)
 
 
-def _begin(
+def _insert_session(
     connection: Connection, sha256: bytes, values: dict[str, Any], token_expires_at: datetime | None
 ) -> None:
     _forget_expired(connection, panel_sessions)
@@ -188,7 +190,7 @@ def _begin(
     connection.execute(insert(panel_sessions).values(row))
 
 
-def _values(ref: TenantRef, holder: Holder) -> dict[str, Any]:
+def _values(ref: TenantRef, holder: TokenHolder) -> dict[str, Any]:
     return {
         "tenant": ref.id,
         "name": holder.name,
@@ -197,7 +199,7 @@ def _values(ref: TenantRef, holder: Holder) -> dict[str, Any]:
     }
 
 
-def _valid_code(sha256: bytes) -> ColumnElement[bool]:
+def _is_valid_code(sha256: bytes) -> ColumnElement[bool]:
     columns = panel_codes.c
     return and_(
         columns.code_sha256 == sha256,
@@ -248,7 +250,7 @@ def _forget_expired(connection: Connection, table: Table) -> None:
     connection.execute(delete(table).where(table.c.expires_at < latest_trusted_time()))
 
 
-def _joined(table: Table) -> Select[Any]:
+def _select_with_tenants(table: Table) -> Select[Any]:
     owner = tenants.c
     return (
         select(
@@ -261,7 +263,7 @@ def _joined(table: Table) -> Select[Any]:
     )
 
 
-def _session(row: Row[Any]) -> PanelSession:
+def _read_session(row: Row[Any]) -> PanelSession:
     return read_row(
         PanelSession,
         row,

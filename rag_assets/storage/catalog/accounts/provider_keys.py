@@ -50,7 +50,6 @@ class StoredKey:
 
     Attributes:
         id: id of the row.
-        owner: the owner of the key.
         last_four: the key's last four characters; empty for a short key.
         worked: whether the provider accepted the key at its last use; None if it was never used.
     """
@@ -77,7 +76,6 @@ class ProviderKeyTable:
         """Store a key in place of the owner's former key for that provider.
 
         Args:
-            owner: the owner of the key.
             provider: the provider that accepts the key.
             seal: encrypts the key; called while rotation is locked out.
             last_four: the characters that may be shown.
@@ -111,34 +109,34 @@ class ProviderKeyTable:
         A tenant uses its own key, or else its organization's. None if neither has a key.
         """
         query = (
-            _of_tenant(owner)
+            _select_usable_keys(owner)
             if isinstance(owner, TenantRef)
-            else _stored().where(provider_keys.c.organization == owner.id)
+            else _select_keys().where(provider_keys.c.organization == owner.id)
         )
         query = query.where(provider_keys.c.provider == provider).limit(1)
         with self._database.begin() as connection:
             row = connection.execute(query).first()
-        return _key(row) if row else None
+        return _read_key(row) if row else None
 
-    def usable(self, ref: TenantRef) -> list[StoredKey]:
+    def list_usable(self, ref: TenantRef) -> list[StoredKey]:
         """Return all keys that a tenant may use, by provider: its own before its organization's."""
-        query = _of_tenant(ref, provider_keys.c.provider)
+        query = _select_usable_keys(ref, provider_keys.c.provider)
         with self._database.begin() as connection:
-            return [_key(row) for row in connection.execute(query)]
+            return [_read_key(row) for row in connection.execute(query)]
 
     def all(self) -> list[StoredKey]:
         """Return all keys, by owner and provider, tenants' keys first."""
         columns = provider_keys.c
-        query = _stored().order_by(columns.tenant, columns.organization, columns.provider)
+        query = _select_keys().order_by(columns.tenant, columns.organization, columns.provider)
         with self._database.begin() as connection:
-            return [_key(row) for row in connection.execute(query)]
+            return [_read_key(row) for row in connection.execute(query)]
 
-    def of_organization(self, organization_id: str) -> list[StoredKey]:
+    def list_of_organization(self, organization_id: str) -> list[StoredKey]:
         """Return an organization's own keys, by provider."""
-        query = _stored().where(provider_keys.c.organization == organization_id)
+        query = _select_keys().where(provider_keys.c.organization == organization_id)
         with self._database.begin() as connection:
             rows = connection.execute(query.order_by(provider_keys.c.provider))
-            return [_key(row) for row in rows]
+            return [_read_key(row) for row in rows]
 
     def remove(self, owner: KeyOwner, provider: str) -> bool:
         """Delete an owner's key; return whether it existed."""
@@ -179,8 +177,8 @@ class ProviderKeyTable:
     def reseal_all(self, reseal: Callable[[StoredKey], SealedKey]) -> int:
         """Encrypt all keys again in one transaction; return their number."""
         with self._database.begin() as connection:
-            rows = connection.execute(_stored().with_for_update(of=provider_keys)).all()
-            for stored in map(_key, rows):
+            rows = connection.execute(_select_keys().with_for_update(of=provider_keys)).all()
+            for stored in map(_read_key, rows):
                 sealed = reseal(stored)
                 connection.execute(
                     update(provider_keys)
@@ -207,13 +205,13 @@ def _column(owner: KeyOwner) -> str:
     return "tenant" if isinstance(owner, TenantRef) else "organization"
 
 
-def _stored() -> Select[Any]:
+def _select_keys() -> Select[Any]:
     return select(provider_keys, tenants.c.incarnation).outerjoin(
         tenants, tenants.c.id == provider_keys.c.tenant
     )
 
 
-def _of_tenant(ref: TenantRef, *order: ColumnElement[Any]) -> Select[Any]:
+def _select_usable_keys(ref: TenantRef, *order: ColumnElement[Any]) -> Select[Any]:
     """Return the query of keys that a tenant may use, its own before its organization's."""
     keys = provider_keys.c
     its = or_(keys.tenant == tenants.c.id, keys.organization == tenants.c.organization)
@@ -225,7 +223,7 @@ def _of_tenant(ref: TenantRef, *order: ColumnElement[Any]) -> Select[Any]:
     )
 
 
-def _key(row: Row[Any]) -> StoredKey:
+def _read_key(row: Row[Any]) -> StoredKey:
     owner: KeyOwner
     if row.tenant is None:
         owner = OrganizationRef(row.organization)

@@ -91,8 +91,8 @@ class ServiceTokenTable:
         with self._begin_for(owner) as connection:
             if isinstance(owner, OrganizationRef):
                 add_organizations(connection, [owner.id])
-            _record(connection, owner, "token_created", token_id, (role, *principals))
-            return _token(connection.execute(query).one())
+            _record_token_change(connection, owner, "token_created", token_id, (role, *principals))
+            return _read_token(connection.execute(query).one())
 
     def _begin_for(self, owner: KeyOwner) -> AbstractContextManager[Connection]:
         if isinstance(owner, TenantRef):
@@ -108,7 +108,7 @@ class ServiceTokenTable:
             .order_by(service_tokens.c.created_at, service_tokens.c.token_id)
         )
         with self._database.begin() as connection:
-            return [_token(row) for row in connection.execute(query)]
+            return [_read_token(row) for row in connection.execute(query)]
 
     def any(self) -> bool:
         """Return whether any valid token exists."""
@@ -127,22 +127,20 @@ class ServiceTokenTable:
             row = connection.execute(revoked.returning(columns.role, columns.principals)).first()
             if row is None:
                 return False
-            _record(connection, owner, "token_revoked", token_id, (row.role, *row.principals))
+            _record_token_change(
+                connection, owner, "token_revoked", token_id, (row.role, *row.principals)
+            )
         return True
 
 
 class TokenReader:
-    """Finds tokens, and the tenants of an organization's projects, in one event loop.
-
-    Args:
-        database: the catalog's database.
-    """
+    """Finds tokens, and the tenants of an organization's projects, in one event loop."""
 
     def __init__(self, database: Database) -> None:
         self._statements = StatementRunner(database, _CONNECTIONS)
-        self._find = Statement.of(_find_statement())
-        self._record_use = Statement.of(_record_use_statement())
-        self._projects = Statement.of(_projects_statement())
+        self._find = Statement.compile(_find_statement())
+        self._record_use = Statement.compile(_record_use_statement())
+        self._projects = Statement.compile(_projects_statement())
 
     async def find(self, sha256: bytes) -> ServiceToken | None:
         """Return the token with that hash, if it is valid, and record its use.
@@ -155,7 +153,7 @@ class TokenReader:
             return None
         if rows[0].use_is_due:
             await self._statements.rows(self._record_use, {"token_id": rows[0].token_id})
-        return _token(rows[0])
+        return _read_token(rows[0])
 
     async def projects(self, organization: str) -> frozenset[str]:
         """Return the tenants of an organization's projects.
@@ -175,7 +173,7 @@ def _column(owner: KeyOwner) -> str:
     return "tenant" if isinstance(owner, TenantRef) else "organization"
 
 
-def _record(
+def _record_token_change(
     connection: Connection,
     owner: KeyOwner,
     kind: Literal["token_created", "token_revoked"],
@@ -221,5 +219,5 @@ def _use_is_due() -> ColumnElement[bool]:
     return or_(used.is_(None), used < func.now() - _USE_INTERVAL)
 
 
-def _token(row: Row[Any]) -> ServiceToken:
+def _read_token(row: Row[Any]) -> ServiceToken:
     return read_row(ServiceToken, row, principals=tuple(row.principals))

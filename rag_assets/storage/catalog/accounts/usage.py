@@ -12,7 +12,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.common.formatting import dollars
 from rag_assets.storage.catalog.accounts.tables import usage
-from rag_assets.storage.catalog.database import Database, TenantRef, among
+from rag_assets.storage.catalog.database import Database, TenantRef, is_any_of
 from rag_assets.storage.catalog.tables import generations, slices
 
 
@@ -108,8 +108,6 @@ class UsageTable:
         """Add usage to a day, by default today.
 
         Args:
-            ref: the tenant.
-            provider, model: the provider and the model used.
             used: the usage not recorded yet.
             day: the day, in UTC.
             run: dollars that the running sync has spent so far, including this usage.
@@ -124,16 +122,16 @@ class UsageTable:
         with self._database.begin_for(ref) as connection:
             connection.execute(statement)
             if run is not None:
-                connection.execute(_of_run(ref, run))
+                connection.execute(_set_run_spending(ref, run))
             if generation is not None and used.cost:
-                connection.execute(_of_build(ref, generation, used.cost))
+                connection.execute(_add_build_spending(ref, generation, used.cost))
 
     def set_run_spending(self, ref: TenantRef, dollars: float) -> None:
         """Record the running sync's spending so far, without adding usage."""
         with self._database.begin_for(ref) as connection:
-            connection.execute(_of_run(ref, dollars))
+            connection.execute(_set_run_spending(ref, dollars))
 
-    def spent(self, tenant_id: str, day: date) -> SpendingTotals:
+    def read_spending(self, tenant_id: str, day: date) -> SpendingTotals:
         """Return a tenant's spending up to the end of a day, in one query."""
         cost = func.sum(usage.c.cost)
         run = select(slices.c.spent).where(slices.c.tenant == tenant_id).scalar_subquery()
@@ -146,9 +144,9 @@ class UsageTable:
     def sum(self, tenant_ids: Iterable[str], since: date) -> Usage:
         """Return the total usage of several tenants since a day, in one query."""
         sums = (func.coalesce(func.sum(usage.c[name]), 0).label(name) for name in _COUNTS)
-        query = select(*sums).where(among(usage.c.tenant, tenant_ids), usage.c.day >= since)
+        query = select(*sums).where(is_any_of(usage.c.tenant, tenant_ids), usage.c.day >= since)
         with self._database.begin() as connection:
-            return _used(connection.execute(query).mappings().one())
+            return _read_usage(connection.execute(query).mappings().one())
 
     def rows(self, since: date, tenant_id: str | None = None) -> list[UsageRow]:
         """Return the usage since a day, of all tenants or one, the newest first."""
@@ -159,14 +157,14 @@ class UsageTable:
             usage.c.tenant, usage.c.day.desc(), usage.c.provider, usage.c.model
         )
         with self._database.begin() as connection:
-            return [_row(row) for row in connection.execute(ordered).mappings()]
+            return [_read_row(row) for row in connection.execute(ordered).mappings()]
 
 
-def _of_run(ref: TenantRef, dollars: float) -> Update:
+def _set_run_spending(ref: TenantRef, dollars: float) -> Update:
     return update(slices).where(slices.c.tenant == ref.id).values(spent=dollars)
 
 
-def _of_build(ref: TenantRef, generation: int, dollars: float) -> Update:
+def _add_build_spending(ref: TenantRef, generation: int, dollars: float) -> Update:
     return (
         update(generations)
         .where(generations.c.tenant == ref.id, generations.c.generation == generation)
@@ -174,11 +172,11 @@ def _of_build(ref: TenantRef, generation: int, dollars: float) -> Update:
     )
 
 
-def _row(row: RowMapping) -> UsageRow:
-    return UsageRow(row["tenant"], row["day"], row["provider"], row["model"], _used(row))
+def _read_row(row: RowMapping) -> UsageRow:
+    return UsageRow(row["tenant"], row["day"], row["provider"], row["model"], _read_usage(row))
 
 
-def _used(row: RowMapping) -> Usage:
+def _read_usage(row: RowMapping) -> Usage:
     counts = {name: int(row[name]) for name in _COUNTS if name != "cost"}
     return Usage(**counts, cost=float(row["cost"]))
 

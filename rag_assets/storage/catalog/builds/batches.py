@@ -130,7 +130,7 @@ class BatchTable:
     def delete(self, ref: TenantRef, id_: int) -> None:
         """Delete a batch that was never submitted."""
         with self._database.begin_for(ref) as connection:
-            connection.execute(delete(batches).where(_one(ref, id_)))
+            connection.execute(delete(batches).where(_is_batch(ref, id_)))
 
     def delete_closed(self, ref: TenantRef, before: datetime) -> None:
         """Delete batches that were collected or failed before a time."""
@@ -139,7 +139,7 @@ class BatchTable:
                 delete(batches).where(batches.c.tenant == ref.id, batches.c.ended_at < before)
             )
 
-    def open(self, tenant_id: str | None = None) -> list[EmbeddingBatch]:
+    def list_open(self, tenant_id: str | None = None) -> list[EmbeddingBatch]:
         """Return the open batches of one active tenant, or of all, oldest first."""
         query = (
             select(tenants.c.incarnation.label("incarnation"))
@@ -151,7 +151,7 @@ class BatchTable:
         if tenant_id is not None:
             query = query.where(batches.c.tenant == tenant_id)
         with self._database.begin() as connection:
-            return [_batch(row) for row in connection.execute(query)]
+            return [_read_batch(row) for row in connection.execute(query)]
 
     def text_hashes(self, tenant_id: str, embedder_id: str) -> dict[int, set[str]]:
         """Return the text_sha256 of all texts in submitted batches, by batch id."""
@@ -161,7 +161,7 @@ class BatchTable:
             batches.c.state.in_(("UNDER_WAY", "ENDED")),
         )
         with self._database.begin() as connection:
-            return {row.id: _unpacked(bytes(row.hashes)) for row in connection.execute(query)}
+            return {row.id: _unpack_hashes(bytes(row.hashes)) for row in connection.execute(query)}
 
     def open_cost(self, tenant_id: str) -> float:
         """Return the cost of a tenant's open batches, in dollars."""
@@ -194,7 +194,7 @@ class BatchTable:
 
     def _update(self, ref: TenantRef, id_: int, **values: Any) -> None:
         with self._database.begin_for(ref) as connection:
-            connection.execute(update(batches).where(_one(ref, id_)).values(**values))
+            connection.execute(update(batches).where(_is_batch(ref, id_)).values(**values))
 
 
 def is_poll_due(batch: EmbeddingBatch, now: datetime) -> bool:
@@ -211,15 +211,15 @@ def is_poll_due(batch: EmbeddingBatch, now: datetime) -> bool:
     return not timedelta() <= waited < pause
 
 
-def _one(ref: TenantRef, id_: int) -> Any:
+def _is_batch(ref: TenantRef, id_: int) -> Any:
     return (batches.c.tenant == ref.id) & (batches.c.id == id_)
 
 
-def _unpacked(packed: bytes) -> set[str]:
+def _unpack_hashes(packed: bytes) -> set[str]:
     return {packed[start : start + _KEY_BYTES].hex() for start in range(0, len(packed), _KEY_BYTES)}
 
 
-def _batch(row: Row[Any]) -> EmbeddingBatch:
+def _read_batch(row: Row[Any]) -> EmbeddingBatch:
     return read_row(
         EmbeddingBatch,
         row,

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from sqlalchemy import ColumnElement, Row, Select, and_, delete, false, func, insert, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
-from rag_assets.storage.catalog.database import Database, TenantRef, among, read_row
+from rag_assets.storage.catalog.database import Database, TenantRef, is_any_of, read_row
 from rag_assets.storage.catalog.installation.clock import time_to_record
 from rag_assets.storage.catalog.tables import generations, serving, tenants
 
@@ -103,7 +103,7 @@ class PinTable:
         with self._database.begin_for(ref) as connection:
             connection.execute(update(serving).where(serving.c.tenant == ref.id).values(**nothing))
 
-    def of(self, tenant_id: str) -> Pin | None:
+    def find(self, tenant_id: str) -> Pin | None:
         """Return a tenant's pin."""
         query = select(serving).where(
             serving.c.tenant == tenant_id, serving.c.pinned_generation.is_not(None)
@@ -191,22 +191,24 @@ class GenerationTable:
     def live(self, tenant_id: str) -> list[Generation]:
         """Return every generation that may have entries, oldest first."""
         query = (
-            _with_pins().where(generations.c.tenant == tenant_id).order_by(generations.c.generation)
+            _select_with_pins()
+            .where(generations.c.tenant == tenant_id)
+            .order_by(generations.c.generation)
         )
         with self._database.begin() as connection:
-            return [generation_of(row) for row in connection.execute(query)]
+            return [read_generation(row) for row in connection.execute(query)]
 
-    def live_of(self, tenant_ids: Iterable[str]) -> dict[str, list[Generation]]:
+    def list_live_by_tenant(self, tenant_ids: Iterable[str]) -> dict[str, list[Generation]]:
         """Return the generations of these tenants that may have entries, oldest first."""
         query = (
-            _with_pins()
-            .where(among(generations.c.tenant, tenant_ids))
+            _select_with_pins()
+            .where(is_any_of(generations.c.tenant, tenant_ids))
             .order_by(generations.c.tenant, generations.c.generation)
         )
         found: dict[str, list[Generation]] = {}
         with self._database.begin() as connection:
             for row in connection.execute(query):
-                found.setdefault(row.tenant, []).append(generation_of(row))
+                found.setdefault(row.tenant, []).append(read_generation(row))
         return found
 
     def tenants(self) -> set[str]:
@@ -220,7 +222,7 @@ class GenerationTable:
         with self._database.begin() as connection:
             return {row.index_name: row.index_uuid for row in connection.execute(query)}
 
-    def with_vectors_beside(self) -> list[tuple[str, int, int]]:
+    def list_with_separate_vectors(self) -> list[tuple[str, int, int]]:
         """Return tenant, incarnation and number of each build with a separate vector store."""
         query = select(tenants.c.id, tenants.c.incarnation, generations.c.generation).join(
             tenants, tenants.c.id == generations.c.tenant
@@ -242,7 +244,7 @@ class GenerationTable:
         )
         with self._database.begin() as connection:
             row = connection.execute(query).first()
-        return generation_of(row) if row else None
+        return read_generation(row) if row else None
 
     def create(
         self,
@@ -290,7 +292,7 @@ class GenerationTable:
                 )
                 .returning(generations)
             ).one()
-        return generation_of(row)
+        return read_generation(row)
 
     def set_recipe(
         self, ref: TenantRef, generation: Generation, recipe: Mapping[str, Any]
@@ -369,7 +371,7 @@ class GenerationTable:
             )
             connection.execute(
                 update(generations)
-                .where(_is(ref, generation))
+                .where(_is_generation(ref, generation))
                 .values(
                     state="SERVING",
                     reason=None,
@@ -414,7 +416,7 @@ class GenerationTable:
                 )
             )
 
-    def in_index(self, index_name: str) -> int:
+    def count_in_index(self, index_name: str) -> int:
         """Return the number of all tenants' generations in an index."""
         query = select(func.count()).where(generations.c.index_name == index_name)
         with self._database.begin() as connection:
@@ -424,25 +426,28 @@ class GenerationTable:
         self, ref: TenantRef, generation: Generation, values: Mapping[str, Any]
     ) -> Generation:
         changed = (
-            update(generations).where(_is(ref, generation)).values(**values).returning(generations)
+            update(generations)
+            .where(_is_generation(ref, generation))
+            .values(**values)
+            .returning(generations)
         )
         with self._database.begin_for(ref) as connection:
             row = connection.execute(changed).one()
-        return replace(generation_of(row), pinned=generation.pinned)
+        return replace(read_generation(row), pinned=generation.pinned)
 
 
-def _with_pins() -> Select[Any]:
+def _select_with_pins() -> Select[Any]:
     pinned = func.coalesce(serving.c.pinned_generation == generations.c.generation, false())
     return select(generations, pinned.label("pinned")).outerjoin(
         serving, serving.c.tenant == generations.c.tenant
     )
 
 
-def _is(ref: TenantRef, generation: Generation) -> ColumnElement[bool]:
+def _is_generation(ref: TenantRef, generation: Generation) -> ColumnElement[bool]:
     return and_(generations.c.tenant == ref.id, generations.c.generation == generation.number)
 
 
-def generation_of(row: Row[Any]) -> Generation:
+def read_generation(row: Row[Any]) -> Generation:
     """Return the generation in a row with all columns of `generations`."""
     return read_row(
         Generation,

@@ -28,8 +28,8 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.common.batches import batched
-from rag_assets.storage.catalog.database import Database, TenantRef, among, read_row
-from rag_assets.storage.catalog.documents.status import same_document
+from rag_assets.storage.catalog.database import Database, TenantRef, is_any_of, read_row
+from rag_assets.storage.catalog.documents.status import is_same_document
 from rag_assets.storage.catalog.tables import (
     document_index,
     documents,
@@ -150,7 +150,9 @@ class JudgementTable:
         with self._database.begin_for(ref) as connection:
             deleted = 0 if others == "keep" else _delete_others(connection, ref, new, others)
             for batch in batched(new, _BATCH):
-                values = upsert(judged_questions).values([_values(ref, one) for one in batch])
+                values = upsert(judged_questions).values(
+                    [_question_columns(ref, one) for one in batch]
+                )
                 changed = {
                     column.name: values.excluded[column.name]
                     for column in judged_questions.c
@@ -162,23 +164,23 @@ class JudgementTable:
                         set_={**changed, "judged_at": func.now()},
                     )
                 )
-            connection.execute(_forgotten_vectors(ref))
+            connection.execute(_delete_unused_vectors(ref))
         return deleted
 
-    def documents_named(
+    def find_named_documents(
         self, tenant_id: str, names: Collection[str]
     ) -> dict[str, list[NamedDocument]]:
         """Return the present documents with these uris, document ids or record ids, by name."""
         found: dict[str, list[NamedDocument]] = {}
         for batch in batched(names, _NAMES):
             with self._database.begin() as connection:
-                for row in connection.execute(_named(tenant_id, batch)):
+                for row in connection.execute(_select_named(tenant_id, batch)):
                     document = NamedDocument(row.document_id, row.uri)
                     for name in {row.document_id, row.uri, row.source_id} & set(batch):
                         found.setdefault(name, []).append(document)
         return found
 
-    def in_both(
+    def find_in_both(
         self, tenant_id: str, one: int, other: int, document_ids: Collection[str]
     ) -> set[str]:
         """Return which of these documents two generations hold in the same version."""
@@ -191,7 +193,7 @@ class JudgementTable:
                 & (theirs.c.document_id == document_index.c.document_id)
                 & (theirs.c.document_key == document_index.c.document_key),
             )
-            .join(documents, same_document())
+            .join(documents, is_same_document())
             .where(
                 document_index.c.tenant == tenant_id,
                 document_index.c.generation == one,
@@ -205,7 +207,7 @@ class JudgementTable:
         for batch in batched(document_ids, _NAMES):
             with self._database.begin() as connection:
                 found |= set(
-                    connection.scalars(query.where(among(document_index.c.document_id, batch)))
+                    connection.scalars(query.where(is_any_of(document_index.c.document_id, batch)))
                 )
         return found
 
@@ -232,7 +234,7 @@ def forget_judgements(connection: Connection, ref: TenantRef, document_ids: Sequ
         return 0
     names: set[str] = set()
     for batch in batched(document_ids, _NAMES):
-        rows = connection.execute(_names(ref.id, among(documents.c.document_id, batch)))
+        rows = connection.execute(_select_names(ref.id, is_any_of(documents.c.document_id, batch)))
         names |= {name for row in rows for name in row if name is not None}
     deleted = 0
     for question in stored:
@@ -245,7 +247,7 @@ def forget_judgements(connection: Connection, ref: TenantRef, document_ids: Sequ
             connection.execute(update(judged_questions).where(*its).values(judgements=left))
         else:
             connection.execute(delete(judged_questions).where(*its))
-    connection.execute(_forgotten_vectors(ref))
+    connection.execute(_delete_unused_vectors(ref))
     return deleted
 
 
@@ -256,12 +258,12 @@ def _delete_others(
     statement = delete(judged_questions).where(
         judged_questions.c.tenant == ref.id,
         judged_questions.c.synthetic == (others == "replace synthetic"),
-        ~among(judged_questions.c.question_id, ids),
+        ~is_any_of(judged_questions.c.question_id, ids),
     )
     return connection.execute(statement).rowcount
 
 
-def _forgotten_vectors(ref: TenantRef) -> Any:
+def _delete_unused_vectors(ref: TenantRef) -> Any:
     """Return the statement that deletes the vectors of questions that no longer exist."""
     hashed = func.encode(func.sha256(func.convert_to(judged_questions.c.question, "UTF8")), "hex")
     present = exists().where(
@@ -271,17 +273,17 @@ def _forgotten_vectors(ref: TenantRef) -> Any:
     return delete(question_vectors).where(question_vectors.c.tenant == ref.id, ~present)
 
 
-def _named(tenant_id: str, names: Sequence[str]) -> Select[Any]:
+def _select_named(tenant_id: str, names: Sequence[str]) -> Select[Any]:
     named = or_(
-        among(documents.c.document_id, names),
-        among(documents.c.uri, names),
-        among(source_records.c.source_id, names),
+        is_any_of(documents.c.document_id, names),
+        is_any_of(documents.c.uri, names),
+        is_any_of(source_records.c.source_id, names),
     )
-    present = _names(tenant_id, documents.c.status != "DELETED", named)
+    present = _select_names(tenant_id, documents.c.status != "DELETED", named)
     return present.order_by(documents.c.document_id)
 
 
-def _names(tenant_id: str, *which: ColumnElement[bool]) -> Select[Any]:
+def _select_names(tenant_id: str, *which: ColumnElement[bool]) -> Select[Any]:
     """Return the query on the names of documents: id, uri, and record id."""
     return (
         select(documents.c.document_id, documents.c.uri, source_records.c.source_id)
@@ -294,7 +296,7 @@ def _names(tenant_id: str, *which: ColumnElement[bool]) -> Select[Any]:
     )
 
 
-def _values(ref: TenantRef, question: StoredQuestion) -> dict[str, Any]:
+def _question_columns(ref: TenantRef, question: StoredQuestion) -> dict[str, Any]:
     return {
         "tenant": ref.id,
         **asdict(question),
@@ -314,7 +316,7 @@ class QuestionVectorTable:
         query = select(question_vectors.c.question_sha256, question_vectors.c.vector).where(
             question_vectors.c.tenant == tenant_id,
             question_vectors.c.embedder_id == embedder_id,
-            among(question_vectors.c.question_sha256, hashes),
+            is_any_of(question_vectors.c.question_sha256, hashes),
         )
         with self._database.begin() as connection:
             return {key: bytes(vector) for key, vector in connection.execute(query)}

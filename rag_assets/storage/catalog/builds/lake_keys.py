@@ -11,9 +11,9 @@ from sqlalchemy import ColumnElement, Select, bindparam, or_, select, update
 from rag_assets.storage.catalog.database import Database, TenantRef
 from rag_assets.storage.catalog.documents.status import (
     is_behind,
-    of_generation,
-    same_document,
-    with_index,
+    is_of_generation,
+    is_same_document,
+    join_versions,
 )
 from rag_assets.storage.catalog.erasure.holds import is_held
 from rag_assets.storage.catalog.erasure.tables import held_texts
@@ -66,7 +66,7 @@ class LakeKeyTable:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def recorded(self, tenant_id: str) -> LakeKeys:
+    def read_all(self, tenant_id: str) -> LakeKeys:
         """Return the keys of all versions in all builds, and of held former versions.
 
         Keys of deleted documents are left out, unless the documents are held.
@@ -74,10 +74,10 @@ class LakeKeyTable:
         held = document_index.c
         query = (
             select(held.parse_key, held.chunk_set_key)
-            .join(documents, same_document())
+            .join(documents, is_same_document())
             .where(
                 held.tenant == tenant_id,
-                _needed(),
+                _is_needed(),
                 or_(held.indexed_key.is_not(None), held.parse_key.is_not(None)),
             )
         )
@@ -96,15 +96,15 @@ class LakeKeyTable:
                     chunk_sets.add(chunk_set_key)
         return LakeKeys(parsed, chunk_sets, unknown)
 
-    def needed(self, tenant_id: str, generation: int) -> Iterator[NeededVersion]:
+    def list_needed(self, tenant_id: str, generation: int) -> Iterator[NeededVersion]:
         """Stream the versions in a build that need not be computed again."""
         held = document_index.c
         query = (
             select(held.document_id, held.parse_key, held.chunk_set_key, held.chunk_count)
-            .join(documents, same_document())
+            .join(documents, is_same_document())
             .where(
-                of_generation(tenant_id, generation),
-                _living(),
+                is_of_generation(tenant_id, generation),
+                _is_living(),
                 held.indexed_key.is_not(None),
                 held.document_key.is_not(None),
                 held.parse_key.is_not(None),
@@ -116,7 +116,7 @@ class LakeKeyTable:
             for row in connection.execution_options(yield_per=_BATCH).execute(query):
                 yield NeededVersion(*row)
 
-    def behind(self, tenant_id: str, generation: int, config_key: str) -> list[str]:
+    def list_outdated(self, tenant_id: str, generation: int, config_key: str) -> list[str]:
         """Return documents whose present content a build lacks, including failed documents.
 
         Args:
@@ -125,19 +125,19 @@ class LakeKeyTable:
         """
         return self._documents(
             select(documents.c.document_id)
-            .select_from(with_index(generation))
-            .where(documents.c.tenant == tenant_id, _needed(), is_behind(config_key))
+            .select_from(join_versions(generation))
+            .where(documents.c.tenant == tenant_id, _is_needed(), is_behind(config_key))
         )
 
-    def unrecorded(self, tenant_id: str, generation: int, config_key: str) -> list[str]:
+    def list_unrecorded(self, tenant_id: str, generation: int, config_key: str) -> list[str]:
         """Return documents whose present content is in a build, but whose keys are not recorded."""
         held = document_index.c
         return self._documents(
             select(documents.c.document_id)
-            .select_from(with_index(generation))
+            .select_from(join_versions(generation))
             .where(
                 documents.c.tenant == tenant_id,
-                _living(),
+                _is_living(),
                 held.indexed_key.is_not(None),
                 held.parse_key.is_(None),
                 ~is_behind(config_key),
@@ -151,7 +151,7 @@ class LakeKeyTable:
         statement = (
             update(document_index)
             .where(
-                of_generation(ref.id, generation),
+                is_of_generation(ref.id, generation),
                 document_index.c.document_id == bindparam("version_of"),
             )
             .values(parse_key=bindparam("its_parse_key"), chunk_set_key=bindparam("its_chunks"))
@@ -172,9 +172,9 @@ class LakeKeyTable:
             return list(connection.scalars(query))
 
 
-def _living() -> ColumnElement[bool]:
+def _is_living() -> ColumnElement[bool]:
     return documents.c.status != "DELETED"
 
 
-def _needed() -> ColumnElement[bool]:
-    return or_(_living(), is_held())
+def _is_needed() -> ColumnElement[bool]:
+    return or_(_is_living(), is_held())

@@ -53,11 +53,15 @@ class ProbeTable:
             tuple_(columns.tenant, columns.embedder_id).in_(list(embedders.items()))
         )
         with self._database.begin() as connection:
-            return {row.tenant: _stored(row) for row in connection.execute(query)}
+            return {row.tenant: _read_probes(row) for row in connection.execute(query)}
 
     def store(self, ref: TenantRef, embedder_id: str, probes: StoredProbes) -> None:
         """Store the reference vectors for comparison with later measurements."""
-        values = {"vectors": probes.vectors, "stored_at": probes.stored_at, **_measurement(probes)}
+        values = {
+            "vectors": probes.vectors,
+            "stored_at": probes.stored_at,
+            **_measurement_columns(probes),
+        }
         with self._database.begin_for(ref) as connection:
             connection.execute(
                 upsert(embedder_probes)
@@ -75,7 +79,7 @@ class ProbeTable:
                     embedder_probes.c.embedder_id == embedder_id,
                 )
                 # Leave out the vectors, because Postgres would write them again.
-                .values(**_measurement(probes))
+                .values(**_measurement_columns(probes))
             )
 
     def keep_only(self, ref: TenantRef, embedder_ids: Collection[str]) -> None:
@@ -89,7 +93,7 @@ class ProbeTable:
             )
 
 
-def _measurement(probes: StoredProbes) -> dict[str, Any]:
+def _measurement_columns(probes: StoredProbes) -> dict[str, Any]:
     return {
         "probes_key": probes.probes_key,
         "measured_at": probes.measured_at,
@@ -98,7 +102,7 @@ def _measurement(probes: StoredProbes) -> dict[str, Any]:
     }
 
 
-def _stored(row: Row[Any]) -> StoredProbes:
+def _read_probes(row: Row[Any]) -> StoredProbes:
     return read_row(StoredProbes, row, vectors=bytes(row.vectors), distances=tuple(row.distances))
 
 

@@ -26,18 +26,18 @@ from sqlalchemy import (
     true,
 )
 
-from rag_assets.storage.catalog.database import Database, among
+from rag_assets.storage.catalog.database import Database, is_any_of
 from rag_assets.storage.catalog.documents.removals import moved_documents
 from rag_assets.storage.catalog.documents.status import (
-    has_left,
+    is_out_of_builds,
     is_pending,
-    is_pending_beside,
-    same_document,
-    with_index,
+    is_pending_in_superseded_build,
+    is_same_document,
+    join_versions,
 )
 from rag_assets.storage.catalog.documents.table import must_be_read_again
 from rag_assets.storage.catalog.erasure.holds import is_held
-from rag_assets.storage.catalog.erasure.retention import age_counts_from
+from rag_assets.storage.catalog.erasure.retention import select_age_start
 from rag_assets.storage.catalog.erasure.tables import erasures, holds
 from rag_assets.storage.catalog.tables import document_index, documents, pages
 
@@ -90,13 +90,17 @@ class BuildProgressQuery:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def of(self, tenant_id: str, config_keys: Mapping[int, str | None]) -> dict[int, BuildProgress]:
+    def read(
+        self, tenant_id: str, config_keys: Mapping[int, str | None]
+    ) -> dict[int, BuildProgress]:
         """Return the progress of builds, by number.
 
         Args:
             config_keys: the configuration key of each build, by number; None if unknown.
         """
-        return {number: self._of(tenant_id, number, key) for number, key in config_keys.items()}
+        return {
+            number: self._read_build(tenant_id, number, key) for number, key in config_keys.items()
+        }
 
     def history(self, tenant_id: str, number: int) -> BuildHistory:
         """Return how a build grew, from the times at which its present versions were indexed."""
@@ -119,7 +123,7 @@ class BuildProgressQuery:
         counts = accumulate(found.get(number, 0) for number in range(_SPANS))
         return BuildHistory(tuple(counts), first, last)
 
-    def _of(self, tenant_id: str, number: int, config_key: str | None) -> BuildProgress:
+    def _read_build(self, tenant_id: str, number: int, config_key: str | None) -> BuildProgress:
         held, listed = document_index.c, documents.c
         readable = and_(listed.status != "DELETED", listed.failed_config_key.is_distinct_from("*"))
         done = and_(readable, held.indexed_key.is_not(None))
@@ -137,7 +141,7 @@ class BuildProgressQuery:
                 pending,
                 func.max(held.indexed_at).filter(done),
             )
-            .select_from(with_index(number))
+            .select_from(join_versions(number))
             .where(listed.tenant == tenant_id)
         )
         with self._database.begin() as connection:
@@ -146,7 +150,7 @@ class BuildProgressQuery:
             if last is not None:
                 recent = (
                     select(func.count(), func.min(held.indexed_at))
-                    .join(documents, same_document())
+                    .join(documents, is_same_document())
                     .where(
                         held.tenant == tenant_id,
                         held.generation == number,
@@ -175,13 +179,13 @@ class WantedBuild:
         generation: the build's number; 0 for a build that has not started yet, and lacks every
             document.
         config_key: key of the configuration that it is made with.
-        beside: whether the tenant's current configuration asks for another build.
+        is_superseded: whether the tenant's current configuration asks for another build.
     """
 
     tenant_id: str
     generation: int
     config_key: str
-    beside: bool = False
+    is_superseded: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +216,7 @@ class WorkQuery:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def left(self, builds: Sequence[WantedBuild]) -> dict[str, WorkLeft]:
+    def read(self, builds: Sequence[WantedBuild]) -> dict[str, WorkLeft]:
         """Return the remaining work of each of these tenants, by id.
 
         Args:
@@ -222,21 +226,23 @@ class WorkQuery:
         ids = list(dict.fromkeys(build.tenant_id for build in builds))
         with self._database.begin() as connection:
             listed: dict[str, list[Row[Any]]] = {}
-            for row in connection.execute(_by_source(builds)):
+            for row in connection.execute(_select_by_source(builds)):
                 listed.setdefault(row.tenant, []).append(row)
-            removals = _counts(connection.execute(_removals(ids)))
-            partly_replaced = _counts(connection.execute(_partly_replaced(ids)))
+            removals = _read_counts(connection.execute(_select_removals(ids)))
+            partly_replaced = _read_counts(connection.execute(_select_partly_replaced(ids)))
         return {
-            id_: _left(listed.get(id_, ()), removals.get(id_, 0), partly_replaced.get(id_, 0))
+            id_: _build_work_left(
+                listed.get(id_, ()), removals.get(id_, 0), partly_replaced.get(id_, 0)
+            )
             for id_ in ids
         }
 
 
-def _counts(rows: Iterable[Row[Any]]) -> dict[str, int]:
+def _read_counts(rows: Iterable[Row[Any]]) -> dict[str, int]:
     return {row.tenant: row.documents for row in rows}
 
 
-def _left(rows: Iterable[Row[Any]], removals: int, partly_replaced: int) -> WorkLeft:
+def _build_work_left(rows: Iterable[Row[Any]], removals: int, partly_replaced: int) -> WorkLeft:
     found = list(rows)
     read_again: Counter[str] = Counter()
     for row in found:
@@ -250,32 +256,34 @@ def _left(rows: Iterable[Row[Any]], removals: int, partly_replaced: int) -> Work
     )
 
 
-def _by_source(builds: Sequence[WantedBuild]) -> Select[Any]:
+def _select_by_source(builds: Sequence[WantedBuild]) -> Select[Any]:
     wanted = (
         func.unnest(
             literal([build.tenant_id for build in builds], ARRAY(Text)),
             literal([build.generation for build in builds], ARRAY(Integer)),
             literal([build.config_key for build in builds], ARRAY(Text)),
-            literal([build.beside for build in builds], ARRAY(Boolean)),
+            literal([build.is_superseded for build in builds], ARRAY(Boolean)),
         )
-        .table_valued("tenant", "generation", "config_key", "beside", name="wanted")
+        .table_valued("tenant", "generation", "config_key", "is_superseded", name="wanted")
         .render_derived()
     )
-    indexed = and_(same_document(), document_index.c.generation == wanted.c.generation)
+    indexed = and_(is_same_document(), document_index.c.generation == wanted.c.generation)
     living = documents.c.status != "DELETED"
-    any_hold = exists().where(among(holds.c.tenant, [build.tenant_id for build in builds]))
+    any_hold = exists().where(is_any_of(holds.c.tenant, [build.tenant_id for build in builds]))
     # Checked once; is_held() would be checked for each document.
     may_age = case((~any_hold, true()), else_=~is_held())
     key = wanted.c.config_key
-    pending = case((wanted.c.beside, is_pending_beside(key)), else_=is_pending(key))
+    pending = case(
+        (wanted.c.is_superseded, is_pending_in_superseded_build(key)), else_=is_pending(key)
+    )
     return (
         select(
             documents.c.tenant,
             documents.c.source,
             documents.c.source_type,
             func.count().filter(pending).label("pending"),
-            func.count().filter(must_be_read_again(), ~wanted.c.beside).label("read_again"),
-            func.min(age_counts_from()).filter(living, may_age).label("oldest"),
+            func.count().filter(must_be_read_again(), ~wanted.c.is_superseded).label("read_again"),
+            func.min(select_age_start()).filter(living, may_age).label("oldest"),
         )
         .select_from(wanted)
         .join(documents, documents.c.tenant == wanted.c.tenant)
@@ -284,24 +292,26 @@ def _by_source(builds: Sequence[WantedBuild]) -> Select[Any]:
     )
 
 
-def _removals(tenant_ids: Sequence[str]) -> Select[Any]:
+def _select_removals(tenant_ids: Sequence[str]) -> Select[Any]:
     held = (
         select(documents.c.tenant)
-        .join(document_index, same_document())
-        .where(among(documents.c.tenant, tenant_ids), has_left())
+        .join(document_index, is_same_document())
+        .where(is_any_of(documents.c.tenant, tenant_ids), is_out_of_builds())
     )
-    begun = select(erasures.c.tenant).where(among(erasures.c.tenant, tenant_ids))
+    begun = select(erasures.c.tenant).where(is_any_of(erasures.c.tenant, tenant_ids))
     moved = select(pages.c.tenant).where(
-        among(pages.c.tenant, tenant_ids), pages.c.moved.is_not(None)
+        is_any_of(pages.c.tenant, tenant_ids), pages.c.moved.is_not(None)
     )
-    elsewhere = select(moved_documents.c.tenant).where(among(moved_documents.c.tenant, tenant_ids))
+    elsewhere = select(moved_documents.c.tenant).where(
+        is_any_of(moved_documents.c.tenant, tenant_ids)
+    )
     every = held.union_all(begun, moved, elsewhere).subquery()
     return select(every.c.tenant, func.count().label("documents")).group_by(every.c.tenant)
 
 
-def _partly_replaced(tenant_ids: Sequence[str]) -> Select[Any]:
+def _select_partly_replaced(tenant_ids: Sequence[str]) -> Select[Any]:
     return (
         select(document_index.c.tenant, func.count().label("documents"))
-        .where(among(document_index.c.tenant, tenant_ids), document_index.c.dirty)
+        .where(is_any_of(document_index.c.tenant, tenant_ids), document_index.c.dirty)
         .group_by(document_index.c.tenant)
     )

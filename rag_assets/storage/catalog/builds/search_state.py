@@ -21,15 +21,15 @@ from sqlalchemy import (
 
 from rag_assets.common.errors import UnknownGeneration
 from rag_assets.storage.catalog.accounts.access import PUBLIC, readable_scopes, reads_public
-from rag_assets.storage.catalog.builds.generations import Generation, generation_of
+from rag_assets.storage.catalog.builds.generations import Generation, read_generation
 from rag_assets.storage.catalog.database import Database, TenantRef, texts_parameter
 from rag_assets.storage.catalog.documents.readable import (
     ReadableVersion,
-    readable_by_document,
-    readable_versions,
+    map_by_document,
+    select_readable_versions,
 )
-from rag_assets.storage.catalog.documents.versions import ExpectedEntries, expected_entries
-from rag_assets.storage.catalog.records.pages import readable_within
+from rag_assets.storage.catalog.documents.versions import ExpectedEntries, select_expected_entries
+from rag_assets.storage.catalog.records.pages import select_readable_within
 from rag_assets.storage.catalog.statements import Statement, StatementRunner
 from rag_assets.storage.catalog.tables import (
     document_index,
@@ -75,24 +75,21 @@ class SearchStateReader:
 
     A grant, a revocation, a publication or a deletion takes effect with the next statement (see
     StatementRunner).
-
-    Args:
-        database: the catalog's database.
     """
 
     def __init__(self, database: Database) -> None:
         self._statements = StatementRunner(database, _CONNECTIONS)
-        self._search_state = Statement.of(_search_state_statement(serving.c.generation))
+        self._search_state = Statement.compile(_search_state_statement(serving.c.generation))
         named = bindparam("generation", type_=Integer)
-        self._named_state = Statement.of(_search_state_statement(named))
-        self._readable = Statement.of(_readable_statement())
-        self._expected = Statement.of(expected_entries())
-        self._some = Statement.of(_held_statement())
-        self._random = Statement.of(_held_statement().order_by(func.random()))
-        within = readable_within(
+        self._named_state = Statement.compile(_search_state_statement(named))
+        self._readable = Statement.compile(_readable_statement())
+        self._expected = Statement.compile(select_expected_entries())
+        self._some = Statement.compile(_versions_statement())
+        self._random = Statement.compile(_versions_statement().order_by(func.random()))
+        within = select_readable_within(
             bindparam("tenant", type_=Text), texts_parameter("pages"), texts_parameter("principals")
         )
-        self._within = Statement.of(within.limit(bindparam("limit", type_=Integer)))
+        self._within = Statement.compile(within.limit(bindparam("limit", type_=Integer)))
 
     async def search_state(
         self, tenant_id: str, principals: Collection[str], *, most: int | None = None
@@ -100,7 +97,6 @@ class SearchStateReader:
         """Return a tenant, its serving generation and the readable scopes, all at one moment.
 
         Args:
-            principals: the caller's principals.
             most: maximum number of scopes to read; None: all.
 
         Raises:
@@ -148,7 +144,7 @@ class SearchStateReader:
             TenantRef(tenant_id, row.incarnation),
             row.tenant_state,
             row.config,
-            None if row.generation is None else generation_of(row),
+            None if row.generation is None else read_generation(row),
             frozenset((*(row.scopes or ()), *((PUBLIC,) if reads_public(principals) else ()))),
             dict(row.moved or ()),
             limit is not None and len(row.scopes or ()) == limit,
@@ -176,7 +172,7 @@ class SearchStateReader:
                 "principals": [*principals],
             },
         )
-        return readable_by_document(rows)
+        return map_by_document(rows)
 
     async def random_versions(
         self, tenant_id: str, generation: int, *, limit: int
@@ -207,7 +203,7 @@ class SearchStateReader:
         """
         rows = await self._statements.rows(self._expected, {"tenants": [tenant_id]})
         found = (row for row in rows if row.generation == generation)
-        return next(map(ExpectedEntries.of, found), None)
+        return next(map(ExpectedEntries.from_row, found), None)
 
     async def pages_within(
         self, tenant_id: str, uuids: Sequence[str], principals: Collection[str], *, most: int
@@ -216,7 +212,6 @@ class SearchStateReader:
 
         Args:
             uuids: ids of the pages.
-            principals: the caller's principals.
             most: maximum number of pages; if there are more, `most + 1` are returned, so that the
                 caller notices.
 
@@ -262,7 +257,7 @@ def _search_state_statement(generation: ColumnElement[int]) -> Select[Any]:
     )
 
 
-def _held_statement() -> Select[Any]:
+def _versions_statement() -> Select[Any]:
     held = document_index.c
     return (
         select(held.document_id, held.indexed_key, held.chunk_count)
@@ -277,7 +272,7 @@ def _held_statement() -> Select[Any]:
 
 
 def _readable_statement() -> Select[Any]:
-    return readable_versions(
+    return select_readable_versions(
         bindparam("tenant", type_=Text),
         bindparam("generation", type_=Integer),
         texts_parameter("documents"),

@@ -31,7 +31,7 @@ from sqlalchemy.dialects.postgresql import distinct_on
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.common.formatting import counted
-from rag_assets.storage.catalog.database import Database, TenantRef, among, read_row
+from rag_assets.storage.catalog.database import Database, TenantRef, is_any_of, read_row
 from rag_assets.storage.catalog.tables import events, slices, syncs, tenants
 
 PARTLY = "partly-"
@@ -92,27 +92,27 @@ class SyncTable:
         """Return the last sync of each source of a tenant, by the source's name."""
         return self.of_tenants([tenant_id]).get(tenant_id, {})
 
-    def held(self, tenant_id: str) -> list[Sync]:
+    def list_held(self, tenant_id: str) -> list[Sync]:
         """Return the last syncs with deletions that await confirmation, by the source's name."""
         found = self.all(tenant_id)
         return [found[source] for source in sorted(found) if found[source].held_deletions]
 
     def of_tenants(self, tenant_ids: Iterable[str]) -> dict[str, dict[str, Sync]]:
         """Return the last sync of each source of these tenants, by tenant and source name."""
-        query = select(syncs).where(among(syncs.c.tenant, tenant_ids))
+        query = select(syncs).where(is_any_of(syncs.c.tenant, tenant_ids))
         found: dict[str, dict[str, Sync]] = {}
         with self._database.begin() as connection:
             for row in connection.execute(query):
                 found.setdefault(row.tenant, {})[row.source] = read_row(Sync, row)
         return found
 
-    def retried_between(self, after: datetime, until: datetime) -> set[str]:
+    def list_retried_between(self, after: datetime, until: datetime) -> set[str]:
         """Return tenants with a failed sync whose next attempt became due in this interval."""
         query = select(syncs.c.tenant).where(syncs.c.retry_at > after, syncs.c.retry_at <= until)
         with self._database.begin() as connection:
             return set(connection.scalars(query))
 
-    def partly_listed(self, tenant_id: str) -> int:
+    def count_partly_listed(self, tenant_id: str) -> int:
         """Return the number of a tenant's partly recorded sources."""
         query = select(func.count()).where(
             syncs.c.tenant == tenant_id, syncs.c.listing_digest.startswith(PARTLY)
@@ -202,7 +202,7 @@ class SyncTable:
                 .on_conflict_do_update(index_elements=["tenant"], set_=row)
             )
 
-    def slice_of(self, tenant_id: str, run_id: str) -> Slice | None:
+    def find_slice(self, tenant_id: str, run_id: str) -> Slice | None:
         """Return the slice of this run; None if it does not exist."""
         query = select(slices).where(slices.c.tenant == tenant_id, slices.c.run_id == run_id)
         with self._database.begin() as connection:
@@ -302,7 +302,7 @@ class DepartureTable:
         with self._database.begin_for(ref) as connection:
             record_departures(connection, ref, source, left, is_confirmed=is_confirmed)
 
-    def held(self, tenant_id: str | None = None) -> list[HeldDeletions]:
+    def list_held(self, tenant_id: str | None = None) -> list[HeldDeletions]:
         """Return deletions that wait for a person, sorted by tenant and source.
 
         Args:
@@ -338,11 +338,14 @@ class DepartureTable:
         )
         manifests = select(last, literal(_REFUSED), literal(value=True)).where(last.c.vanished > 0)
         with self._database.begin() as connection:
-            found = [_held(*row) for row in connection.execute(union_all(listings, manifests))]
+            found = [
+                _build_held_deletions(*row)
+                for row in connection.execute(union_all(listings, manifests))
+            ]
         return sorted(found, key=lambda each: (each.tenant, each.source))
 
 
-def _held(
+def _build_held_deletions(
     tenant: str, source: str, documents: int, reason: str | None, is_manifest: bool
 ) -> HeldDeletions:
     remedy = f"rag-assets sync {tenant} --allow-deletes"

@@ -23,20 +23,20 @@ from sqlalchemy import (
 from rag_assets.common.failure_kinds import LEFT_OUT
 from rag_assets.records.pages import NOBODY
 from rag_assets.storage.catalog.accounts.access import is_readable
-from rag_assets.storage.catalog.database import Database, among
+from rag_assets.storage.catalog.database import Database, is_any_of
 from rag_assets.storage.catalog.documents.status import (
-    has_left,
     is_behind_source,
     is_excluded,
-    same_document,
+    is_out_of_builds,
+    is_same_document,
 )
 from rag_assets.storage.catalog.records.model import expires_at, is_found
-from rag_assets.storage.catalog.records.pages import excluded_pages
+from rag_assets.storage.catalog.records.pages import select_excluded_pages
 from rag_assets.storage.catalog.records.states import (
-    answering_versions,
-    awaits_build,
-    placed_records,
-    with_excluded,
+    add_excluded_scopes,
+    is_awaiting_build,
+    select_answering_versions,
+    select_placed_records,
 )
 from rag_assets.storage.catalog.tables import (
     document_index,
@@ -73,7 +73,7 @@ class FreshnessQuery:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def of(
+    def read(
         self,
         tenant_id: str,
         sources: Collection[str],
@@ -89,9 +89,9 @@ class FreshnessQuery:
         """
         waits = or_(is_processing(), leaves_index(), is_pushed_again())
         # The readers of documents that were never listed are not known yet.
-        unlisted = literal(0) if readers is not None else never_listed(tenant_id, sources)
-        query = documents_with_entries(
-            tenant_id, readers, *figures(), document_count().filter(waits) + unlisted
+        unlisted = literal(0) if readers is not None else count_never_listed(tenant_id, sources)
+        query = select_documents(
+            tenant_id, readers, *freshness_columns(), document_count().filter(waits) + unlisted
         )
         with self._database.begin() as connection:
             chunks, stale, last, waiting = connection.execute(query).one()
@@ -123,39 +123,39 @@ class RecordFreshnessQuery:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def of(
+    def read(
         self, tenant_id: str, sources: Collection[str], *, readers: Collection[str] | None
     ) -> RecordFreshness:
         """Return a tenant's freshness, in one query; see FreshnessQuery.of()."""
-        record, answering = _records(tenant_id), answering_versions(tenant_id)
-        waits = _waiting(record, answering)
+        record, answering = _select_records(tenant_id), select_answering_versions(tenant_id)
+        waits = _wait_conditions(record, answering)
         # Use this once per statement: each further use would walk the tree again.
-        out = excluded_pages(tenant_id)
-        unlisted = _unlisted(tenant_id, sources, readers, out)
-        came = [_value(select(func.min(rows.c[0]))) for rows in unlisted]
+        out = select_excluded_pages(tenant_id)
+        unlisted = _select_unlisted_by_readers(tenant_id, sources, readers, out)
+        came = [_subquery_value(select(func.min(rows.c[0]))) for rows in unlisted]
         first = func.least(func.min(case(*waits)), *came)
         depth: ColumnElement[Any] = document_count().filter(or_(*(one for one, _ in waits)))
         for rows in unlisted:
-            depth += _value(select(func.count()).select_from(rows))
+            depth += _subquery_value(select(func.count()).select_from(rows))
         stays = and_(documents.c.status != "DELETED", ~_is_left_out(record))
         kept = and_(stays, ~is_excluded(), ~_is_pushed_again(record))
         settled = and_(kept, documents.c.status == "FAILED")
         no_fault = documents.c.error_kind.in_(LEFT_OUT)
-        query = documents_with_entries(
+        query = select_documents(
             tenant_id,
             None,
-            *figures(),
+            *freshness_columns(),
             depth.label("depth"),
             func.extract("epoch", func.now() - first).label("waited"),
             document_count().filter(or_(and_(stays, is_excluded()), and_(settled, no_fault))),
-            _records_left_out(tenant_id, readers, out),
+            _count_left_out(tenant_id, readers, out),
             document_count().filter(settled, func.coalesce(~no_fault, True)),
-            _vectors_beside(tenant_id),
+            _separate_vectors(tenant_id),
         )
         query = query.outerjoin(record, record.c.document_id == documents.c.document_id)
         query = query.outerjoin(answering, answering.c.document_id == documents.c.document_id)
         if readers is not None:
-            query = query.where(_is_told(tenant_id, readers, out))
+            query = query.where(_may_be_known(tenant_id, readers, out))
         with self._database.begin() as connection:
             row = connection.execute(query).one()
         chunks, stale, last, depth_now, waited, left, records_left, failed, vectors = row
@@ -168,7 +168,7 @@ class RecordFreshnessQuery:
         )
 
 
-def documents_with_entries(
+def select_documents(
     tenant_id: str, readers: Collection[str] | None, *columns: ColumnElement[Any]
 ) -> Select[Any]:
     """Return a query on a tenant's documents and their versions; see FreshnessQuery.of()."""
@@ -180,15 +180,15 @@ def documents_with_entries(
     return (
         select(*columns)
         .select_from(documents)
-        .outerjoin(document_index, same_document())
+        .outerjoin(document_index, is_same_document())
         .outerjoin(serving, is_serving)
         .where(documents.c.tenant == tenant_id, *told)
     )
 
 
-def figures() -> tuple[ColumnElement[Any], ...]:
-    """Return columns of documents_with_entries(): chunks, stale documents, last indexing time."""
-    held, left = document_index.c, has_left()
+def freshness_columns() -> tuple[ColumnElement[Any], ...]:
+    """Return columns of select_documents(): chunks, stale documents, last indexing time."""
+    held, left = document_index.c, is_out_of_builds()
     indexed = and_(serving.c.tenant.is_not(None), held.indexed_key.is_not(None))
     return (
         func.coalesce(func.sum(held.chunk_count).filter(indexed, ~left), 0),
@@ -209,20 +209,20 @@ def is_processing() -> ColumnElement[bool]:
 
 def leaves_index() -> ColumnElement[bool]:
     """Return the condition that a build has entries of a document that are to be removed."""
-    return and_(has_left(), document_index.c.document_id.is_not(None))
+    return and_(is_out_of_builds(), document_index.c.document_id.is_not(None))
 
 
-def never_listed(tenant_id: str, sources: Collection[str]) -> ColumnElement[int]:
+def count_never_listed(tenant_id: str, sources: Collection[str]) -> ColumnElement[int]:
     """Return the number of records and uploads that only the next listing finds."""
     counts = [
         rows.with_only_columns(func.count(), maintain_column_froms=True).scalar_subquery()
-        for rows in unlisted_rows(tenant_id, sources)
+        for rows in select_unlisted(tenant_id, sources)
     ]
     return counts[0] + counts[1]
 
 
-def unlisted_rows(tenant_id: str, sources: Collection[str]) -> tuple[Select[Any], Select[Any]]:
-    """Return queries on the arrival times of the records and uploads in never_listed()."""
+def select_unlisted(tenant_id: str, sources: Collection[str]) -> tuple[Select[Any], Select[Any]]:
+    """Return queries on the arrival times of the records and uploads in count_never_listed()."""
     of_files = (uploads.c.enabled, ~is_of_record())
     came = source_records.c.waiting_since, uploads.c.updated_at
     found = (is_found(),), of_files
@@ -232,12 +232,12 @@ def unlisted_rows(tenant_id: str, sources: Collection[str]) -> tuple[Select[Any]
         known = exists().where(
             documents.c.tenant == pushed.tenant, documents.c.document_id == pushed.document_id
         )
-        of_sources = (pushed.tenant == tenant_id, among(pushed.source, sources))
+        of_sources = (pushed.tenant == tenant_id, is_any_of(pushed.source, sources))
         rows.append(select(at).select_from(table).where(*of_sources, ~known, *which))
     return rows[0], rows[1]
 
 
-def _records(tenant_id: str) -> FromClause:
+def _select_records(tenant_id: str) -> FromClause:
     """Return the records of a tenant, with whether and until when each is listed."""
     record = source_records.c
     return (
@@ -251,7 +251,7 @@ def _records(tenant_id: str) -> FromClause:
     )
 
 
-def _unlisted(
+def _select_unlisted_by_readers(
     tenant_id: str, sources: Collection[str], readers: Collection[str] | None, out: FromClause
 ) -> list[FromClause]:
     """Return the arrival times of the records and uploads that the next listing finds.
@@ -260,15 +260,15 @@ def _unlisted(
     until it is listed.
     """
     if readers is None:
-        return [rows.subquery() for rows in unlisted_rows(tenant_id, sources)]
-    rows = placed_records(tenant_id, literal(NOBODY)).where(
-        documents.c.document_id.is_(None), is_found(), among(source_records.c.source, sources)
+        return [rows.subquery() for rows in select_unlisted(tenant_id, sources)]
+    rows = select_placed_records(tenant_id, literal(NOBODY)).where(
+        documents.c.document_id.is_(None), is_found(), is_any_of(source_records.c.source, sources)
     )
-    placed = with_excluded(rows.add_columns(source_records.c.waiting_since), out)
+    placed = add_excluded_scopes(rows.add_columns(source_records.c.waiting_since), out)
     return [select(placed.c.waiting_since).where(is_readable(placed, readers)).subquery()]
 
 
-def _is_told(tenant_id: str, readers: Collection[str], out: FromClause) -> ColumnElement[bool]:
+def _may_be_known(tenant_id: str, readers: Collection[str], out: FromClause) -> ColumnElement[bool]:
     """Return the condition that readers may know of a document: they can, or could once, read it.
 
     The readers of an archived or switched-off page still count.
@@ -279,12 +279,12 @@ def _is_told(tenant_id: str, readers: Collection[str], out: FromClause) -> Colum
     return or_(is_readable(documents, readers), of_page_out)
 
 
-def _waiting(
+def _wait_conditions(
     record: FromClause, answering: FromClause
 ) -> list[tuple[ColumnElement[bool], ColumnElement[Any]]]:
     """Return the conditions that a document waits, each with its start time."""
     row, own = documents.c, record.c
-    uploaded_at = _value(select(uploads.c.updated_at).where(*_its_upload()))
+    uploaded_at = _subquery_value(select(uploads.c.updated_at).where(*_is_its_upload()))
     pushed_at = func.coalesce(own.waiting_since, uploaded_at)
     is_back = and_(row.status == "DELETED", own.document_id.is_not(None), own.is_found)
     is_held = or_(row.status != "DELETED", document_index.c.document_id.is_not(None))
@@ -295,7 +295,7 @@ def _waiting(
         (leaves_index(), row.waiting_since),
         (and_(_is_pushed_again(record), ~_is_left_out(record)), pushed_at),
         (is_back, pushed_at),
-        (awaits_build(answering), func.coalesce(row.waiting_since, row.updated_at)),
+        (is_awaiting_build(answering), func.coalesce(row.waiting_since, row.updated_at)),
     ]
 
 
@@ -308,7 +308,7 @@ def _is_pushed_again(record: FromClause) -> ColumnElement[bool]:
     """Return the condition that a document's record or upload changed since it was listed."""
     own, revision = record.c, documents.c.revision
     changed = exists().where(
-        *_its_upload(), uploads.c.enabled, uploads.c.revision.is_distinct_from(revision)
+        *_is_its_upload(), uploads.c.enabled, uploads.c.revision.is_distinct_from(revision)
     )
     return or_(
         and_(own.document_id.is_not(None), own.revision.is_distinct_from(revision)),
@@ -317,26 +317,28 @@ def _is_pushed_again(record: FromClause) -> ColumnElement[bool]:
     )
 
 
-def _its_upload() -> tuple[ColumnElement[bool], ...]:
+def _is_its_upload() -> tuple[ColumnElement[bool], ...]:
     own = uploads.c
     return own.tenant == documents.c.tenant, own.document_id == documents.c.document_id
 
 
-def _records_left_out(
+def _count_left_out(
     tenant_id: str, readers: Collection[str] | None, out: FromClause
 ) -> ColumnElement[Any]:
     """Return the number of records that are kept but not listed."""
     if readers is None:
         kept = select(func.count()).where(source_records.c.tenant == tenant_id, ~is_found())
-        return _value(kept)
+        return _subquery_value(kept)
     # All of these are attached to pages, because only comments and files are kept like this.
-    rows = placed_records(tenant_id, literal(NOBODY)).where(~is_found())
-    placed = with_excluded(rows, out)
-    return _value(select(func.count()).select_from(placed).where(is_readable(placed, [*readers])))
+    rows = select_placed_records(tenant_id, literal(NOBODY)).where(~is_found())
+    placed = add_excluded_scopes(rows, out)
+    return _subquery_value(
+        select(func.count()).select_from(placed).where(is_readable(placed, [*readers]))
+    )
 
 
-def _vectors_beside(tenant_id: str) -> ColumnElement[Any]:
-    return _value(
+def _separate_vectors(tenant_id: str) -> ColumnElement[Any]:
+    return _subquery_value(
         select(generations.c.vectors_beside)
         .join(
             serving,
@@ -349,5 +351,5 @@ def _vectors_beside(tenant_id: str) -> ColumnElement[Any]:
     )
 
 
-def _value(query: Select[Any]) -> ColumnElement[Any]:
+def _subquery_value(query: Select[Any]) -> ColumnElement[Any]:
     return query.scalar_subquery()

@@ -177,24 +177,24 @@ _LISTED = tuple(each.name for each in fields(_ListedDocument) if each.name != "f
 _IDENTITY = frozenset({"document_id", "source", "source_type"})
 
 
-def columns_of_facts() -> tuple[ColumnElement[Any], ...]:
+def facts_columns() -> tuple[ColumnElement[Any], ...]:
     """Return the columns of `documents` that facts_of reads."""
     return tuple(documents.c[name] for name in _FACTS)
 
 
-def facts_of(row: Any) -> ListingFacts:
+def read_facts(row: Any) -> ListingFacts:
     """Return the listing facts in a row of `documents`."""
     return read_row(ListingFacts, row, inode=int(row.inode))
 
 
-def document_of(row: Row[Any]) -> Document:
+def read_document(row: Row[Any]) -> Document:
     """Return the document in a row with all columns of `documents`."""
     return read_row(
-        Document, row, facts=facts_of(row), tags=tuple(row.tags), reindex_requests=row.edition
+        Document, row, facts=read_facts(row), tags=tuple(row.tags), reindex_requests=row.edition
     )
 
 
-def row_of(ref: TenantRef, change: DocumentChange, lane: int) -> dict[str, Any]:
+def build_row(ref: TenantRef, change: DocumentChange, lane: int) -> dict[str, Any]:
     """Return the columns that a change sets: status PROCESSING, or FAILED if it is unreadable."""
     key = change.document_key
     return {
@@ -216,7 +216,7 @@ def row_of(ref: TenantRef, change: DocumentChange, lane: int) -> dict[str, Any]:
 
 
 def record_statement() -> Insert:
-    """Return the statement that writes `row_of` rows; if the key is the same, the status stays."""
+    """Return the statement that writes rows of build_row; with the same key, the status stays."""
     table = documents.c
     new = upsert(documents).values(changed_at=time_to_record())
     key = numbered_key(new.excluded.document_key, table.edition)

@@ -20,10 +20,10 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.common.failure_kinds import LEFT_OUT
 from rag_assets.ingest.parsing.media_types import TYPED_RECORD
-from rag_assets.storage.catalog.database import Database, TenantRef, among
+from rag_assets.storage.catalog.database import Database, TenantRef, is_any_of
 from rag_assets.storage.catalog.documents.model import Failure
 from rag_assets.storage.catalog.documents.status import (
-    fails_elsewhere,
+    fails_in_other_environment,
     put_off_statement,
     withhold_statement,
 )
@@ -46,7 +46,7 @@ class QuarantineTable:
         left_out = [one.document_id for one in failures if one.kind in LEFT_OUT]
         if left_out:
             with self._database.begin_for(ref) as connection:
-                ids = connection.scalars(_left_out(ref, left_out)).all()
+                ids = connection.scalars(_select_left_out(ref, left_out)).all()
                 connection.execute(withhold_statement(ref, ids))
 
     def defer(self, ref: TenantRef, waits: Sequence[Failure], *, config_key: str) -> None:
@@ -56,7 +56,7 @@ class QuarantineTable:
     def release(self, ref: TenantRef) -> int:
         """Make deferred documents due now; return their number."""
         with self._database.begin_for(ref) as connection:
-            connection.execute(_try_again_beside(ref))
+            connection.execute(_retry_statement(ref))
             return connection.execute(
                 update(documents)
                 .where(
@@ -80,7 +80,7 @@ class QuarantineTable:
     def retry_transient_failures(self, ref: TenantRef) -> int:
         """Make documents with transient failures due now; return their number."""
         with self._database.begin_for(ref) as connection:
-            connection.execute(_try_again_beside(ref))
+            connection.execute(_retry_statement(ref))
             return connection.execute(
                 update(documents)
                 .where(
@@ -108,14 +108,15 @@ class QuarantineTable:
                     *connection.scalars(
                         update(table)
                         .where(
-                            among(table.c.tenant, tenant_ids), fails_elsewhere(table, environment)
+                            is_any_of(table.c.tenant, tenant_ids),
+                            fails_in_other_environment(table, environment),
                         )
                         .values(retry_at=func.now())
                         .returning(table.c.tenant)
                     )
                 }
             if found:
-                of_tenants = among(syncs.c.tenant, found)
+                of_tenants = is_any_of(syncs.c.tenant, found)
                 connection.execute(update(syncs).where(of_tenants).values(retry_at=None))
         return found
 
@@ -152,7 +153,7 @@ class QuarantineTable:
                 connection.execute(put_off_statement(cause, ref, config_key), rows)
 
 
-def _left_out(ref: TenantRef, document_ids: Sequence[str]) -> Select[Any]:
+def _select_left_out(ref: TenantRef, document_ids: Sequence[str]) -> Select[Any]:
     """Return those of the documents that are typed records and failed in their current version."""
     record, row = source_records.c, documents.c
     return (
@@ -162,7 +163,7 @@ def _left_out(ref: TenantRef, document_ids: Sequence[str]) -> Select[Any]:
         )
         .where(
             row.tenant == ref.id,
-            among(row.document_id, document_ids),
+            is_any_of(row.document_id, document_ids),
             row.status == "FAILED",
             row.failed_document_key == row.document_key,
             record.media_type == TYPED_RECORD,
@@ -170,7 +171,7 @@ def _left_out(ref: TenantRef, document_ids: Sequence[str]) -> Select[Any]:
     )
 
 
-def _try_again_beside(ref: TenantRef) -> Update:
+def _retry_statement(ref: TenantRef) -> Update:
     """Return the statement that makes documents due that wait in a second build."""
     return (
         update(document_index)
@@ -205,7 +206,7 @@ class FormerVersionTable:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def of(
+    def find(
         self, tenant_id: str, answering: int, lacking: int, document_ids: Sequence[str]
     ) -> list[FormerVersion]:
         """Return the versions of failed documents that one build has and another lacks.
@@ -219,17 +220,17 @@ class FormerVersionTable:
         failed = or_(documents.c.retry_at.is_(None), documents.c.error_kind == "text-rejected")
         row = _FORMER.c
         columns = (row.document_id, _document_key(), row.parse_key, row.content_sha256)
-        query = _lacking(tenant_id, answering, lacking, *columns)
+        query = _select_lacking(tenant_id, answering, lacking, *columns)
         with self._database.begin() as connection:
             rows = connection.execute(
-                query.where(failed, among(_FORMER.c.document_id, document_ids))
+                query.where(failed, is_any_of(_FORMER.c.document_id, document_ids))
             )
             return [FormerVersion(*row) for row in rows]
 
-    def try_again(self, ref: TenantRef, answering: int, lacking: int) -> int:
+    def retry(self, ref: TenantRef, answering: int, lacking: int) -> int:
         """Retry the permanently failed documents of all such versions; return their number."""
         final = documents.c.retry_at.is_(None)
-        ids = _lacking(ref.id, answering, lacking, _FORMER.c.document_id).where(final)
+        ids = _select_lacking(ref.id, answering, lacking, _FORMER.c.document_id).where(final)
         statement = (
             update(documents)
             .where(documents.c.tenant == ref.id, documents.c.document_id.in_(ids))
@@ -256,7 +257,7 @@ def _document_key() -> ColumnElement[str]:
     return func.coalesce(_FORMER.c.document_key, _FORMER.c.indexed_key)
 
 
-def _lacking(
+def _select_lacking(
     tenant_id: str, answering: int, lacking: int, *columns: ColumnElement[Any]
 ) -> Select[Any]:
     state = documents.c

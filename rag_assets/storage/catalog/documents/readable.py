@@ -18,12 +18,12 @@ from sqlalchemy import (
 )
 
 from rag_assets.storage.catalog.accounts.access import is_readable
-from rag_assets.storage.catalog.database import Database, Texts, among, read_row
+from rag_assets.storage.catalog.database import Database, Texts, is_any_of, read_row
 from rag_assets.storage.catalog.documents.status import (
     is_behind_source,
     is_excluded,
-    of_generation,
-    same_document,
+    is_of_generation,
+    is_same_document,
 )
 from rag_assets.storage.catalog.tables import document_index, documents, serving
 
@@ -82,9 +82,9 @@ class ReadableDocuments:
         principals: Collection[str],
     ) -> dict[str, ReadableVersion]:
         """Return the version of each named document that one of these principals may read."""
-        query = readable_versions(tenant_id, generation, document_ids, principals)
+        query = select_readable_versions(tenant_id, generation, document_ids, principals)
         with self._database.begin() as connection:
-            return readable_by_document(connection.execute(query))
+            return map_by_document(connection.execute(query))
 
     def any(self, tenant_id: str, principals: Collection[str]) -> bool:
         """Return whether these principals may read a passage that the tenant's searches find."""
@@ -96,7 +96,7 @@ class ReadableDocuments:
             select(literal(1))
             .select_from(serving)
             .join(document_index, is_serving)
-            .join(documents, same_document())
+            .join(documents, is_same_document())
             .where(
                 serving.c.tenant == tenant_id,
                 document_index.c.indexed_key.is_not(None),
@@ -121,14 +121,11 @@ class ReadableDocuments:
         """Return the first documents, by URI, with a version that these principals may read.
 
         Args:
-            tenant_id, generation: the tenant's generation.
-            principals: the caller's principals.
-            limit: the maximum number of documents to return.
             after: only documents after the document with this `place`.
         """
         found = documents.c
         query = (
-            returnable(
+            select_returnable(
                 tenant_id,
                 generation,
                 *(found.document_id, found.uri, found.title, found.media_type, found.access_scope),
@@ -144,7 +141,7 @@ class ReadableDocuments:
             return [ReadableDocument(*row) for row in connection.execute(query)]
 
 
-def returnable(
+def select_returnable(
     tenant_id: str | BindParameter[str],
     generation: int | BindParameter[int],
     *columns: ColumnElement[Any],
@@ -156,9 +153,9 @@ def returnable(
     return (
         select(*columns)
         .select_from(document_index)
-        .join(documents, same_document())
+        .join(documents, is_same_document())
         .where(
-            of_generation(tenant_id, generation),
+            is_of_generation(tenant_id, generation),
             document_index.c.indexed_key.is_not(None),
             documents.c.status != "DELETED",
             ~is_excluded(),
@@ -166,26 +163,26 @@ def returnable(
     )
 
 
-def readable_versions(
+def select_readable_versions(
     tenant_id: str | BindParameter[str],
     generation: int | BindParameter[int],
     document_ids: Texts,
     principals: Texts,
 ) -> Select[Any]:
-    """Return the query on versions that may be returned and read, for `readable_by_document`.
+    """Return the query on versions that may be returned and read, for `map_by_document`.
 
     It leaves out deleted documents, and documents that none of the principals may read.
     """
     held = document_index.c
-    return returnable(
+    return select_returnable(
         tenant_id,
         generation,
         *(held.document_id, held.indexed_key, documents.c.uri, documents.c.access_scope),
         documents.c.content_sha256,
         is_behind_source().label("stale"),
-    ).where(among(held.document_id, document_ids), is_readable(documents, principals))
+    ).where(is_any_of(held.document_id, document_ids), is_readable(documents, principals))
 
 
-def readable_by_document(rows: Iterable[Row[Any]]) -> dict[str, ReadableVersion]:
-    """Return the version of each document in the rows of `readable_versions`."""
+def map_by_document(rows: Iterable[Row[Any]]) -> dict[str, ReadableVersion]:
+    """Return the version of each document in the rows of `select_readable_versions`."""
     return {row.document_id: read_row(ReadableVersion, row) for row in rows}

@@ -13,7 +13,7 @@ from sqlalchemy import ColumnElement, Connection, delete, insert, update
 
 from rag_assets.ingest.sources.model import READ_AGAIN_NS
 from rag_assets.records.bodies import DbRowBody
-from rag_assets.storage.catalog.database import Database, TenantRef, among, notify
+from rag_assets.storage.catalog.database import Database, TenantRef, is_any_of, notify
 from rag_assets.storage.catalog.documents.status import reindex_statement
 from rag_assets.storage.catalog.tables import documents, events, syncs, tombstones
 
@@ -28,7 +28,6 @@ class ReindexRequestTable:
         """Reindex all documents of a tenant; return their number, like the other methods.
 
         Args:
-            ref: the tenant.
             by: the caller's name, for the event.
         """
         return self._request(ref, {"scope": "tenant", "by": by})
@@ -58,12 +57,11 @@ class ReindexRequestTable:
         Documents that were deleted, purged or past their retention stay excluded.
 
         Args:
-            ref: the tenant.
             document_ids: ids of the documents; all documents by default.
         """
         wanted = [tombstones.c.tenant == ref.id, tombstones.c.invalidated]
         if document_ids is not None:
-            wanted.append(among(tombstones.c.document_id, document_ids))
+            wanted.append(is_any_of(tombstones.c.document_id, document_ids))
         with self._database.begin_exclusive(ref) as connection:
             readmitted = connection.execute(delete(tombstones).where(*wanted)).rowcount
             if readmitted:
@@ -92,7 +90,6 @@ def request_reindex(
 
     Args:
         connection: a connection in a transaction that excludes others of the tenant.
-        ref: the tenant.
         scope: the scope of the request and the caller, for the event.
         conditions: which documents; none: all.
     """

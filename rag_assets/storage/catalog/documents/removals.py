@@ -49,11 +49,11 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.common.batches import batched
 from rag_assets.common.errors import UnknownDocument
-from rag_assets.storage.catalog.database import Database, TenantRef, among
+from rag_assets.storage.catalog.database import Database, TenantRef, is_any_of
 from rag_assets.storage.catalog.documents.model import DocumentChange
 from rag_assets.storage.catalog.documents.status import mark_deleted_statement, withhold_statement
 from rag_assets.storage.catalog.erasure.receipts import document_hashes, receipt_key
-from rag_assets.storage.catalog.records.contents import readable_contents
+from rag_assets.storage.catalog.records.contents import find_readable_contents
 from rag_assets.storage.catalog.tables import (
     documents,
     events,
@@ -83,8 +83,6 @@ class RemovalTable:
         A document that its source still has is not added again until it changes.
 
         Args:
-            ref: the tenant.
-            document_id: the document to delete.
             by: the caller's name, for the event.
             invalidate: whether a later request may add the document again unchanged. If it was
                 removed before, it can be added again only if both removals allow this.
@@ -136,7 +134,7 @@ def withdraw_document(connection: Connection, ref: TenantRef, document_id: str, 
         connection.execute(insert(events).values(event))
 
 
-def not_superseded(
+def drop_superseded(
     connection: Connection, ref: TenantRef, changes: Sequence[DocumentChange]
 ) -> list[DocumentChange]:
     """Return a listing's changes without documents that were deleted since or are unreadable.
@@ -145,9 +143,11 @@ def not_superseded(
     its page and access scope are unchanged. So, however often it is pushed, each run indexes it
     once.
     """
-    tombstoned = _tombstone_contents(connection, ref, [change.document_id for change in changes])
+    tombstoned = _find_tombstone_contents(
+        connection, ref, [change.document_id for change in changes]
+    )
     pushed = [change.document_id for change in changes if change.facts.revision is not None]
-    present = _present(connection, ref, pushed) if pushed else {}
+    present = _find_pushed(connection, ref, pushed) if pushed else {}
     again = [
         change
         for change in changes
@@ -155,7 +155,7 @@ def not_superseded(
         and found.revision != change.facts.revision
     ]
     ids = [change.document_id for change in again]
-    kept = readable_contents(connection, ref, ids) if again else frozenset[tuple[str, str]]()
+    kept = find_readable_contents(connection, ref, ids) if again else frozenset[tuple[str, str]]()
     return [
         change
         for change in changes
@@ -177,7 +177,7 @@ def _may_be_recorded(
     return readable and present.place in {None, change.page_uuid or change.access_scope}
 
 
-def _tombstone_contents(
+def _find_tombstone_contents(
     connection: Connection, ref: TenantRef, document_ids: Sequence[str]
 ) -> dict[str, str]:
     """Return, by document id, the content that must not be added again after a deletion."""
@@ -189,12 +189,12 @@ def _tombstone_contents(
             documents,
             (documents.c.tenant == table.tenant) & (documents.c.document_id == table.document_id),
         )
-        .where(table.tenant == ref.id, among(table.document_id, document_ids), ~exists)
+        .where(table.tenant == ref.id, is_any_of(table.document_id, document_ids), ~exists)
     )
     return dict(connection.execute(query).all())
 
 
-def _present(
+def _find_pushed(
     connection: Connection, ref: TenantRef, document_ids: Collection[str]
 ) -> dict[str, Row[Any]]:
     """Return the revisions of pushed records and uploads, with what determines access to a record.
@@ -206,9 +206,11 @@ def _present(
         columns.document_id,
         columns.revision,
         func.coalesce(columns.page_uuid, columns.said["access_scope"].astext).label("place"),
-    ).where(columns.tenant == ref.id, among(columns.document_id, document_ids))
+    ).where(columns.tenant == ref.id, is_any_of(columns.document_id, document_ids))
     files = select(uploads.c.document_id, uploads.c.revision, null().label("place")).where(
-        uploads.c.tenant == ref.id, among(uploads.c.document_id, document_ids), uploads.c.enabled
+        uploads.c.tenant == ref.id,
+        is_any_of(uploads.c.document_id, document_ids),
+        uploads.c.enabled,
     )
     # The content of a file record is an upload, but the listing listed the record.
     found = {row.document_id: row for row in connection.execute(files)}
@@ -268,7 +270,6 @@ class MovedDocuments:
         """Record documents that their source moved to another location.
 
         Args:
-            ref: the tenant.
             successors: maps each former document to the document at its new location.
 
         Raises:
@@ -286,7 +287,7 @@ class MovedDocuments:
                     for id_ in batch
                 ]
                 connection.execute(statement, rows)
-                for id_ in _awaited(connection, ref, batch):
+                for id_ in _find_awaited(connection, ref, batch):
                     # Documents that moved to this location have now moved on from it.
                     there = and_(moved.tenant == ref.id, moved.successor == id_)
                     connection.execute(
@@ -329,24 +330,26 @@ def is_moved() -> ColumnElement[bool]:
 def forget_moves(connection: Connection, ref: TenantRef, document_ids: Collection[str]) -> None:
     """Delete the record of moves of documents that are gone, or back at their former location."""
     moved = moved_documents.c
-    wanted = moved.tenant == ref.id, among(moved.document_id, [*document_ids])
+    wanted = moved.tenant == ref.id, is_any_of(moved.document_id, [*document_ids])
     connection.execute(delete(moved_documents).where(*wanted))
 
 
-def _awaited(connection: Connection, ref: TenantRef, document_ids: Collection[str]) -> list[str]:
+def _find_awaited(
+    connection: Connection, ref: TenantRef, document_ids: Collection[str]
+) -> list[str]:
     moved = moved_documents.c
-    wanted = moved.tenant == ref.id, among(moved.successor, [*document_ids])
+    wanted = moved.tenant == ref.id, is_any_of(moved.successor, [*document_ids])
     return [*connection.scalars(select(moved.successor).where(*wanted).distinct())]
 
 
 _NONCE_BYTES: Final = 12
 
 
-def bury(connection: Connection, ref: TenantRef, document_ids: Sequence[str]) -> None:
+def add_tombstones(connection: Connection, ref: TenantRef, document_ids: Sequence[str]) -> None:
     """Add tombstones with the documents' current contents."""
     content = func.coalesce(documents.c.content_sha256, "")
     buried = select(documents.c.tenant, documents.c.document_id, content).where(
-        documents.c.tenant == ref.id, among(documents.c.document_id, document_ids)
+        documents.c.tenant == ref.id, is_any_of(documents.c.document_id, document_ids)
     )
     new = upsert(tombstones).from_select(["tenant", "document_id", "content_sha256"], buried)
     connection.execute(
@@ -361,10 +364,12 @@ def bury(connection: Connection, ref: TenantRef, document_ids: Sequence[str]) ->
     )
 
 
-def seal(connection: Connection, ref: TenantRef, document_ids: Sequence[str]) -> list[str]:
+def seal_tombstones(
+    connection: Connection, ref: TenantRef, document_ids: Sequence[str]
+) -> list[str]:
     """Return the journal's entries for purged documents: keyed hashes, encrypted tombstones."""
     query = select(tombstones.c.document_id, tombstones.c.content_sha256).where(
-        tombstones.c.tenant == ref.id, among(tombstones.c.document_id, document_ids)
+        tombstones.c.tenant == ref.id, is_any_of(tombstones.c.document_id, document_ids)
     )
     contents = {row.document_id: row.content_sha256 for row in connection.execute(query)}
     cipher = _cipher(connection)
@@ -377,12 +382,12 @@ def seal(connection: Connection, ref: TenantRef, document_ids: Sequence[str]) ->
     return sealed
 
 
-def hash_of(sealed: str) -> str:
+def parse_hash(sealed: str) -> str:
     """Return the keyed hash of a document in a journal entry."""
     return sealed.partition(".")[0]
 
 
-def bury_sealed(connection: Connection, ref: TenantRef, sealed: Sequence[str]) -> int:
+def add_sealed_tombstones(connection: Connection, ref: TenantRef, sealed: Sequence[str]) -> int:
     """Add the tombstones that a journal has kept; return how many could be decrypted.
 
     The journal of another catalog, or of an earlier version, has no tombstones for this catalog.

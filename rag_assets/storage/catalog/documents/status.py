@@ -31,9 +31,9 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import JSONB
 
 from rag_assets.records.pages import EXCLUDED
-from rag_assets.storage.catalog.database import TenantRef, among
+from rag_assets.storage.catalog.database import TenantRef, is_any_of
 from rag_assets.storage.catalog.erasure.holds import is_held
-from rag_assets.storage.catalog.erasure.retention import embedded_values
+from rag_assets.storage.catalog.erasure.retention import embedding_columns
 from rag_assets.storage.catalog.tables import document_index, documents
 from rag_assets.storage.catalog.uploads.rows import is_pushed_again
 
@@ -110,7 +110,7 @@ _ENVIRONMENTS = "@"
 """Separator between a configuration's key and the environments in which a document failed."""
 
 
-def of_generation(
+def is_of_generation(
     tenant_id: str | BindParameter[str],
     generation: int | BindParameter[int],
     document_ids: Sequence[str] | None = None,
@@ -118,10 +118,10 @@ def of_generation(
     """Return the condition for rows of one generation: all, or only of the named documents."""
     held = document_index.c
     rows = and_(held.tenant == tenant_id, held.generation == generation)
-    return rows if document_ids is None else and_(rows, among(held.document_id, document_ids))
+    return rows if document_ids is None else and_(rows, is_any_of(held.document_id, document_ids))
 
 
-def same_document() -> ColumnElement[bool]:
+def is_same_document() -> ColumnElement[bool]:
     """Return the condition that joins a row of `document_index` with its document."""
     return and_(
         documents.c.tenant == document_index.c.tenant,
@@ -129,10 +129,10 @@ def same_document() -> ColumnElement[bool]:
     )
 
 
-def with_index(generation: int) -> FromClause:
+def join_versions(generation: int) -> FromClause:
     """Return the join of every document with its row for the generation, if it exists."""
     return documents.outerjoin(
-        document_index, and_(same_document(), document_index.c.generation == generation)
+        document_index, and_(is_same_document(), document_index.c.generation == generation)
     )
 
 
@@ -145,7 +145,7 @@ def is_excluded() -> ColumnElement[bool]:
     return documents.c.access_scope == EXCLUDED
 
 
-def has_left() -> ColumnElement[bool]:
+def is_out_of_builds() -> ColumnElement[bool]:
     """Return the condition that builds must not hold entries of the document."""
     return or_(documents.c.status == "DELETED", is_excluded())
 
@@ -176,7 +176,7 @@ def is_pending(config_key: str | ColumnElement[str]) -> ColumnElement[bool]:
     waits = and_(
         documents.c.status.in_(("FAILED", "PROCESSING")),
         documents.c.failed_document_key == documents.c.document_key,
-        _failed_key(documents.c).in_((config_key, "*")),
+        _failed_config_key(documents.c).in_((config_key, "*")),
         or_(documents.c.retry_at.is_(None), documents.c.retry_at > func.now()),
     )
     # A change that was reverted leaves the right version in the index and the status PROCESSING.
@@ -188,7 +188,7 @@ def is_pending(config_key: str | ColumnElement[str]) -> ColumnElement[bool]:
     )
 
 
-def is_pending_beside(config_key: str | ColumnElement[str]) -> ColumnElement[bool]:
+def is_pending_in_superseded_build(config_key: str | ColumnElement[str]) -> ColumnElement[bool]:
     """Return the condition of is_pending, for a build that answers but is not the configured build.
 
     The document's status is ignored, because it describes the build that the configuration asks
@@ -197,7 +197,7 @@ def is_pending_beside(config_key: str | ColumnElement[str]) -> ColumnElement[boo
     held, listed = document_index.c, documents.c
     waits = and_(
         held.failed_document_key == listed.document_key,
-        _failed_key(held) == config_key,
+        _failed_config_key(held) == config_key,
         or_(held.retry_at.is_(None), held.retry_at > func.now()),
     )
     unreadable = and_(
@@ -239,17 +239,17 @@ def failed_key(
     )
 
 
-def raw_failed_key(config_key: str, environment: str) -> str:
+def first_failed_key(config_key: str, environment: str) -> str:
     """Return the value of `failed_config_key` for the first failure."""
     return f"{config_key}{_ENVIRONMENTS}{environment}" if environment else config_key
 
 
-def environment_of(failed: ColumnElement[Any]) -> ColumnElement[str]:
+def select_environment(failed: ColumnElement[Any]) -> ColumnElement[str]:
     """Return the environment of a first failure; empty if a setting did not cause it."""
     return func.split_part(failed, _ENVIRONMENTS, 2)
 
 
-def fails_elsewhere(table: FromClause, environment: str) -> ColumnElement[bool]:
+def fails_in_other_environment(table: FromClause, environment: str) -> ColumnElement[bool]:
     """Return the condition that a setting made a document fail, but not in this environment."""
     failed = table.c.failed_config_key
     return and_(
@@ -259,7 +259,7 @@ def fails_elsewhere(table: FromClause, environment: str) -> ColumnElement[bool]:
     )
 
 
-def _failed_key(columns: Any) -> ColumnElement[str]:
+def _failed_config_key(columns: Any) -> ColumnElement[str]:
     """Return the key of the configuration in which a document failed."""
     return func.split_part(columns.failed_config_key, _ENVIRONMENTS, 1)
 
@@ -274,19 +274,21 @@ def withhold_statement(ref: TenantRef, document_ids: Sequence[str]) -> Update:
         update(document_index)
         .where(
             document_index.c.tenant == ref.id,
-            among(document_index.c.document_id, document_ids),
+            is_any_of(document_index.c.document_id, document_ids),
         )
         .values(**dict.fromkeys(keys), chunk_count=0, dirty=True)
     )
 
 
-def mark_ready_statement(ref: TenantRef, ahead: timedelta, *, beside: bool = False) -> Update:
+def mark_ready_statement(
+    ref: TenantRef, clock_skew: timedelta, *, for_superseded_build: bool = False
+) -> Update:
     """Return the statement that marks documents READY; execute it with `ready_parameters` rows.
 
     Args:
-        ahead: how far the clock used for ages is ahead of Postgres's clock.
-        beside: whether the configuration asks for another build. Documents that wait in the
-            configuration's build then keep waiting.
+        clock_skew: how far the clock used for ages is ahead of Postgres's clock.
+        for_superseded_build: whether the configuration asks for another build. Documents that
+            wait in the configuration's build then keep waiting.
     """
     waits = documents.c.failed_document_key.is_not_distinct_from(documents.c.document_key)
     return change_status(
@@ -294,12 +296,12 @@ def mark_ready_statement(ref: TenantRef, ahead: timedelta, *, beside: bool = Fal
         ref,
         documents.c.document_id == bindparam("version_of"),
         documents.c.document_key == bindparam("version_key"),
-        *((~waits,) if beside else ()),
+        *((~waits,) if for_superseded_build else ()),
     ).values(
         title=bindparam("version_title"),
         chunk_count=bindparam("version_chunks"),
         dropped_count=bindparam("version_dropped"),
-        **embedded_values(literal(ahead, Interval)),
+        **embedding_columns(literal(clock_skew, Interval)),
     )
 
 
@@ -344,7 +346,7 @@ def mark_deleted_statement(ref: TenantRef, document_ids: Sequence[str]) -> Updat
     cleared = {
         name: case((is_held(), documents.c[name]), else_=value) for name, value in nothing.items()
     }
-    of_documents = among(documents.c.document_id, document_ids)
+    of_documents = is_any_of(documents.c.document_id, document_ids)
     statement = change_status("removed", ref, of_documents)
     return statement.values(**cleared, changed_at=func.now())
 

@@ -20,23 +20,23 @@ from sqlalchemy import (
 
 from rag_assets.common.batches import batched
 from rag_assets.ingest.sources.model import FUTURE_NS, RACY_NS, READ_AGAIN_NS
-from rag_assets.storage.catalog.database import Database, TenantRef, among, read_row
+from rag_assets.storage.catalog.database import Database, TenantRef, is_any_of, read_row
 from rag_assets.storage.catalog.documents.model import (
     CatalogDocument,
     Document,
     DocumentChange,
-    columns_of_facts,
-    document_of,
-    facts_of,
+    build_row,
+    facts_columns,
     processing_order,
+    read_document,
+    read_facts,
     record_statement,
-    row_of,
 )
-from rag_assets.storage.catalog.documents.removals import forget_moves, is_moved, not_superseded
+from rag_assets.storage.catalog.documents.removals import drop_superseded, forget_moves, is_moved
 from rag_assets.storage.catalog.documents.status import mark_deleted_statement
 from rag_assets.storage.catalog.erasure.holds import is_held
 from rag_assets.storage.catalog.records.pages import set_page_scopes
-from rag_assets.storage.catalog.records.waits import begin_waits_anew
+from rag_assets.storage.catalog.records.waits import restart_waits
 from rag_assets.storage.catalog.tables import document_index, documents, syncs, tombstones
 
 _BATCH = 2_000
@@ -48,20 +48,20 @@ class DocumentTable:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def known(self, tenant_id: str, source: str) -> Iterator[CatalogDocument]:
+    def stream(self, tenant_id: str, source: str) -> Iterator[CatalogDocument]:
         """Stream all documents of a source, including deleted documents.
 
         Moved documents count as deleted.
         """
         stored = [each.name for each in fields(CatalogDocument) if each.name in documents.c]
         query = select(
-            *columns_of_facts(),
+            *facts_columns(),
             *(documents.c[name] for name in stored if name != "status"),
             case((is_moved(), "DELETED"), else_=documents.c.status).label("status"),
         ).where(documents.c.tenant == tenant_id, documents.c.source == source)
         with self._database.begin() as connection:
             for row in connection.execution_options(yield_per=_BATCH).execute(query):
-                yield read_row(CatalogDocument, row, facts=facts_of(row))
+                yield read_row(CatalogDocument, row, facts=read_facts(row))
 
     def record(self, ref: TenantRef, changes: Sequence[DocumentChange], *, lane: int) -> None:
         """Record the changes of a listing; a document with unchanged content keeps its status.
@@ -75,13 +75,13 @@ class DocumentTable:
         statement = record_statement()
         for batch in batched(changes, _BATCH):
             with self._database.begin_for(ref) as connection:
-                current = not_superseded(connection, ref, batch)
-                rows = [row_of(ref, c, lane) for c in set_page_scopes(connection, ref, current)]
+                current = drop_superseded(connection, ref, batch)
+                rows = [build_row(ref, c, lane) for c in set_page_scopes(connection, ref, current)]
                 if rows:
                     connection.execute(statement, rows)
                     pushed = [row["document_id"] for row in rows if row["revision"] is not None]
                     if pushed:
-                        begin_waits_anew(connection, ref, pushed)
+                        restart_waits(connection, ref, pushed)
                     forget_moves(connection, ref, [row["document_id"] for row in rows])
 
     def mark_deleted(self, ref: TenantRef, document_ids: Sequence[str]) -> None:
@@ -94,11 +94,13 @@ class DocumentTable:
         """Return the named documents in processing order, the most urgent first."""
         query = (
             select(documents)
-            .where(documents.c.tenant == tenant_id, among(documents.c.document_id, document_ids))
+            .where(
+                documents.c.tenant == tenant_id, is_any_of(documents.c.document_id, document_ids)
+            )
             .order_by(*processing_order())
         )
         with self._database.begin() as connection:
-            return [document_of(row) for row in connection.execute(query)]
+            return [read_document(row) for row in connection.execute(query)]
 
     def all(self, tenant_id: str, *, deleted: bool = False) -> list[Document]:
         """Return a tenant's documents, sorted by uri; deleted documents only if requested."""
@@ -106,7 +108,7 @@ class DocumentTable:
         if not deleted:
             query = query.where(documents.c.status != "DELETED")
         with self._database.begin() as connection:
-            return [document_of(row) for row in connection.execute(query)]
+            return [read_document(row) for row in connection.execute(query)]
 
     def sources(self, tenant_id: str) -> list[str]:
         """Return the names of the sources with documents."""
@@ -149,7 +151,7 @@ class DocumentTable:
             .select_from(documents)
             .where(
                 documents.c.tenant == tenant_id,
-                among(documents.c.source, sources),
+                is_any_of(documents.c.source, sources),
                 must_be_read_again(),
             )
         )
@@ -172,7 +174,7 @@ class DocumentTable:
         """
         chosen = [documents.c.tenant == ref.id]
         if document_ids is not None:
-            chosen.append(among(documents.c.document_id, document_ids))
+            chosen.append(is_any_of(documents.c.document_id, document_ids))
         with self._database.begin_for(ref) as connection:
             connection.execute(update(documents).where(*chosen).values(listed_at_ns=READ_AGAIN_NS))
 

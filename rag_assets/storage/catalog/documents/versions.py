@@ -30,26 +30,26 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.common.batches import batched
-from rag_assets.storage.catalog.database import Database, TenantRef, among, texts_parameter
+from rag_assets.storage.catalog.database import Database, TenantRef, is_any_of, texts_parameter
 from rag_assets.storage.catalog.documents.model import Failure, processing_order, urgency
-from rag_assets.storage.catalog.documents.readable import returnable
+from rag_assets.storage.catalog.documents.readable import select_returnable
 from rag_assets.storage.catalog.documents.status import (
-    environment_of,
     failed_key,
-    has_left,
+    first_failed_key,
     is_behind,
     is_excluded,
+    is_of_generation,
+    is_out_of_builds,
     is_pending,
-    is_pending_beside,
+    is_pending_in_superseded_build,
+    is_same_document,
+    join_versions,
     mark_ready_statement,
-    of_generation,
-    raw_failed_key,
-    same_document,
-    with_index,
+    select_environment,
     withhold_statement,
 )
-from rag_assets.storage.catalog.journal.security_changes import next_mark
-from rag_assets.storage.catalog.records.pages import is_moved
+from rag_assets.storage.catalog.journal.security_changes import raise_mark
+from rag_assets.storage.catalog.records.pages import has_moved_page
 from rag_assets.storage.catalog.tables import document_index, documents, generations
 from rag_assets.storage.catalog.uploads.rows import is_pushed_again
 
@@ -117,13 +117,13 @@ class ExpectedEntries:
     is_settled: bool = True
 
     @classmethod
-    def of(cls, row: Row[Any]) -> ExpectedEntries:
-        """Return the value in a row of `expected_entries`."""
+    def from_row(cls, row: Row[Any]) -> ExpectedEntries:
+        """Return the value in a row of `select_expected_entries`."""
         return cls(row.entries, tuple(row.recent_keys or ()), row.recent, row.is_settled)
 
 
-def expected_entries() -> Select[Any]:
-    """Return the query for the rows of `ExpectedEntries.of`, one for each build of a tenant.
+def select_expected_entries() -> Select[Any]:
+    """Return the query for the rows of `ExpectedEntries.from_row`, one for each build of a tenant.
 
     Its parameter "tenants" names the tenants.
     """
@@ -132,9 +132,11 @@ def expected_entries() -> Select[Any]:
     totals = (
         select(
             func.coalesce(func.sum(held.chunk_count), 0).label("entries"),
-            func.coalesce(func.bool_and(~or_(held.dirty, has_left())), True).label("is_settled"),
+            func.coalesce(func.bool_and(~or_(held.dirty, is_out_of_builds())), True).label(
+                "is_settled"
+            ),
         )
-        .join(documents, same_document())
+        .join(documents, is_same_document())
         .where(of_build)
         .lateral("totals")
     )
@@ -155,11 +157,11 @@ def expected_entries() -> Select[Any]:
         .select_from(generations)
         .join(totals, true())
         .join(recent, true())
-        .where(among(build.tenant, texts_parameter("tenants")), build.state != "REMOVING")
+        .where(is_any_of(build.tenant, texts_parameter("tenants")), build.state != "REMOVING")
     )
 
 
-def valid_versions(
+def select_valid_versions(
     tenant_id: str, generation: int, document_ids: Sequence[str], column: ColumnElement[Any]
 ) -> Select[Any]:
     """Return the query on a column of each named document's valid version, by document id.
@@ -167,13 +169,13 @@ def valid_versions(
     A version is valid if it is complete and was not invalidated afterwards.
     """
     return select(document_index.c.document_id, column).where(
-        of_generation(tenant_id, generation, document_ids),
+        is_of_generation(tenant_id, generation, document_ids),
         document_index.c.indexed_key.is_not(None),
         document_index.c.document_key.is_not(None),
     )
 
 
-def ready_parameters(version: IndexedVersion) -> dict[str, Any]:
+def build_ready_parameters(version: IndexedVersion) -> dict[str, Any]:
     """Return a version as parameters of `mark_ready_statement`."""
     return {
         "version_of": version.document_id,
@@ -188,7 +190,7 @@ _BATCH = 2_000
 _VERSION = tuple(each.name for each in fields(IndexedVersion) if each.name in document_index.c)
 _WAITING = ("failed_document_key", "failed_config_key", "error_message", "retry_at")
 
-_BESIDE_URGENT = 4
+_URGENT_DIVISOR = 4
 """If urgent documents are pending and not all documents fit, a slice's limit is divided by this
 number."""
 
@@ -214,7 +216,7 @@ class IndexTable:
         generation: int,
         config_key: str,
         *,
-        beside: bool = False,
+        for_superseded_build: bool = False,
         documents_limit: int | None = None,
         bytes_limit: int | None = None,
         answers: bool = True,
@@ -228,42 +230,57 @@ class IndexTable:
         Args:
             generation: the build that should hold the documents.
             config_key: key of the present configuration.
-            beside: whether the configuration asks for another build.
+            for_superseded_build: whether the configuration asks for another build.
             documents_limit: the maximum number of documents; None for all.
             bytes_limit: the approximate maximum of content bytes; None for all.
             answers: whether the build serves searches. In other builds nobody waits for an edit,
                 and a document that is edited all the time comes last.
         """
         order = processing_order() if answers else (documents.c.lane, *processing_order()[1:])
-        ahead = func.sum(documents.c.size).over(order_by=order, rows=(None, -1))
+        bytes_before = func.sum(documents.c.size).over(order_by=order, rows=(None, -1))
         work = (
-            select(documents.c.document_id, urgency(), func.coalesce(ahead, 0).label("ahead"))
-            .select_from(with_index(generation))
-            .where(documents.c.tenant == tenant_id, _is_pending(config_key, beside=beside))
+            select(
+                documents.c.document_id,
+                urgency(),
+                func.coalesce(bytes_before, 0).label("bytes_before"),
+            )
+            .select_from(join_versions(generation))
+            .where(
+                documents.c.tenant == tenant_id,
+                _is_pending(config_key, for_superseded_build=for_superseded_build),
+            )
             .order_by(*order)
             .limit(None if documents_limit is None else documents_limit + 1)
             .subquery()
         )
         query = select(work.c.document_id, work.c.urgency)
         if bytes_limit is not None:
-            query = query.where(work.c.ahead < bytes_limit)
+            query = query.where(work.c.bytes_before < bytes_limit)
         with self._database.begin() as connection:
             rows = connection.execute(query).all()
         found = [row.document_id for row in rows]
         if documents_limit is None or len(found) <= documents_limit:
             return found
         urgent = sum(row.urgency == 0 for row in rows)
-        most = max(urgent, documents_limit // _BESIDE_URGENT) if urgent else documents_limit
+        most = max(urgent, documents_limit // _URGENT_DIVISOR) if urgent else documents_limit
         return found[: min(most, documents_limit)]
 
     def pending_count(
-        self, tenant_id: str, generation: int, config_key: str, *, beside: bool = False
+        self,
+        tenant_id: str,
+        generation: int,
+        config_key: str,
+        *,
+        for_superseded_build: bool = False,
     ) -> int:
         """Return the number of documents that can be processed now; see pending."""
         query = (
             select(func.count())
-            .select_from(with_index(generation))
-            .where(documents.c.tenant == tenant_id, _is_pending(config_key, beside=beside))
+            .select_from(join_versions(generation))
+            .where(
+                documents.c.tenant == tenant_id,
+                _is_pending(config_key, for_superseded_build=for_superseded_build),
+            )
         )
         with self._database.begin() as connection:
             return connection.scalar(query) or 0
@@ -275,7 +292,7 @@ class IndexTable:
         )
         query = (
             select(func.count())
-            .select_from(with_index(generation))
+            .select_from(join_versions(generation))
             .where(
                 documents.c.tenant == tenant_id,
                 or_(is_pending(config_key), and_(retried, is_behind(config_key), ~is_excluded())),
@@ -288,8 +305,8 @@ class IndexTable:
         """Return the number of entries that a generation should have."""
         query = (
             select(func.coalesce(func.sum(document_index.c.chunk_count), 0))
-            .join(documents, same_document())
-            .where(of_generation(tenant_id, generation), documents.c.status != "DELETED")
+            .join(documents, is_same_document())
+            .where(is_of_generation(tenant_id, generation), documents.c.status != "DELETED")
         )
         with self._database.begin() as connection:
             return int(connection.scalar(query) or 0)
@@ -297,13 +314,14 @@ class IndexTable:
     def expected_entries(self, tenant_ids: Sequence[str]) -> dict[tuple[str, int], ExpectedEntries]:
         """Return the entries that builds of these tenants should have, by tenant and generation."""
         with self._database.begin() as connection:
-            rows = connection.execute(expected_entries(), {"tenants": list(tenant_ids)})
-            return {(row.tenant, row.generation): ExpectedEntries.of(row) for row in rows}
+            rows = connection.execute(select_expected_entries(), {"tenants": list(tenant_ids)})
+            return {(row.tenant, row.generation): ExpectedEntries.from_row(row) for row in rows}
 
-    def entry_count_of(self, tenant_id: str, document_ids: Sequence[str]) -> int:
+    def entry_count_in_builds(self, tenant_id: str, document_ids: Sequence[str]) -> int:
         """Return the number of entries of these documents that all generations should have."""
         query = select(func.coalesce(func.sum(document_index.c.chunk_count), 0)).where(
-            document_index.c.tenant == tenant_id, among(document_index.c.document_id, document_ids)
+            document_index.c.tenant == tenant_id,
+            is_any_of(document_index.c.document_id, document_ids),
         )
         with self._database.begin() as connection:
             return int(connection.scalar(query) or 0)
@@ -312,8 +330,8 @@ class IndexTable:
         """Return deleted and excluded documents that a generation may still hold, by generation."""
         query = (
             select(document_index.c.generation, document_index.c.document_id)
-            .join(documents, same_document())
-            .where(documents.c.tenant == tenant_id, has_left())
+            .join(documents, is_same_document())
+            .where(documents.c.tenant == tenant_id, is_out_of_builds())
             .order_by(document_index.c.generation)
         )
         found: dict[int, list[str]] = {}
@@ -326,7 +344,9 @@ class IndexTable:
         self, tenant_id: str, generation: int, document_ids: Sequence[str]
     ) -> dict[str, str]:
         """Return the indexed_key of each of these documents whose entries need no rewrite."""
-        query = valid_versions(tenant_id, generation, document_ids, document_index.c.indexed_key)
+        query = select_valid_versions(
+            tenant_id, generation, document_ids, document_index.c.indexed_key
+        )
         with self._database.begin() as connection:
             return dict(connection.execute(query).all())
 
@@ -339,7 +359,9 @@ class IndexTable:
             the documents that may already have entries.
         """
         table = document_index
-        before = select(table.c.document_id).where(of_generation(ref.id, generation, document_ids))
+        before = select(table.c.document_id).where(
+            is_of_generation(ref.id, generation, document_ids)
+        )
         rows = [
             {"tenant": ref.id, "generation": generation, "document_id": document_id}
             for document_id in document_ids
@@ -359,8 +381,8 @@ class IndexTable:
         generation: int,
         versions: Sequence[IndexedVersion],
         *,
-        ahead: timedelta = timedelta(),
-        beside: bool = False,
+        clock_skew: timedelta = timedelta(),
+        for_superseded_build: bool = False,
         recorders: Sequence[RowRecorder] = (),
     ) -> None:
         """Make searches return these versions, in one transaction.
@@ -368,18 +390,17 @@ class IndexTable:
         Documents that were deleted or excluded in the meantime are left out.
 
         Args:
-            ref, generation: the build.
             versions: versions whose entries are all written.
             recorders: write further rows about these texts in the same transaction.
-            ahead: how far the clock used for ages is ahead of Postgres's clock.
-            beside: whether the configuration asks for another build.
+            clock_skew: how far the clock used for ages is ahead of Postgres's clock.
+            for_superseded_build: whether the configuration asks for another build.
         """
         if not versions:
             return
         left = select(documents.c.document_id).where(
             documents.c.tenant == ref.id,
-            among(documents.c.document_id, [version.document_id for version in versions]),
-            has_left(),
+            is_any_of(documents.c.document_id, [version.document_id for version in versions]),
+            is_out_of_builds(),
         )
         new = upsert(document_index)
         tokens = func.coalesce(new.excluded.token_count, document_index.c.token_count)
@@ -391,7 +412,7 @@ class IndexTable:
             },
         )
         with self._database.begin_for(ref) as connection:
-            committed_at = next_mark(connection, ref)
+            committed_at = raise_mark(connection, ref)
             left_ids = set(connection.scalars(left))
             versions = [version for version in versions if version.document_id not in left_ids]
             if not versions:
@@ -414,8 +435,8 @@ class IndexTable:
             for record in recorders:
                 record(connection, ref, texts)
             connection.execute(
-                mark_ready_statement(ref, ahead, beside=beside),
-                [ready_parameters(version) for version in versions],
+                mark_ready_statement(ref, clock_skew, for_superseded_build=for_superseded_build),
+                [build_ready_parameters(version) for version in versions],
             )
 
     def mark_clean(self, ref: TenantRef, generation: int, document_ids: Sequence[str]) -> None:
@@ -423,14 +444,14 @@ class IndexTable:
         with self._database.begin_for(ref) as connection:
             connection.execute(
                 update(document_index)
-                .where(of_generation(ref.id, generation, document_ids))
+                .where(is_of_generation(ref.id, generation, document_ids))
                 .values(dirty=False)
             )
 
     def dirty(self, tenant_id: str, generation: int) -> dict[str, str | None]:
         """Return the indexed_key to keep, for documents that may have entries of other versions."""
         query = select(document_index.c.document_id, document_index.c.indexed_key).where(
-            of_generation(tenant_id, generation), document_index.c.dirty
+            is_of_generation(tenant_id, generation), document_index.c.dirty
         )
         with self._database.begin() as connection:
             return {row.document_id: row.indexed_key for row in connection.execute(query)}
@@ -440,20 +461,20 @@ class IndexTable:
         with self._database.begin_for(ref) as connection:
             for batch in batched(document_ids, _BATCH):
                 connection.execute(
-                    delete(document_index).where(of_generation(ref.id, generation, batch))
+                    delete(document_index).where(is_of_generation(ref.id, generation, batch))
                 )
 
     def reset(self, ref: TenantRef, generation: int) -> None:
         """Delete all rows of a generation, after its index was lost."""
         with self._database.begin_for(ref) as connection:
-            connection.execute(delete(document_index).where(of_generation(ref.id, generation)))
+            connection.execute(delete(document_index).where(is_of_generation(ref.id, generation)))
 
     def invalidate(self, ref: TenantRef, generation: int, document_ids: Sequence[str]) -> None:
         """Mark versions of these documents invalid: the next run rewrites them from the lake."""
         with self._database.begin_for(ref) as connection:
             connection.execute(
                 update(document_index)
-                .where(of_generation(ref.id, generation, document_ids))
+                .where(is_of_generation(ref.id, generation, document_ids))
                 .values(document_key=None, dirty=True)
             )
 
@@ -461,7 +482,9 @@ class IndexTable:
         self, tenant_id: str, generation: int, document_ids: Sequence[str]
     ) -> dict[str, str]:
         """Return the document_key from which each named document's valid version was built."""
-        query = valid_versions(tenant_id, generation, document_ids, document_index.c.document_key)
+        query = select_valid_versions(
+            tenant_id, generation, document_ids, document_index.c.document_key
+        )
         with self._database.begin() as connection:
             return dict(connection.execute(query).all())
 
@@ -480,7 +503,7 @@ class IndexTable:
         columns["failed_config_key"] = failed_key(
             document_index,
             config_key,
-            environment_of(given.failed_config_key),
+            select_environment(given.failed_config_key),
             given.failed_document_key,
         )
         rows = [
@@ -490,7 +513,7 @@ class IndexTable:
                 "document_id": wait.document_id,
                 "dirty": False,
                 "failed_document_key": wait.document_key,
-                "failed_config_key": raw_failed_key(config_key, wait.environment),
+                "failed_config_key": first_failed_key(config_key, wait.environment),
                 "error_message": wait.message,
                 "retry_at": wait.retry_at,
             }
@@ -510,9 +533,9 @@ class IndexTable:
         """Return why one of these documents waits for a retry in a build; None otherwise."""
         query = (
             select(document_index.c.error_message)
-            .join(documents, same_document())
+            .join(documents, is_same_document())
             .where(
-                of_generation(tenant_id, generation, document_ids),
+                is_of_generation(tenant_id, generation, document_ids),
                 document_index.c.failed_document_key == documents.c.document_key,
                 document_index.c.retry_at.is_not(None),
             )
@@ -529,16 +552,20 @@ class IndexTable:
     def held_versions(self, tenant_id: str, generation: int) -> Iterator[HeldVersion]:
         """Stream the version of each document that the generation's index should hold."""
         held = document_index.c
-        query = returnable(
+        query = select_returnable(
             tenant_id,
             generation,
             *(held.document_id, held.indexed_key, held.chunk_count),
-            case((~or_(is_pushed_again(), is_moved(documents)), documents.c.access_scope)),
+            case((~or_(is_pushed_again(), has_moved_page(documents)), documents.c.access_scope)),
         ).order_by(held.document_id)
         with self._database.begin() as connection:
             for row in connection.execution_options(yield_per=_BATCH).execute(query):
                 yield HeldVersion(*row)
 
 
-def _is_pending(config_key: str, *, beside: bool) -> ColumnElement[bool]:
-    return is_pending_beside(config_key) if beside else is_pending(config_key)
+def _is_pending(config_key: str, *, for_superseded_build: bool) -> ColumnElement[bool]:
+    return (
+        is_pending_in_superseded_build(config_key)
+        if for_superseded_build
+        else is_pending(config_key)
+    )

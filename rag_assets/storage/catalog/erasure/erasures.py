@@ -32,20 +32,24 @@ from rag_assets.common.batches import batched
 from rag_assets.common.errors import UnknownDocument
 from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.catalog.builds.judgements import forget_judgements
-from rag_assets.storage.catalog.database import Database, TenantRef, among, notify, read_row
-from rag_assets.storage.catalog.documents.removals import bury, bury_sealed, seal
+from rag_assets.storage.catalog.database import Database, TenantRef, is_any_of, notify, read_row
+from rag_assets.storage.catalog.documents.removals import (
+    add_sealed_tombstones,
+    add_tombstones,
+    seal_tombstones,
+)
 from rag_assets.storage.catalog.documents.status import mark_deleted_statement, withhold_statement
-from rag_assets.storage.catalog.erasure.holds import holds_on, require_no_hold
+from rag_assets.storage.catalog.erasure.holds import list_holds, require_no_hold
 from rag_assets.storage.catalog.erasure.receipts import ErasureKind, Receipt, append_receipt
 from rag_assets.storage.catalog.erasure.retention import (
     Cutoffs,
     count_staged,
     delete_staged,
-    due_documents,
+    find_due_documents,
 )
 from rag_assets.storage.catalog.erasure.tables import erasures, held_texts
 from rag_assets.storage.catalog.journal.security_changes import (
-    next_mark,
+    raise_mark,
     record_change,
     record_removal,
 )
@@ -114,7 +118,7 @@ def begin_erasure(
 ) -> Erasure:
     """Record an erasure, and withhold its documents from searches."""
     held = document_index.c
-    of_documents = (held.tenant == ref.id, among(held.document_id, [*whole, *former]))
+    of_documents = (held.tenant == ref.id, is_any_of(held.document_id, [*whole, *former]))
     keys = select(
         func.array_agg(held.parse_key.distinct()).filter(held.parse_key.is_not(None)),
         func.array_agg(held.chunk_set_key.distinct()).filter(held.chunk_set_key.is_not(None)),
@@ -123,9 +127,9 @@ def begin_erasure(
     parse_keys, chunk_set_keys, entries = connection.execute(keys).one()
     judgements = forget_judgements(connection, ref, whole)
     records = _delete_records(connection, ref, whole)
-    kept = _keys_of_disabled(connection, ref, whole)
+    kept = _find_keys_of_disabled(connection, ref, whole)
     blobs = delete_uploads(connection, ref, whole)
-    bury(connection, ref, whole)
+    add_tombstones(connection, ref, whole)
     for batch in batched(whole, _BATCH):
         connection.execute(mark_deleted_statement(ref, batch))
     for batch in batched([*whole, *former], _BATCH):
@@ -151,9 +155,9 @@ def begin_erasure(
     )
     if kind == "purge":
         for batch in batched(whole, _NAMED_DOCUMENTS):
-            record_change(connection, ref, "purged", "", seal(connection, ref, batch))
+            record_change(connection, ref, "purged", "", seal_tombstones(connection, ref, batch))
     else:
-        next_mark(connection, ref)
+        raise_mark(connection, ref)
     return made
 
 
@@ -163,7 +167,7 @@ def require_known(connection: Connection, ref: TenantRef, document_ids: Sequence
     # Tombstones count: a person who doubts that a document was deleted may purge it again.
     for table in (documents, source_records, uploads, tombstones):
         query = select(table.c.document_id).where(
-            table.c.tenant == ref.id, among(table.c.document_id, document_ids)
+            table.c.tenant == ref.id, is_any_of(table.c.document_id, document_ids)
         )
         known.update(connection.scalars(query))
     if unknown := [id_ for id_ in document_ids if id_ not in known]:
@@ -197,13 +201,13 @@ def delete_documents(connection: Connection, erasure: Erasure) -> None:
         connection.execute(
             delete(documents).where(
                 documents.c.tenant == erasure.ref.id,
-                among(documents.c.document_id, batch),
+                is_any_of(documents.c.document_id, batch),
                 documents.c.status == "DELETED",
             )
         )
 
 
-def forget_slice(connection: Connection, erasure: Erasure) -> None:
+def clear_slice(connection: Connection, erasure: Erasure) -> None:
     """Delete the documents' ids from the slice of the tenant's last run."""
     given = {"tenant": erasure.ref.id, "ids": list(erasure.document_ids)}
     connection.execute(_FORGET_SLICES, given)
@@ -212,31 +216,33 @@ def forget_slice(connection: Connection, erasure: Erasure) -> None:
 def _delete_records(connection: Connection, ref: TenantRef, document_ids: Sequence[str]) -> int:
     for table in (record_texts, source_records):
         gone = connection.execute(
-            delete(table).where(table.c.tenant == ref.id, among(table.c.document_id, document_ids))
+            delete(table).where(
+                table.c.tenant == ref.id, is_any_of(table.c.document_id, document_ids)
+            )
         ).rowcount
     return gone
 
 
-def _keys_of_disabled(
+def _find_keys_of_disabled(
     connection: Connection, ref: TenantRef, document_ids: Sequence[str]
 ) -> Sequence[Row[Any]]:
     """Return the lake keys of uploads that are in no build, because they are disabled."""
     query: Select[Any] = select(held_texts.c.parse_key, held_texts.c.chunk_set_key).where(
-        held_texts.c.tenant == ref.id, among(held_texts.c.document_id, document_ids)
+        held_texts.c.tenant == ref.id, is_any_of(held_texts.c.document_id, document_ids)
     )
     return connection.execute(query).all()
 
 
-def forget_embedding(connection: Connection, ref: TenantRef, document_ids: Sequence[str]) -> None:
+def clear_embedding(connection: Connection, ref: TenantRef, document_ids: Sequence[str]) -> None:
     """Clear the embedding times and hashes of documents whose former version is withheld."""
     connection.execute(
         update(documents)
-        .where(documents.c.tenant == ref.id, among(documents.c.document_id, document_ids))
+        .where(documents.c.tenant == ref.id, is_any_of(documents.c.document_id, document_ids))
         .values(embedded_at=None, embedded_sha256=None)
     )
 
 
-def erasure_of(row: Row[Any]) -> Erasure:
+def read_erasure(row: Row[Any]) -> Erasure:
     """Return the erasure in a row of `erasures`."""
     return read_row(
         Erasure,
@@ -267,7 +273,7 @@ def insert_erasure(
     """
     given = {"kind": kind, "rule": rule, "by": by, "at": at, **columns}
     row = insert(erasures).values(id=uuid4(), tenant=ref.id, incarnation=ref.incarnation, **given)
-    return erasure_of(connection.execute(row.returning(erasures)).one())
+    return read_erasure(connection.execute(row.returning(erasures)).one())
 
 
 _OUTLIVING = frozenset(
@@ -282,7 +288,7 @@ class ErasureTable:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def open(self, tenant_id: str) -> list[Erasure]:
+    def list_open(self, tenant_id: str) -> list[Erasure]:
         """Return the open erasures of a tenant, oldest first."""
         query = (
             select(erasures)
@@ -290,7 +296,7 @@ class ErasureTable:
             .order_by(erasures.c.at, erasures.c.id)
         )
         with self._database.begin() as connection:
-            return [erasure_of(row) for row in connection.execute(query)]
+            return [read_erasure(row) for row in connection.execute(query)]
 
     def begin_prune(
         self,
@@ -318,7 +324,7 @@ class ErasureTable:
         with self._database.begin_exclusive(ref) as connection:
             due = [
                 document
-                for document in due_documents(connection, ref.id, cutoffs)
+                for document in find_due_documents(connection, ref.id, cutoffs)
                 if document.source not in held
             ]
             staged = delete_staged(connection, ref, cutoffs, held)
@@ -329,7 +335,7 @@ class ErasureTable:
             made = begin_erasure(
                 connection, ref, whole, former, kind="prune", rule=rule, by=by, at=at, staged=staged
             )
-            forget_embedding(connection, ref, former)
+            clear_embedding(connection, ref, former)
             return made
 
     def begin_purge(
@@ -351,21 +357,21 @@ class ErasureTable:
         wanted = sorted(set(document_ids))
         with self._database.begin_exclusive(ref) as connection:
             require_known(connection, ref, wanted)
-            require_no_hold(holds_on(connection, ref.id, wanted), ref.id, "the purge")
+            require_no_hold(list_holds(connection, ref.id, wanted), ref.id, "the purge")
             made = begin_erasure(
                 connection, ref, wanted, (), kind="purge", rule="request", by=by, at=at
             )
             notify(connection, ref.id)
             return made
 
-    def bury_again(self, ref: TenantRef, sealed: Sequence[str]) -> None:
+    def restore_tombstones(self, ref: TenantRef, sealed: Sequence[str]) -> None:
         """Prevent documents that were purged after the dump of a restored catalog from returning.
 
         Args:
             sealed: the tombstones of the documents, as stored in the journal.
         """
         with self._database.begin_exclusive(ref) as connection:
-            bury_sealed(connection, ref, sealed)
+            add_sealed_tombstones(connection, ref, sealed)
 
     def begin_removal(self, ref: TenantRef, *, by: str, at: datetime) -> Erasure:
         """Start the removal of a tenant, or return the removal that was started before.
@@ -391,7 +397,7 @@ class ErasureTable:
         with self._database.begin() as connection:
             row = connection.execute(begun).first()
             if row is not None:
-                return erasure_of(row)
+                return read_erasure(row)
             document_ids = list(connection.scalars(ids))
             counts = {
                 "documents": {"documents": len(document_ids)},
@@ -436,7 +442,7 @@ class ErasureTable:
         )
         with self._database.begin_for(ref) as connection:
             if (row := connection.execute(begun).first()) is not None:
-                return erasure_of(row)
+                return read_erasure(row)
             connection.execute(
                 update(generations)
                 .where(generations.c.tenant == ref.id, generations.c.generation == number)
@@ -462,7 +468,7 @@ class ErasureTable:
                 update(erasures).where(erasures.c.id == erasure.id).values(counts=added)
             )
             row = connection.execute(select(erasures).where(erasures.c.id == erasure.id)).one()
-            return erasure_of(row)
+            return read_erasure(row)
 
     def record_progress(self, erasure: Erasure, progress: Mapping[str, Any]) -> Erasure:
         """Record the progress of an erasure; return the changed erasure."""
@@ -476,7 +482,7 @@ class ErasureTable:
         """Delete the documents' rows, and their ids in the slice of the last run."""
         with self._database.begin_for(erasure.ref) as connection:
             delete_documents(connection, erasure)
-            forget_slice(connection, erasure)
+            clear_slice(connection, erasure)
 
     def end(self, erasure: Erasure, proof: Mapping[str, Any] | None = None) -> Receipt:
         """Delete the documents' rows, and write the receipt."""
@@ -507,5 +513,5 @@ class ErasureTable:
             )
             record_removal(connection, ref)
             for row in connection.execute(others.order_by(erasures.c.at, erasures.c.id)).all():
-                end_erasure(connection, erasure_of(row), {})
+                end_erasure(connection, read_erasure(row), {})
             return end_erasure(connection, erasure, proof or {})

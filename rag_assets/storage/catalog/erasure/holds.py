@@ -26,7 +26,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.common.errors import OnHold, UnknownDocument, UnknownSource
-from rag_assets.storage.catalog.database import Database, TenantRef, among
+from rag_assets.storage.catalog.database import Database, TenantRef, is_any_of
 from rag_assets.storage.catalog.erasure.receipts import document_hashes
 from rag_assets.storage.catalog.erasure.tables import held_records, held_texts, holds
 from rag_assets.storage.catalog.journal.security_changes import ChangeKind, record_change
@@ -65,18 +65,18 @@ class Hold:
     at: datetime
 
 
-def require_no_hold(holds_on: Sequence[Hold], tenant_id: str, what: str) -> None:
+def require_no_hold(covering: Sequence[Hold], tenant_id: str, what: str) -> None:
     """Refuse to delete held documents permanently.
 
     Args:
-        holds_on: the holds that cover them.
+        covering: the holds that cover them.
         what: the name of the refused action, for the message.
 
     Raises:
         OnHold: at least one hold covers them.
     """
-    if holds_on:
-        first = holds_on[0]
+    if covering:
+        first = covering[0]
         raise OnHold(
             f"{what} is refused: {first.scope} of tenant {tenant_id!r} is held since"
             f" {first.at:%Y-%m-%d} ({first.reason})",
@@ -93,7 +93,7 @@ class HoldTable:
     def all(self, tenant_id: str) -> list[Hold]:
         """Return a tenant's holds, oldest first."""
         with self._database.begin() as connection:
-            return holds_on(connection, tenant_id)
+            return list_holds(connection, tenant_id)
 
     def document_count(self, tenant_id: str) -> int:
         """Return how many documents are held; deleted documents and disabled uploads count too."""
@@ -148,7 +148,7 @@ class HoldTable:
         return True
 
 
-def holds_on(
+def list_holds(
     connection: Connection, tenant_id: str, document_ids: Sequence[str] | None = None
 ) -> list[Hold]:
     """Return a tenant's holds, oldest first; with document ids, only holds that cover one."""
@@ -156,13 +156,13 @@ def holds_on(
     if document_ids is not None:
         sources = [
             select(table.c.source).where(
-                table.c.tenant == tenant_id, among(table.c.document_id, document_ids)
+                table.c.tenant == tenant_id, is_any_of(table.c.document_id, document_ids)
             )
             for table in (documents, source_records, uploads)
         ]
         query = query.where(
             or_(
-                among(holds.c.document_id, document_ids),
+                is_any_of(holds.c.document_id, document_ids),
                 *(holds.c.source.in_(of_table) for of_table in sources),
                 holds.c.document_id.is_(None) & holds.c.source.is_(None),
             )
@@ -195,11 +195,11 @@ def is_row_held(table: FromClause) -> ColumnElement[bool]:
     scopes: list[ColumnElement[bool]] = [holds.c.document_id.is_(None) & holds.c.source.is_(None)]
     if "document_id" in table.c:
         scopes.append(holds.c.document_id == table.c.document_id)
-        scopes.append(holds.c.source == source_of_row(table))
+        scopes.append(holds.c.source == select_source(table))
     return exists().where(holds.c.tenant == table.c.tenant, or_(*scopes)).correlate(table)
 
 
-def source_of_row(table: FromClause) -> ColumnElement[str | None]:
+def select_source(table: FromClause) -> ColumnElement[str | None]:
     """Return the source of a row's document; null if the row belongs to no document."""
     if "source" in table.c:
         return table.c.source

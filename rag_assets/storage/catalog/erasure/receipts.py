@@ -99,9 +99,9 @@ class ReceiptTable:
         if tenant_id is not None:
             query = query.where(receipts.c.tenant == tenant_id)
         with self._database.begin() as connection:
-            return [_receipt(row) for row in connection.execute(query)]
+            return [_read_receipt(row) for row in connection.execute(query)]
 
-    def removed_tenants(self, tenant_ids: Collection[str]) -> set[str]:
+    def find_removed_tenants(self, tenant_ids: Collection[str]) -> set[str]:
         """Return the tenants with a receipt of their removal."""
         query = select(receipts.c.tenant).where(
             receipts.c.kind == "removal", receipts.c.tenant.in_(tenant_ids)
@@ -119,11 +119,6 @@ class ReceiptTable:
         with self._database.begin() as connection:
             return dict(zip(document_hashes(connection, document_ids), document_ids, strict=True))
 
-    def document_hash(self, document_id: str) -> str:
-        """Return the keyed hash by which receipts name a document."""
-        with self._database.begin() as connection:
-            return document_hashes(connection, [document_id])[0]
-
 
 def verify_chain(connection: Connection) -> ChainReport:
     """Verify every receipt that a transaction sees, and that no earlier receipt is missing."""
@@ -132,7 +127,7 @@ def verify_chain(connection: Connection) -> ChainReport:
     count = number = 0
     previous = FIRST
     for row in connection.execute(query, execution_options={"yield_per": _BATCH}):
-        receipt = _receipt(row)
+        receipt = _read_receipt(row)
         follows = (receipt.number, receipt.previous) == (number + 1, previous)
         if not follows or receipt.hash != row.hash:
             broken.append(receipt.number)
@@ -189,16 +184,16 @@ def receipt_key(connection: Connection) -> bytes:
     return bytes(connection.execute(select(receipt_keys.c.key)).scalar_one())
 
 
-def _receipt(row: Row[Any]) -> Receipt:
+def _read_receipt(row: Row[Any]) -> Receipt:
     """Return the receipt of a row; if a row has an unexpected shape, its hash does not match."""
     return read_row(
         Receipt,
         row,
-        counts=_of_shape(row.counts, {}),
-        documents=tuple(_of_shape(row.documents, [])),
-        proof=_of_shape(row.proof, {}),
+        counts=_ensure_shape(row.counts, {}),
+        documents=tuple(_ensure_shape(row.documents, [])),
+        proof=_ensure_shape(row.proof, {}),
     )
 
 
-def _of_shape(value: Any, empty: _Shape) -> _Shape:
+def _ensure_shape(value: Any, empty: _Shape) -> _Shape:
     return value if isinstance(value, type(empty)) else empty

@@ -28,20 +28,21 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.plugins.registry import installed_systems
-from rag_assets.storage.catalog.database import Database, TenantRef, among
+from rag_assets.storage.catalog.builds.lake_keys import RecordedKeys
+from rag_assets.storage.catalog.database import Database, TenantRef, is_any_of
 from rag_assets.storage.catalog.documents.model import (
     Document,
     DocumentChange,
-    document_of,
+    build_row,
+    read_document,
     record_statement,
-    row_of,
 )
 from rag_assets.storage.catalog.documents.status import reindex_statement, withhold_statement
 from rag_assets.storage.catalog.erasure.erasures import (
     Erasure,
     end_erasure,
-    erasure_of,
     insert_erasure,
+    read_erasure,
 )
 from rag_assets.storage.catalog.erasure.receipts import Receipt
 from rag_assets.storage.catalog.erasure.tables import erasures, held_texts
@@ -49,7 +50,7 @@ from rag_assets.storage.catalog.tables import SCHEMA, document_index, documents,
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ScanPosition:
     """The progress of a scan.
 
     Attributes:
@@ -61,18 +62,9 @@ class Place:
     after: str = ""
 
     @classmethod
-    def of(cls, scan: Erasure) -> Place:
+    def from_scan(cls, scan: Erasure) -> ScanPosition:
         """Return the position recorded with a scan."""
         return cls(scan.progress["phase"], scan.progress["after"])
-
-
-@dataclass(frozen=True, slots=True)
-class StoredVersion:
-    """A version of a document, with the keys of its text and its chunks in the lake."""
-
-    document_id: str
-    parse_key: str
-    chunk_set_key: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,12 +102,12 @@ class MaskedDocument:
     title: str | None
 
 
-def versions_of_texts(
+def has_texts(
     ref: TenantRef, parse_keys: Sequence[str], *, unknown: bool = False
 ) -> tuple[ColumnElement[bool], ...]:
     """Return the conditions for versions with these texts, or with an unknown text."""
     held = document_index.c
-    either = among(held.parse_key, parse_keys)
+    either = is_any_of(held.parse_key, parse_keys)
     if unknown:
         either = or_(either, held.parse_key.is_(None) & held.indexed_key.is_not(None))
     return held.tenant == ref.id, either
@@ -128,7 +120,7 @@ def mask_held_texts(
     kept = held_texts.c
     rows = connection.execute(
         delete(held_texts)
-        .where(kept.tenant == ref.id, among(kept.parse_key, list(masked)))
+        .where(kept.tenant == ref.id, is_any_of(kept.parse_key, list(masked)))
         .returning(kept.document_id, kept.parse_key)
     ).all()
     new = [
@@ -140,12 +132,12 @@ def mask_held_texts(
         connection.execute(upsert(held_texts).on_conflict_do_nothing(), new)
 
 
-def index_anew(connection: Connection, ref: TenantRef, present: Mapping[str, int]) -> None:
+def reindex_documents(connection: Connection, ref: TenantRef, present: Mapping[str, int]) -> None:
     """Reindex documents under new keys, different from the keys of the text with credentials."""
     table = documents.c
     for requests in sorted(set(present.values())):
         ids = [id_ for id_, number in present.items() if number == requests]
-        which = (among(table.document_id, ids), table.edition == requests)
+        which = (is_any_of(table.document_id, ids), table.edition == requests)
         connection.execute(reindex_statement(ref, 0, *which).values(title=None))
 
 
@@ -176,7 +168,6 @@ class RescanTable:
         """Record that a tenant's stores are scanned with these rules, and start the scan.
 
         Args:
-            ref: the tenant.
             version: version of the rules.
             rule, by, at: recorded in the receipt.
 
@@ -192,22 +183,22 @@ class RescanTable:
             connection.execute(update(tenants).where(*of_tenant).values(scanned=scanned))
             if not _holds_anything(connection, ref):
                 return None
-            progress = asdict(Place("texts"))
+            progress = asdict(ScanPosition("texts"))
             return insert_erasure(
                 connection, ref, kind="secrets", rule=rule, by=by, at=at, progress=progress
             )
 
-    def versions(self, tenant_id: str, parse_keys: Collection[str]) -> list[StoredVersion]:
+    def versions(self, tenant_id: str, parse_keys: Collection[str]) -> list[RecordedKeys]:
         """Return the versions with these texts, in builds and under holds."""
         queries = [
             select(held.c.document_id, held.c.parse_key, held.c.chunk_set_key).where(
-                held.c.tenant == tenant_id, among(held.c.parse_key, parse_keys)
+                held.c.tenant == tenant_id, is_any_of(held.c.parse_key, parse_keys)
             )
             for held in (document_index, held_texts)
         ]
         with self._database.begin() as connection:
             rows = connection.execute(queries[0].union(queries[1]))
-            return [StoredVersion(*row) for row in rows]
+            return [RecordedKeys(*row) for row in rows]
 
     def documents_after(self, tenant_id: str, after: str, limit: int) -> list[Document]:
         """Return the next documents of a tenant by id, including deleted documents."""
@@ -218,7 +209,7 @@ class RescanTable:
             .limit(limit)
         )
         with self._database.begin() as connection:
-            return [document_of(row) for row in connection.execute(query)]
+            return [read_document(row) for row in connection.execute(query)]
 
     def withhold_texts(
         self, ref: TenantRef, scan: Erasure, found: FoundTexts, *, after: str
@@ -228,19 +219,15 @@ class RescanTable:
         Their documents are reindexed without the credentials.
 
         Args:
-            ref: the tenant.
-            scan: the running scan.
             found: the texts; their masked forms are in the lake.
             after: the last key that was scanned.
         """
         held = document_index.c
         keys = list(found.masked)
         with self._database.begin_for(ref) as connection:
-            known = set(
-                connection.scalars(select(held.parse_key).where(*versions_of_texts(ref, keys)))
-            )
+            known = set(connection.scalars(select(held.parse_key).where(*has_texts(ref, keys))))
             # A version with an unknown text may have a text that no known version has.
-            of_texts = versions_of_texts(ref, keys, unknown=not known.issuperset(keys))
+            of_texts = has_texts(ref, keys, unknown=not known.issuperset(keys))
             rows = connection.execute(
                 select(held.document_id, held.chunk_count).where(*of_texts)
             ).all()
@@ -250,12 +237,12 @@ class RescanTable:
                 update(document_index).where(*of_texts).values(**emptied, chunk_count=0, dirty=True)
             )
             mask_held_texts(connection, ref, found.masked)
-            index_anew(connection, ref, found.present)
+            reindex_documents(connection, ref, found.present)
             texts = Counter("removed" if key is None else "masked" for key in found.masked.values())
-            return _note(
+            return _record_batch(
                 connection,
                 scan,
-                Place("texts", after),
+                ScanPosition("texts", after),
                 document_ids={row.document_id for row in rows} | found.present.keys(),
                 parse_keys=keys,
                 chunk_set_keys=found.chunk_sets,
@@ -278,25 +265,25 @@ class RescanTable:
     ) -> Erasure:
         """Write documents' rows with masked names, and withhold their versions in all builds."""
         if not masked:
-            return self.advance(scan, Place("names", after), {})
+            return self.advance(scan, ScanPosition("names", after), {})
         ids = [one.before.document_id for one in masked]
         living = [one for one in masked if one.before.status != "DELETED"]
         with self._database.begin_for(ref) as connection:
             entries = connection.scalar(
                 select(func.coalesce(func.sum(document_index.c.chunk_count), 0)).where(
-                    document_index.c.tenant == ref.id, among(document_index.c.document_id, ids)
+                    document_index.c.tenant == ref.id, is_any_of(document_index.c.document_id, ids)
                 )
             )
             if living:
-                rows = [row_of(ref, one.change, 0) for one in living]
+                rows = [build_row(ref, one.change, 0) for one in living]
                 connection.execute(record_statement(), rows)
             for one in masked:
                 connection.execute(names_statement(ref, one))
             connection.execute(withhold_statement(ref, ids))
-            return _note(
+            return _record_batch(
                 connection,
                 scan,
-                Place("names", after),
+                ScanPosition("names", after),
                 document_ids=ids,
                 counts={
                     "documents": {"names masked": len(masked)},
@@ -308,12 +295,12 @@ class RescanTable:
     def advance(
         self,
         scan: Erasure,
-        place: Place,
+        place: ScanPosition,
         counts: Mapping[str, Mapping[str, int]],
     ) -> Erasure:
         """Record the progress of a scan, and the counts of what its last batch masked."""
         with self._database.begin_for(scan.ref) as connection:
-            return _note(connection, scan, place, counts=counts)
+            return _record_batch(connection, scan, place, counts=counts)
 
     def end(self, scan: Erasure, proof: Mapping[str, Any]) -> Receipt | None:
         """End a scan; return the receipt, if it found credentials."""
@@ -321,11 +308,11 @@ class RescanTable:
         with self._database.begin_exclusive(ref) as connection:
             if not scan.counts:
                 connection.execute(delete(erasures).where(erasures.c.id == scan.id))
-                _report(connection, ref, {"found": {}, "receipt": None})
+                _store_result(connection, ref, {"found": {}, "receipt": None})
                 return None
             receipt = end_erasure(connection, scan, proof)
             rules = dict(scan.counts.get("rules", {}))
-            _report(connection, ref, {"found": rules, "receipt": receipt.number})
+            _store_result(connection, ref, {"found": rules, "receipt": receipt.number})
             payload = {
                 "documents": len(scan.document_ids),
                 "rules": rules,
@@ -337,7 +324,7 @@ class RescanTable:
             return receipt
 
 
-def found_hashes(scan: Erasure) -> set[str]:
+def read_hashes(scan: Erasure) -> set[str]:
     """Return the text_sha256 of the chunks in which a scan has found credentials."""
     return set(scan.progress.get("hashes", ()))
 
@@ -352,10 +339,10 @@ def _holds_anything(connection: Connection, ref: TenantRef) -> bool:
     return bool(connection.scalar(select(or_(*either))))
 
 
-def _note(
+def _record_batch(
     connection: Connection,
     scan: Erasure,
-    place: Place,
+    place: ScanPosition,
     *,
     document_ids: Collection[str] = (),
     parse_keys: Collection[str] = (),
@@ -376,14 +363,14 @@ def _note(
             parse_keys=sorted({*scan.parse_keys, *parse_keys}),
             chunk_set_keys=sorted({*scan.chunk_set_keys, *chunk_set_keys}),
             counts={store: dict(of_store) for store, of_store in total.items()},
-            progress={**asdict(place), "hashes": sorted(found_hashes(scan).union(hashes))},
+            progress={**asdict(place), "hashes": sorted(read_hashes(scan).union(hashes))},
         )
         .returning(erasures)
     ).one()
-    return erasure_of(row)
+    return read_erasure(row)
 
 
-def _report(connection: Connection, ref: TenantRef, result: Mapping[str, Any]) -> None:
+def _store_result(connection: Connection, ref: TenantRef, result: Mapping[str, Any]) -> None:
     """Store a scan's result for the asset check."""
     of_tenant = tenants.c.id == ref.id, tenants.c.incarnation == ref.incarnation
     known = connection.scalar(select(tenants.c.scanned).where(*of_tenant)) or {}

@@ -25,7 +25,7 @@ from rag_assets.storage.catalog.database import Database, TenantRef
 from rag_assets.storage.catalog.erasure.holds import is_held
 from rag_assets.storage.catalog.installation.clock import time_to_record
 from rag_assets.storage.catalog.tables import documents, syncs
-from rag_assets.storage.catalog.uploads.rows import is_pushed_anew
+from rag_assets.storage.catalog.uploads.rows import has_unlisted_content
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Cutoffs:
     each: Mapping[str, datetime]
     others: datetime | None = None
 
-    def of(self, source_type: ColumnElement[str]) -> ColumnElement[Any]:
+    def select_for(self, source_type: ColumnElement[str]) -> ColumnElement[Any]:
         """Return the cutoff for a row's source type, or null."""
         kind = DateTime(timezone=True)
         others = null() if self.others is None else literal(self.others, kind)
@@ -95,27 +95,27 @@ class RetentionQuery:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def due(self, tenant_id: str, cutoffs: Cutoffs) -> DueDocuments:
+    def list_due(self, tenant_id: str, cutoffs: Cutoffs) -> DueDocuments:
         """Return the documents with content that was embedded before their cutoff."""
         with self._database.begin() as connection:
-            due = due_documents(connection, tenant_id, cutoffs)
-            return DueDocuments(due, _living(connection, tenant_id) if due else {})
+            due = find_due_documents(connection, tenant_id, cutoffs)
+            return DueDocuments(due, _count_living(connection, tenant_id) if due else {})
 
-    def aging(self, tenant_id: str, cutoffs: Cutoffs, later: Cutoffs) -> list[Aging]:
+    def list_aging(self, tenant_id: str, cutoffs: Cutoffs, later: Cutoffs) -> list[Aging]:
         """Return the aging documents, by source type.
 
         Args:
             cutoffs: now.
             later: the cutoffs at the time for which documents are counted.
         """
-        age, kind = age_counts_from(), documents.c.source_type
-        left = func.min(age - cutoffs.of(kind))
+        age, kind = select_age_start(), documents.c.source_type
+        left = func.min(age - cutoffs.select_for(kind))
         query = (
-            select(kind, left, func.count().filter(age < later.of(kind)))
+            select(kind, left, func.count().filter(age < later.select_for(kind)))
             .where(
                 documents.c.tenant == tenant_id,
                 *_may_age(),
-                cutoffs.of(kind).is_not(None),
+                cutoffs.select_for(kind).is_not(None),
                 age.is_not(None),
             )
             .group_by(kind)
@@ -141,14 +141,16 @@ class RetentionQuery:
         return changed.rowcount > 0
 
 
-def due_documents(connection: Connection, tenant_id: str, cutoffs: Cutoffs) -> list[DueDocument]:
+def find_due_documents(
+    connection: Connection, tenant_id: str, cutoffs: Cutoffs
+) -> list[DueDocument]:
     """Return the documents embedded before their cutoff, without held documents."""
     former = and_(documents.c.embedded_at.is_not(None), ~_is_embedded())
     query = (
         select(documents.c.document_id, documents.c.source, former)
         .where(
             documents.c.tenant == tenant_id,
-            age_counts_from() < cutoffs.of(documents.c.source_type),
+            select_age_start() < cutoffs.select_for(documents.c.source_type),
             *_may_age(),
         )
         .order_by(documents.c.document_id)
@@ -158,10 +160,10 @@ def due_documents(connection: Connection, tenant_id: str, cutoffs: Cutoffs) -> l
 
 def _may_age() -> tuple[ColumnElement[bool], ...]:
     """Return the conditions under which a document can be pruned by age."""
-    return (documents.c.status != "DELETED", ~is_held(), ~is_pushed_anew())
+    return (documents.c.status != "DELETED", ~is_held(), ~has_unlisted_content())
 
 
-def age_counts_from() -> ColumnElement[Any]:
+def select_age_start() -> ColumnElement[Any]:
     """Return the time from which a document's age counts; null if it was not embedded yet.
 
     The age of a document that failed for good, without an embedded version, counts from when its
@@ -174,14 +176,14 @@ def age_counts_from() -> ColumnElement[Any]:
     )
 
 
-def embedded_values(ahead: ColumnElement[Any]) -> dict[str, ColumnElement[Any]]:
+def embedding_columns(clock_skew: ColumnElement[Any]) -> dict[str, ColumnElement[Any]]:
     """Return the column values that record that a document's current content is embedded.
 
     A copy is as old as its content, and so is a renamed document: the row of its former name has
     the same content.
 
     Args:
-        ahead: how far the clock used for ages is ahead of Postgres's clock.
+        clock_skew: how far the clock used for ages is ahead of Postgres's clock.
     """
     copies = documents.alias("copies")
     oldest = (
@@ -193,7 +195,7 @@ def embedded_values(ahead: ColumnElement[Any]) -> dict[str, ColumnElement[Any]]:
         .correlate(documents)
         .scalar_subquery()
     )
-    first = func.least(time_to_record() + ahead, oldest)
+    first = func.least(time_to_record() + clock_skew, oldest)
     return {
         "embedded_at": case((_is_embedded(), documents.c.embedded_at), else_=first),
         "embedded_sha256": documents.c.content_sha256,
@@ -207,7 +209,7 @@ def _is_embedded() -> ColumnElement[bool]:
     )
 
 
-def _living(connection: Connection, tenant_id: str) -> dict[str, int]:
+def _count_living(connection: Connection, tenant_id: str) -> dict[str, int]:
     query = (
         select(documents.c.source, func.count())
         .where(documents.c.tenant == tenant_id, documents.c.status != "DELETED")

@@ -52,27 +52,27 @@ class TextColumn:
         return f"{self.table}.{self.column}"
 
 
-def _own(table: str, *columns: str, type_: str = "text") -> list[TextColumn]:
+def _declare_columns(table: str, *columns: str, type_: str = "text") -> list[TextColumn]:
     return [TextColumn(f"{SCHEMA}.{table}", column, type_) for column in columns]
 
 
 SCANNED: Final = (
-    *_own("events", "payload", type_="jsonb"),
-    *_own("check_results", "description", "error"),
-    *_own("document_index", "error_message"),
-    *_own("documents", "error_message"),
-    *_own("embedding_batches", "error"),
-    *_own("generations", "reason"),
-    *_own("generations", "checks", type_="jsonb"),
-    *_own("holds", "reason"),
-    *_own("judged_questions", "question"),
-    *_own("judged_questions", "judgements", type_="jsonb"),
-    *_own("serving", "pin_reason"),
-    *_own("slices", "unlisted", type_="jsonb"),
-    *_own("syncs", "last_error", "held_reason"),
-    *_own("syncs", "folders", type_="jsonb"),
-    *_own("uploads", "file_name"),
-    *_own("held_uploads", "file_name"),
+    *_declare_columns("events", "payload", type_="jsonb"),
+    *_declare_columns("check_results", "description", "error"),
+    *_declare_columns("document_index", "error_message"),
+    *_declare_columns("documents", "error_message"),
+    *_declare_columns("embedding_batches", "error"),
+    *_declare_columns("generations", "reason"),
+    *_declare_columns("generations", "checks", type_="jsonb"),
+    *_declare_columns("holds", "reason"),
+    *_declare_columns("judged_questions", "question"),
+    *_declare_columns("judged_questions", "judgements", type_="jsonb"),
+    *_declare_columns("serving", "pin_reason"),
+    *_declare_columns("slices", "unlisted", type_="jsonb"),
+    *_declare_columns("syncs", "last_error", "held_reason"),
+    *_declare_columns("syncs", "folders", type_="jsonb"),
+    *_declare_columns("uploads", "file_name"),
+    *_declare_columns("held_uploads", "file_name"),
     TextColumn(f"{DAGSTER_SCHEMA}.event_logs", "event", "json", _EVENTS),
     TextColumn(
         f"{DAGSTER_SCHEMA}.asset_check_executions",
@@ -96,7 +96,7 @@ def scanned_columns() -> tuple[TextColumn, ...]:
         for text_column in found.system.texts:
             table, _, name = text_column.partition(".")
             is_json = isinstance(tables[table].c[name].type, JSONB)
-            added += _own(table, name, type_="jsonb" if is_json else "text")
+            added += _declare_columns(table, name, type_="jsonb" if is_json else "text")
     return (*SCANNED, *added)
 
 
@@ -137,8 +137,6 @@ class TextColumnQuery:
         """Replace texts that have not changed since they were read; return how many.
 
         Args:
-            ref: the tenant.
-            column: the column with the texts.
             texts: the texts as they were read, and their replacements.
         """
         kind = "jsonb" if column.type == "jsonb" else "text"
@@ -156,21 +154,14 @@ class TextColumnQuery:
 
 
 def mask_column(query: TextColumnQuery, ref: TenantRef, column: TextColumn, masker: Masker) -> int:
-    """Mask the credentials in a column; return the number of changed rows.
-
-    Args:
-        query: reads and replaces.
-        ref: the tenant.
-        column: the column to mask.
-        masker: uses the current rules.
-    """
+    """Mask the credentials in a column; return the number of changed rows."""
     changed = 0
     for batch in query.batches(ref, column):
-        values = [_value(column, stored.text) for stored in batch]
+        values = [_parse_stored(column, stored.text) for stored in batch]
         masker.prime(leaf for value in values for leaf in _leaves(value))
-        masked = [_masked(value, masker) for value in values]
+        masked = [_mask_value(value, masker) for value in values]
         found = [
-            (stored, _written(column, after))
+            (stored, _format_stored(column, after))
             for stored, before, after in zip(batch, values, masked, strict=True)
             if after != before
         ]
@@ -178,7 +169,7 @@ def mask_column(query: TextColumnQuery, ref: TenantRef, column: TextColumn, mask
     return changed
 
 
-def _value(column: TextColumn, stored: str) -> Any:
+def _parse_stored(column: TextColumn, stored: str) -> Any:
     if column.type == "text":
         return stored
     try:
@@ -187,7 +178,7 @@ def _value(column: TextColumn, stored: str) -> Any:
         return stored
 
 
-def _written(column: TextColumn, value: Any) -> str:
+def _format_stored(column: TextColumn, value: Any) -> str:
     return value if column.type == "text" or isinstance(value, str) else json.dumps(value)
 
 
@@ -199,13 +190,13 @@ def _leaves(value: Any) -> Iterator[str]:
             yield from _leaves(inner)
 
 
-def _masked(value: Any, masker: Masker) -> Any:
+def _mask_value(value: Any, masker: Masker) -> Any:
     """Return the value with credentials masked in its texts; field names stay."""
     if isinstance(value, str):
         return masker.text(value)
     if isinstance(value, dict):
-        return {name: _masked(inner, masker) for name, inner in value.items()}
-    return [_masked(inner, masker) for inner in value] if isinstance(value, list) else value
+        return {name: _mask_value(inner, masker) for name, inner in value.items()}
+    return [_mask_value(inner, masker) for inner in value] if isinstance(value, list) else value
 
 
 def _exists(connection: Connection, table: str) -> bool:

@@ -15,7 +15,7 @@ from sqlalchemy import Connection, TextClause, bindparam, select, text
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.types import Text
 
-from rag_assets.storage.catalog.database import Database, TenantRef, among
+from rag_assets.storage.catalog.database import Database, TenantRef, is_any_of
 from rag_assets.storage.catalog.installation.run_storage import DAGSTER_SCHEMA, TABLES
 from rag_assets.storage.catalog.tables import SCHEMA, documents, source_records
 from rag_assets.storage.catalog.uploads.model import uploads
@@ -59,10 +59,12 @@ class TraceQuery:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def names(self, ref: TenantRef, document_ids: Sequence[str]) -> list[str]:
+    def list_names(self, ref: TenantRef, document_ids: Sequence[str]) -> list[str]:
         """Return the names of documents: URIs, and ids of chunks without their offsets."""
         of_tenant = documents.c.tenant == ref.id
-        query = documents.select().where(of_tenant, among(documents.c.document_id, document_ids))
+        query = documents.select().where(
+            of_tenant, is_any_of(documents.c.document_id, document_ids)
+        )
         found = []
         with self._database.begin() as connection:
             for row in connection.execute(query):
@@ -71,7 +73,7 @@ class TraceQuery:
                 found.append(f"{ref.id}:{path if source == row.source else row.document_id}")
         return sorted(set(found))
 
-    def pushed_elsewhere(
+    def find_shared_phrases(
         self, ref: TenantRef, document_ids: Sequence[str], phrases: Sequence[str]
     ) -> set[str]:
         """Return the phrases that another pushed record of the tenant contains, too."""
@@ -84,11 +86,11 @@ class TraceQuery:
         with self._database.begin() as connection:
             return set(connection.scalars(query, given))
 
-    def living(self, ref: TenantRef, document_ids: Sequence[str]) -> set[str]:
+    def find_existing(self, ref: TenantRef, document_ids: Sequence[str]) -> set[str]:
         """Return the documents that exist again, because they were added again."""
         queries = [
             select(table.c.document_id).where(
-                table.c.tenant == ref.id, among(table.c.document_id, document_ids)
+                table.c.tenant == ref.id, is_any_of(table.c.document_id, document_ids)
             )
             for table in (documents, source_records, uploads)
         ]
@@ -100,7 +102,6 @@ class TraceQuery:
         """Replace names and phrases in a tenant's events and run records; return how many.
 
         Args:
-            tenant_id: the tenant.
             names: replaced unless they are part of a longer name.
             phrases: replaced everywhere.
         """
@@ -110,7 +111,7 @@ class TraceQuery:
         given |= {"headings": _FORMER_HEADINGS, "heading": rf'\1"{PURGED}"'}
         changed = 0
         with self._database.begin() as connection:
-            for (table, column), condition in _present(connection).items():
+            for (table, column), condition in _find_named_columns(connection).items():
                 kind = "jsonb" if table.startswith(SCHEMA) else "text"
                 statement = (
                     f"UPDATE {table} SET {column} = regexp_replace("  # noqa: S608 - ours
@@ -147,7 +148,9 @@ class TraceQuery:
                     break
         return left
 
-    def holding(self, tenant_id: str, traces: Sequence[str], names: Sequence[str]) -> list[str]:
+    def find_columns(
+        self, tenant_id: str, traces: Sequence[str], names: Sequence[str]
+    ) -> list[str]:
         """Return the columns that contain traces of documents.
 
         Args:
@@ -158,7 +161,7 @@ class TraceQuery:
             names: names of the documents.
         """
         found = []
-        spelled = {spelling for trace in traces for spelling in (trace, *_in_json(trace))}
+        spelled = {spelling for trace in traces for spelling in (trace, *_escape_for_json(trace))}
         with self._database.begin() as connection:
             for schema, table, column, of_tenants in connection.execute(_TEXT_COLUMNS).all():
                 if schema == SCHEMA and table in _KEPT:
@@ -167,14 +170,14 @@ class TraceQuery:
                     continue
                 about = "tenant = :tenant" if of_tenants else "strpos(t::text, :tenant) > 0"
                 about = _NAMED.get((f"{schema}.{table}", column), about)
-                query = _holding(schema, table, column, about)
+                query = _select_trace(schema, table, column, about)
                 asked = {"tenant": tenant_id, "traces": sorted(spelled)}
                 if connection.execute(query, asked).first() is not None:
                     found.append(f"{schema}.{table}.{column}")
             if not names:
                 return found
             given = {"tenant": tenant_id, "pattern": _pattern(names)}
-            for (table, column), condition in _present(connection).items():
+            for (table, column), condition in _find_named_columns(connection).items():
                 named = (
                     f"SELECT 1 FROM {table} WHERE {condition}"  # noqa: S608 - nothing is given
                     f" AND {column}::text ~ :pattern LIMIT 1"
@@ -184,7 +187,7 @@ class TraceQuery:
         return found
 
 
-def _holding(schema: str, table: str, column: str, condition: str) -> TextClause:
+def _select_trace(schema: str, table: str, column: str, condition: str) -> TextClause:
     return text(
         f'SELECT 1 FROM "{schema}"."{table}" AS t WHERE {condition}'  # noqa: S608 - nothing given
         " AND EXISTS (SELECT FROM unnest(:traces) AS trace"
@@ -192,7 +195,7 @@ def _holding(schema: str, table: str, column: str, condition: str) -> TextClause
     ).bindparams(bindparam("traces", type_=ARRAY(Text)))
 
 
-def _present(connection: Connection) -> dict[tuple[str, str], str]:
+def _find_named_columns(connection: Connection) -> dict[tuple[str, str], str]:
     """Return the named columns with an existing table: Dagster's may not exist yet."""
     exists = text("SELECT to_regclass(:name)")
     return {
@@ -208,7 +211,9 @@ def _catalog_tables(connection: Connection) -> list[str]:
 
 
 def _run_tables(connection: Connection) -> list[str]:
-    return sorted({table for table, _ in _present(connection) if not table.startswith(SCHEMA)})
+    return sorted(
+        {table for table, _ in _find_named_columns(connection) if not table.startswith(SCHEMA)}
+    )
 
 
 def _dead_rows(connection: Connection, tables: Sequence[str]) -> int:
@@ -223,18 +228,18 @@ def _pattern(names: Sequence[str], phrases: Sequence[str] = ()) -> str:
     """Return a Postgres regular expression that finds names and phrases within JSON."""
     found = []
     if names:
-        found.append(rf"(?<![\w./-])(?:{_either(names)})(?![\w/-]|\.\w)")
+        found.append(rf"(?<![\w./-])(?:{_match_any(names)})(?![\w/-]|\.\w)")
     if phrases:
-        found.append(_either(phrases))
+        found.append(_match_any(phrases))
     return "|".join(found)
 
 
-def _either(texts: Sequence[str]) -> str:
-    spelled = {spelling for text_ in texts for spelling in _in_json(text_)}
+def _match_any(texts: Sequence[str]) -> str:
+    spelled = {spelling for text_ in texts for spelling in _escape_for_json(text_)}
     return "|".join(re.escape(text_) for text_ in sorted(spelled, key=len, reverse=True))
 
 
-def _in_json(text_: str) -> set[str]:
+def _escape_for_json(text_: str) -> set[str]:
     """Return the escaped forms of a text: in a JSON string, and in JSON within a JSON string."""
     once = {json.dumps(text_, ensure_ascii=is_ascii)[1:-1] for is_ascii in (True, False)}
     return once | {json.dumps(text_)[1:-1] for text_ in once}

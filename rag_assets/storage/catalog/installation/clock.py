@@ -95,12 +95,12 @@ class ClockTable:
             return
         later = update(installation_clock).where(installation_clock.c.trusted_at <= now)
         with self._database.begin() as connection:
-            connection.execute(later.values(**_values(now, boot)))
+            connection.execute(later.values(**_clock_columns(now, boot)))
 
     def replace(self, now: datetime, boot: BootTime | None) -> None:
         """Replace the trusted time with an earlier or later time that a person has confirmed."""
         with self._database.begin() as connection:
-            connection.execute(update(installation_clock).values(**_values(now, boot)))
+            connection.execute(update(installation_clock).values(**_clock_columns(now, boot)))
 
     # -- times in the future
 
@@ -128,7 +128,7 @@ class ClockTable:
                     .where(table.c.tenant == tenant_id, or_(*(at > latest for at in times)))
                 )
                 or 0
-                for table, times in _tables_with("event")
+                for table, times in _find_tables("event")
             )
 
     def correct_future_times(self, ref: TenantRef, now: datetime) -> int:
@@ -174,7 +174,7 @@ def _trusted_at() -> ColumnElement[Any]:
     return select(installation_clock.c.trusted_at).scalar_subquery()
 
 
-def _values(now: datetime, boot: BootTime | None) -> dict[str, object]:
+def _clock_columns(now: datetime, boot: BootTime | None) -> dict[str, object]:
     return {
         "trusted_at": now,
         "boot_id": boot and boot.boot_id,
@@ -182,7 +182,7 @@ def _values(now: datetime, boot: BootTime | None) -> dict[str, object]:
     }
 
 
-def _tables_with(kind: TimeKind) -> Iterator[tuple[Table, list[Column[Any]]]]:
+def _find_tables(kind: TimeKind) -> Iterator[tuple[Table, list[Column[Any]]]]:
     """Yield the catalog's and systems' tables that have times of a kind, with these columns."""
     for table in all_tables():
         times = [column for column in table.c if column.info.get("time") == kind]
@@ -193,7 +193,7 @@ def _tables_with(kind: TimeKind) -> Iterator[tuple[Table, list[Column[Any]]]]:
 def _correct(connection: Connection, ref: TenantRef, kind: TimeKind, now: datetime) -> int:
     """Replace a tenant's future times of a kind; return the number of corrected rows."""
     corrected = 0
-    for table, times in _tables_with(kind):
+    for table, times in _find_tables(kind):
         # Times from LAST_DAY on stay, because such a retry waits for a person.
         wrong = {at: (at > now + MOST_SKEW) & (at < LAST_DAY) for at in times}
         values = {at.name: case((is_wrong, now), else_=at) for at, is_wrong in wrong.items()}

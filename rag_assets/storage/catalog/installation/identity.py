@@ -260,7 +260,7 @@ class InstallationTable:
         with self._database.begin() as connection:
             connection.execute(statement.on_conflict_do_update(index_elements=["id"], set_=seen))
 
-    def home_at(self, path: str, host: str) -> UUID | None:
+    def find_home(self, path: str, host: str) -> UUID | None:
         """Return the id of the last recorded home folder with this path and host."""
         query = select(homes.c.id).where(homes.c.path == path, homes.c.host == host)
         with self._database.begin() as connection:

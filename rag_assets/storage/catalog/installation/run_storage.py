@@ -89,13 +89,13 @@ def prepare_run_storage(
             not pass on its name.
         ServiceUnavailable: Postgres does not answer.
     """
-    with _opened(url) as connection:
+    with _connect(url) as connection:
         _create_schema(connection, owner_url)
         _require_schema(connection)
         if _tables(connection, DAGSTER_SCHEMA):
             return None
         if not is_embedded:
-            return _former(connection)
+            return _find_former(connection)
         if _has_former(connection):
             before_move()
             _move(connection)
@@ -112,8 +112,8 @@ def find_former_tables(url: str) -> FormerTables | None:
         ConfigurationError: a pooler does not pass on the name of the schema.
         ServiceUnavailable: Postgres does not answer.
     """
-    with _opened(url) as connection:
-        return _former(connection)
+    with _connect(url) as connection:
+        return _find_former(connection)
 
 
 def replace_run_tables(url: str, owner_url: str) -> FormerTables | None:
@@ -132,10 +132,10 @@ def replace_run_tables(url: str, owner_url: str) -> FormerTables | None:
     """
     from psycopg import sql
 
-    with _opened(url) as connection:
+    with _connect(url) as connection:
         _create_schema(connection, owner_url)
         _require_schema(connection)
-        found = _former(connection)
+        found = _find_former(connection)
         if found is None or found.is_shared:
             return None
         if present := sorted(_tables(connection, DAGSTER_SCHEMA)):
@@ -151,14 +151,14 @@ def move_run_tables(url: str) -> None:
     Args:
         url: the address of the embedded server's database, for its superuser.
     """
-    with _opened(url) as connection:
+    with _connect(url) as connection:
         _create_schema(connection, url)
         if not _tables(connection, DAGSTER_SCHEMA) and _has_former(connection):
             _move(connection)
 
 
 @contextmanager
-def _opened(url: str) -> Iterator[Connection]:
+def _connect(url: str) -> Iterator[Connection]:
     """Connect for one transaction that alone may prepare or move the tables."""
     import psycopg
 
@@ -222,7 +222,7 @@ def _has_former(connection: Connection) -> bool:
     return _tables(connection, "public").issuperset(_SIGNATURE)
 
 
-def _former(connection: Connection) -> FormerTables | None:
+def _find_former(connection: Connection) -> FormerTables | None:
     if not _has_former(connection):
         return None
     row = connection.execute(_FORMER).fetchone()

@@ -14,7 +14,7 @@ from typing import Any, Final
 from sqlalchemy import Connection, FromClause, Select, func, select
 
 from rag_assets.storage.catalog.accounts.tables import provider_keys, service_tokens
-from rag_assets.storage.catalog.database import Database, TenantRef, among
+from rag_assets.storage.catalog.database import Database, TenantRef, is_any_of
 from rag_assets.storage.catalog.erasure.receipts import ChainReport, verify_chain
 from rag_assets.storage.catalog.erasure.tables import holds, receipts
 from rag_assets.storage.catalog.journal.events import SEARCHES
@@ -32,8 +32,8 @@ from rag_assets.storage.catalog.tables import (
 )
 from rag_assets.storage.catalog.tenants.table import (
     TenantRecord,
-    tenant_record,
-    tenant_rows,
+    read_tenant,
+    select_tenants,
     unknown_tenant,
 )
 
@@ -60,10 +60,10 @@ class AuditRecords:
 
     def __init__(self, connection: Connection, tenant_id: str) -> None:
         self._connection = connection
-        row = connection.execute(tenant_rows().where(tenants.c.id == tenant_id)).first()
+        row = connection.execute(select_tenants().where(tenants.c.id == tenant_id)).first()
         if row is None:
             raise unknown_tenant(tenant_id)
-        self.record: TenantRecord = tenant_record(row)
+        self.record: TenantRecord = read_tenant(row)
         self.created_at: datetime = row.created_at
         self.read_at: datetime = connection.execute(select(func.now())).scalar_one()
 
@@ -148,7 +148,7 @@ class AuditRecords:
         """Return search events: caller, time and counts, but neither questions nor results."""
         query = (
             select(events.c.id, events.c.at, events.c.kind, events.c.payload)
-            .where(events.c.tenant == self.ref.id, among(events.c.kind, SEARCHES))
+            .where(events.c.tenant == self.ref.id, is_any_of(events.c.kind, SEARCHES))
             .order_by(events.c.id)
         )
         for row in self._stream(query):

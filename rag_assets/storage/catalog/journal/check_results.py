@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import and_, case, func, or_, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
-from rag_assets.storage.catalog.database import Database, TenantRef, among, read_row
+from rag_assets.storage.catalog.database import Database, TenantRef, is_any_of, read_row
 from rag_assets.storage.catalog.tables import (
     check_results,
     document_index,
@@ -108,7 +108,7 @@ class CheckResultTable:
         """
         with self._database.begin_for(ref) as connection:
             for outcome in sorted(outcomes, key=lambda o: (o.asset, o.name)):
-                values = _values(outcome)
+                values = _outcome_columns(outcome)
                 key = {"tenant": ref.id, "asset": outcome.asset, "name": outcome.name}
                 if first:
                     connection.execute(
@@ -120,7 +120,7 @@ class CheckResultTable:
                     same = [check_results.c[name] == value for name, value in key.items()]
                     connection.execute(update(check_results).where(and_(*same)).values(**values))
 
-    def of(self, tenant_id: str) -> list[CheckResult]:
+    def list(self, tenant_id: str) -> list[CheckResult]:
         """Return the last results of a tenant's checks, sorted by asset and name."""
         query = (
             select(check_results)
@@ -141,13 +141,13 @@ class CheckResultTable:
                 func.count().filter(columns.passed.is_(False)),
                 func.count().filter(columns.error.is_not(None)),
             )
-            .where(among(columns.tenant, tenant_ids))
+            .where(is_any_of(columns.tenant, tenant_ids))
             .group_by(columns.tenant)
         )
         with self._database.begin() as connection:
             return {row[0]: CheckSummary(*row[1:]) for row in connection.execute(query)}
 
-    def of_check(self, asset: str, name: str) -> dict[str, CheckResult]:
+    def find_by_check(self, asset: str, name: str) -> dict[str, CheckResult]:
         """Return the last result of one check, by tenant."""
         query = select(check_results).where(
             check_results.c.asset == asset, check_results.c.name == name
@@ -162,7 +162,7 @@ class CheckResultTable:
             .where(
                 check_results.c.asset == asset,
                 check_results.c.name == name,
-                among(check_results.c.tenant, tenant_ids),
+                is_any_of(check_results.c.tenant, tenant_ids),
             )
             .values(evaluated_at=func.now())
         )
@@ -230,7 +230,7 @@ class CheckResultTable:
         }
 
 
-def _values(outcome: CheckOutcome) -> dict[str, Any]:
+def _outcome_columns(outcome: CheckOutcome) -> dict[str, Any]:
     if outcome.error is not None:
         return {"error": outcome.error}
     return {

@@ -28,7 +28,7 @@ from sqlalchemy import (
 )
 
 from rag_assets.storage.catalog.accounts.access import is_readable
-from rag_assets.storage.catalog.database import Database, TenantRef, among, read_row
+from rag_assets.storage.catalog.database import Database, TenantRef, is_any_of, read_row
 from rag_assets.storage.catalog.erasure.holds import is_row_held
 from rag_assets.storage.catalog.tables import documents, events
 
@@ -71,7 +71,7 @@ EventKind = Literal[
 ]
 
 
-_TOLD_ANYWAY: EventKind = "secret_dropped"
+_SHOWN_TO_ALL: EventKind = "secret_dropped"
 _NAME = "uri"
 """The key in a payload for the uri of a document."""
 
@@ -80,7 +80,7 @@ SEARCHES: tuple[EventKind, ...] = (
     *("ai_context_loaded", "paused_for_input"),
 )
 """Events of searches, which contain questions; runs of agents write the last two kinds."""
-_TOLD_OF_SEARCHES = frozenset(
+_SHOWN_OF_SEARCHES = frozenset(
     {"search_id", "caller", "mode", "top_k", "latency_ms", "degraded", "altered", "error"}
 )
 """Payload fields that other callers may see of a search: neither questions nor results."""
@@ -166,7 +166,7 @@ class EventTable:
             return connection.execute(
                 delete(events).where(
                     events.c.tenant == ref.id,
-                    among(events.c.kind, kinds),
+                    is_any_of(events.c.kind, kinds),
                     events.c.at < before,
                     ~is_row_held(events),
                 )
@@ -189,27 +189,26 @@ class EventTable:
             kinds: only events of these kinds.
             caller: only events of this caller's searches.
             before: only events older than the event with this id.
-            limit: the maximum number of events.
             readers: principals of the reader. Events about documents that these principals may not
                 read are left out, except dropped credentials, which are shown without the uri.
                 Other callers' searches are shown without questions and passages. None shows all
                 events in full.
             asker: the caller whose own searches are shown in full.
         """
-        visible = true() if readers is None else _may_be_told(tenant_id, readers)
+        visible = true() if readers is None else _is_visible(tenant_id, readers)
         query = select(events, visible.label("visible")).where(
-            events.c.tenant == tenant_id, or_(visible, events.c.kind == _TOLD_ANYWAY)
+            events.c.tenant == tenant_id, or_(visible, events.c.kind == _SHOWN_TO_ALL)
         )
         if kinds is not None:
-            query = query.where(among(events.c.kind, kinds))
+            query = query.where(is_any_of(events.c.kind, kinds))
         if caller is not None:
             query = query.where(events.c.payload["caller"].astext == caller)
         if before is not None:
             query = query.where(events.c.id < before)
         with self._database.begin() as connection:
             rows = connection.execute(query.order_by(events.c.id.desc()).limit(limit))
-            found = [_event(row, visible=row.visible) for row in rows]
-        return found if readers is None else [_told(event, asker) for event in found]
+            found = [_read_event(row, visible=row.visible) for row in rows]
+        return found if readers is None else [_hide_search(event, asker) for event in found]
 
     def tenants_since(self, last: int | None, kind: EventKind) -> tuple[int, set[str]]:
         """Return the tenants with an event of a kind since an earlier event of any tenant.
@@ -239,7 +238,7 @@ class EventTable:
             return [read_row(Event, row) for row in rows]
 
 
-def _may_be_told(tenant_id: str, readers: Collection[str]) -> ColumnElement[bool]:
+def _is_visible(tenant_id: str, readers: Collection[str]) -> ColumnElement[bool]:
     """Return the condition that one of these principals may read every document an event names.
 
     Several documents may share a uri, because applications set uris.
@@ -253,16 +252,16 @@ def _may_be_told(tenant_id: str, readers: Collection[str]) -> ColumnElement[bool
     return or_(named.is_(None), readable)
 
 
-def _event(row: Row[Any], *, visible: bool) -> Event:
+def _read_event(row: Row[Any], *, visible: bool) -> Event:
     payload = row.payload
     if not visible:
         payload = {name: value for name, value in payload.items() if name != _NAME}
     return read_row(Event, row, payload=payload)
 
 
-def _told(event: Event, asker: str | None) -> Event:
+def _hide_search(event: Event, asker: str | None) -> Event:
     is_own = asker is not None and event.payload.get("caller") == asker
     if event.kind not in SEARCHES or is_own:
         return event
-    told = {name: event.payload[name] for name in event.payload.keys() & _TOLD_OF_SEARCHES}
+    told = {name: event.payload[name] for name in event.payload.keys() & _SHOWN_OF_SEARCHES}
     return replace(event, payload=told)

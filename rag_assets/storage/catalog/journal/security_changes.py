@@ -102,13 +102,13 @@ class MarkTable:
     def raise_above(self, ref: TenantRef, number: int) -> None:
         """Raise the mark above a number that a store has kept."""
         with self._database.begin_for(ref) as connection:
-            next_mark(connection, ref)
+            raise_mark(connection, ref)
             of_tenant = catalog_marks.c.tenant == ref.id
             above = func.greatest(catalog_marks.c.mark, number + 1)
             connection.execute(update(catalog_marks).where(of_tenant).values(mark=above))
 
 
-def next_mark(connection: Connection, ref: TenantRef) -> datetime:
+def raise_mark(connection: Connection, ref: TenantRef) -> datetime:
     """Raise the mark in the transaction of a change; return Postgres's time.
 
     After the commit, the stores keep the mark too. Changes of one tenant wait for each other here.
@@ -221,9 +221,9 @@ class SecurityChangeTable:
         order = security_changes.c.epoch.desc(), security_changes.c.id
         query = select(security_changes).order_by(*order).limit(limit)
         with self._database.begin() as connection:
-            return [_change(row) for row in connection.execute(query)][::-1]
+            return [_read_change(row) for row in connection.execute(query)][::-1]
 
-    def lacking(self, changes: Collection[SecurityChange]) -> list[SecurityChange]:
+    def find_missing(self, changes: Collection[SecurityChange]) -> list[SecurityChange]:
         """Return the changes that the catalog does not have, oldest first.
 
         Changes older than all of the catalog's changes are left out, because the catalog keeps only
@@ -250,7 +250,7 @@ class SecurityChangeTable:
                 added = upsert(security_changes).values(rows).on_conflict_do_nothing()
                 connection.execute(added)
             highest = max((change.epoch for change in lost), default=0)
-            _record(connection, None, "restore_accepted", "", (), at_least=highest + 1)
+            _insert_change(connection, None, "restore_accepted", "", (), at_least=highest + 1)
 
 
 def record_change(
@@ -265,8 +265,8 @@ def record_change(
     Security changes of all tenants wait for each other here until the transaction ends.
     """
     if ref is not None:
-        next_mark(connection, ref)
-    _record(connection, None if ref is None else ref.id, kind, name, about)
+        raise_mark(connection, ref)
+    _insert_change(connection, None if ref is None else ref.id, kind, name, about)
 
 
 def record_removal(connection: Connection, ref: TenantRef) -> None:
@@ -275,10 +275,10 @@ def record_removal(connection: Connection, ref: TenantRef) -> None:
     of_tenant = (columns.tenant == ref.id, columns.kind != "tenant_removed")
     forgotten: dict[str, Any] = {"tenant": None, "name": "", "about": []}
     connection.execute(update(security_changes).where(*of_tenant).values(forgotten))
-    _record(connection, ref.id, "tenant_removed", str(ref.incarnation), ())
+    _insert_change(connection, ref.id, "tenant_removed", str(ref.incarnation), ())
 
 
-def changes_as_json(changes: Sequence[SecurityChange]) -> str:
+def format_changes(changes: Sequence[SecurityChange]) -> str:
     """Return changes in the format that a store keeps."""
     rows = [{**asdict(c), "id": str(c.id), "at": c.at.isoformat()} for c in changes]
     return json.dumps({"changes": rows})
@@ -288,12 +288,12 @@ def parse_changes(text: str) -> list[SecurityChange]:
     """Return the changes that a store has kept; empty if their text is damaged."""
     try:
         rows = json.loads(text)["changes"]
-        return [_parsed(row) for row in rows if row["kind"] in get_args(ChangeKind)]
+        return [_parse_change(row) for row in rows if row["kind"] in get_args(ChangeKind)]
     except (ValueError, KeyError, TypeError):
         return []
 
 
-def _parsed(row: dict[str, Any]) -> SecurityChange:
+def _parse_change(row: dict[str, Any]) -> SecurityChange:
     return SecurityChange(
         id=UUID(row["id"]),
         epoch=int(row["epoch"]),
@@ -305,7 +305,7 @@ def _parsed(row: dict[str, Any]) -> SecurityChange:
     )
 
 
-def _record(
+def _insert_change(
     connection: Connection,
     tenant: str | None,
     kind: ChangeKind,
@@ -323,5 +323,5 @@ def _record(
     connection.execute(delete(security_changes).where(old))
 
 
-def _change(row: Row[Any]) -> SecurityChange:
+def _read_change(row: Row[Any]) -> SecurityChange:
     return read_row(SecurityChange, row, about=tuple(row.about))

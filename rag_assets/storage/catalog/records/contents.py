@@ -31,10 +31,10 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.common.errors import UnknownDocument
 from rag_assets.records.bodies import block_mark
-from rag_assets.storage.catalog.database import Database, TenantRef, among, as_rows, notify
-from rag_assets.storage.catalog.journal.security_changes import next_mark
+from rag_assets.storage.catalog.database import Database, TenantRef, is_any_of, notify, unnest_pairs
+from rag_assets.storage.catalog.journal.security_changes import raise_mark
 from rag_assets.storage.catalog.lock import is_locked
-from rag_assets.storage.catalog.records.waits import hasten, waiting_since
+from rag_assets.storage.catalog.records.waits import find_wait_starts, prioritize_waiting
 from rag_assets.storage.catalog.tables import (
     document_index,
     documents,
@@ -71,7 +71,7 @@ def keep_texts(connection: Connection, ref: TenantRef, contents: Mapping[str, st
     connection.execute(_forget_statement(record_texts, ref, [*contents]))
 
 
-def pages_with_blocks(
+def find_pages_with_blocks(
     connection: Connection, ref: TenantRef, blocks: Mapping[str, Collection[str]]
 ) -> set[str]:
     """Return the pages whose present text, or a kept former text, contains one of their blocks.
@@ -83,7 +83,7 @@ def pages_with_blocks(
     pairs = [(page, block_mark(one)) for page, ids in blocks.items() for one in ids]
     if not pairs:
         return set()
-    wanted = as_rows(pairs, name="wanted")
+    wanted = unnest_pairs(pairs, name="wanted")
     texts = (
         select(table.c.document_id)
         .join(wanted, table.c.document_id == wanted.c.key)
@@ -108,7 +108,7 @@ def keep_file(connection: Connection, ref: TenantRef, document_id: str) -> list[
     return [*connection.scalars(forget.returning(record_files.c.content_sha256))]
 
 
-def forget_unneeded(connection: Connection, ref: TenantRef) -> list[str]:
+def delete_unneeded_contents(connection: Connection, ref: TenantRef) -> list[str]:
     """Delete the former contents that no document needs; return the hashes of files.
 
     Call it only if no other run of the tenant is active.
@@ -122,19 +122,19 @@ def forget_unneeded(connection: Connection, ref: TenantRef) -> list[str]:
     return [*connection.scalars(files.returning(record_files.c.content_sha256))]
 
 
-def readable_contents(
+def find_readable_contents(
     connection: Connection, ref: TenantRef, document_ids: Collection[str]
 ) -> frozenset[tuple[str, str]]:
     """Return pairs of a pushed document and the hash of a present or kept content of it."""
-    rows = connection.execute(_readable(ref.id, document_ids))
+    rows = connection.execute(_select_readable(ref.id, document_ids))
     return frozenset((row.document_id, row.content_sha256) for row in rows)
 
 
-def _readable(tenant_id: str, document_ids: Collection[str]) -> Select[Any]:
+def _select_readable(tenant_id: str, document_ids: Collection[str]) -> Select[Any]:
     def queries() -> Iterator[Select[Any]]:
         for table in (record_texts, source_records, record_files, uploads):
             query = select(table.c.document_id, table.c.content_sha256).where(
-                table.c.tenant == tenant_id, among(table.c.document_id, document_ids)
+                table.c.tenant == tenant_id, is_any_of(table.c.document_id, document_ids)
             )
             yield query.where(is_of_record()) if table is uploads else query
 
@@ -159,7 +159,7 @@ def _forget_statement(table: Table, ref: TenantRef, document_ids: Collection[str
     """
     return delete(table).where(
         table.c.tenant == ref.id,
-        among(table.c.document_id, document_ids),
+        is_any_of(table.c.document_id, document_ids),
         table.c.kept_at < func.now(),
         ~is_locked(ref.id),
         ~_is_needed(table),
@@ -170,19 +170,19 @@ def _is_needed(table: Table) -> ColumnElement[bool]:
     """Return the condition that a document was last listed with this content.
 
     A file is needed only until it is indexed. A text is also needed as long as any build has a
-    version of it, because it shows which blocks of a page can be found (see pages_with_blocks).
+    version of it, because it shows which blocks of a page can be found; see find_pages_with_blocks.
     """
     listed = exists().where(
-        *_of(documents, table),
+        *_matches(documents, table),
         documents.c.status != "DELETED",
         *((documents.c.status == "PROCESSING",) if table is record_files else ()),
     )
     if table is record_files:
         return listed
-    return or_(listed, exists().where(*_of(document_index, table)))
+    return or_(listed, exists().where(*_matches(document_index, table)))
 
 
-def _of(states: Table, contents: Table) -> tuple[ColumnElement[bool], ...]:
+def _matches(states: Table, contents: Table) -> tuple[ColumnElement[bool], ...]:
     names = ("tenant", "document_id", "content_sha256")
     return tuple(states.c[name] == contents.c[name] for name in names)
 
@@ -229,15 +229,15 @@ class FileContents:
                     f"tenant {ref.id!r} has no such file", hint="push the file before its content"
                 )
             before = connection.execute(former).first()
-            next_mark(connection, ref)
+            raise_mark(connection, ref)
             keep()
             now = (new.content_sha256, new.media_type)
             if before is not None and tuple(before) == now:
                 pushed = update(source_records).where(*the_record)
                 connection.execute(pushed.values(pushed_at=func.clock_timestamp()))
-                hasten(connection, ref, [document_id])
+                prioritize_waiting(connection, ref, [document_id])
                 return False, []
-            since = waiting_since(connection, ref, [document_id])
+            since = find_wait_starts(connection, ref, [document_id])
             values = {
                 "tenant": ref.id,
                 "document_id": document_id,

@@ -26,7 +26,10 @@ from rag_assets.storage.catalog.builds.syncs import (
 )
 from rag_assets.storage.catalog.database import Database, TenantRef, notify
 from rag_assets.storage.catalog.records.model import RecordChanges
-from rag_assets.storage.catalog.records.pages import documents_of_removed_pages, pages_of_records
+from rag_assets.storage.catalog.records.pages import (
+    find_documents_of_removed_pages,
+    find_pages_of_records,
+)
 from rag_assets.storage.catalog.records.writes import write_records
 from rag_assets.storage.catalog.tables import SCHEMA
 
@@ -159,8 +162,6 @@ class ManifestTable:
         """Compare the records of one source with a manifest of all of them.
 
         Args:
-            ref: the tenant.
-            source: the source of the records.
             lines: the manifest, read once.
             remove_extra: whether to remove records that the manifest does not name.
             allow_deletes: whether to allow any number of removals.
@@ -180,8 +181,8 @@ class ManifestTable:
                 connection.execute(_INSERT, _columns(batch))
             compared = {"tenant": ref.id, "source": source, "as_of": as_of}
             connection.execute(_COMPARED, compared)
-            found = _found(connection)
-            ids = _going(connection, ref)
+            found = _read_comparison(connection)
+            ids = _find_removals(connection, ref)
             found = replace(found, going=len(ids))
             if not remove_extra:
                 return found
@@ -224,18 +225,18 @@ class ManifestTable:
         )
 
 
-def _going(connection: Connection, ref: TenantRef) -> set[str]:
+def _find_removals(connection: Connection, ref: TenantRef) -> set[str]:
     """Return the documents of extra records, and those attached to pages among the extra records.
 
     A page below stays, with its documents, if the manifest names it or it has another stored
     record.
     """
     extra = {*connection.scalars(_EXTRA)}
-    gone = pages_of_records(connection, ref, extra)
+    gone = find_pages_of_records(connection, ref, extra)
     if not gone:
         return extra
     named = connection.scalars(_NAMED_PAGES, {"type": PageBody.TYPE})
-    return extra | documents_of_removed_pages(
+    return extra | find_documents_of_removed_pages(
         connection, ref, gone, extra, spared={*named}, keep_stored=True
     )
 
@@ -250,7 +251,7 @@ def _columns(batch: Sequence[ManifestLine]) -> dict[str, list[object]]:
     }
 
 
-def _found(connection: Connection) -> ManifestComparison:
+def _read_comparison(connection: Connection) -> ManifestComparison:
     counted = text("SELECT difference, count(*) FROM compared GROUP BY difference")
     counts: dict[Difference, int] = {"missing": 0, "stale": 0, "extra": 0}
     counts |= {row[0]: row[1] for row in connection.execute(counted)}

@@ -164,7 +164,7 @@ class RecordChanges:
 
 
 @dataclass(frozen=True, slots=True)
-class Present:
+class CurrentState:
     """The current state, as far as a plan depends on it.
 
     Attributes:
@@ -182,7 +182,7 @@ class Present:
     etags: Mapping[str, str] = field(default_factory=dict)
 
 
-RecordPlan: TypeAlias = Callable[[Present], RecordChanges]
+RecordPlan: TypeAlias = Callable[[CurrentState], RecordChanges]
 """A function from the current state to the changes."""
 
 

@@ -35,9 +35,9 @@ from sqlalchemy.types import TypeEngine
 from rag_assets.records.bodies import PageBody
 from rag_assets.records.pages import EXCLUDED, NOBODY, ROOT, scope_of
 from rag_assets.storage.catalog.accounts.access import is_readable
-from rag_assets.storage.catalog.database import Database, TenantRef, Texts, among
+from rag_assets.storage.catalog.database import Database, TenantRef, Texts, is_any_of
 from rag_assets.storage.catalog.documents.model import DocumentChange
-from rag_assets.storage.catalog.documents.status import has_left
+from rag_assets.storage.catalog.documents.status import is_out_of_builds
 from rag_assets.storage.catalog.tables import documents, pages, source_records
 
 
@@ -60,13 +60,13 @@ class PageTable:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def kind_of(self, tenant_id: str, uuid: str) -> str | None:
+    def find_kind(self, tenant_id: str, uuid: str) -> str | None:
         """Return whether a page is the root, a page or a database; None if it is unknown."""
         query = select(pages.c.kind).where(pages.c.tenant == tenant_id, pages.c.uuid == uuid)
         with self._database.begin() as connection:
             return connection.scalar(query)
 
-    def titles_above(
+    def find_titles_above(
         self, tenant_id: str, uuids: Collection[str], principals: Collection[str]
     ) -> dict[str, tuple[tuple[str, str], ...]]:
         """Return, by uuid, the pages from the root down to each given page, with their titles.
@@ -75,7 +75,7 @@ class PageTable:
         """
         first = select(
             pages.c.uuid.label("origin"), pages.c.uuid, pages.c.parent, literal(0).label("distance")
-        ).where(pages.c.tenant == tenant_id, among(pages.c.uuid, [*uuids]))
+        ).where(pages.c.tenant == tenant_id, is_any_of(pages.c.uuid, [*uuids]))
         path = first.cte("path", recursive=True)
         upwards = select(path.c.origin, pages.c.uuid, pages.c.parent, path.c.distance + 1).where(
             pages.c.tenant == tenant_id, pages.c.uuid == path.c.parent
@@ -113,14 +113,14 @@ class PageTable:
             return None
         return MovedPages(tuple(row.uuid for row in rows), max(row.moved for row in rows))
 
-    def scopes_of_documents(self, tenant_id: str, uuids: Sequence[str]) -> dict[str, str]:
+    def find_document_scopes(self, tenant_id: str, uuids: Sequence[str]) -> dict[str, str]:
         """Return the access scope of each document attached to one of these pages, by its id.
 
         Documents that leave the builds are left out.
         """
         table = documents.c
         query = select(table.document_id, table.access_scope).where(
-            table.tenant == tenant_id, among(table.page_uuid, uuids), ~has_left()
+            table.tenant == tenant_id, is_any_of(table.page_uuid, uuids), ~is_out_of_builds()
         )
         with self._database.begin() as connection:
             return {row.document_id: row.access_scope for row in connection.execute(query)}
@@ -130,7 +130,7 @@ class PageTable:
         table = pages.c
         statement = (
             update(pages)
-            .where(table.tenant == ref.id, among(table.uuid, moved.uuids))
+            .where(table.tenant == ref.id, is_any_of(table.uuid, moved.uuids))
             .where(table.moved <= moved.move)
             .values(moved=None)
         )
@@ -138,13 +138,13 @@ class PageTable:
             connection.execute(statement)
 
 
-def below_query(
+def select_below(
     tenant_id: str | ColumnElement[str], uuids: Texts, *, itself: bool = False
 ) -> FromClause:
     """Return all pages below others, with their distance; with `itself`, the others as well."""
     begun = pages.c.uuid if itself else pages.c.parent
     first = select(pages, literal(1, Integer).label("distance")).where(
-        pages.c.tenant == tenant_id, among(begun, uuids)
+        pages.c.tenant == tenant_id, is_any_of(begun, uuids)
     )
     tree = first.cte("below", recursive=True)
     downwards = select(pages, tree.c.distance + 1).where(
@@ -153,7 +153,7 @@ def below_query(
     return tree.union_all(downwards)
 
 
-def pages_below(
+def find_pages_below(
     connection: Connection, ref: TenantRef, uuids: Collection[str]
 ) -> dict[str, set[str]]:
     """Return all pages below each of the given pages."""
@@ -161,7 +161,7 @@ def pages_below(
         return {}
     table = pages.c
     first = select(table.parent.label("above"), table.uuid).where(
-        table.tenant == ref.id, among(table.parent, [*uuids])
+        table.tenant == ref.id, is_any_of(table.parent, [*uuids])
     )
     tree = first.cte("below", recursive=True)
     downwards = select(tree.c.above, table.uuid).where(
@@ -174,28 +174,32 @@ def pages_below(
     return found
 
 
-def readable_within(tenant: ColumnElement[str], uuids: Texts, principals: Texts) -> Select[Any]:
+def select_readable_within(
+    tenant: ColumnElement[str], uuids: Texts, principals: Texts
+) -> Select[Any]:
     """Return these pages and all pages below them, if one of the principals may read them."""
-    below = below_query(tenant, uuids, itself=True)
+    below = select_below(tenant, uuids, itself=True)
     return select(below.c.uuid).where(is_readable(below, principals, column="scope")).distinct()
 
 
-def attached_documents(connection: Connection, ref: TenantRef, uuids: Sequence[str]) -> list[str]:
+def find_attached_documents(
+    connection: Connection, ref: TenantRef, uuids: Sequence[str]
+) -> list[str]:
     """Return the ids of the documents attached to these pages, including the pages' own."""
     if not uuids:
         return []
     listed, record = documents.c, source_records.c
     of_documents = select(listed.document_id).where(
-        listed.tenant == ref.id, among(listed.page_uuid, uuids), listed.status != "DELETED"
+        listed.tenant == ref.id, is_any_of(listed.page_uuid, uuids), listed.status != "DELETED"
     )
     # A record that was not listed yet is attached to its page, too.
     of_records = select(record.document_id).where(
-        record.tenant == ref.id, among(record.page_uuid, uuids)
+        record.tenant == ref.id, is_any_of(record.page_uuid, uuids)
     )
     return [*connection.scalars(of_documents.union(of_records))]
 
 
-def is_moved(table: FromClause) -> ColumnElement[bool]:
+def has_moved_page(table: FromClause) -> ColumnElement[bool]:
     """Return the condition that the entries of a row's document may have another scope than it."""
     return exists().where(
         pages.c.tenant == table.c.tenant,
@@ -204,7 +208,7 @@ def is_moved(table: FromClause) -> ColumnElement[bool]:
     )
 
 
-def scopes_of_pages(
+def find_page_scopes(
     connection: Connection, tenant_id: str, uuids: Sequence[str]
 ) -> Mapping[str, str]:
     """Return the access scope of each page's documents, as the transaction sees them.
@@ -212,7 +216,7 @@ def scopes_of_pages(
     Documents attached to an unknown page are readable by nobody.
     """
     query = select(pages.c.uuid, pages.c.scope).where(
-        pages.c.tenant == tenant_id, among(pages.c.uuid, uuids)
+        pages.c.tenant == tenant_id, is_any_of(pages.c.uuid, uuids)
     )
     return dict.fromkeys(uuids, NOBODY) | dict(connection.execute(query).all())
 
@@ -227,7 +231,7 @@ def set_page_scopes(
     uuids = {change.page_uuid for change in changes if change.page_uuid is not None}
     if not uuids:
         return [*changes]
-    scopes = scopes_of_pages(connection, ref.id, [*uuids])
+    scopes = find_page_scopes(connection, ref.id, [*uuids])
     return [
         change
         if change.page_uuid is None
@@ -236,11 +240,10 @@ def set_page_scopes(
     ]
 
 
-def excluded_pages(tenant_id: str, uuids: Select[Any] | None = None) -> FromClause:
+def select_excluded_pages(tenant_id: str, uuids: Select[Any] | None = None) -> FromClause:
     """Return the pages excluded from search, each with the scope that it would otherwise have.
 
     Args:
-        tenant_id: the tenant.
         uuids: only these pages.
 
     Returns:
@@ -261,9 +264,9 @@ def excluded_pages(tenant_id: str, uuids: Select[Any] | None = None) -> FromClau
     path = path.union_all(upwards)
     above, distance = path.c, path.c.distance
     says = or_(~above.inherit, func.cardinality(above.readers) > 0)
-    nearest = _first(case((says, above.uuid)), distance, Text())
+    nearest = _first_value(case((says, above.uuid)), distance, Text())
     out = or_(above.archived, ~above.ai)
-    highest = _first(case((out, above.archived)), distance.desc(), Boolean())
+    highest = _first_value(case((out, above.archived)), distance.desc(), Boolean())
     known = func.bool_or(above.kind == "root")
     scope = func.coalesce(case((known, literal(scope_of("")) + nearest)), NOBODY)
     return (
@@ -273,7 +276,7 @@ def excluded_pages(tenant_id: str, uuids: Select[Any] | None = None) -> FromClau
     )
 
 
-def _first(
+def _first_value(
     value: ColumnElement[Any], order: ColumnElement[Any], type_: TypeEngine[Any]
 ) -> ColumnElement[Any]:
     """Return the first value of a group that is not null."""
@@ -281,21 +284,21 @@ def _first(
     return func.array_remove(all_, null(), type_=ARRAY(type_))[1]
 
 
-def pages_of_records(
+def find_pages_of_records(
     connection: Connection, ref: TenantRef, document_ids: Collection[str]
 ) -> set[str]:
     """Return the pages whose own record is among the records of these documents."""
     record = source_records.c
     query = select(record.page_uuid).where(
         record.tenant == ref.id,
-        among(record.document_id, [*document_ids]),
+        is_any_of(record.document_id, [*document_ids]),
         record.source_type == PageBody.TYPE,
         record.page_uuid.is_not(None),
     )
     return {*connection.scalars(query)}
 
 
-def remaining_pages(
+def find_remaining_pages(
     connection: Connection, ref: TenantRef, uuids: Collection[str], removals: Collection[str]
 ) -> set[str]:
     """Return the pages with a record that is not being removed.
@@ -310,14 +313,14 @@ def remaining_pages(
     record = source_records.c
     query = select(record.page_uuid).where(
         record.tenant == ref.id,
-        among(record.page_uuid, [*uuids]),
+        is_any_of(record.page_uuid, [*uuids]),
         record.source_type == PageBody.TYPE,
-        ~among(record.document_id, [*removals]),
+        ~is_any_of(record.document_id, [*removals]),
     )
     return {*connection.scalars(query)}
 
 
-def documents_of_removed_pages(
+def find_documents_of_removed_pages(
     connection: Connection,
     ref: TenantRef,
     uuids: Collection[str],
@@ -339,19 +342,21 @@ def documents_of_removed_pages(
     """
     if not uuids:
         return set()
-    gone = {*uuids} - remaining_pages(connection, ref, uuids, removals)
+    gone = {*uuids} - find_remaining_pages(connection, ref, uuids, removals)
     # A record may have the id of the root; then everything else in the tree stays.
-    below = _below(connection, ref, gone - {ROOT}) - gone
+    below = _find_pages_below_all(connection, ref, gone - {ROOT}) - gone
     kept = below & {*spared}
     if keep_stored:
-        kept |= remaining_pages(connection, ref, below, removals)
-    below -= kept | _below(connection, ref, kept)
-    return {*attached_documents(connection, ref, [*gone, *below])} - {*removals}
+        kept |= find_remaining_pages(connection, ref, below, removals)
+    below -= kept | _find_pages_below_all(connection, ref, kept)
+    return {*find_attached_documents(connection, ref, [*gone, *below])} - {*removals}
 
 
-def _below(connection: Connection, ref: TenantRef, uuids: Collection[str]) -> set[str]:
+def _find_pages_below_all(
+    connection: Connection, ref: TenantRef, uuids: Collection[str]
+) -> set[str]:
     """Return all pages below the given pages."""
     if not uuids:
         return set()
-    tree = below_query(ref.id, [*uuids])
+    tree = select_below(ref.id, [*uuids])
     return {*connection.scalars(select(tree.c.uuid))}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias
 
 from sqlalchemy import (
     ColumnElement,
@@ -31,9 +31,9 @@ from rag_assets.common.failure_kinds import LEFT_OUT, FailureKind
 from rag_assets.common.hashing import HashRange
 from rag_assets.records.pages import EXCLUDED, NOBODY
 from rag_assets.storage.catalog.accounts.access import is_readable
-from rag_assets.storage.catalog.database import Database, among, read_row
+from rag_assets.storage.catalog.database import Database, is_any_of, read_row
 from rag_assets.storage.catalog.records.model import is_expired, is_found
-from rag_assets.storage.catalog.records.pages import excluded_pages
+from rag_assets.storage.catalog.records.pages import select_excluded_pages
 from rag_assets.storage.catalog.tables import (
     document_index,
     documents,
@@ -44,7 +44,6 @@ from rag_assets.storage.catalog.tables import (
 from rag_assets.storage.catalog.uploads.model import uploads
 
 RecordStatus: TypeAlias = Literal["queued", "indexed", "excluded", "failed"]
-RECORD_STATUSES: tuple[RecordStatus, ...] = get_args(RecordStatus)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +112,7 @@ class RecordStateQuery:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def of(
+    def find(
         self,
         tenant_id: str,
         document_id: str,
@@ -124,16 +123,15 @@ class RecordStateQuery:
         """Return the state of a record; None if it does not exist or may not be read.
 
         Args:
-            document_id: the id of the record's document.
             principals: the caller's principals; None: do not check access.
             scope: the access scope of records without their own scope and page.
         """
-        rows = placed_records(tenant_id, literal(scope))
+        rows = select_placed_records(tenant_id, literal(scope))
         rows = rows.where(source_records.c.document_id == document_id)
         its_page = select(source_records.c.page_uuid).where(
             source_records.c.tenant == tenant_id, source_records.c.document_id == document_id
         )
-        placed = with_excluded(rows, excluded_pages(tenant_id, its_page))
+        placed = add_excluded_scopes(rows, select_excluded_pages(tenant_id, its_page))
         query = select(placed).where(_may_see(placed, principals))
         with self._database.begin() as connection:
             found = connection.execute(query).first()
@@ -152,14 +150,14 @@ class RecordStateQuery:
 
         Args:
             principals: the caller's principals; None: do not check access.
-            chosen: which records.
             scopes: by source, the access scope of records without their own scope and page; records
                 of other sources are unreadable.
-            limit: the maximum number of records to return.
         """
         columns = source_records.c
         given = [(columns.source == source, literal(scope)) for source, scope in scopes.items()]
-        rows = placed_records(tenant_id, case(*given, else_=NOBODY) if given else literal(NOBODY))
+        rows = select_placed_records(
+            tenant_id, case(*given, else_=NOBODY) if given else literal(NOBODY)
+        )
         if chosen.source_type is not None:
             rows = rows.where(columns.source_type == chosen.source_type)
         if chosen.page_uuid is not None:
@@ -168,7 +166,7 @@ class RecordStateQuery:
             place = tuple_(columns.source, columns.source_type, columns.source_id)
             rows = rows.where(place > tuple_(*map(literal, chosen.after)))
         of_page = None if chosen.page_uuid is None else select(literal(chosen.page_uuid))
-        placed = with_excluded(rows, excluded_pages(tenant_id, of_page))
+        placed = add_excluded_scopes(rows, select_excluded_pages(tenant_id, of_page))
         query = select(placed).where(_may_see(placed, principals))
         if chosen.status is not None:
             query = query.where(placed.c.state == chosen.status)
@@ -182,11 +180,11 @@ def _may_see(placed: FromClause, principals: Collection[str] | None) -> ColumnEl
     return true() if principals is None else is_readable(placed, [*principals])
 
 
-def with_excluded(rows: Select[Any], excluded: FromClause) -> FromClause:
+def add_excluded_scopes(rows: Select[Any], excluded: FromClause) -> FromClause:
     """Return records; those on excluded pages get the scope they would have without the exclusion.
 
     Args:
-        rows: the result of placed_records().
+        rows: the result of select_placed_records().
         excluded: the result of excluded_pages().
     """
     placed = rows.subquery()
@@ -209,14 +207,14 @@ def with_excluded(rows: Select[Any], excluded: FromClause) -> FromClause:
     )
 
 
-def placed_records(tenant_id: str, scope: ColumnElement[str]) -> Select[Any]:
+def select_placed_records(tenant_id: str, scope: ColumnElement[str]) -> Select[Any]:
     """Return the records of a tenant, each with its access scope and state.
 
     Args:
         scope: the access scope of records without their own scope and page.
     """
     record, row = source_records.c, documents.c
-    answering = answering_versions(tenant_id)
+    answering = select_answering_versions(tenant_id)
     of_page = func.coalesce(
         select(pages.c.scope)
         .where(pages.c.tenant == record.tenant, pages.c.uuid == record.page_uuid)
@@ -233,7 +231,7 @@ def placed_records(tenant_id: str, scope: ColumnElement[str]) -> Select[Any]:
     waits = or_(
         row.revision.is_distinct_from(record.revision),
         row.status.in_(("PROCESSING", "DELETED")),
-        awaits_build(answering),
+        is_awaiting_build(answering),
     )
     content = select(uploads.c.content_sha256).where(
         uploads.c.tenant == record.tenant, uploads.c.document_id == record.document_id
@@ -267,7 +265,7 @@ def placed_records(tenant_id: str, scope: ColumnElement[str]) -> Select[Any]:
     )
 
 
-def answering_versions(tenant_id: str) -> FromClause:
+def select_answering_versions(tenant_id: str) -> FromClause:
     """Return the documents with a version in the serving build."""
     held = document_index.c
     return (
@@ -281,11 +279,11 @@ def answering_versions(tenant_id: str) -> FromClause:
     )
 
 
-def awaits_build(answering: FromClause) -> ColumnElement[bool]:
+def is_awaiting_build(answering: FromClause) -> ColumnElement[bool]:
     """Return the condition that a document becomes searchable with the next build.
 
     Args:
-        answering: the result of answering_versions().
+        answering: the result of select_answering_versions().
     """
     is_out = documents.c.access_scope == EXCLUDED
     return and_(documents.c.status == "READY", ~is_out, answering.c.document_id.is_(None))
@@ -329,19 +327,17 @@ class RecordDriftQuery:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def of(self, tenant_id: str, sources: Collection[str], compared: HashRange) -> RecordDrift:
+    def find(self, tenant_id: str, sources: Collection[str], compared: HashRange) -> RecordDrift:
         """Return the drift of a tenant's records.
 
         Args:
-            tenant_id: the tenant.
-            sources: names of its sources of pushed records.
             compared: ids of the documents to check by hashing their texts again, in Postgres.
         """
         record, row = source_records.c, documents.c
         mine = exists().where(record.tenant == row.tenant, record.document_id == row.document_id)
         missing = select(row.document_id).where(
             row.tenant == tenant_id,
-            among(row.source, sources),
+            is_any_of(row.source, sources),
             row.status != "DELETED",
             row.content_sha256.is_not(None),
             ~mine,
@@ -357,7 +353,7 @@ class RecordDriftQuery:
         )
         nobodys = (
             select(record.source)
-            .where(record.tenant == tenant_id, not_(among(record.source, sources)))
+            .where(record.tenant == tenant_id, not_(is_any_of(record.source, sources)))
             .distinct()
         )
         count = select(func.count()).select_from(source_records).where(*within)

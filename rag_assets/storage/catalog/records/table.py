@@ -17,18 +17,16 @@ from sqlalchemy import Connection, Row, Select, case, func, select, update
 from rag_assets.common.times import FIRST_DAY, LAST_DAY
 from rag_assets.ingest.sources.model import SourceMetadata, StoredRecord
 from rag_assets.records.pages import ROOT
-from rag_assets.storage.catalog.database import Database, TenantRef, among, notify, read_row
-from rag_assets.storage.catalog.records.contents import forget_unneeded
+from rag_assets.storage.catalog.database import Database, TenantRef, is_any_of, notify, read_row
+from rag_assets.storage.catalog.records.contents import delete_unneeded_contents
 from rag_assets.storage.catalog.records.model import (
-    Present,
+    CurrentState,
     PushedRecord,
-    RecordChanges,
     RecordPlan,
-    RecordPut,
     is_expired,
     is_found,
 )
-from rag_assets.storage.catalog.records.pages import pages_below, remaining_pages
+from rag_assets.storage.catalog.records.pages import find_pages_below, find_remaining_pages
 from rag_assets.storage.catalog.records.writes import RecordsWritten, read_clocks, write_records
 from rag_assets.storage.catalog.tables import (
     documents,
@@ -42,7 +40,7 @@ _BATCH = 2_000
 
 
 @dataclass(frozen=True, slots=True)
-class StoredKey:
+class RecordVersion:
     """The stored version of a record.
 
     Attributes:
@@ -59,35 +57,6 @@ class RecordTable:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-
-    def put(self, ref: TenantRef, record: PushedRecord, *, scope: str) -> bool:
-        """Store a record; return whether it is new or changed.
-
-        A new access scope applies at once to the record's former version, too. A pruned record that
-        is pushed again unchanged is not stored.
-
-        Args:
-            record: the record as it was pushed.
-            scope: its access scope, given by the record itself, its source or the tenant.
-
-        Raises:
-            TenantGone: the tenant was removed.
-        """
-        put = RecordPut(record, scope)
-        written = self.write(ref, lambda _: RecordChanges([put]), by="")
-        return record.document_id in written.changed
-
-    def remove(self, ref: TenantRef, document_id: str, by: str) -> bool:
-        """Delete a record; searches no longer return its document.
-
-        Args:
-            by: the caller's name, for the event.
-
-        Returns:
-            whether the record existed.
-        """
-        written = self.write(ref, lambda _: RecordChanges((), [document_id]), by=by)
-        return document_id in written.removed
 
     def write(
         self,
@@ -116,14 +85,14 @@ class RecordTable:
             TenantBusy: other transactions of the tenant did not end in time.
         """
         with self._database.begin_exclusive(ref) as connection:
-            query = _whole_records(ref.id).where(among(source_records.c.document_id, read))
+            query = _select_records(ref.id).where(is_any_of(source_records.c.document_id, read))
             rows = connection.execute(query) if read else ()
-            records = {row.document_id: _pushed(row) for row in rows}
-            standing = remaining_pages(connection, ref, above.keys(), above.values())
-            below = pages_below(connection, ref, above.keys() - standing - {ROOT})
+            records = {row.document_id: _read_record(row) for row in rows}
+            standing = find_remaining_pages(connection, ref, above.keys(), above.values())
+            below = find_pages_below(connection, ref, above.keys() - standing - {ROOT})
             clocks = read_clocks(connection, ref, ordered)
-            etags = _etags(connection, ref, conditional)
-            done = plan(Present(records, below, standing, clocks, etags))
+            etags = _find_etags(connection, ref, conditional)
+            done = plan(CurrentState(records, below, standing, clocks, etags))
             written = write_records(connection, ref, done, by)
             if written.changed or done.removals or written.expired:
                 notify(connection, ref.id)
@@ -131,20 +100,20 @@ class RecordTable:
 
     def find(self, tenant_id: str, document_id: str) -> PushedRecord | None:
         """Return the record of a document; None if it does not exist."""
-        query = _whole_records(tenant_id).where(source_records.c.document_id == document_id)
+        query = _select_records(tenant_id).where(source_records.c.document_id == document_id)
         with self._database.begin() as connection:
             row = connection.execute(query).first()
-        return None if row is None else _pushed(row)
+        return None if row is None else _read_record(row)
 
-    def keys(self, tenant_id: str, document_ids: Collection[str]) -> dict[str, StoredKey]:
+    def keys(self, tenant_id: str, document_ids: Collection[str]) -> dict[str, RecordVersion]:
         """Return the stored versions of records, by the ids of their documents."""
         columns = source_records.c
         query = select(columns.document_id, columns.record_key, columns.modified_at).where(
-            columns.tenant == tenant_id, among(columns.document_id, document_ids)
+            columns.tenant == tenant_id, is_any_of(columns.document_id, document_ids)
         )
         with self._database.begin() as connection:
             rows = connection.execute(query)
-            return {row.document_id: StoredKey(row.record_key, row.modified_at) for row in rows}
+            return {row.document_id: RecordVersion(row.record_key, row.modified_at) for row in rows}
 
     def forget_former_contents(self, ref: TenantRef) -> list[str]:
         """Delete the former texts and files that no document of a tenant needs any more.
@@ -155,7 +124,7 @@ class RecordTable:
             hashes of the files.
         """
         with self._database.begin_for(ref) as connection:
-            return forget_unneeded(connection, ref)
+            return delete_unneeded_contents(connection, ref)
 
     def renew_stale(self, ref: TenantRef) -> int:
         """Mark records for listing if their entries have another time of change; return how many.
@@ -183,7 +152,7 @@ class RecordTable:
                 notify(connection, ref.id)
         return renewed
 
-    def of(self, tenant_id: str) -> TenantRecords:
+    def for_tenant(self, tenant_id: str) -> TenantRecords:
         """Return the records of one tenant, for its sources."""
         return TenantRecords(self._database, tenant_id)
 
@@ -278,21 +247,23 @@ class TenantRecords:
         return text
 
 
-def _etags(connection: Connection, ref: TenantRef, document_ids: Collection[str]) -> dict[str, str]:
+def _find_etags(
+    connection: Connection, ref: TenantRef, document_ids: Collection[str]
+) -> dict[str, str]:
     if not document_ids:
         return {}
     columns = source_records.c
     query = select(columns.document_id, columns.record_key).where(
-        columns.tenant == ref.id, among(columns.document_id, document_ids)
+        columns.tenant == ref.id, is_any_of(columns.document_id, document_ids)
     )
     return {row.document_id: row.record_key for row in connection.execute(query)}
 
 
-def _whole_records(tenant_id: str) -> Select[Any]:
+def _select_records(tenant_id: str) -> Select[Any]:
     return select(source_records).where(source_records.c.tenant == tenant_id)
 
 
-def _pushed(row: Row[Any]) -> PushedRecord:
+def _read_record(row: Row[Any]) -> PushedRecord:
     metadata = _source_metadata(dict(row.said), row.modified_at)
     return read_row(PushedRecord, row, source_metadata=metadata)
 

@@ -28,9 +28,9 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 from rag_assets.common.hashing import key_of
 from rag_assets.records.pages import NOBODY
 from rag_assets.storage.catalog.accounts.access import PUBLIC
-from rag_assets.storage.catalog.database import TenantRef, among
+from rag_assets.storage.catalog.database import TenantRef, is_any_of
 from rag_assets.storage.catalog.documents.status import mark_deleted_statement, withhold_statement
-from rag_assets.storage.catalog.records.contents import keep_texts, pages_with_blocks
+from rag_assets.storage.catalog.records.contents import find_pages_with_blocks, keep_texts
 from rag_assets.storage.catalog.records.model import (
     UNORDERED,
     PushedRecord,
@@ -40,8 +40,12 @@ from rag_assets.storage.catalog.records.model import (
     is_expired,
     record_values,
 )
-from rag_assets.storage.catalog.records.pages import documents_of_removed_pages
-from rag_assets.storage.catalog.records.waits import hasten, lanes_of_waiting, waiting_since
+from rag_assets.storage.catalog.records.pages import find_documents_of_removed_pages
+from rag_assets.storage.catalog.records.waits import (
+    find_wait_starts,
+    find_waiting_lanes,
+    prioritize_waiting,
+)
 from rag_assets.storage.catalog.tables import (
     documents,
     events,
@@ -59,14 +63,13 @@ def leave_scopes(connection: Connection, ref: TenantRef, puts: Sequence[RecordPu
 
     Args:
         connection: the connection of the transaction that stores the records.
-        ref: the tenant.
         puts: stored records that are new or changed.
     """
     of_pages = [put.record.document_id for put in puts if put.scope is None]
     if of_pages:
         connection.execute(_leave_page_statement(ref, of_pages))
     rows = [
-        {"of_record": put.record.document_id, "scope": put.scope, "key": _moved_key(put.record)}
+        {"of_record": put.record.document_id, "scope": put.scope, "key": _unlisted_key(put.record)}
         for put in puts
         if put.scope not in {None, PUBLIC}
     ]
@@ -74,7 +77,7 @@ def leave_scopes(connection: Connection, ref: TenantRef, puts: Sequence[RecordPu
         connection.execute(_change_scope_statement(ref), rows)
 
 
-def _moved_key(record: PushedRecord) -> str:
+def _unlisted_key(record: PushedRecord) -> str:
     """Return a document_key that no listing makes, so that the next listing finds a change."""
     return key_of("moved", record.key)
 
@@ -99,7 +102,7 @@ def _leave_page_statement(ref: TenantRef, document_ids: Sequence[str]) -> Update
         update(documents)
         .where(
             documents.c.tenant == ref.id,
-            among(documents.c.document_id, document_ids),
+            is_any_of(documents.c.document_id, document_ids),
             record.tenant == documents.c.tenant,
             record.document_id == documents.c.document_id,
             record.page_uuid.is_distinct_from(documents.c.page_uuid),
@@ -145,30 +148,29 @@ def write_records(
 
     Args:
         connection: a connection in a transaction that excludes all others of the tenant.
-        ref: the tenant.
         changes: each document once, either stored or removed.
         by: name of the caller, for events.
     """
     puts = changes.puts
     ids = {put.record.document_id for put in puts}
     removed = {*changes.removals, *ids}
-    going = documents_of_removed_pages(connection, ref, changes.pages, removed) - ids
+    going = find_documents_of_removed_pages(connection, ref, changes.pages, removed) - ids
     removals = {*changes.removals, *going}
     deletion = {"": WriteClock(changes.pages_deleted_at)}
     _advance_clocks(connection, ref, {**dict.fromkeys(going, deletion), **changes.clocks})
-    pruned = _pruned(connection, ref, puts)
+    pruned = _find_pruned(connection, ref, puts)
     stored = [put for put in puts if put.record.document_id not in pruned]
     contents = {put.record.document_id: put.record.content_sha256 for put in stored}
     marks = {put.record.document_id: put.secret_blocks for put in stored if put.secret_blocks}
-    betrayed = pages_with_blocks(connection, ref, marks)
+    betrayed = find_pages_with_blocks(connection, ref, marks)
     keep_texts(connection, ref, contents)
     changed = _upsert(connection, ref, stored)
-    _list_anew(connection, ref, betrayed - changed)
+    _mark_changed(connection, ref, betrayed - changed)
     changed |= betrayed
     forget_texts(connection, ref, betrayed)
     leave_scopes(connection, ref, [put for put in stored if put.record.document_id in changed])
     gone, blobs = delete_records(connection, ref, [*removals, *pruned])
-    expired = _expired(connection, ref, [put.record.document_id for put in stored])
+    expired = _find_expired(connection, ref, [put.record.document_id for put in stored])
     withdraw_documents(connection, ref, {*removals, *expired, *betrayed}, by)
     return RecordsWritten(
         frozenset(changed | (gone & pruned)), gone & frozenset(removals), expired, blobs
@@ -187,7 +189,9 @@ def delete_records(
         return frozenset(), ()
     gone = connection.scalars(
         delete(source_records)
-        .where(source_records.c.tenant == ref.id, among(source_records.c.document_id, document_ids))
+        .where(
+            source_records.c.tenant == ref.id, is_any_of(source_records.c.document_id, document_ids)
+        )
         .returning(source_records.c.document_id)
     ).all()
     forget_texts(connection, ref, document_ids)
@@ -198,7 +202,7 @@ def forget_texts(connection: Connection, ref: TenantRef, document_ids: Collectio
     """Delete the former texts of records."""
     connection.execute(
         delete(record_texts).where(
-            record_texts.c.tenant == ref.id, among(record_texts.c.document_id, document_ids)
+            record_texts.c.tenant == ref.id, is_any_of(record_texts.c.document_id, document_ids)
         )
     )
 
@@ -226,8 +230,8 @@ def _upsert(connection: Connection, ref: TenantRef, puts: Sequence[RecordPut]) -
     if not puts:
         return set()
     ids = [put.record.document_id for put in puts]
-    since = waiting_since(connection, ref, ids)
-    lanes = lanes_of_waiting(connection, ref, ids)
+    since = find_wait_starts(connection, ref, ids)
+    lanes = find_waiting_lanes(connection, ref, ids)
     rows = [
         {
             **record_values(ref, put.record),
@@ -252,7 +256,7 @@ def _upsert(connection: Connection, ref: TenantRef, puts: Sequence[RecordPut]) -
     changed = set(connection.scalars(statement, rows))
     same = [put for put in puts if put.record.document_id not in changed]
     _touch(connection, ref, [put.record for put in same])
-    hasten(connection, ref, [put.record.document_id for put in same if put.lane == 0])
+    prioritize_waiting(connection, ref, [put.record.document_id for put in same if put.lane == 0])
     return changed
 
 
@@ -263,7 +267,7 @@ def read_clocks(
     clocks: dict[str, dict[str, WriteClock]] = {}
     if document_ids:
         query = select(record_clocks).where(
-            record_clocks.c.tenant == ref.id, among(record_clocks.c.document_id, document_ids)
+            record_clocks.c.tenant == ref.id, is_any_of(record_clocks.c.document_id, document_ids)
         )
         for row in connection.execute(query):
             parts = clocks.setdefault(row.document_id, {})
@@ -298,13 +302,15 @@ def _advance_clocks(
     connection.execute(new.on_conflict_do_update(index_elements=keys, set_=later), rows)
 
 
-def _list_anew(connection: Connection, ref: TenantRef, document_ids: Collection[str]) -> None:
+def _mark_changed(connection: Connection, ref: TenantRef, document_ids: Collection[str]) -> None:
     """Make the next listing treat unchanged records as changed."""
     if not document_ids:
         return
     connection.execute(
         update(source_records)
-        .where(source_records.c.tenant == ref.id, among(source_records.c.document_id, document_ids))
+        .where(
+            source_records.c.tenant == ref.id, is_any_of(source_records.c.document_id, document_ids)
+        )
         .values(
             revision=record_revisions.next_value(),
             changed_at=func.clock_timestamp(),
@@ -340,35 +346,37 @@ def _touch(connection: Connection, ref: TenantRef, records: Sequence[PushedRecor
     )
 
 
-def _expired(connection: Connection, ref: TenantRef, document_ids: Sequence[str]) -> frozenset[str]:
+def _find_expired(
+    connection: Connection, ref: TenantRef, document_ids: Sequence[str]
+) -> frozenset[str]:
     if not document_ids:
         return frozenset()
     query = select(source_records.c.document_id).where(
         source_records.c.tenant == ref.id,
-        among(source_records.c.document_id, document_ids),
+        is_any_of(source_records.c.document_id, document_ids),
         is_expired(),
     )
     return frozenset(connection.scalars(query))
 
 
-def _pruned(connection: Connection, ref: TenantRef, puts: Sequence[RecordPut]) -> set[str]:
+def _find_pruned(connection: Connection, ref: TenantRef, puts: Sequence[RecordPut]) -> set[str]:
     """Return documents that were pruned with exactly the pushed content and not restored since."""
     contents = {put.record.document_id: put.record.content_sha256 for put in puts}
     if not contents:
         return set()
     return {
         row.document_id
-        for row in connection.execute(_buried(ref, contents))
+        for row in connection.execute(_select_tombstones(ref, contents))
         if contents[row.document_id] == row.content_sha256
     }
 
 
-def _buried(ref: TenantRef, contents: Mapping[str, str]) -> Select[Any]:
+def _select_tombstones(ref: TenantRef, contents: Mapping[str, str]) -> Select[Any]:
     living = exists().where(
         documents.c.tenant == tombstones.c.tenant,
         documents.c.document_id == tombstones.c.document_id,
         documents.c.status != "DELETED",
     )
     return select(tombstones.c.document_id, tombstones.c.content_sha256).where(
-        tombstones.c.tenant == ref.id, among(tombstones.c.document_id, contents), ~living
+        tombstones.c.tenant == ref.id, is_any_of(tombstones.c.document_id, contents), ~living
     )

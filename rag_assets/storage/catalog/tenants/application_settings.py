@@ -30,7 +30,7 @@ from rag_assets.models.config.embedder import EmbedderConfig
 from rag_assets.models.factory import make_same_vectors
 from rag_assets.storage.catalog.database import TENANTS, Database, TenantRef, notify
 from rag_assets.storage.catalog.documents.reindex_requests import request_reindex
-from rag_assets.storage.catalog.records.waits import begin_waits_of_comments
+from rag_assets.storage.catalog.records.waits import start_waits_of_comments
 from rag_assets.storage.catalog.tables import (
     document_index,
     events,
@@ -79,7 +79,7 @@ the tenant has no indexed document."""
 
 _OPERATOR = "operator"
 _SETTINGS = tuple(field.name for field in fields(ApplicationSettings))
-_SET = frozenset(_SETTINGS) - {"updated_at", "updated_by"}
+_SETTABLE = frozenset(_SETTINGS) - {"updated_at", "updated_by"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,21 +107,19 @@ class ApplicationSettingsTable:
         pending model, and is fully indexed again.
 
         Args:
-            ref: the tenant.
             change: computes the new settings; if it raises an error, the settings stay as they
                 were.
-            by: the caller's name.
 
         Raises:
             TenantGone: the tenant was removed.
         """
         with self._database.begin_exclusive(ref) as connection:
-            row = connection.execute(_rows(ref.id)).one()
+            row = connection.execute(_select_settings(ref.id)).one()
             operators = row.config if row.operator_config is None else row.operator_config
             may_be = row.state == "ACTIVE" if row.operator_enabled is None else row.operator_enabled
-            former = settings_of(row)
+            former = read_settings(row)
             present = change(former, operators, _is_unused(connection, ref.id))
-            if _given(present) == _given(former):
+            if _setting_values(present) == _setting_values(former):
                 return ChangedSettings(former, former)
             enabled = may_be and present.enabled is not False
             begins = enabled and row.state != "ACTIVE"
@@ -129,7 +127,7 @@ class ApplicationSettingsTable:
                 wanted = wanted_embedder(present, configured_embedder(operators))
                 present = replace(present, embedder=wanted)
             values = {
-                **_given(present),
+                **_setting_values(present),
                 "operator_config": operators,
                 "operator_enabled": may_be,
                 "updated_at": func.clock_timestamp(),
@@ -141,7 +139,7 @@ class ApplicationSettingsTable:
                 .on_conflict_do_update(index_elements=["tenant"], set_=values)
             )
             config = overlaid(operators, present)
-            begin_waits_of_comments(connection, ref.id, row.config, config)
+            start_waits_of_comments(connection, ref.id, row.config, config)
             connection.execute(
                 update(tenants)
                 .where(tenants.c.id == ref.id)
@@ -151,14 +149,14 @@ class ApplicationSettingsTable:
                     updated_at=func.clock_timestamp(),
                 )
             )
-            payload = {"by": by, "changed": sorted(_differing(former, present))}
+            payload = {"by": by, "changed": sorted(_changed_names(former, present))}
             event = {"tenant": ref.id, "kind": "settings_changed", "payload": payload}
             connection.execute(insert(events).values(event))
             notify(connection, TENANTS)
             if begins:
                 request_reindex(connection, ref, {"scope": "tenant", "by": by})
-            saved = connection.execute(_rows(ref.id)).one()
-        return ChangedSettings(former, settings_of(saved))
+            saved = connection.execute(_select_settings(ref.id)).one()
+        return ChangedSettings(former, read_settings(saved))
 
     def take_pending_model(self, ref: TenantRef, by: str) -> bool:
         """Use the pending model for the next build; return whether a model was pending.
@@ -181,7 +179,7 @@ class ApplicationSettingsTable:
 
 
 def setting_columns() -> list[ColumnElement[Any]]:
-    """Return the columns of a tenant's settings; see settings_of."""
+    """Return the columns of a tenant's settings; see read_settings."""
     own = rag_settings.c
     named = [own[name] for name in _SETTINGS if name not in {"updated_at", "updated_by"}]
     return [
@@ -193,13 +191,13 @@ def setting_columns() -> list[ColumnElement[Any]]:
     ]
 
 
-def settings_of(row: Row[Any]) -> ApplicationSettings:
+def read_settings(row: Row[Any]) -> ApplicationSettings:
     """Return the settings in a row with setting_columns()."""
-    values = {name: getattr(row, name) for name in _SET}
+    values = {name: getattr(row, name) for name in _SETTABLE}
     return ApplicationSettings(**values, updated_at=row.settings_at, updated_by=row.settings_by)
 
 
-def settle(
+def apply_operator_config(
     connection: Connection, tenant_id: str, config: Mapping[str, Any], *, enabled: bool
 ) -> tuple[Mapping[str, Any], bool]:
     """Apply a new configuration of the operator, underneath the application's settings.
@@ -209,20 +207,21 @@ def settle(
 
     Args:
         connection: the connection of the transaction that changes the tenant.
-        tenant_id: the tenant.
         config, enabled: set by the tenant's operator.
 
     Returns:
         the effective configuration, and whether the tenant is enabled.
     """
     # Concurrent changes of settings wait for this change.
-    row = connection.execute(_rows(tenant_id).with_for_update(key_share=True, of=tenants)).first()
+    row = connection.execute(
+        _select_settings(tenant_id).with_for_update(key_share=True, of=tenants)
+    ).first()
     if row is None:
         return config, enabled
-    former = settings_of(row)
+    former = read_settings(row)
     present = replace(former, embedder=_embedder_in_force(connection, tenant_id, row, config))
     in_force = overlaid(config, present)
-    begin_waits_of_comments(connection, tenant_id, row.config, in_force)
+    start_waits_of_comments(connection, tenant_id, row.config, in_force)
     values: dict[str, Any] = {"operator_config": dict(config), "operator_enabled": enabled}
     if present.embedder != former.embedder:
         values |= {"embedder": present.embedder}
@@ -247,7 +246,7 @@ def _embedder_in_force(
 
     None stands for the operator's embedder.
     """
-    settings = settings_of(row)
+    settings = read_settings(row)
     before = row.config if row.operator_config is None else row.operator_config
     former, operators = configured_embedder(before), configured_embedder(config)
     if former == operators or not (_is_model_kept(before) and _is_model_kept(config)):
@@ -277,7 +276,7 @@ def _is_same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     return make_same_vectors(*configs)
 
 
-def _rows(tenant_id: str) -> Select[Any]:
+def _select_settings(tenant_id: str) -> Select[Any]:
     return (
         select(tenants.c.config, tenants.c.state, *setting_columns())
         .select_from(tenants.outerjoin(rag_settings, rag_settings.c.tenant == tenants.c.id))
@@ -285,10 +284,10 @@ def _rows(tenant_id: str) -> Select[Any]:
     )
 
 
-def _given(settings: ApplicationSettings) -> dict[str, Any]:
-    return {name: value for name, value in asdict(settings).items() if name in _SET}
+def _setting_values(settings: ApplicationSettings) -> dict[str, Any]:
+    return {name: value for name, value in asdict(settings).items() if name in _SETTABLE}
 
 
-def _differing(former: ApplicationSettings, present: ApplicationSettings) -> set[str]:
-    before, after = _given(former), _given(present)
-    return {name for name in _SET if before[name] != after[name]}
+def _changed_names(former: ApplicationSettings, present: ApplicationSettings) -> set[str]:
+    before, after = _setting_values(former), _setting_values(present)
+    return {name for name in _SETTABLE if before[name] != after[name]}

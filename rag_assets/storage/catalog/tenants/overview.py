@@ -11,8 +11,8 @@ from sqlalchemy import CTE, ColumnElement, Select, Subquery, and_, exists, func,
 
 from rag_assets.common.errors import UnknownTenant
 from rag_assets.storage.catalog.database import Database
-from rag_assets.storage.catalog.documents.model import Document, document_of
-from rag_assets.storage.catalog.documents.status import Status, same_document
+from rag_assets.storage.catalog.documents.model import Document, read_document
+from rag_assets.storage.catalog.documents.status import Status, is_same_document
 from rag_assets.storage.catalog.tables import (
     check_results,
     document_index,
@@ -113,7 +113,7 @@ class Overview:
             )
         return self._summaries(chosen)
 
-    def not_compacted_since(self, since: datetime) -> list[str]:
+    def list_not_compacted_since(self, since: datetime) -> list[str]:
         """Return the ids of active tenants with documents that were not compacted since a time.
 
         Tenants created after that time are left out.
@@ -211,7 +211,7 @@ class Overview:
             query = query.where(documents.c.uri.icontains(containing, autoescape=True))
         return self._documents(query.limit(limit).offset(offset))
 
-    def failed(self, tenant_id: str, limit: int) -> list[Document]:
+    def list_failed(self, tenant_id: str, limit: int) -> list[Document]:
         """Return the first quarantined documents of a tenant, by URI."""
         return self.page(tenant_id, status="FAILED", limit=limit)
 
@@ -225,7 +225,7 @@ class Overview:
                 *(indexed.chunk_count, indexed.indexed_at, current),
             )
             .select_from(document_index)
-            .join(documents, same_document())
+            .join(documents, is_same_document())
             .join(
                 generations,
                 tuple_(generations.c.tenant, generations.c.generation)
@@ -244,7 +244,7 @@ class Overview:
     def _documents(self, query: Select[Any]) -> list[Document]:
         ordered = query.order_by(documents.c.uri, documents.c.document_id)
         with self._database.begin() as connection:
-            return [document_of(row) for row in connection.execute(ordered)]
+            return [read_document(row) for row in connection.execute(ordered)]
 
 
 def _has_failed_document() -> ColumnElement[bool]:
@@ -295,7 +295,7 @@ def _entry_counts(ids: CTE) -> Subquery:
             func.sum(document_index.c.chunk_count).label("entries"),
         )
         .join(serving, is_serving)
-        .join(documents, same_document())
+        .join(documents, is_same_document())
         .where(
             document_index.c.tenant.in_(select(ids.c.id)),
             documents.c.status != "DELETED",

@@ -26,16 +26,16 @@ from rag_assets.storage.catalog.database import (
     TENANTS,
     Database,
     TenantRef,
-    among,
+    is_any_of,
     notify,
     read_row,
 )
 from rag_assets.storage.catalog.tables import incarnations, organizations, tenants
 from rag_assets.storage.catalog.tenants.application_settings import (
+    apply_operator_config,
     rag_settings,
+    read_settings,
     setting_columns,
-    settings_of,
-    settle,
 )
 from rag_assets.storage.catalog.tenants.organizations import add_organizations
 from rag_assets.tenants.application_settings import NO_SETTINGS, ApplicationSettings
@@ -116,8 +116,8 @@ class TenantTable:
     def all(self) -> list[TenantRecord]:
         """Return every tenant, by id."""
         with self._database.begin() as connection:
-            rows = connection.execute(tenant_rows().order_by(tenants.c.id))
-            return [tenant_record(row) for row in rows]
+            rows = connection.execute(select_tenants().order_by(tenants.c.id))
+            return [read_tenant(row) for row in rows]
 
     def active_versions(self) -> dict[str, tuple[int, datetime]]:
         """Return the incarnation and the time of the last change of each active tenant, by id."""
@@ -126,31 +126,31 @@ class TenantTable:
             rows = connection.execute(query.where(tenants.c.state == "ACTIVE").order_by("id"))
             return {id_: (incarnation, changed) for id_, incarnation, changed in rows}
 
-    def named(self, tenant_ids: Iterable[str]) -> list[TenantRecord]:
+    def find_many(self, tenant_ids: Iterable[str]) -> list[TenantRecord]:
         """Return the named tenants that exist, by id."""
-        query = tenant_rows().where(among(tenants.c.id, tenant_ids)).order_by(tenants.c.id)
+        query = select_tenants().where(is_any_of(tenants.c.id, tenant_ids)).order_by(tenants.c.id)
         with self._database.begin() as connection:
-            return [tenant_record(row) for row in connection.execute(query)]
+            return [read_tenant(row) for row in connection.execute(query)]
 
-    def with_source(self, kind: str) -> list[TenantRecord]:
+    def list_with_source(self, kind: str) -> list[TenantRecord]:
         """Return the active tenants with a source of a kind, by id."""
         has_one = tenants.c.config.contains({"sources": [{"type": kind}]})
-        query = tenant_rows().where(tenants.c.state == "ACTIVE", has_one).order_by(tenants.c.id)
+        query = select_tenants().where(tenants.c.state == "ACTIVE", has_one).order_by(tenants.c.id)
         with self._database.begin() as connection:
-            return [tenant_record(row) for row in connection.execute(query)]
+            return [read_tenant(row) for row in connection.execute(query)]
 
-    def of_organization(self, organization: str) -> list[TenantRecord]:
+    def list_of_organization(self, organization: str) -> list[TenantRecord]:
         """Return the tenants with this organization in their configuration, by id."""
-        query = tenant_rows().where(tenants.c.organization == organization)
+        query = select_tenants().where(tenants.c.organization == organization)
         with self._database.begin() as connection:
             rows = connection.execute(query.order_by(tenants.c.id))
-            return [tenant_record(row) for row in rows]
+            return [read_tenant(row) for row in rows]
 
     def find(self, tenant_id: str) -> TenantRecord | None:
         """Return one tenant; None if it does not exist."""
         with self._database.begin() as connection:
-            row = connection.execute(tenant_rows().where(tenants.c.id == tenant_id)).first()
-        return tenant_record(row) if row else None
+            row = connection.execute(select_tenants().where(tenants.c.id == tenant_id)).first()
+        return read_tenant(row) if row else None
 
     def get(self, tenant_id: str) -> TenantRecord:
         """Return one tenant.
@@ -193,12 +193,14 @@ class TenantTable:
         """
         try:
             with self._database.begin() as connection:
-                in_force, is_on = settle(connection, tenant_id, config, enabled=enabled)
+                in_force, is_on = apply_operator_config(
+                    connection, tenant_id, config, enabled=enabled
+                )
                 values: dict[str, Any] = {
                     "state": "ACTIVE" if is_on else "DISABLED",
                     "origin": origin,
                     "home": home,
-                    **configured(in_force),
+                    **configuration_columns(in_force),
                 }
                 changed = {**values, "updated_at": func.now()}
                 connection.execute(
@@ -223,7 +225,7 @@ class TenantTable:
         """
         changed = (
             update(tenants)
-            .where(among(tenants.c.id, tenant_ids), tenants.c.origin != "api")
+            .where(is_any_of(tenants.c.id, tenant_ids), tenants.c.origin != "api")
             .values(home=home)
             .returning(tenants.c.id)
         )
@@ -258,8 +260,8 @@ class TenantTable:
             raise unknown_tenant(tenant_id)
 
 
-def tenant_rows() -> Select[Any]:
-    """Return the query of tenants with their organizations' settings; see tenant_record."""
+def select_tenants() -> Select[Any]:
+    """Return the query of tenants with their organizations' settings; see read_tenant."""
     return select(
         tenants,
         organizations.c.has_opted_in,
@@ -272,8 +274,8 @@ def tenant_rows() -> Select[Any]:
     )
 
 
-def tenant_record(row: Row[Any]) -> TenantRecord:
-    """Return the record of a row of tenant_rows()."""
+def read_tenant(row: Row[Any]) -> TenantRecord:
+    """Return the record of a row of select_tenants()."""
     config = row.config
     inherits = row.origin == "api" and row.organization_chat_model is not None
     if inherits and config.get("chat_model") is None:
@@ -283,11 +285,11 @@ def tenant_record(row: Row[Any]) -> TenantRecord:
         row,
         config=config,
         has_opted_in=bool(row.has_opted_in),
-        settings=settings_of(row),
+        settings=read_settings(row),
     )
 
 
-def configured(config: Mapping[str, Any]) -> dict[str, Any]:
+def configuration_columns(config: Mapping[str, Any]) -> dict[str, Any]:
     """Return the columns of `tenants` that a configuration determines."""
     profile = config.get("profile", DEFAULT_PROFILE)
     return {
@@ -346,12 +348,14 @@ class ProjectTable:
         """Return the tenant of a project; None if it does not exist."""
         with self._database.begin() as connection:
             row = connection.execute(_select_project(project)).first()
-        return tenant_record(row) if row else None
+        return read_tenant(row) if row else None
 
-    def of_organization(self, organization: str, profile: str | None = None) -> list[TenantRecord]:
+    def list_of_organization(
+        self, organization: str, profile: str | None = None
+    ) -> list[TenantRecord]:
         """Return the tenants of an organization's projects, by project and profile."""
         columns = tenants.c
-        query = tenant_rows().where(columns.of_project, columns.organization == organization)
+        query = select_tenants().where(columns.of_project, columns.organization == organization)
         if profile is not None:
             query = query.where(columns.profile == profile)
         return self._records(query.order_by(columns.project, columns.profile))
@@ -359,17 +363,19 @@ class ProjectTable:
     def all(self) -> list[TenantRecord]:
         """Return the tenants of all projects, by organization, project and profile."""
         columns = tenants.c
-        query = tenant_rows().where(columns.of_project)
+        query = select_tenants().where(columns.of_project)
         return self._records(query.order_by(columns.organization, columns.project, columns.profile))
 
-    def covered(self, tenant_ids: Iterable[str], profile: str, project: str) -> list[TenantRecord]:
+    def list_covered(
+        self, tenant_ids: Iterable[str], profile: str, project: str
+    ) -> list[TenantRecord]:
         """Return the tenants among these that belong to this project, in any organization."""
         columns = tenants.c
-        query = tenant_rows().where(
+        query = select_tenants().where(
             columns.of_project,
             columns.profile == profile,
             columns.project == project,
-            among(columns.id, tenant_ids),
+            is_any_of(columns.id, tenant_ids),
         )
         return self._records(query.order_by(columns.organization))
 
@@ -379,7 +385,6 @@ class ProjectTable:
         Concurrent changes run one after another.
 
         Args:
-            project: the tenant's project.
             compose: makes the configuration; see Compose.
 
         Raises:
@@ -392,28 +397,28 @@ class ProjectTable:
             )
             row = connection.execute(_select_project(project)).first()
             if row is None:
-                tenant_id = _unused_id(connection, project)
+                tenant_id = _find_unused_id(connection, project)
                 created = {"id": tenant_id, "incarnation": incarnations.next_value()}
                 config = compose(tenant_id, None)
                 state = {"state": "ACTIVE", "origin": "api"}
-                values = {**created, **state, **configured(config)}
+                values = {**created, **state, **configuration_columns(config)}
                 connection.execute(insert(tenants).values(values))
                 changed = True
             else:
-                require_changeable(tenant_record(row))
+                require_changeable(read_tenant(row))
                 config = compose(row.id, row.config)
                 changed = config != row.config
                 if changed:
-                    values = {**configured(config), "updated_at": func.now()}
+                    values = {**configuration_columns(config), "updated_at": func.now()}
                     connection.execute(update(tenants).where(tenants.c.id == row.id).values(values))
             if changed:
                 note_change(connection, config)
-            record = tenant_record(connection.execute(_select_project(project)).one())
+            record = read_tenant(connection.execute(_select_project(project)).one())
         return PutProject(record, created=row is None, changed=changed)
 
     def _records(self, query: Select[Any]) -> list[TenantRecord]:
         with self._database.begin() as connection:
-            return [tenant_record(row) for row in connection.execute(query)]
+            return [read_tenant(row) for row in connection.execute(query)]
 
 
 def configured_by_operator(tenant_id: str) -> ConfiguredByOperator:
@@ -426,7 +431,7 @@ def configured_by_operator(tenant_id: str) -> ConfiguredByOperator:
 
 def _select_project(project: Project) -> Select[Any]:
     columns = tenants.c
-    return tenant_rows().where(
+    return select_tenants().where(
         columns.of_project,
         columns.organization == project.organization,
         columns.project == project.project,
@@ -449,9 +454,9 @@ def require_changeable(record: TenantRecord) -> None:
         raise configured_by_operator(record.id)
 
 
-def _unused_id(connection: Connection, project: Project) -> str:
+def _find_unused_id(connection: Connection, project: Project) -> str:
     candidates = project.tenant_ids
-    query = select(tenants.c.id).where(among(tenants.c.id, candidates))
+    query = select(tenants.c.id).where(is_any_of(tenants.c.id, candidates))
     taken = set(connection.scalars(query))
     for tenant_id in candidates:
         if tenant_id not in taken:

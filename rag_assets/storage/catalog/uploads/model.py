@@ -130,7 +130,7 @@ class Upload(UploadedFile):
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class UploadResult:
     """The result of storing a file.
 
     Attributes:

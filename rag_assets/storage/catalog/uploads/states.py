@@ -71,29 +71,31 @@ class UploadStates:
             limit: the maximum number; by default all.
         """
         table = uploads.c
-        query = _states(tenant_id).order_by(table.created_at.desc(), table.document_id.desc())
+        query = _select_states(tenant_id).order_by(
+            table.created_at.desc(), table.document_id.desc()
+        )
         if status is not None:
             query = query.where(_status() == status)
         if after is not None:
             query = query.where(tuple_(table.created_at, table.document_id) < tuple_(*after))
         with self._database.begin() as connection:
-            return [_state(row) for row in connection.execute(query.limit(limit))]
+            return [_read_state(row) for row in connection.execute(query.limit(limit))]
 
     def find(self, tenant_id: str, upload_id: str) -> UploadState | None:
         """Return one upload of a tenant; None if it does not exist."""
-        query = _states(tenant_id).where(uploads.c.document_id == upload_id)
+        query = _select_states(tenant_id).where(uploads.c.document_id == upload_id)
         with self._database.begin() as connection:
             row = connection.execute(query).first()
-        return None if row is None else _state(row)
+        return None if row is None else _read_state(row)
 
 
-def _states(tenant_id: str) -> Select[Any]:
+def _select_states(tenant_id: str) -> Select[Any]:
     state, held = documents.c, document_index.c
     return (
         select(
             uploads,
             _status().label("status"),
-            (~_waits()).label("listed"),
+            (~_is_waiting()).label("listed"),
             state.error_kind,
             state.retry_at,
             state.dropped_count,
@@ -119,7 +121,7 @@ def _states(tenant_id: str) -> Select[Any]:
     )
 
 
-def _waits() -> ColumnElement[bool]:
+def _is_waiting() -> ColumnElement[bool]:
     """Return the condition that the next listing finds the upload changed."""
     return documents.c.revision.is_distinct_from(uploads.c.revision)
 
@@ -127,13 +129,13 @@ def _waits() -> ColumnElement[bool]:
 def _status() -> ColumnElement[str]:
     return case(
         (~uploads.c.enabled, "READY"),
-        (_waits(), "PROCESSING"),
+        (_is_waiting(), "PROCESSING"),
         (documents.c.status.in_(UPLOAD_STATUSES), documents.c.status),
         else_="PROCESSING",
     )
 
 
-def _state(row: Row[Any]) -> UploadState:
+def _read_state(row: Row[Any]) -> UploadState:
     settled = row.listed and row.enabled
     answers = row.enabled and row.indexed_key is not None
     retry_at = row.retry_at if settled and row.retry_at and row.retry_at < NEVER else None

@@ -31,17 +31,17 @@ from rag_assets.common.errors import UnknownDocument, UploadsFull
 from rag_assets.common.failure_kinds import empty_note
 from rag_assets.ingest.sources.model import StoredUpload, document_id
 from rag_assets.ingest.sources.safe_files import readable_size
-from rag_assets.storage.catalog.database import Database, TenantRef, among, notify, read_row
+from rag_assets.storage.catalog.database import Database, TenantRef, is_any_of, notify, read_row
 from rag_assets.storage.catalog.documents.removals import delete_record, withdraw_document
 from rag_assets.storage.catalog.erasure.holds import is_held
 from rag_assets.storage.catalog.erasure.tables import held_texts
-from rag_assets.storage.catalog.journal.security_changes import next_mark
+from rag_assets.storage.catalog.journal.security_changes import raise_mark
 from rag_assets.storage.catalog.tables import documents, record_revisions, tenants
 from rag_assets.storage.catalog.uploads.model import (
     NeededBlob,
     NewUpload,
-    Stored,
     Upload,
+    UploadResult,
     held_uploads,
     record_files,
     uploads,
@@ -66,14 +66,12 @@ class UploadTable:
         keep: Callable[[], None],
         *,
         replaces: str | None = None,
-    ) -> Stored:
+    ) -> UploadResult:
         """Store a new file, or new content of an existing file.
 
         A file with the same bytes in the same source is not stored twice; a failed file is retried.
 
         Args:
-            ref: the tenant.
-            new: the file.
             keep: stores its blob.
             replaces: id of the upload to replace; the former version answers until the new version
                 is indexed.
@@ -85,11 +83,11 @@ class UploadTable:
         """
         table = uploads.c
         with self._database.begin_exclusive(ref) as connection:
-            present = _locked(connection, ref, new, replaces)
+            present = _find_replaced(connection, ref, new, replaces)
             same = present is not None and present.content_sha256 == new.content_sha256
             if not same:
                 _require_room(connection, ref, new, None if present is None else present.size)
-            next_mark(connection, ref)
+            raise_mark(connection, ref)
             # Store the blob even if its bytes are already stored: this restores a blob that was
             # lost or damaged.
             keep()
@@ -99,10 +97,12 @@ class UploadTable:
                 values |= {"tenant": ref.id, **upload_values(new)}
                 id_ = connection.scalar(insert(uploads).values(values).returning(table.document_id))
                 notify(connection, ref.id)
-                return Stored(_one(connection, ref.id, str(id_)), duplicate=False)
+                return UploadResult(_get_upload(connection, ref.id, str(id_)), duplicate=False)
             renamed = replaces is not None and present.file_name != new.file_name
             if same and present.status != "FAILED" and not renamed:
-                return Stored(_one(connection, ref.id, present.document_id), duplicate=True)
+                return UploadResult(
+                    _get_upload(connection, ref.id, present.document_id), duplicate=True
+                )
             changed = (
                 update(uploads)
                 .where(table.tenant == ref.id, table.document_id == present.document_id)
@@ -110,14 +110,15 @@ class UploadTable:
             )
             connection.execute(changed)
             notify(connection, ref.id)
-            stored = _one(connection, ref.id, present.document_id)
-            return Stored(stored, duplicate=False, former=None if same else present.content_sha256)
+            stored = _get_upload(connection, ref.id, present.document_id)
+            return UploadResult(
+                stored, duplicate=False, former=None if same else present.content_sha256
+            )
 
     def remove(self, ref: TenantRef, upload_id: str, by: str) -> list[str]:
         """Delete an upload; searches no longer return its document.
 
         Args:
-            upload_id: id of the upload.
             by: the caller's name, for the event.
 
         Returns:
@@ -127,7 +128,7 @@ class UploadTable:
             gone = delete_uploads(connection, ref, [upload_id])
             if not gone:
                 return []
-            next_mark(connection, ref)
+            raise_mark(connection, ref)
             delete_record(connection, ref, upload_id)
             withdraw_document(connection, ref, upload_id, by)
             notify(connection, ref.id)
@@ -139,7 +140,6 @@ class UploadTable:
         Computed data of a disabled upload is kept, so that its chunks are not embedded again.
 
         Args:
-            upload_id: id of the upload.
             by: the caller's name, for the event.
             enabled: whether it may be found.
 
@@ -152,7 +152,7 @@ class UploadTable:
         table = uploads.c
         the_upload = (table.tenant == ref.id, table.document_id == upload_id)
         with self._database.begin_exclusive(ref) as connection:
-            _one(connection, ref.id, upload_id)
+            _get_upload(connection, ref.id, upload_id)
             # A new revision: a sync that listed the former state does not record it.
             changed = connection.execute(
                 update(uploads)
@@ -160,36 +160,27 @@ class UploadTable:
                 .values(enabled=enabled, revision=record_revisions.next_value())
             ).rowcount
             if changed:
-                next_mark(connection, ref)
+                raise_mark(connection, ref)
             if changed and not enabled:
                 withdraw_document(connection, ref, upload_id, by)
             notify(connection, ref.id)
         return changed > 0
 
-    def find(self, tenant_id: str, upload_id: str) -> Upload:
-        """Return one upload.
-
-        Raises:
-            UnknownDocument: the upload does not exist.
-        """
-        with self._database.begin() as connection:
-            return _one(connection, tenant_id, upload_id)
-
     def all(self, tenant_id: str, source: str | None = None) -> list[Upload]:
         """Return the uploads of a tenant, or of one of its sources, by name."""
-        query = _uploads(tenant_id).where(~is_of_record())
+        query = _select_uploads(tenant_id).where(~is_of_record())
         query = query.order_by(uploads.c.file_name, uploads.c.document_id)
         if source is not None:
             query = query.where(uploads.c.source == source)
         with self._database.begin() as connection:
-            return [_upload_of(row) for row in connection.execute(query)]
+            return [_read_upload(row) for row in connection.execute(query)]
 
     def has_any(self) -> bool:
         """Return whether any tenant has uploads."""
         with self._database.begin() as connection:
             return connection.execute(select(uploads.c.document_id).limit(1)).first() is not None
 
-    def of(self, tenant_id: str) -> TenantUploads:
+    def for_tenant(self, tenant_id: str) -> TenantUploads:
         """Return the uploads of one tenant, for its sources."""
         return TenantUploads(self._database, tenant_id)
 
@@ -207,7 +198,7 @@ class UploadTable:
             connection.execute(delete(held_texts).where(held_texts.c.tenant == ref.id, again))
 
 
-def _locked(
+def _find_replaced(
     connection: Connection, ref: TenantRef, new: NewUpload, replaces: str | None
 ) -> Row[Any] | None:
     """Return the upload to replace, or the upload with the same bytes."""
@@ -217,7 +208,7 @@ def _locked(
             *(table.document_id, table.file_name, table.content_sha256, table.size),
             documents.c.status,
         )
-        .outerjoin(documents, _its_document())
+        .outerjoin(documents, _is_its_document())
         .where(table.tenant == ref.id, table.source == new.source)
     )
     if replaces is None:
@@ -225,7 +216,7 @@ def _locked(
         return connection.execute(query.where(same).order_by(table.created_at).limit(1)).first()
     row = connection.execute(query.where(table.document_id == replaces)).first()
     if row is None:
-        raise _unknown()
+        raise _unknown_upload()
     return row
 
 
@@ -236,8 +227,6 @@ def _require_room(
 
     Args:
         connection: the connection of the transaction that stores the file.
-        ref: the tenant.
-        new: the file.
         replaced: size in bytes of the file that it replaces; None: it is an additional file.
     """
     if new.max_documents is None and new.max_total_bytes is None:
@@ -247,16 +236,18 @@ def _require_room(
     )
     count, size = connection.execute(query).one()
     if replaced is None and new.max_documents is not None and count >= new.max_documents:
-        raise _full(f"there are {count:,} files, and no more than that may be")
+        raise _uploads_full(f"there are {count:,} files, and no more than that may be")
     if new.max_total_bytes is not None and size - (replaced or 0) + new.size > new.max_total_bytes:
-        raise _full(f"all files together may have {readable_size(new.max_total_bytes)} at most")
+        raise _uploads_full(
+            f"all files together may have {readable_size(new.max_total_bytes)} at most"
+        )
 
 
-def _full(why: str) -> UploadsFull:
+def _uploads_full(why: str) -> UploadsFull:
     return UploadsFull(why, hint="delete files that are not needed, or replace one of them")
 
 
-def _uploads(tenant_id: str) -> Select[Any]:
+def _select_uploads(tenant_id: str) -> Select[Any]:
     state = documents.c
     return (
         select(
@@ -269,26 +260,28 @@ def _uploads(tenant_id: str) -> Select[Any]:
             state.retry_at,
             (state.revision.is_distinct_from(uploads.c.revision)).label("waits"),
         )
-        .outerjoin(documents, _its_document())
+        .outerjoin(documents, _is_its_document())
         .where(uploads.c.tenant == tenant_id)
     )
 
 
-def _its_document() -> ColumnElement[bool]:
+def _is_its_document() -> ColumnElement[bool]:
     return and_(
         documents.c.tenant == uploads.c.tenant,
         documents.c.document_id == uploads.c.document_id,
     )
 
 
-def _one(connection: Connection, tenant_id: str, upload_id: str) -> Upload:
-    row = connection.execute(_uploads(tenant_id).where(uploads.c.document_id == upload_id)).first()
+def _get_upload(connection: Connection, tenant_id: str, upload_id: str) -> Upload:
+    row = connection.execute(
+        _select_uploads(tenant_id).where(uploads.c.document_id == upload_id)
+    ).first()
     if row is None:
-        raise _unknown()
-    return _upload_of(row)
+        raise _unknown_upload()
+    return _read_upload(row)
 
 
-def _upload_of(row: Row[Any]) -> Upload:
+def _read_upload(row: Row[Any]) -> Upload:
     # A file that the next listing finds changed is being processed, whatever its former status.
     waits = row.waits and row.enabled
     is_ready = row.status == "READY" and row.enabled and not waits
@@ -304,7 +297,7 @@ def _upload_of(row: Row[Any]) -> Upload:
     )
 
 
-def _unknown() -> UnknownDocument:
+def _unknown_upload() -> UnknownDocument:
     return UnknownDocument(
         "there is no upload of this id",
         hint="take an id from the list of uploads",
@@ -390,7 +383,7 @@ class BlobNeeds:
                 yield NeededBlob(sha256, size, tuple(sorted(document_ids)))
 
     @contextmanager
-    def unneeded(self, ref: TenantRef, hashes: Collection[str]) -> Iterator[list[str]]:
+    def lock_unneeded(self, ref: TenantRef, hashes: Collection[str]) -> Iterator[list[str]]:
         """Yield the hashes of blobs that may be deleted before the context ends.
 
         Until the context ends, no other transaction can start to need one of these blobs.
@@ -413,6 +406,6 @@ def _select_needed_blobs(
         columns = (table.c.content_sha256, table.c.size, table.c.document_id)
         query = select(*columns).where(table.c.tenant == tenant_id)
         if hashes is not None:
-            query = query.where(among(table.c.content_sha256, hashes))
+            query = query.where(is_any_of(table.c.content_sha256, hashes))
         queries.append(query)
     return queries[0].union_all(*queries[1:])

@@ -80,7 +80,7 @@ _TENANT = bindparam("tenant", type_=Text)
 STATE = select(*state_columns(_TENANT))
 """SQL query that returns only the state."""
 
-MOMENT = Statement.of(
+MOMENT = Statement.compile(
     select(
         *state_columns(_TENANT),
         readable_scopes(

@@ -113,7 +113,7 @@ def find_replacement(catalog: Catalog, project: OpenProject) -> Replacement | No
         waiting = sum(state.answers for state in catalog.upload_states.page(project.record.id))
         return Replacement(project.embedder_id, serving.embedder_id, False, 0, waiting)
     newest = building[-1]
-    progress = catalog.build_progress.of(project.record.id, {newest.number: None})[newest.number]
+    progress = catalog.build_progress.read(project.record.id, {newest.number: None})[newest.number]
     return Replacement(
         newest.embedder_id, serving.embedder_id, True, progress.documents, progress.of_documents
     )

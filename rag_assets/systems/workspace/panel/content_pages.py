@@ -72,7 +72,7 @@ async def record(visit: Visit) -> Response:
         )
         principals = backend.reader.policy.principals(room.caller)
         states = backend.catalog.record_states
-        return states.of(tenant_id, document_id, principals, scope=scope), found
+        return states.find(tenant_id, document_id, principals, scope=scope), found
 
     state, found = await room.read(read)
     if state is None:

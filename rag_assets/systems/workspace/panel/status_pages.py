@@ -147,7 +147,7 @@ def _replacement(catalog: Catalog, record: TenantRecord) -> Replacement | None:
         return None
     newest = made[-1]
     answering = next((build for build in builds if build.state == "SERVING"), None)
-    progress = catalog.build_progress.of(record.id, {newest.number: None})[newest.number]
+    progress = catalog.build_progress.read(record.id, {newest.number: None})[newest.number]
     return Replacement(
         newest.embedder_id,
         None if answering is None else answering.embedder_id,

@@ -16,7 +16,7 @@ from rag_assets.api.record_writing import BULK, URGENT, Outcome, write_drafts
 from rag_assets.api.responses import Written
 from rag_assets.common.errors import ListingFailed, TenantBusy, UnknownDocument
 from rag_assets.storage.catalog.records.model import UNORDERED
-from rag_assets.storage.catalog.records.table import StoredKey
+from rag_assets.storage.catalog.records.table import RecordVersion
 from rag_assets.systems.workspace.pulling.database import ForeignDatabase, ForeignRow
 from rag_assets.systems.workspace.pulling.rows import (
     PulledRow,
@@ -327,7 +327,7 @@ class RecordWriter:
                 stored += outcome.outcome in {"queued", "excluded"}
         return stored, bad
 
-    def _is_stored(self, draft: Draft, known: dict[str, StoredKey]) -> bool:
+    def _is_stored(self, draft: Draft, known: dict[str, RecordVersion]) -> bool:
         """Return whether a row's record is already stored; False for a block (see its page)."""
         if isinstance(draft, BlockChange):
             return False

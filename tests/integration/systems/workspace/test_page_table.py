@@ -226,7 +226,7 @@ def test_a_tenant_with_moved_pages_is_due(tree: Tree) -> None:
     from rag_assets.storage.catalog.builds.progress import WantedBuild
 
     def removals() -> int:
-        left = tree.catalog.work.left([WantedBuild(tree.ref.id, 0, "key")])
+        left = tree.catalog.work.read([WantedBuild(tree.ref.id, 0, "key")])
         return left[tree.ref.id].removals
 
     tree.put("a")
