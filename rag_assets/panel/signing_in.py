@@ -187,7 +187,9 @@ class SigningIn:
         return await self._sessions(visit, f"{counted(count, 'session')} ended.")
 
     async def _sessions(self, visit: Visit, done: str = "") -> Response:
-        others = await self._guarding.in_thread(partial(self._table.others, self._present(visit)))
+        list_others = await self._guarding.in_thread(
+            partial(self._table.others, self._present(visit))
+        )
         return HTMLResponse(
             self._guarding.renderer.page("sessions.html", visit=visit, others=others, done=done)
         )

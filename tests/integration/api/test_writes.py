@@ -127,7 +127,7 @@ def test_a_record_whose_date_cannot_be_read_keeps_no_other_from_being_listed(api
     metadata = SourceMetadata(modified_at=late)
     record = PushedRecord("pushed", "page", "late", "a", "text/plain", metadata)
     put_record(records, ref, record, scope="public")
-    [listed] = [*records.of("acme").listed("pushed")]
+    [listed] = [*records.for_tenant("acme").listed("pushed")]
     assert listed.source_metadata.modified_at == LAST_DAY
     remove_record(records, ref, record.document_id, "chief")
 

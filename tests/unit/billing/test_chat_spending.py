@@ -37,7 +37,7 @@ class Books:
         self.used: list[Usage] = []
         self.error = error
 
-    def spent(self, tenant_id: str, day: object) -> SpendingTotals:
+    def read_spending(self, tenant_id: str, day: object) -> SpendingTotals:
         return SpendingTotals(0.0, self.cost, self.cost)
 
     def add(self, ref: TenantRef, provider: str, model: str, used: Usage) -> None:
