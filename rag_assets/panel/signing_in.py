@@ -187,9 +187,8 @@ class SigningIn:
         return await self._sessions(visit, f"{counted(count, 'session')} ended.")
 
     async def _sessions(self, visit: Visit, done: str = "") -> Response:
-        list_others = await self._guarding.in_thread(
-            partial(self._table.others, self._present(visit))
-        )
+        find_others = partial(self._table.list_others, self._present(visit))
+        others = await self._guarding.in_thread(find_others)
         return HTMLResponse(
             self._guarding.renderer.page("sessions.html", visit=visit, others=others, done=done)
         )
