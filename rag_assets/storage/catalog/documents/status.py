@@ -41,6 +41,8 @@ Status = Literal["PROCESSING", "READY", "FAILED", "DELETED"]
 
 NEVER = datetime(9999, 12, 31, tzinfo=UTC)
 """The retry time of a failure that needs a person: only a sync started by a person retries it."""
+_ENVIRONMENTS = "@"
+"""Separator between a configuration's key and the environments in which a document failed."""
 
 
 class Transition(NamedTuple):
@@ -104,10 +106,6 @@ def change_status(cause: Cause, ref: TenantRef, *which: ColumnElement[bool]) -> 
             **(NO_FAILURE if change.clears_failure else {}),
         )
     )
-
-
-_ENVIRONMENTS = "@"
-"""Separator between a configuration's key and the environments in which a document failed."""
 
 
 def is_of_generation(
