@@ -25,9 +25,10 @@ from rag_assets.common.errors import InvalidRequest, RagAssetsError, UnknownDocu
 from rag_assets.common.principals import MEMBERS
 from rag_assets.records.pages import EXCLUDED, ROOT, scope_of
 from rag_assets.storage.catalog.database import Database, TenantRef, is_any_of, notify, unnest_pairs
+from rag_assets.storage.catalog.documents.removals import withdraw_documents
 from rag_assets.storage.catalog.journal.security_changes import record_change
 from rag_assets.storage.catalog.records.pages import find_attached_documents
-from rag_assets.storage.catalog.records.writes import delete_records, withdraw_documents
+from rag_assets.storage.catalog.records.writes import delete_records_with_contents
 from rag_assets.storage.catalog.tables import (
     access_scopes,
     documents,
@@ -163,7 +164,7 @@ class TreeTable:
         with self._database.begin_exclusive(ref) as connection:
             gone = [*dict.fromkeys((*uuids, *_select_below(connection, ref.id, uuids)))]
             ids = find_attached_documents(connection, ref, gone)
-            _, blobs = delete_records(connection, ref, ids)
+            _, blobs = delete_records_with_contents(connection, ref, ids)
             withdraw_documents(connection, ref, ids, by)
             table = pages.c
             its = (table.tenant == ref.id, is_any_of(table.uuid, gone))

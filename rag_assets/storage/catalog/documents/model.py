@@ -38,7 +38,7 @@ LARGE_BYTES = 128 * 1024
 
 @dataclass(frozen=True, slots=True)
 class _ListedDocument:
-    """What a source says of a document: the columns that a listing writes.
+    """The data of a document that a listing writes, as its source provides them.
 
     Attributes:
         facts: their fields are columns of `documents`, too.

@@ -98,7 +98,7 @@ class RemovalTable:
             table.tenant == ref.id, table.document_id == document_id
         )
         with self._database.begin_exclusive(ref) as connection:
-            pushed = delete_record(connection, ref, document_id)
+            pushed = bool(delete_records(connection, ref, [document_id]))
             pushed = bool(delete_uploads(connection, ref, [document_id])) or pushed
             row = connection.execute(known).first()
             if row is None and not pushed:
@@ -112,26 +112,46 @@ class RemovalTable:
                 _add_tombstone(connection, ref, document_id, content, invalidate)
             elif not invalidate:
                 _keep_out(connection, ref, document_id)
-            withdraw_document(connection, ref, document_id, by)
+            withdraw_documents(connection, ref, [document_id], by)
         return exists or pushed
 
 
-def delete_record(connection: Connection, ref: TenantRef, document_id: str) -> bool:
-    """Delete the pushed record of a document; return whether it existed."""
-    for table in (record_texts, source_records):
-        gone = connection.execute(
-            delete(table).where(table.c.tenant == ref.id, table.c.document_id == document_id)
-        ).rowcount
-    return gone > 0
+def delete_records(
+    connection: Connection, ref: TenantRef, document_ids: Collection[str]
+) -> frozenset[str]:
+    """Delete pushed records and their former texts; return the documents whose record existed."""
+    delete_former_texts(connection, ref, document_ids)
+    record = source_records.c
+    its = (record.tenant == ref.id, is_any_of(record.document_id, document_ids))
+    gone = delete(source_records).where(*its).returning(record.document_id)
+    return frozenset(connection.scalars(gone))
 
 
-def withdraw_document(connection: Connection, ref: TenantRef, document_id: str, by: str) -> None:
-    """Mark a document deleted, unless it already is, and withhold its versions from searches."""
-    uri = connection.scalar(mark_deleted_statement(ref, [document_id]).returning(documents.c.uri))
-    if uri is not None:
-        connection.execute(withhold_statement(ref, [document_id]))
-        event = {"tenant": ref.id, "kind": "document_removed", "payload": {"uri": uri, "by": by}}
-        connection.execute(insert(events).values(event))
+def delete_former_texts(
+    connection: Connection, ref: TenantRef, document_ids: Collection[str]
+) -> None:
+    """Delete the former texts of records."""
+    text = record_texts.c
+    its = (text.tenant == ref.id, is_any_of(text.document_id, document_ids))
+    connection.execute(delete(record_texts).where(*its))
+
+
+def withdraw_documents(
+    connection: Connection, ref: TenantRef, document_ids: Collection[str], by: str
+) -> None:
+    """Mark documents deleted, unless they already are, and withhold their versions."""
+    if not document_ids:
+        return
+    ids = sorted(document_ids)
+    marked = mark_deleted_statement(ref, ids).returning(documents.c.document_id, documents.c.uri)
+    rows = connection.execute(marked).all()
+    if rows:
+        connection.execute(withhold_statement(ref, [row.document_id for row in rows]))
+        payloads = [
+            {"tenant": ref.id, "kind": "document_removed", "payload": {"uri": row.uri, "by": by}}
+            for row in rows
+        ]
+        connection.execute(insert(events), payloads)
 
 
 def drop_superseded(

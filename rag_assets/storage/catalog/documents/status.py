@@ -284,7 +284,7 @@ def mark_ready_statement(
     """Return the statement that marks documents READY; execute it with `ready_parameters` rows.
 
     Args:
-        clock_skew: how far the clock used for ages is ahead of Postgres's clock.
+        clock_skew: by how much the clock used for ages is fast, compared with Postgres's clock.
         for_superseded_build: whether the configuration asks for another build. Documents that
             wait in the configuration's build then keep waiting.
     """

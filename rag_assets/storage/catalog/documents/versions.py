@@ -392,7 +392,7 @@ class IndexTable:
         Args:
             versions: versions whose entries are all written.
             recorders: write further rows about these texts in the same transaction.
-            clock_skew: how far the clock used for ages is ahead of Postgres's clock.
+            clock_skew: by how much the clock used for ages is fast, compared with Postgres's clock.
             for_superseded_build: whether the configuration asks for another build.
         """
         if not versions:

@@ -36,6 +36,7 @@ from rag_assets.storage.catalog.database import Database, TenantRef, is_any_of, 
 from rag_assets.storage.catalog.documents.removals import (
     add_sealed_tombstones,
     add_tombstones,
+    delete_records,
     seal_tombstones,
 )
 from rag_assets.storage.catalog.documents.status import mark_deleted_statement, withhold_statement
@@ -59,7 +60,6 @@ from rag_assets.storage.catalog.tables import (
     document_index,
     documents,
     generations,
-    record_texts,
     source_records,
     tenants,
     tombstones,
@@ -126,7 +126,7 @@ def begin_erasure(
     ).where(*of_documents)
     parse_keys, chunk_set_keys, entries = connection.execute(keys).one()
     judgements = forget_judgements(connection, ref, whole)
-    records = _delete_records(connection, ref, whole)
+    records = len(delete_records(connection, ref, whole))
     kept = _find_keys_of_disabled(connection, ref, whole)
     blobs = delete_uploads(connection, ref, whole)
     add_tombstones(connection, ref, whole)
@@ -211,16 +211,6 @@ def clear_slice(connection: Connection, erasure: Erasure) -> None:
     """Delete the documents' ids from the slice of the tenant's last run."""
     given = {"tenant": erasure.ref.id, "ids": list(erasure.document_ids)}
     connection.execute(_FORGET_SLICES, given)
-
-
-def _delete_records(connection: Connection, ref: TenantRef, document_ids: Sequence[str]) -> int:
-    for table in (record_texts, source_records):
-        gone = connection.execute(
-            delete(table).where(
-                table.c.tenant == ref.id, is_any_of(table.c.document_id, document_ids)
-            )
-        ).rowcount
-    return gone
 
 
 def _find_keys_of_disabled(

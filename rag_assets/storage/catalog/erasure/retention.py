@@ -183,7 +183,7 @@ def embedding_columns(clock_skew: ColumnElement[Any]) -> dict[str, ColumnElement
     the same content.
 
     Args:
-        clock_skew: how far the clock used for ages is ahead of Postgres's clock.
+        clock_skew: by how much the clock used for ages is fast, compared with Postgres's clock.
     """
     copies = documents.alias("copies")
     oldest = (

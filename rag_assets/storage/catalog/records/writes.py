@@ -15,10 +15,8 @@ from sqlalchemy import (
     Text,
     Update,
     bindparam,
-    delete,
     exists,
     func,
-    insert,
     literal,
     select,
     update,
@@ -29,7 +27,11 @@ from rag_assets.common.hashing import key_of
 from rag_assets.records.pages import NOBODY
 from rag_assets.storage.catalog.accounts.access import PUBLIC
 from rag_assets.storage.catalog.database import TenantRef, is_any_of
-from rag_assets.storage.catalog.documents.status import mark_deleted_statement, withhold_statement
+from rag_assets.storage.catalog.documents.removals import (
+    delete_former_texts,
+    delete_records,
+    withdraw_documents,
+)
 from rag_assets.storage.catalog.records.contents import find_pages_with_blocks, keep_texts
 from rag_assets.storage.catalog.records.model import (
     UNORDERED,
@@ -48,10 +50,8 @@ from rag_assets.storage.catalog.records.waits import (
 )
 from rag_assets.storage.catalog.tables import (
     documents,
-    events,
     record_clocks,
     record_revisions,
-    record_texts,
     source_records,
     tombstones,
 )
@@ -167,9 +167,9 @@ def write_records(
     changed = _upsert(connection, ref, stored)
     _mark_changed(connection, ref, betrayed - changed)
     changed |= betrayed
-    forget_texts(connection, ref, betrayed)
+    delete_former_texts(connection, ref, betrayed)
     leave_scopes(connection, ref, [put for put in stored if put.record.document_id in changed])
-    gone, blobs = delete_records(connection, ref, [*removals, *pruned])
+    gone, blobs = delete_records_with_contents(connection, ref, [*removals, *pruned])
     expired = _find_expired(connection, ref, [put.record.document_id for put in stored])
     withdraw_documents(connection, ref, {*removals, *expired, *betrayed}, by)
     return RecordsWritten(
@@ -177,7 +177,7 @@ def write_records(
     )
 
 
-def delete_records(
+def delete_records_with_contents(
     connection: Connection, ref: TenantRef, document_ids: Collection[str]
 ) -> tuple[frozenset[str], tuple[str, ...]]:
     """Delete pushed records, their former texts and their contents.
@@ -187,42 +187,8 @@ def delete_records(
     """
     if not document_ids:
         return frozenset(), ()
-    gone = connection.scalars(
-        delete(source_records)
-        .where(
-            source_records.c.tenant == ref.id, is_any_of(source_records.c.document_id, document_ids)
-        )
-        .returning(source_records.c.document_id)
-    ).all()
-    forget_texts(connection, ref, document_ids)
-    return frozenset(gone), tuple(delete_uploads(connection, ref, document_ids))
-
-
-def forget_texts(connection: Connection, ref: TenantRef, document_ids: Collection[str]) -> None:
-    """Delete the former texts of records."""
-    connection.execute(
-        delete(record_texts).where(
-            record_texts.c.tenant == ref.id, is_any_of(record_texts.c.document_id, document_ids)
-        )
-    )
-
-
-def withdraw_documents(
-    connection: Connection, ref: TenantRef, document_ids: Collection[str], by: str
-) -> None:
-    """Mark documents deleted, unless they already are, and withhold their versions."""
-    if not document_ids:
-        return
-    ids = sorted(document_ids)
-    marked = mark_deleted_statement(ref, ids).returning(documents.c.document_id, documents.c.uri)
-    rows = connection.execute(marked).all()
-    if rows:
-        connection.execute(withhold_statement(ref, [row.document_id for row in rows]))
-        payloads = [
-            {"tenant": ref.id, "kind": "document_removed", "payload": {"uri": row.uri, "by": by}}
-            for row in rows
-        ]
-        connection.execute(insert(events), payloads)
+    gone = delete_records(connection, ref, document_ids)
+    return gone, tuple(delete_uploads(connection, ref, document_ids))
 
 
 def _upsert(connection: Connection, ref: TenantRef, puts: Sequence[RecordPut]) -> set[str]:

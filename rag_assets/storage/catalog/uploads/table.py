@@ -32,7 +32,7 @@ from rag_assets.common.failure_kinds import empty_note
 from rag_assets.ingest.sources.model import StoredUpload, document_id
 from rag_assets.ingest.sources.safe_files import readable_size
 from rag_assets.storage.catalog.database import Database, TenantRef, is_any_of, notify, read_row
-from rag_assets.storage.catalog.documents.removals import delete_record, withdraw_document
+from rag_assets.storage.catalog.documents.removals import delete_records, withdraw_documents
 from rag_assets.storage.catalog.erasure.holds import is_held
 from rag_assets.storage.catalog.erasure.tables import held_texts
 from rag_assets.storage.catalog.journal.security_changes import raise_mark
@@ -129,8 +129,8 @@ class UploadTable:
             if not gone:
                 return []
             raise_mark(connection, ref)
-            delete_record(connection, ref, upload_id)
-            withdraw_document(connection, ref, upload_id, by)
+            delete_records(connection, ref, [upload_id])
+            withdraw_documents(connection, ref, [upload_id], by)
             notify(connection, ref.id)
         return gone
 
@@ -162,7 +162,7 @@ class UploadTable:
             if changed:
                 raise_mark(connection, ref)
             if changed and not enabled:
-                withdraw_document(connection, ref, upload_id, by)
+                withdraw_documents(connection, ref, [upload_id], by)
             notify(connection, ref.id)
         return changed > 0
 
