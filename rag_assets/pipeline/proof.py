@@ -14,7 +14,7 @@ from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.former_places import count_files_left, open_former_places
 from rag_assets.pipeline.live_keys import needed_keys
 from rag_assets.pipeline.traces import Traces
-from rag_assets.storage.catalog.erasure.dagster_histories import DagsterHistory
+from rag_assets.storage.catalog.erasure.traces import DagsterHistory
 from rag_assets.storage.installation.home import machine_name
 from rag_assets.storage.lake.model import DeadKeys
 

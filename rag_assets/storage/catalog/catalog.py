@@ -23,18 +23,17 @@ from rag_assets.storage.catalog.database import ChangeChannel, Database
 from rag_assets.storage.catalog.documents.freshness import FreshnessQuery, RecordFreshnessQuery
 from rag_assets.storage.catalog.documents.quarantine import FormerVersionTable, QuarantineTable
 from rag_assets.storage.catalog.documents.readable import ReadableDocuments
-from rag_assets.storage.catalog.documents.reindex_requests import ReindexRequestTable
 from rag_assets.storage.catalog.documents.removals import MovedDocuments, RemovalTable
+from rag_assets.storage.catalog.documents.status import ReindexRequestTable
 from rag_assets.storage.catalog.documents.table import DocumentTable
 from rag_assets.storage.catalog.documents.versions import IndexTable
-from rag_assets.storage.catalog.erasure.dagster_histories import DagsterHistoryTable
 from rag_assets.storage.catalog.erasure.erasures import ErasureTable
 from rag_assets.storage.catalog.erasure.holds import HoldTable
 from rag_assets.storage.catalog.erasure.receipts import ReceiptTable
 from rag_assets.storage.catalog.erasure.rescans import RescanTable
 from rag_assets.storage.catalog.erasure.retention import RetentionQuery
 from rag_assets.storage.catalog.erasure.text_columns import TextColumnQuery
-from rag_assets.storage.catalog.erasure.traces import TraceQuery
+from rag_assets.storage.catalog.erasure.traces import DagsterHistoryTable, TraceQuery
 from rag_assets.storage.catalog.installation.clock import ClockTable
 from rag_assets.storage.catalog.installation.identity import InstallationTable, present_database
 from rag_assets.storage.catalog.journal.check_results import CheckResultTable

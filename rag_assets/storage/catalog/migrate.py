@@ -37,8 +37,8 @@ from rag_assets.storage.catalog import tables
 from rag_assets.storage.catalog.accounts import tables as account_tables
 from rag_assets.storage.catalog.builds import judgements
 from rag_assets.storage.catalog.database import APPLICATION, Database
-from rag_assets.storage.catalog.erasure import dagster_histories
 from rag_assets.storage.catalog.erasure import tables as erasure_tables
+from rag_assets.storage.catalog.erasure import traces
 from rag_assets.storage.catalog.installation import clock, identity
 from rag_assets.storage.catalog.installation.roles import grants_sql
 from rag_assets.storage.catalog.tables import SCHEMA
@@ -320,8 +320,8 @@ def _require_distinct_tables(systems: Systems) -> None:
     own = {
         found.name
         for module in (
-            *(account_tables, clock, dagster_histories, erasure_tables, identity),
-            *(judgements, tables, upload_tables),
+            *(account_tables, clock, erasure_tables, identity),
+            *(judgements, tables, traces, upload_tables),
         )
         for found in vars(module).values()
         if isinstance(found, Table)

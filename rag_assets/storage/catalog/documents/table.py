@@ -35,8 +35,8 @@ from rag_assets.storage.catalog.documents.model import (
 from rag_assets.storage.catalog.documents.removals import drop_superseded, forget_moves, is_moved
 from rag_assets.storage.catalog.documents.status import mark_deleted_statement
 from rag_assets.storage.catalog.erasure.holds import is_held
+from rag_assets.storage.catalog.records.model import restart_waits
 from rag_assets.storage.catalog.records.pages import set_page_scopes
-from rag_assets.storage.catalog.records.waits import restart_waits
 from rag_assets.storage.catalog.tables import document_index, documents, syncs, tombstones
 
 _BATCH = 2_000

@@ -1,7 +1,11 @@
-"""Traces of documents in Postgres: names in events and run records, and a search of every column.
+"""Traces of documents in Postgres and in Dagster instances that have run jobs for a tenant.
 
 Our own Dagster instance has its tables in the same database. Records of other tenants there are not
 changed, because they may use the same name; the same holds for a team's Dagster in this database.
+
+A removal deletes Dagster's records only in the instance that it uses. Every other instance stays
+listed until its sensor `tenants` has deleted the records there. These rows therefore outlive
+tenants.
 """
 
 from __future__ import annotations
@@ -9,15 +13,36 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Final
 
-from sqlalchemy import Connection, TextClause, bindparam, select, text
-from sqlalchemy.dialects.postgresql import ARRAY
-from sqlalchemy.types import Text
+from sqlalchemy import (
+    Column,
+    Connection,
+    Integer,
+    Table,
+    Text,
+    TextClause,
+    bindparam,
+    delete,
+    func,
+    literal,
+    select,
+    text,
+)
+from sqlalchemy.dialects.postgresql import ARRAY, insert
 
 from rag_assets.storage.catalog.database import Database, TenantRef, is_any_of
 from rag_assets.storage.catalog.installation.run_storage import DAGSTER_SCHEMA, TABLES
-from rag_assets.storage.catalog.tables import SCHEMA, documents, source_records
+from rag_assets.storage.catalog.tables import (
+    SCHEMA,
+    documents,
+    metadata,
+    now_column,
+    source_records,
+    tenants,
+)
 from rag_assets.storage.catalog.uploads.model import uploads
 
 PURGED: Final = "(purged)"
@@ -243,3 +268,90 @@ def _escape_for_json(text_: str) -> set[str]:
     """Return the escaped forms of a text: in a JSON string, and in JSON within a JSON string."""
     once = {json.dumps(text_, ensure_ascii=is_ascii)[1:-1] for is_ascii in (True, False)}
     return once | {json.dumps(text_)[1:-1] for text_ in once}
+
+
+# There is no foreign key: a row stays until the instance has deleted its records of the tenant.
+dagster_histories = Table(
+    "dagster_histories",
+    metadata,
+    Column("tenant", Text, primary_key=True),
+    Column("incarnation", Integer, primary_key=True, autoincrement=False),
+    Column("instance", Text, primary_key=True),
+    Column("place", Text, nullable=False),
+    now_column("last_run_at"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class DagsterHistory:
+    """A Dagster instance that has run jobs for a tenant.
+
+    Attributes:
+        instance: the id that Dagster keeps in the instance's run storage.
+        place: the instance's folder and machine at the last run.
+    """
+
+    instance: str
+    place: str
+    last_run_at: datetime
+
+
+class DagsterHistoryTable:
+    """Queries on `dagster_histories`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def record(self, tenant_id: str | None, instance: str, place: str) -> None:
+        """Record that an instance runs a job for a tenant, or for all of them.
+
+        Args:
+            tenant_id: None for a job over all tenants.
+            instance, place: see DagsterHistory.
+        """
+        ran = select(
+            *(tenants.c.id, tenants.c.incarnation),
+            *(literal(instance), literal(place), func.now()),
+        ).where(tenants.c.state != "REMOVING")
+        if tenant_id is not None:
+            ran = ran.where(tenants.c.id == tenant_id)
+        names = ["tenant", "incarnation", "instance", "place", "last_run_at"]
+        # In a fixed order, because several processes may record the same tenants at once.
+        statement = insert(dagster_histories).from_select(names, ran.order_by(tenants.c.id))
+        columns = dagster_histories.c
+        statement = statement.on_conflict_do_update(
+            index_elements=[columns.tenant, columns.incarnation, columns.instance],
+            set_={name: statement.excluded[name] for name in ("place", "last_run_at")},
+        )
+        with self._database.begin() as connection:
+            connection.execute(statement)
+
+    def instances(self, tenant_id: str) -> list[DagsterHistory]:
+        """Return the instances that may hold records of a tenant or former tenants with its id."""
+        columns = dagster_histories.c
+        last = func.max(columns.last_run_at)
+        query = (
+            select(columns.instance, func.max(columns.place), last)
+            .where(columns.tenant == tenant_id)
+            .group_by(columns.instance)
+            .order_by(last.desc(), columns.instance)
+        )
+        with self._database.begin() as connection:
+            return [DagsterHistory(*row) for row in connection.execute(query)]
+
+    def tenants(self, instance: str) -> set[str]:
+        """Return the tenants, including removed tenants, that an instance may hold records of."""
+        columns = dagster_histories.c
+        query = select(columns.tenant).where(columns.instance == instance).distinct()
+        with self._database.begin() as connection:
+            return set(connection.scalars(query))
+
+    def forget(self, tenant_id: str, instance: str) -> None:
+        """Forget that an instance ran jobs for a tenant, after it deleted its records of them."""
+        columns = dagster_histories.c
+        with self._database.begin() as connection:
+            connection.execute(
+                delete(dagster_histories).where(
+                    columns.tenant == tenant_id, columns.instance == instance
+                )
+            )

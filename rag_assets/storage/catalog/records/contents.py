@@ -34,7 +34,7 @@ from rag_assets.records.bodies import block_mark
 from rag_assets.storage.catalog.database import Database, TenantRef, is_any_of, notify, unnest_pairs
 from rag_assets.storage.catalog.journal.security_changes import raise_mark
 from rag_assets.storage.catalog.lock import is_locked
-from rag_assets.storage.catalog.records.waits import find_wait_starts, prioritize_waiting
+from rag_assets.storage.catalog.records.model import find_wait_starts, prioritize_waiting
 from rag_assets.storage.catalog.tables import (
     document_index,
     documents,

@@ -39,15 +39,13 @@ from rag_assets.storage.catalog.records.model import (
     RecordChanges,
     RecordPut,
     WriteClock,
+    find_wait_starts,
+    find_waiting_lanes,
     is_expired,
+    prioritize_waiting,
     record_values,
 )
 from rag_assets.storage.catalog.records.pages import find_documents_of_removed_pages
-from rag_assets.storage.catalog.records.waits import (
-    find_wait_starts,
-    find_waiting_lanes,
-    prioritize_waiting,
-)
 from rag_assets.storage.catalog.tables import (
     documents,
     record_clocks,

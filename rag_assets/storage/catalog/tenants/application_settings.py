@@ -29,8 +29,8 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 from rag_assets.models.config.embedder import EmbedderConfig
 from rag_assets.models.factory import make_same_vectors
 from rag_assets.storage.catalog.database import TENANTS, Database, TenantRef, notify
-from rag_assets.storage.catalog.documents.reindex_requests import request_reindex
-from rag_assets.storage.catalog.records.waits import start_waits_of_comments
+from rag_assets.storage.catalog.documents.status import request_reindex
+from rag_assets.storage.catalog.records.model import start_waits_of_comments
 from rag_assets.storage.catalog.tables import (
     document_index,
     events,
