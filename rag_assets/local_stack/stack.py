@@ -190,7 +190,7 @@ class LocalStack:
         self.watcher.start(progress)
 
     def prepare_run_storage(self, progress: Progress) -> None:
-        """Prepare the schema of our own Dagster instance; see storage.catalog.run_storage.
+        """Prepare the schema of our own Dagster instance; see its module run_storage.
 
         Raises:
             ConfigurationError: the Postgres accounts are not permitted to create the schema.
@@ -218,7 +218,7 @@ class LocalStack:
             )
 
     def former_runs(self) -> FormerTables | None:
-        """Return the content of Dagster's tables in `public`; see storage.catalog.run_storage."""
+        """Return the content of Dagster's tables in `public`; see its module run_storage."""
         return find_former_tables(self.endpoints().dagster_url)
 
     def move_runs(self) -> FormerTables | None:

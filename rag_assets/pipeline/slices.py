@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from rag_assets.common.environment import environment_key
+from rag_assets.ingest.sources.pages import EXCLUDED
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.generations import ActiveBuild, active_builds, found_builds
-from rag_assets.records.pages import EXCLUDED
 from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.catalog.builds.syncs import Slice
 from rag_assets.storage.catalog.documents.model import Document, Failure

@@ -23,8 +23,14 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.common.errors import InvalidRequest, RagAssetsError, UnknownDocument
 from rag_assets.common.principals import MEMBERS
-from rag_assets.records.pages import EXCLUDED, ROOT, scope_of
-from rag_assets.storage.catalog.database import Database, TenantRef, is_any_of, notify, unnest_pairs
+from rag_assets.ingest.sources.pages import EXCLUDED, ROOT, scope_of
+from rag_assets.storage.catalog.database import (
+    Database,
+    TenantRef,
+    is_any_of,
+    notify,
+    unnest_pairs,
+)
 from rag_assets.storage.catalog.documents.removals import withdraw_documents
 from rag_assets.storage.catalog.journal.security_changes import record_change
 from rag_assets.storage.catalog.records.pages import find_attached_documents

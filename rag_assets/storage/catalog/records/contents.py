@@ -30,8 +30,14 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.common.errors import UnknownDocument
-from rag_assets.records.bodies import block_mark
-from rag_assets.storage.catalog.database import Database, TenantRef, is_any_of, notify, unnest_pairs
+from rag_assets.ingest.sources.record_bodies import block_mark
+from rag_assets.storage.catalog.database import (
+    Database,
+    TenantRef,
+    is_any_of,
+    notify,
+    unnest_pairs,
+)
 from rag_assets.storage.catalog.journal.security_changes import raise_mark
 from rag_assets.storage.catalog.lock import is_locked
 from rag_assets.storage.catalog.records.model import find_wait_starts, prioritize_waiting

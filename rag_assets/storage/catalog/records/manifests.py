@@ -17,7 +17,7 @@ from sqlalchemy.types import Boolean, Text
 from rag_assets.common.batches import batched
 from rag_assets.common.errors import DeletionsHeld
 from rag_assets.ingest.sources.diff import deletions_suspicious
-from rag_assets.records.bodies import PageBody
+from rag_assets.ingest.sources.record_bodies import PageBody
 from rag_assets.storage.catalog.builds.syncs import (
     accept_manifest,
     read_window,

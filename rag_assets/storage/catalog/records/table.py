@@ -16,8 +16,14 @@ from sqlalchemy import Connection, Row, Select, case, func, select, update
 
 from rag_assets.common.times import FIRST_DAY, LAST_DAY
 from rag_assets.ingest.sources.model import SourceMetadata, StoredRecord
-from rag_assets.records.pages import ROOT
-from rag_assets.storage.catalog.database import Database, TenantRef, is_any_of, notify, read_row
+from rag_assets.ingest.sources.pages import ROOT
+from rag_assets.storage.catalog.database import (
+    Database,
+    TenantRef,
+    is_any_of,
+    notify,
+    read_row,
+)
 from rag_assets.storage.catalog.records.contents import delete_unneeded_contents
 from rag_assets.storage.catalog.records.model import (
     CurrentState,
