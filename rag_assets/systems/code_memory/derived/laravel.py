@@ -15,27 +15,29 @@ from rag_assets.systems.code_memory.derived.model import (
 )
 from rag_assets.systems.code_memory.derived.tables import TableLike, table_lines
 from rag_assets.systems.code_memory.derived.unresolved import ROUTES, TABLES, Unresolved
-from rag_assets.systems.code_memory.laravel.followed import Followed
-from rag_assets.systems.code_memory.laravel.inheritance import Inheritance
+from rag_assets.systems.code_memory.laravel.classes import Inheritance
 from rag_assets.systems.code_memory.laravel.models import (
     Model,
     Relation,
     may_be_model,
-    models_of,
+    resolve_models,
 )
-from rag_assets.systems.code_memory.laravel.policies import Asked, asked_elsewhere
-from rag_assets.systems.code_memory.laravel.receivers import Receivers
-from rag_assets.systems.code_memory.laravel.route_policies import RoutePolicies
+from rag_assets.systems.code_memory.laravel.policies import (
+    PolicyCheck,
+    RoutePolicies,
+    find_policy_checks,
+)
+from rag_assets.systems.code_memory.laravel.receivers import Followed, Receivers
 from rag_assets.systems.code_memory.laravel.routes.model import Evidence, Route
+from rag_assets.systems.code_memory.laravel.routes.program import framework_version
 from rag_assets.systems.code_memory.laravel.routes.resolver import (
+    collect_routes,
     makes_routes,
-    middleware_of,
-    routes_made_by,
-    run_of,
+    resolve_middleware,
+    run_providers,
 )
-from rag_assets.systems.code_memory.laravel.tables import Evidence as TableEvidence
-from rag_assets.systems.code_memory.laravel.tables import Table, Tables, tables_of
-from rag_assets.systems.code_memory.laravel.version import framework_version
+from rag_assets.systems.code_memory.laravel.schema.tables import Evidence as TableEvidence
+from rag_assets.systems.code_memory.laravel.schema.tables import Table, Tables, resolve_tables
 from rag_assets.systems.code_memory.relations.relations import How
 from rag_assets.systems.code_memory.symbols.model import FileFacts
 from rag_assets.systems.code_memory.symbols.names import table_keys
@@ -73,13 +75,13 @@ def derive(files: Sequence[FileFacts]) -> Derivation:
     php = [one for one in files if one.language in {"php", "sql"}]
     # The manifest states the version, on which the router's behaviour depends.
     version = framework_version(files)
-    machine = run_of(files)
-    routes = routes_made_by(machine)
-    tables = tables_of(php, change_keeps=version is None or version < _CHANGES_WHOLE)
-    models, guards = models_of(php), middleware_of(machine)
+    machine = run_providers(files)
+    routes = collect_routes(machine)
+    tables = resolve_tables(php, change_keeps=version is None or version < _CHANGES_WHOLE)
+    models, guards = resolve_models(php), resolve_middleware(machine)
     inheritance = Inheritance(php)
     followed = Followed(php, inheritance, Receivers(php, models, inheritance))
-    asked, policies = asked_elsewhere(php), RoutePolicies(php, guards, inheritance)
+    asked, policies = find_policy_checks(php), RoutePolicies(php, guards, inheritance)
     by_table: dict[str, list[Model]] = {}
     for model in models.values():
         if model.table and not model.abstract:
@@ -130,7 +132,7 @@ def _pivots(models: Iterable[Model]) -> Mapping[str, Sequence[tuple[str, Relatio
 def _table(
     table: Table,
     models: Sequence[Model],
-    asked: Mapping[str, Sequence[Asked]],
+    asked: Mapping[str, Sequence[PolicyCheck]],
     pivots: Sequence[tuple[str, Relation]],
 ) -> DerivedDocument:
     between = [
@@ -153,7 +155,7 @@ def _table(
 def _unmade_tables(
     tables: Tables,
     by_table: Mapping[str, Sequence[Model]],
-    asked: Mapping[str, Sequence[Asked]],
+    asked: Mapping[str, Sequence[PolicyCheck]],
 ) -> Iterator[DerivedDocument]:
     """Yield tables that models name although no migration creates them.
 
@@ -167,7 +169,7 @@ def _unmade_tables(
 
 
 def _unmade(
-    name: str, models: Sequence[Model], asked: Mapping[str, Sequence[Asked]]
+    name: str, models: Sequence[Model], asked: Mapping[str, Sequence[PolicyCheck]]
 ) -> DerivedDocument:
     lines = (
         f"table {name}",
@@ -198,7 +200,7 @@ def _speaks_of(values: Mapping[str, object], columns: Sequence[str]) -> bool:
 
 
 def _of_models(
-    models: Sequence[Model], asked: Mapping[str, Sequence[Asked]]
+    models: Sequence[Model], asked: Mapping[str, Sequence[PolicyCheck]]
 ) -> Iterator[Statement]:
     """Yield the table's models, and checks in other files against these models' policies."""
     yield from map(_maps, models)

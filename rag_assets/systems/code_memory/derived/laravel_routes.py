@@ -11,9 +11,9 @@ from rag_assets.systems.code_memory.derived.model import (
     Statement,
     in_groups,
 )
-from rag_assets.systems.code_memory.laravel.followed import Followed
-from rag_assets.systems.code_memory.laravel.inheritance import Inheritance
-from rag_assets.systems.code_memory.laravel.route_policies import RoutePolicies
+from rag_assets.systems.code_memory.laravel.classes import Inheritance
+from rag_assets.systems.code_memory.laravel.policies import RoutePolicies
+from rag_assets.systems.code_memory.laravel.receivers import Followed
 from rag_assets.systems.code_memory.laravel.routes.model import Evidence, Route
 from rag_assets.systems.code_memory.relations.relations import How
 from rag_assets.systems.code_memory.symbols.names import route_keys

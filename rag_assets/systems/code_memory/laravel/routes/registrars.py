@@ -1,38 +1,207 @@
-"""Calls that create routes: on the router, and on attributes that a group or route will get."""
+"""Calls on the router, on routes, on resources, and on attributes of groups.
+
+Some create several routes at once:
+
+| call | of |
+|---|---|
+| `Auth::routes(options)`, `Route::auth(options)` | laravel/ui |
+| `Broadcast::routes(attributes)`, `Broadcast::userRoutes` | the framework |
+| `Route::inertia(uri, component)` | inertiajs/inertia-laravel |
+| `Route::livewire(uri, component)`, `Volt::route(uri, component)` | livewire |
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from rag_assets.systems.code_memory.laravel.routes import stated
-from rag_assets.systems.code_memory.laravel.routes.drafts import Draft
-from rag_assets.systems.code_memory.laravel.routes.frames import Arguments, Frame, Registrar
-from rag_assets.systems.code_memory.laravel.routes.groups import Attributes, joined, listed_of
-from rag_assets.systems.code_memory.laravel.routes.marks import DIRECT, GUARDING, RESOURCES, VERBS
-from rag_assets.systems.code_memory.laravel.routes.packages import ON_ROUTER
-from rag_assets.systems.code_memory.laravel.routes.resources import (
+from rag_assets.systems.code_memory.laravel.routes.reader import DIRECT, GUARDING, RESOURCES, VERBS
+from rag_assets.systems.code_memory.laravel.routes.router import (
+    ANY,
     API_RESOURCE,
     API_SINGLETON,
+    Draft,
     Pending,
 )
-from rag_assets.systems.code_memory.laravel.routes.router import ANY
-from rag_assets.systems.code_memory.laravel.routes.stated import CONSTRAINTS, keyed
 from rag_assets.systems.code_memory.laravel.routes.values import (
+    CONSTRAINTS,
     ROUTER,
+    Arguments,
+    Attributes,
     Closure,
+    Frame,
     Instance,
+    Registrar,
     Unknown,
     Value,
-    array,
-    few,
+    as_array,
     is_list,
-    listed,
+    join_texts,
+    limit_count,
+    list_middleware,
+    list_values,
+    make_array,
+    read_ability,
+    read_constraints,
+    read_names,
     text_of,
+    truth_of,
 )
 
 if TYPE_CHECKING:
     from rag_assets.systems.code_memory.laravel.routes.machine import Machine
+
+_Row: TypeAlias = tuple[str, str, str, str]
+"""Method, URI, action and name of a route."""
+
+_AUTH: Final[Mapping[str, tuple[_Row, ...]]] = {
+    "login": (
+        ("GET", "login", "Auth\\LoginController@showLoginForm", "login"),
+        ("POST", "login", "Auth\\LoginController@login", ""),
+    ),
+    "logout": (("POST", "logout", "Auth\\LoginController@logout", "logout"),),
+    "register": (
+        ("GET", "register", "Auth\\RegisterController@showRegistrationForm", "register"),
+        ("POST", "register", "Auth\\RegisterController@register", ""),
+    ),
+    "reset": (
+        (
+            "GET",
+            "password/reset",
+            "Auth\\ForgotPasswordController@showLinkRequestForm",
+            "password.request",
+        ),
+        (
+            "POST",
+            "password/email",
+            "Auth\\ForgotPasswordController@sendResetLinkEmail",
+            "password.email",
+        ),
+        (
+            "GET",
+            "password/reset/{token}",
+            "Auth\\ResetPasswordController@showResetForm",
+            "password.reset",
+        ),
+        ("POST", "password/reset", "Auth\\ResetPasswordController@reset", "password.update"),
+    ),
+    "confirm": (
+        (
+            "GET",
+            "password/confirm",
+            "Auth\\ConfirmPasswordController@showConfirmForm",
+            "password.confirm",
+        ),
+        ("POST", "password/confirm", "Auth\\ConfirmPasswordController@confirm", ""),
+    ),
+    "verify": (
+        ("GET", "email/verify", "Auth\\VerificationController@show", "verification.notice"),
+        (
+            "GET",
+            "email/verify/{id}/{hash}",
+            "Auth\\VerificationController@verify",
+            "verification.verify",
+        ),
+        ("POST", "email/resend", "Auth\\VerificationController@resend", "verification.resend"),
+    ),
+}
+_CONTROLLERS: Final = "App\\Http\\Controllers"
+_CSRF: Final = "Illuminate\\Foundation\\Http\\Middleware\\VerifyCsrfToken"
+_BROADCASTS: Final = "\\Illuminate\\Broadcasting\\BroadcastController"
+
+
+def add_auth_routes(machine: Machine, given: Arguments, frame: Frame) -> None:
+    """Add the routes that `Auth::routes()` creates.
+
+    Args:
+        given: the arguments: one array of options.
+    """
+    options = given.at(0, "options")
+    if isinstance(options, Unknown):
+        machine.assume("the options of Auth::routes()")
+    own = machine.router.in_namespace("Auth\\LoginController") in machine.program.classes
+    with machine.within(frame), machine.router.group({"namespace": None if own else _CONTROLLERS}):
+        confirms = machine.router.in_namespace("Auth\\ConfirmPasswordController")
+        defaults = {"confirm": confirms in machine.program.classes, "verify": False}
+        context = machine.context(frame)
+        for method, uri, action, name in _chosen_rows(as_array(options), defaults):
+            draft = machine.router.add((method,), uri, action, context)
+            if name:
+                draft.name(name)
+
+
+def _chosen_rows(
+    options: Mapping[str | int, Value], defaults: Mapping[str, bool]
+) -> Iterator[_Row]:
+    for option, rows in _AUTH.items():
+        told = options.get(option)
+        wanted = defaults.get(option, True) if told is None else truth_of(told)
+        if wanted is not False:
+            yield from rows
+
+
+def add_broadcast_routes(machine: Machine, name: str, given: Arguments, frame: Frame) -> None:
+    """Add the routes that `Broadcast::routes()` or a similar call creates.
+
+    Args:
+        name: the name of the call, in lower case.
+        given: the arguments: attributes of a group.
+    """
+    user = name == "userroutes"
+    action = f"{_BROADCASTS}@authenticate{'User' if user else ''}"
+    attributes = as_array(given.at(0, "attributes")) or {"middleware": make_array(["web"])}
+    group = {str(key): value for key, value in attributes.items()}
+    with machine.router.group(group):
+        uri = "/broadcasting/user-auth" if user else "/broadcasting/auth"
+        draft = machine.router.add(("GET", "POST"), uri, action, machine.context(frame))
+        draft.middleware([_CSRF], key="excluded_middleware")
+
+
+def _add_inertia_route(machine: Machine, given: Arguments, frame: Frame) -> Value:
+    action = "\\Inertia\\Controller"
+    context = machine.context(frame)
+    return machine.router.add(("GET", "HEAD"), given.at(0, "uri"), {"uses": action}, context)
+
+
+def _add_livewire_route(machine: Machine, given: Arguments, frame: Frame) -> Value:
+    component = given.at(1, "component")
+    stated = isinstance(component, str) and "\\" in component
+    action = f"\\{component}" if stated else Unknown("a component")
+    return machine.router.add(("GET",), given.at(0, "uri"), action, machine.context(frame))
+
+
+def _call_auth(machine: Machine, given: Arguments, frame: Frame) -> Value:
+    add_auth_routes(machine, given, frame)
+    return None
+
+
+ON_ROUTER: Final[Mapping[str, Callable[[Machine, Arguments, Frame], Value]]] = {
+    "auth": _call_auth,
+    "inertia": _add_inertia_route,
+    "livewire": _add_livewire_route,
+}
+"""Functions that apply calls on the router, by the call's name in lower case."""
+
+
+def add_facade_routes(
+    machine: Machine, owner: str, name: str, given: Arguments, frame: Frame
+) -> bool:
+    """Add the routes that a static call creates; return whether it creates any.
+
+    Args:
+        owner: the class, without its namespace.
+        name: the name of the call, in lower case.
+    """
+    if owner == "Auth" and name == "routes":
+        add_auth_routes(machine, given, frame)
+    elif owner == "Broadcast" and name in {"routes", "channelroutes", "userroutes"}:
+        add_broadcast_routes(machine, name, given, frame)
+    elif owner == "Volt" and name == "route":
+        _add_livewire_route(machine, given, frame)
+    else:
+        return False
+    return True
+
 
 _ALIASES: Final = {
     "name": "as",
@@ -46,22 +215,22 @@ _ATTRIBUTES: Final = (
     | CONSTRAINTS - {"setwheres"}
 )
 _STEPS_OF_ROUTE: Final = 20
-_SILENT: Final = frozenset(
+_SILENT_ON_ROUTER: Final = frozenset(
     {"bind", "model", "getroutes", "substituteimplicitbindingsusing", "mixin"}
 )
 
 
-def of_router(machine: Machine, name: str, given: Arguments, frame: Frame) -> Value:
+def call_router(machine: Machine, name: str, given: Arguments, frame: Frame) -> Value:
     """Apply a call on the router; return its result.
 
     Args:
         name: the name of the call, in lower case.
     """
-    made = _made(machine, name, given, {}, frame)
+    made = _add_routes(machine, name, given, {}, frame)
     if made is not None:
         return made
     if name in _ATTRIBUTES:
-        return of_registrar(machine, Registrar({}), name, given, frame)
+        return call_registrar(machine, Registrar({}), name, given, frame)
     if name in _SETTINGS:
         _SETTINGS[name](machine, given)
         return ROUTER
@@ -70,23 +239,23 @@ def of_router(machine: Machine, name: str, given: Arguments, frame: Frame) -> Va
     macro = machine.macros.get(("router", name))
     if macro is not None:
         return machine.closure(macro, given, frame, this=ROUTER)
-    if name not in _SILENT:
+    if name not in _SILENT_ON_ROUTER:
         machine.miss(f"what the router does not have: {name}()", frame)
     return Unknown(f"{name}()")
 
 
-def of_registrar(
+def call_registrar(
     machine: Machine, held: Registrar, name: str, given: Arguments, frame: Frame
 ) -> Value:
     """Apply a call on attributes that a group or route will get; see of_router."""
     if name == "group":
-        group(machine, held.attributes, given.at(0, "callback"), frame)
+        evaluate_group(machine, held.attributes, given.at(0, "callback"), frame)
         return held
-    made = _made(machine, name, given, held.attributes, frame)
+    made = _add_routes(machine, name, given, held.attributes, frame)
     if made is not None:
         return made
     if name in _ATTRIBUTES:
-        return Registrar({**held.attributes, **_attribute(held.attributes, name, given)})
+        return Registrar({**held.attributes, **_read_attribute(held.attributes, name, given)})
     macro = machine.macros.get(("registrar", name))
     if macro is not None:
         return machine.closure(macro, given, frame, this=held)
@@ -94,10 +263,12 @@ def of_registrar(
         machine.miss("attributes under a condition", frame)
         return held
     with machine.router.group(held.attributes):
-        return of_router(machine, name, given, frame)
+        return call_router(machine, name, given, frame)
 
 
-def group(machine: Machine, attributes: Mapping[str, Value], callback: Value, frame: Frame) -> None:
+def evaluate_group(
+    machine: Machine, attributes: Mapping[str, Value], callback: Value, frame: Frame
+) -> None:
     """Evaluate the content of a group: a closure, a file, or a method.
 
     Args:
@@ -117,7 +288,7 @@ def group(machine: Machine, attributes: Mapping[str, Value], callback: Value, fr
             machine.load(callback, frame, stated=True)
 
 
-def _made(
+def _add_routes(
     machine: Machine, name: str, given: Arguments, attributes: Attributes, frame: Frame
 ) -> Value:
     """Return the routes that a call creates; None for other calls.
@@ -127,41 +298,41 @@ def _made(
         attributes: attributes that the created routes get.
     """
     if name in VERBS or name in {"any", "match", "addroute"}:
-        return _route(machine, name, given, attributes, frame)
+        return _add_route(machine, name, given, attributes, frame)
     if name in RESOURCES:
-        return _resource(machine, name, given, attributes, frame)
+        return _add_resource(machine, name, given, attributes, frame)
     if attributes:
         return None
     if name == "group":
         found, callback = _group_arguments(given)
-        group(machine, found, callback, frame)
+        evaluate_group(machine, found, callback, frame)
         return ROUTER
     if name == "fallback":
-        return _fallback(machine, given, frame)
-    return _direct(machine, name, given, frame) if name in DIRECT else None
+        return _add_fallback(machine, given, frame)
+    return _add_direct(machine, name, given, frame) if name in DIRECT else None
 
 
-def _route(
+def _add_route(
     machine: Machine, name: str, given: Arguments, attributes: Attributes, frame: Frame
 ) -> Draft:
     attributes = _with_known_prefix(machine, attributes)
     position, missing = 0, ""
     methods: tuple[str, ...] = ANY if name == "any" else (name,)
     if name in {"match", "addroute"}:
-        stated_methods = listed(given.at(0, "methods"))
+        stated_methods = list_values(given.at(0, "methods"))
         missing = "the methods are computed" if _any_unknown(stated_methods) else ""
         methods = tuple(one for one in stated_methods if isinstance(one, str))
         position = 1
     machine.spend(_STEPS_OF_ROUTE)
     action = given.at(position + 1, "action")
-    chosen = _compiled(action, attributes) if attributes else action
+    chosen = _merge_action(action, attributes) if attributes else action
     context = machine.context(frame)
     draft = machine.router.add(methods, given.at(position, "uri"), chosen, context)
     draft.missing += [missing] if missing else []
     return draft
 
 
-def _fallback(machine: Machine, given: Arguments, frame: Frame) -> Draft:
+def _add_fallback(machine: Machine, given: Arguments, frame: Frame) -> Draft:
     context = machine.context(frame)
     action = given.at(0, "action")
     draft = machine.router.add(("GET",), "{fallbackPlaceholder}", action, context)
@@ -170,7 +341,7 @@ def _fallback(machine: Machine, given: Arguments, frame: Frame) -> Draft:
     return draft
 
 
-def _direct(machine: Machine, name: str, given: Arguments, frame: Frame) -> Draft:
+def _add_direct(machine: Machine, name: str, given: Arguments, frame: Frame) -> Draft:
     """Add a view or redirect route."""
     views = name == "view"
     context, uri = machine.context(frame), given.at(0, "uri")
@@ -182,20 +353,20 @@ def _direct(machine: Machine, name: str, given: Arguments, frame: Frame) -> Draf
     return draft
 
 
-def _resource(
+def _add_resource(
     machine: Machine, name: str, given: Arguments, attributes: Mapping[str, Value], frame: Frame
 ) -> Value:
     """Return a pending resource; if a call names several resources, register them at once."""
     several, singleton = name.endswith("s"), "singleton" in name
     told = given.at(1 if several else 2, "options")
-    options: Attributes = {str(key): one for key, one in keyed(told).items()}
+    options: Attributes = {str(key): one for key, one in as_array(told).items()}
     options |= dict(attributes)
     if isinstance(told, Unknown):
         options["the options"] = told
     if name.startswith("api"):
         allowed = API_SINGLETON if singleton else API_RESOURCE
-        excepted = listed(options.get("except"))
-        only = array(one for one in allowed if one not in excepted)
+        excepted = list_values(options.get("except"))
+        only = make_array(one for one in allowed if one not in excepted)
         options = {"only": only, **options}
     if not several:
         return Pending(given.at(0, "name"), given.at(1, "controller"), options, singleton)
@@ -215,7 +386,7 @@ def _group_arguments(given: Arguments) -> tuple[dict[str, Any], Value]:
     if isinstance(attributes, Unknown):
         computed = dict.fromkeys(("prefix", "as", "middleware", "domain"), attributes)
         return computed, callback
-    return {str(key): value for key, value in keyed(attributes).items()}, callback
+    return {str(key): value for key, value in as_array(attributes).items()}, callback
 
 
 def _with_known_prefix(machine: Machine, attributes: Mapping[str, Value]) -> Attributes:
@@ -228,12 +399,12 @@ def _with_known_prefix(machine: Machine, attributes: Mapping[str, Value]) -> Att
     return found
 
 
-def _compiled(action: Value, attributes: Attributes) -> Value:
+def _merge_action(action: Value, attributes: Attributes) -> Value:
     """Return an action merged with the pending attributes."""
     if action is None:
         return dict(attributes)
     if is_list(action) and len(action) > 1 and isinstance(action[1], str):
-        uses = joined(action[0], "@", action[1])
+        uses = join_texts(action[0], "@", action[1])
         absolute = uses if isinstance(uses, Unknown) or uses.startswith("\\") else f"\\{uses}"
         return {**attributes, "uses": absolute}
     if isinstance(action, dict):
@@ -241,16 +412,16 @@ def _compiled(action: Value, attributes: Attributes) -> Value:
     return {**attributes, "uses": action}
 
 
-def _attribute(held: Attributes, name: str, given: Arguments) -> Attributes:
+def _read_attribute(held: Attributes, name: str, given: Arguments) -> Attributes:
     key = _ALIASES.get(name, name)
     if name in CONSTRAINTS:
-        return {"where": {**keyed(held.get("where")), **stated.wheres(name, given)}}
+        return {"where": {**as_array(held.get("where")), **read_constraints(name, given)}}
     if name == "can":
-        return {"can": few([*listed_of(held.get("can")), stated.ability(given)])}
+        return {"can": limit_count([*list_middleware(held.get("can")), read_ability(given)])}
     if name == "middleware":
-        return {key: stated.names(given)}
+        return {key: read_names(given)}
     if name == "withoutmiddleware":
-        return {key: few([*listed_of(held.get(key)), *listed(given.at(0))])}
+        return {key: limit_count([*list_middleware(held.get(key)), *list_values(given.at(0))])}
     return {key: given.all[0] if given.all else True}
 
 
@@ -259,12 +430,12 @@ def _any_unknown(values: list[Value]) -> bool:
 
 
 def _verbs(machine: Machine, given: Arguments) -> None:
-    named = {str(k): str(v) for k, v in keyed(given.at(0)).items()}
+    named = {str(k): str(v) for k, v in as_array(given.at(0)).items()}
     machine.naming.verbs |= {k: v for k, v in named.items() if k in {"create", "edit"}}
 
 
 def _parameters(machine: Machine, given: Arguments) -> None:
-    machine.naming.parameters = {str(k): str(v) for k, v in keyed(given.at(0)).items()}
+    machine.naming.parameters = {str(k): str(v) for k, v in as_array(given.at(0)).items()}
 
 
 def _singular(machine: Machine, given: Arguments) -> None:
@@ -288,4 +459,137 @@ _SETTINGS: Final[Mapping[str, Callable[[Machine, Arguments], None]]] = {
     "singularresourceparameters": _singular,
     "pattern": _patterns,
     "patterns": _patterns,
+}
+
+
+_SILENT_ON_ROUTES: Final = frozenset(
+    {"scopebindings", "withoutscopedbindings", "withtrashed", "missing", "defaults", "setdefaults"}
+    | {"block", "withoutblocking", "metadata", "getname", "uri"}
+)
+"""Calls on a route that do not change any of the reported attributes."""
+
+
+def call_route(machine: Machine, draft: Draft, name: str, given: Arguments, frame: Frame) -> Value:
+    """Apply a call on a route; return its result.
+
+    Args:
+        name: the name of the call, in lower case.
+    """
+    if name in CONSTRAINTS:
+        draft.where(read_constraints(name, given))
+    elif name in _OF_ROUTE:
+        _OF_ROUTE[name](draft, given)
+    elif name == "uses":
+        machine.router.uses(draft, given.at(0))
+    elif ("route", name) in machine.macros:
+        return machine.closure(machine.macros["route", name], given, frame, this=draft)
+    elif name not in _SILENT_ON_ROUTES:
+        draft.missing.append(f"what Laravel's routes do not have: {name}()")
+    return draft
+
+
+def call_resource(pending: Pending, name: str, given: Arguments) -> Value:
+    """Apply a call on a pending resource; return the resource.
+
+    Args:
+        name: the name of the call, in lower case.
+    """
+    if name in CONSTRAINTS:
+        pending.options["wheres"] = read_constraints(name, given)
+    elif name in _OF_RESOURCE:
+        _OF_RESOURCE[name](pending, name, given)
+    return pending
+
+
+def _set_fallback(draft: Draft, _given: Arguments) -> None:
+    draft.fallback = True
+
+
+_OF_ROUTE: Final[Mapping[str, Callable[[Draft, Arguments], None]]] = {
+    "name": lambda draft, given: draft.name(given.at(0, "name")),
+    "middleware": lambda draft, given: draft.middleware(read_names(given)),
+    "withoutmiddleware": lambda draft, given: draft.middleware(
+        list_values(given.at(0, "middleware")), key="excluded_middleware"
+    ),
+    "can": lambda draft, given: draft.middleware([read_ability(given)]),
+    "domain": lambda draft, given: draft.domain(given.at(0, "domain")),
+    "prefix": lambda draft, given: draft.prefix(given.at(0, "prefix")),
+    "fallback": _set_fallback,
+}
+
+
+def _set_methods(pending: Pending, name: str, given: Arguments) -> None:
+    first = given.at(0, "methods")
+    pending.options[name] = first if isinstance(first, dict | Unknown) else make_array(given.given)
+
+
+def _set_names(pending: Pending, name: str, given: Arguments) -> None:
+    pending.options[name] = given.at(0, name)
+
+
+def _set_name(pending: Pending, name: str, given: Arguments) -> None:
+    key = f"{name}s"
+    pending.options[key] = {**as_array(pending.options.get(key)), str(given.at(0)): given.at(1)}
+
+
+def _set_middleware(pending: Pending, _name: str, given: Arguments) -> None:
+    options, own = pending.options, list_values(given.at(0, "middleware"))
+    options["middleware"] = own
+    for_methods = as_array(options.get("middleware_for"))
+    options["middleware_for"] = {
+        method: _unique(list_middleware(held) + own) for method, held in for_methods.items()
+    }
+
+
+def _set_middleware_for(pending: Pending, _name: str, given: Arguments) -> None:
+    options = pending.options
+    own = _unique(
+        list_middleware(options.get("middleware")) + list_values(given.at(1, "middleware"))
+    )
+    by_method = {str(method): own for method in list_values(given.at(0, "methods"))}
+    options["middleware_for"] = {**as_array(options.get("middleware_for")), **by_method}
+
+
+def _exclude_middleware(pending: Pending, _name: str, given: Arguments) -> None:
+    held = list_middleware(pending.options.get("excluded_middleware"))
+    pending.options["excluded_middleware"] = [*held, *list_values(given.at(0, "middleware"))]
+
+
+def _exclude_middleware_for(pending: Pending, _name: str, given: Arguments) -> None:
+    key, own = "excluded_middleware_for", list_values(given.at(1, "middleware"))
+    by_method = {str(method): own for method in list_values(given.at(0, "methods"))}
+    pending.options[key] = {**as_array(pending.options.get(key)), **by_method}
+
+
+def _set_shallow(pending: Pending, _name: str, given: Arguments) -> None:
+    pending.options["shallow"] = given.at(0, "shallow", default=True)
+
+
+def _set_fields(pending: Pending, _name: str, given: Arguments) -> None:
+    pending.options["bindingFields"] = as_array(given.at(0, "fields"))
+
+
+def _set_flag(pending: Pending, name: str, _given: Arguments) -> None:
+    pending.options[name] = True
+
+
+def _unique(names: list[Value]) -> list[Value]:
+    return list(dict.fromkeys(names))
+
+
+_OF_RESOURCE: Final[Mapping[str, Callable[[Pending, str, Arguments], None]]] = {
+    "only": _set_methods,
+    "except": _set_methods,
+    "names": _set_names,
+    "parameters": _set_names,
+    "name": _set_name,
+    "parameter": _set_name,
+    "middleware": _set_middleware,
+    "middlewarefor": _set_middleware_for,
+    "withoutmiddleware": _exclude_middleware,
+    "withoutmiddlewarefor": _exclude_middleware_for,
+    "shallow": _set_shallow,
+    "scoped": _set_fields,
+    "creatable": _set_flag,
+    "destroyable": _set_flag,
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from rag_assets.systems.code_memory.laravel.reader import read
-from rag_assets.systems.code_memory.laravel.routes.resolver import middleware_of, run_of
+from rag_assets.systems.code_memory.laravel.routes.resolver import resolve_middleware, run_providers
 from rag_assets.systems.code_memory.settings.reader import read_json
 from rag_assets.systems.code_memory.symbols.model import FileFacts
 from tests.unit.systems.code_memory.laravel.schema_truth import EXAMPLE
@@ -22,7 +22,9 @@ def names_of(version: str = "^12.0", **texts: str) -> Mapping[str, tuple[str, ..
         for path, text in texts.items()
     ]
     manifest = read_json(f'{{"require": {{"laravel/framework": "{version}"}}}}')
-    return middleware_of(run_of([*files, FileFacts("composer.json", "json", manifest.facts)]))
+    return resolve_middleware(
+        run_providers([*files, FileFacts("composer.json", "json", manifest.facts)])
+    )
 
 
 def test_the_kernel_of_the_example_names_classes() -> None:
@@ -30,7 +32,7 @@ def test_the_kernel_of_the_example_names_classes() -> None:
         FileFacts(path.relative_to(EXAMPLE).as_posix(), "php", read(path.read_text("utf-8")).facts)
         for path in sorted(EXAMPLE.rglob("*.php"))
     ]
-    found = middleware_of(run_of(files))
+    found = resolve_middleware(run_providers(files))
     assert found["company"] == ("App\\Http\\Middleware\\EnsureCompanySelected",)
     assert found["auth"] == ("Illuminate\\Auth\\Middleware\\Authenticate",)
     assert found["api"] == (THROTTLE, BINDINGS)

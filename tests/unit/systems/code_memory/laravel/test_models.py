@@ -7,8 +7,12 @@ from typing import Any
 import pytest
 
 from rag_assets.systems.code_memory.languages.tree import SyntaxTree
-from rag_assets.systems.code_memory.laravel.models import Model, Relation, models_of
-from rag_assets.systems.code_memory.laravel.models_reader import model_facts
+from rag_assets.systems.code_memory.laravel.models import (
+    Model,
+    Relation,
+    model_facts,
+    resolve_models,
+)
 from rag_assets.systems.code_memory.reading import read_code
 from rag_assets.systems.code_memory.symbols.model import FileFacts
 from tests.unit.systems.code_memory.laravel.schema_truth import EXAMPLE, models_by_laravel
@@ -25,13 +29,13 @@ def read(path: str, text: str) -> FileFacts:
 
 def models(**sources: str) -> dict[str, Model]:
     files = [read(f"app/{name}.php", f"<?php\n{text}") for name, text in sources.items()]
-    return dict(models_of(files))
+    return dict(resolve_models(files))
 
 
 def example_models() -> dict[str, Model]:
     paths = [*(EXAMPLE / "app").rglob("*.php"), *(EXAMPLE / "modules").rglob("*.php")]
     return dict(
-        models_of(
+        resolve_models(
             read(path.relative_to(EXAMPLE).as_posix(), path.read_text(encoding="utf-8"))
             for path in paths
         )
@@ -149,4 +153,4 @@ def test_an_heir_of_an_own_class_without_a_parent_is_no_model() -> None:
     files = [
         FileFacts(path, "php", read_code(text, "text/x-php").facts) for path, text in texts.items()
     ]
-    assert set(models_of(files)) == {"App\\Models\\Item"}
+    assert set(resolve_models(files)) == {"App\\Models\\Item"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rag_assets.systems.code_memory.derived.laravel import derive
-from rag_assets.systems.code_memory.laravel.policies import asked_elsewhere
+from rag_assets.systems.code_memory.laravel.policies import find_policy_checks
 from rag_assets.systems.code_memory.laravel.reader import read
 from rag_assets.systems.code_memory.relations.relations import NAMED, UNNAMED, relations_of
 from rag_assets.systems.code_memory.symbols.model import FileFacts
@@ -110,7 +110,7 @@ def test_a_policy_beside_its_model_is_told_where_there_is_one() -> None:
     for declared in (policy, "<?php class Other {}"):
         texts = {"app/C.php": CONTROLLER, "app/M.php": MODEL, "app/P.php": declared}
         files = [FileFacts(path, "php", read(text).facts) for path, text in texts.items()]
-        targets = {one.target for held in asked_elsewhere(files).values() for one in held}
+        targets = {one.target for held in find_policy_checks(files).values() for one in held}
         name = "App\\Models\\Travel\\Policies\\BookingPolicy::cancelLate"
         assert (name in targets) == (declared == policy)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from rag_assets.systems.code_memory.laravel.reader import read
-from rag_assets.systems.code_memory.laravel.tables import Tables, tables_of
+from rag_assets.systems.code_memory.laravel.schema.tables import Tables, resolve_tables
 from rag_assets.systems.code_memory.symbols.model import FileFacts
 from tests.unit.systems.code_memory.laravel.sqlite_tables import laravels, ours
 from tests.unit.systems.code_memory.laravel.test_schema_reader import (
@@ -31,7 +31,7 @@ def tables(*texts: str, driver: str | None = None, **files: str) -> Tables:
     given = {f"database/migrations/2024_01_{n:02}_000000_step.php": t for n, t in enumerate(texts)}
     given |= {f"config/{name}.php": f"<?php return {text};" for name, text in files.items()}
     facts = [FileFacts(path, "php", read(text).facts) for path, text in given.items()]
-    return tables_of(facts, driver=driver)
+    return resolve_tables(facts, driver=driver)
 
 
 def columns(found: Tables, table: str = "a") -> list[str]:

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.languages.tree import SyntaxTree
-from rag_assets.systems.code_memory.laravel.schema_reader import schema_facts, schema_units
-from rag_assets.systems.code_memory.laravel.schema_sql import sql_facts
-from rag_assets.systems.code_memory.laravel.tables import Tables, tables_of
+from rag_assets.systems.code_memory.laravel.schema.reader import schema_facts, schema_units
+from rag_assets.systems.code_memory.laravel.schema.sql import sql_facts
+from rag_assets.systems.code_memory.laravel.schema.tables import Tables, resolve_tables
 from rag_assets.systems.code_memory.symbols.model import FileFacts
 from tests.unit.systems.code_memory.laravel.schema_truth import EXAMPLE, schema_by_laravel
 from tests.unit.systems.code_memory.laravel.sqlite_tables import laravels, ours
@@ -45,7 +45,7 @@ def facts(text: str) -> list[Fact]:
 
 
 def replayed(*texts: str) -> Tables:
-    return tables_of(
+    return resolve_tables(
         FileFacts(f"database/migrations/2024_01_0{n}_000000_step.php", "php", tuple(facts(text)))
         for n, text in enumerate(texts, 1)
     )
@@ -284,7 +284,7 @@ def test_a_dump_of_mysql_is_read_and_what_it_ran_is_not_replayed() -> None:
     ran = migration("Schema::drop('posts');")
     old = FileFacts("database/migrations/2024_01_01_000000_step.php", "php", tuple(facts(ran)))
 
-    table = tables_of([old, dump]).tables["posts"]
+    table = resolve_tables([old, dump]).tables["posts"]
 
     assert [(c.name, c.type, c.nullable) for c in table.columns] == [
         ("id", "bigint", False),

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from rag_assets.systems.code_memory.languages.tree import SyntaxTree
-from rag_assets.systems.code_memory.laravel.schema_reader import schema_facts
-from rag_assets.systems.code_memory.laravel.schema_sql import sql_facts
-from rag_assets.systems.code_memory.laravel.tables import Tables, tables_of
+from rag_assets.systems.code_memory.laravel.schema.reader import schema_facts
+from rag_assets.systems.code_memory.laravel.schema.sql import sql_facts
+from rag_assets.systems.code_memory.laravel.schema.tables import Tables, resolve_tables
 from rag_assets.systems.code_memory.symbols.model import FileFacts
 from tests.unit.systems.code_memory.laravel.schema_truth import EXAMPLE, schema_by_laravel
 from tests.unit.systems.code_memory.laravel.sqlite_tables import laravels, ours
@@ -30,7 +30,7 @@ def example_files() -> tuple[list[Path], list[Path]]:
 
 def example_tables() -> Tables:
     migrations, dumps = example_files()
-    return tables_of(
+    return resolve_tables(
         read(path.relative_to(EXAMPLE).as_posix(), path.read_text(encoding="utf-8"))
         for path in (*migrations, *dumps)
     )

@@ -8,28 +8,31 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.languages.tree import SyntaxTree
-from rag_assets.systems.code_memory.laravel.schema_blueprint import Attributes, Blueprint
-from rag_assets.systems.code_memory.laravel.schema_classes import PhpClass, php_classes
-from rag_assets.systems.code_memory.laravel.schema_guards import as_json, guards_of, negated
-from rag_assets.systems.code_memory.laravel.schema_php import (
+from rag_assets.systems.code_memory.laravel.schema.blueprint import Attributes, Blueprint
+from rag_assets.systems.code_memory.laravel.schema.conditions import (
+    BRANCHES,
+    Context,
+    Step,
+    as_json,
+    guards_of,
+    is_early_return,
+    loop_steps,
+    loop_variables,
+    negate,
+)
+from rag_assets.systems.code_memory.laravel.schema.expressions import (
     COMPUTED,
     Call,
     Chain,
     Closure,
     Computed,
     Expression,
+    PhpClass,
     PhpReader,
+    php_classes,
 )
-from rag_assets.systems.code_memory.laravel.schema_settings import has_marks
-from rag_assets.systems.code_memory.laravel.schema_sql import statements_of
-from rag_assets.systems.code_memory.laravel.schema_steps import (
-    BRANCHES,
-    Context,
-    Step,
-    loop,
-    returns,
-    variables,
-)
+from rag_assets.systems.code_memory.laravel.schema.sql import statements_of
+from rag_assets.systems.code_memory.laravel.settings import has_marks
 from rag_assets.systems.code_memory.symbols.model import Unit
 
 if TYPE_CHECKING:
@@ -178,7 +181,7 @@ class _Run:
         read only after all statements before it have run.
         """
         for index, child in enumerate(node.named_children[first:], first):
-            if child.type == "if_statement" and returns(child):
+            if child.type == "if_statement" and is_early_return(child):
                 follows = Step(node, context, first=index + 1, unless=child)
                 self._push(node.named_children[first : index + 1], context, follows)
                 return
@@ -190,7 +193,7 @@ class _Run:
             return
         if step.unless is not None:
             condition = step.unless.child_by_field_name("condition")
-            found = negated(guards_of(self._reader, condition, context.scope))
+            found = negate(guards_of(self._reader, condition, context.scope))
             context = replace(context, guards=(*context.guards, *found))
         branches = BRANCHES.get(node.type)
         if branches is not None:
@@ -255,9 +258,11 @@ class _Run:
         if function is None or body is None:
             return
         over = self._reader.value(function.arguments[0], context.scope)
-        names = [] if listed is None else [self._tree.of(n).lstrip("$") for n in variables(listed)]
+        names = (
+            [] if listed is None else [self._tree.of(n).lstrip("$") for n in loop_variables(listed)]
+        )
         # A loop lists the key before the value, a closure the value before the key.
-        steps = loop(body, over, [*reversed(names[:2])] or [""], context)
+        steps = loop_steps(body, over, [*reversed(names[:2])] or [""], context)
         self._todo.extend(reversed(steps))
 
     def _is_schema(self, chain: Chain, base: str) -> bool:
@@ -367,7 +372,7 @@ class _Run:
 
     def _enter_closure(self, node: Node, context: Context, blueprint: Blueprint) -> None:
         parameters = node.child_by_field_name("parameters")
-        first = next(variables(parameters), None) if parameters is not None else None
+        first = next(loop_variables(parameters), None) if parameters is not None else None
         name = self._tree.of(first).lstrip("$") if first is not None else ""
         tables = {**context.tables, name: blueprint}
         self._push_block(node.child_by_field_name("body"), replace(context, tables=tables))

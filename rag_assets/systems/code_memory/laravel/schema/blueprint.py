@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from rag_assets.systems.code_memory.laravel.inflection import class_basename, plural, snake
-from rag_assets.systems.code_memory.laravel.schema_php import COMPUTED, Computed
+from rag_assets.systems.code_memory.laravel.schema.expressions import COMPUTED, Computed
 
 _INTEGERS: Final = {
     "integer": "integer",
