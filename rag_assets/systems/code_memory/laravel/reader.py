@@ -20,8 +20,8 @@ def read(text: str) -> CodeText:
     bodies = flows.Bodies(source)
     found = [*facts.facts_of(source), *statements.facts_of(source, bodies)]
     found += flows.facts_of(source, bodies)
-    found += schema_facts(source.tree)
-    found += model_facts(source.tree)
+    found += schema_facts(source)
+    found += model_facts(source)
     found += guard_facts(source)
     found += routes.facts_of(source)
     found += key_facts(source)

@@ -7,15 +7,10 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from rag_assets.ingest.chunking.model import Fact
+from rag_assets.systems.code_memory.languages.php.calls import Call, Chain
+from rag_assets.systems.code_memory.languages.php.values import COMPUTED, Computed
 from rag_assets.systems.code_memory.laravel.schema.blueprint import Blueprint
-from rag_assets.systems.code_memory.laravel.schema.expressions import (
-    COMPUTED,
-    Chain,
-    Computed,
-    PhpReader,
-    Scope,
-    Test,
-)
+from rag_assets.systems.code_memory.laravel.schema.expressions import ExpressionReader, Scope, Test
 from rag_assets.systems.code_memory.laravel.settings import has_marks
 
 if TYPE_CHECKING:
@@ -79,7 +74,7 @@ def as_json(value: Any) -> Any:
 
 
 def guards_of(
-    reader: PhpReader, node: Node | None, scope: Scope, depth: int = 0
+    reader: ExpressionReader, node: Node | None, scope: Scope, depth: int = 0
 ) -> tuple[Guard, ...]:
     """Return the conditions that all hold if an expression is true.
 
@@ -132,12 +127,12 @@ def negate(guards: Sequence[Guard]) -> tuple[Guard, ...]:
     return (Guard("any", lists=lists),) if guards else ()
 
 
-def _operator(reader: PhpReader, node: Node) -> str:
+def _operator(reader: ExpressionReader, node: Node) -> str:
     operator = node.child_by_field_name("operator")
     return reader.tree.of(operator).lower() if node.type == "binary_expression" else ""
 
 
-def _either(reader: PhpReader, node: Node, scope: Scope, wanted: bool, depth: int) -> Guard:
+def _either(reader: ExpressionReader, node: Node, scope: Scope, wanted: bool, depth: int) -> Guard:
     lists = []
     for name in ("left", "right"):
         found = (
@@ -152,7 +147,7 @@ def _either(reader: PhpReader, node: Node, scope: Scope, wanted: bool, depth: in
 
 
 def _tests(
-    reader: PhpReader, node: Node, scope: Scope, wanted: bool, depth: int
+    reader: ExpressionReader, node: Node, scope: Scope, wanted: bool, depth: int
 ) -> tuple[Guard, ...]:
     """Return the conditions in an expression that has no logical operator."""
     if depth > _DEEPEST:
@@ -162,34 +157,29 @@ def _tests(
         names = ("left", "right")
         left, right = (reader.value(node.child_by_field_name(name), scope) for name in names)
         return (is_among(left, [right], start, wanted=wanted is _EQUAL[operator]),)
-    chain, function = reader.chain(node), reader.function(node)
-    found: tuple[Guard, ...] = ()
-    if chain is not None:
-        found = _of_call(reader, chain, scope, start, depth)
-    elif function is not None and function.name.lstrip("\\").lower() == "in_array":
-        value, listed, *_ = (
-            *(reader.value(argument, scope) for argument in function.arguments),
-            None,
-            None,
-        )
-        found = (is_among(value, listed, start) if isinstance(listed, list) else OTHER,)
+    chain = reader.source.chain(node)
+    found = () if chain is None else _of_call(reader, chain, scope, start, depth)
     if not found:
         found = _of_value(reader, node, scope, start, depth)
     return found if wanted else negate(found)
 
 
 def _of_call(
-    reader: PhpReader, chain: Chain, scope: Scope, start: int, depth: int
+    reader: ExpressionReader, chain: Chain, scope: Scope, start: int, depth: int
 ) -> tuple[Guard, ...]:
     """Return the conditions in a call of one of the class's own methods, or of the schema."""
+    last = chain.calls[-1]
+    if not chain.root and last.name.lstrip("\\").lower() == "in_array":
+        value, items = (reader.value(last.argument(at), scope) for at in (0, 1))
+        return (is_among(value, items, start) if isinstance(items, list) else OTHER,)
     returned = reader.returned(chain, scope)
     if returned is not None:
         return guards_of(reader, *returned, depth + 1)
-    return _of_schema(reader, chain.calls[-1].name, chain.calls[-1].arguments, scope, start)
+    return _of_schema(reader, last, scope, start)
 
 
 def _of_value(
-    reader: PhpReader, node: Node, scope: Scope, start: int, depth: int
+    reader: ExpressionReader, node: Node, scope: Scope, start: int, depth: int
 ) -> tuple[Guard, ...]:
     """Return the condition that a value is truthy; a variable may itself hold a condition."""
     value = reader.value(node, scope)
@@ -198,14 +188,12 @@ def _of_value(
     return (Guard("set", at=start, value=value) if _is_plain(value) else OTHER,)
 
 
-def _of_schema(
-    reader: PhpReader, name: str, arguments: Sequence[Node], scope: Scope, start: int
-) -> tuple[Guard, ...]:
+def _of_schema(reader: ExpressionReader, call: Call, scope: Scope, start: int) -> tuple[Guard, ...]:
     """Return the conditions that a table, a column or several columns exist."""
-    lowered = name.lower()
-    if lowered not in {"hastable", "hascolumn", "hascolumns"} or not arguments:
+    lowered = call.name.lower()
+    if lowered not in {"hastable", "hascolumn", "hascolumns"} or not call.arguments:
         return ()
-    table, *given = (reader.value(argument, scope) for argument in arguments)
+    table, *given = reader.values(call, scope)[0]
     columns = given[0] if given and isinstance(given[0], list) else given[:1]
     if not isinstance(table, str) or not all(isinstance(one, str) for one in columns):
         return (OTHER,)
@@ -256,7 +244,6 @@ class Step:
         context: the context of the node.
         bind: values of variables to set first.
         ends: the complete blueprint, with the fact it becomes.
-        after: the blueprint whose `after` closure ends.
         first: index of the first statement of a body to run.
         unless: the preceding `if` that returns; the step runs if its condition does not hold.
     """
@@ -265,7 +252,6 @@ class Step:
     context: Context
     bind: Mapping[str, Any] = field(default_factory=dict)
     ends: tuple[Blueprint, Fact] | None = None
-    after: Blueprint | None = None
     first: int = 0
     unless: Node | None = None
 
@@ -280,7 +266,8 @@ def is_early_return(node: Node) -> bool:
 
 
 def loop_variables(node: Node) -> Iterator[Node]:
-    """Yield the variables of a loop's header or of a parameter list."""
+    """Yield the variables of a loop's header, or the parameters of a closure."""
+    node = node.child_by_field_name("parameters") or node
     if node.type == "variable_name":
         yield node
         return
@@ -291,7 +278,7 @@ def loop_variables(node: Node) -> Iterator[Node]:
             yield from (c for c in child.named_children if c.type == "variable_name")
 
 
-def loop_steps(body: Node, over: Any, names: list[str], context: Context) -> list[Step]:
+def loop_steps(body: Node | None, over: Any, names: list[str], context: Context) -> list[Step]:
     """Return one step per item; the last name is the value's, a name before it the key's.
 
     Args:
@@ -312,7 +299,7 @@ def loop_steps(body: Node, over: Any, names: list[str], context: Context) -> lis
     return steps
 
 
-def _if(reader: PhpReader, node: Node, context: Context) -> list[Step]:
+def _if(reader: ExpressionReader, node: Node, context: Context) -> list[Step]:
     found = guards_of(reader, node.child_by_field_name("condition"), context.scope)
     steps = [Step(node.child_by_field_name("body"), context.under(*found))]
     before = negate(found)
@@ -323,7 +310,7 @@ def _if(reader: PhpReader, node: Node, context: Context) -> list[Step]:
     return steps
 
 
-def _foreach(reader: PhpReader, node: Node, context: Context) -> list[Step]:
+def _foreach(reader: ExpressionReader, node: Node, context: Context) -> list[Step]:
     parts = [child for child in node.named_children if child.type != "comment"]
     body = node.child_by_field_name("body")
     if len(parts) < _PAIR or body is None:
@@ -332,7 +319,7 @@ def _foreach(reader: PhpReader, node: Node, context: Context) -> list[Step]:
     return loop_steps(body, reader.value(parts[0], context.scope), names or [""], context)
 
 
-def _switch(reader: PhpReader, node: Node, context: Context) -> list[Step]:
+def _switch(reader: ExpressionReader, node: Node, context: Context) -> list[Step]:
     """Return each case, under the condition of its labels and of cases that fall through to it."""
     subject = reader.value(node.child_by_field_name("condition"), context.scope)
     start, cases = reader.tree.start(node), node.child_by_field_name("body")
@@ -353,7 +340,7 @@ def _switch(reader: PhpReader, node: Node, context: Context) -> list[Step]:
     return steps
 
 
-def _match(reader: PhpReader, node: Node, context: Context) -> list[Step]:
+def _match(reader: ExpressionReader, node: Node, context: Context) -> list[Step]:
     """Return each arm, with the condition that one of its labels matches."""
     subject = reader.value(node.child_by_field_name("condition"), context.scope)
     start, arms = reader.tree.start(node), node.child_by_field_name("body")
@@ -369,7 +356,7 @@ def _match(reader: PhpReader, node: Node, context: Context) -> list[Step]:
     return steps
 
 
-BRANCHES: Final[Mapping[str, Callable[[PhpReader, Node, Context], list[Step]]]] = {
+BRANCHES: Final[Mapping[str, Callable[[ExpressionReader, Node, Context], list[Step]]]] = {
     "if_statement": _if,
     "foreach_statement": _foreach,
     "switch_statement": _switch,

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from rag_assets.ingest.chunking.model import Fact
-from rag_assets.systems.code_memory.languages.tree import SyntaxTree
+from rag_assets.systems.code_memory.languages.php.calls import CLOSURES, Call, Chain
+from rag_assets.systems.code_memory.languages.php.classes import ClassLike, Method
+from rag_assets.systems.code_memory.languages.php.source import PhpSource
+from rag_assets.systems.code_memory.languages.php.values import COMPUTED, Closure, Computed
 from rag_assets.systems.code_memory.laravel.schema.blueprint import Attributes, Blueprint
 from rag_assets.systems.code_memory.laravel.schema.conditions import (
     BRANCHES,
@@ -20,151 +24,81 @@ from rag_assets.systems.code_memory.laravel.schema.conditions import (
     loop_variables,
     negate,
 )
-from rag_assets.systems.code_memory.laravel.schema.expressions import (
-    COMPUTED,
-    Call,
-    Chain,
-    Closure,
-    Computed,
-    Expression,
-    PhpClass,
-    PhpReader,
-    php_classes,
-)
-from rag_assets.systems.code_memory.laravel.schema.sql import statements_of
+from rag_assets.systems.code_memory.laravel.schema.expressions import Expression, ExpressionReader
 from rag_assets.systems.code_memory.laravel.settings import has_marks
-from rag_assets.systems.code_memory.symbols.model import Unit
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-_NAMES: Final = (
-    "addColumn", "after", "bigIncrements", "bigInteger", "binary", "boolean",
-    "cascadeOnDelete", "cascadeOnUpdate", "char", "comment", "computed", "connection",
-    "constrained", "create", "date", "dateTime", "datetimes", "dateTimeTz", "decimal",
-    "double", "drop", "dropColumn", "dropColumns", "dropConstrainedForeignId",
-    "dropConstrainedForeignIdFor", "dropForeign", "dropFullText", "dropIfExists",
-    "dropIndex", "dropMorphs", "dropPrimary", "dropRememberToken", "dropSoftDeletes",
-    "dropSoftDeletesTz", "dropSpatialIndex", "dropTimestamps", "dropTimestampsTz",
-    "dropUnique", "each", "enum", "float", "foreign", "foreignId", "foreignIdFor",
-    "foreignUlid", "foreignUuid", "fullText", "geography", "geometry", "geometryCollection",
-    "id", "increments", "index", "integer", "integerIncrements", "ipAddress", "json",
-    "jsonb", "lineString", "longText", "macAddress", "mediumIncrements", "mediumInteger",
-    "mediumText", "morphs", "multiLineString", "multiPoint", "multiPolygon",
-    "multiPolygonZ", "noActionOnDelete", "noActionOnUpdate", "nullableMorphs",
-    "nullableNumericMorphs", "nullableTimestamps", "nullableUlidMorphs",
-    "nullableUuidMorphs", "nullOnDelete", "nullOnUpdate", "numericMorphs", "point",
-    "polygon", "primary", "rawIndex", "rememberToken", "removeColumn", "rename",
-    "renameColumn", "renameIndex", "restrictOnDelete", "restrictOnUpdate", "set",
-    "smallIncrements", "smallInteger", "softDeletes", "softDeletesDatetime",
-    "softDeletesTz", "spatialIndex", "statement", "string", "table", "text", "time",
-    "timestamp", "timestamps", "timestampsTz", "timestampTz", "timeTz", "tinyIncrements",
-    "tinyInteger", "tinyText", "ulid", "ulidMorphs", "unique", "unprepared",
-    "unsignedBigInteger", "unsignedDecimal", "unsignedDouble", "unsignedFloat",
-    "unsignedInteger", "unsignedMediumInteger", "unsignedSmallInteger",
-    "unsignedTinyInteger", "uuid", "uuidMorphs", "vector", "year",
-)  # fmt: skip
-_LATER: Final = frozenset(
-    {"constrained", "create", "table", "rename", "drop", "dropIfExists", "dropColumns", "each"}
-    | {name for name in _NAMES if name.endswith(("OnDelete", "OnUpdate"))}
-    | {"statement", "unprepared"}
-)
-"""Methods that may also be called on the result of an earlier call in a chain."""
-
-_WRITTEN: Final[Mapping[str, str]] = {name.lower(): name for name in _NAMES}
-
-
-def canonical(chain: Chain) -> Chain:
-    """Return a chain with method names in Laravel's spelling."""
-    calls = []
-    for position, call in enumerate(chain.calls):
-        name = _WRITTEN.get(call.name.lower(), call.name)
-        method = position == 0 or name in _LATER
-        calls.append(replace(call, name=name) if method else call)
-    return replace(chain, calls=tuple(calls))
-
-
-_CLOSURES: Final = frozenset({"anonymous_function", "arrow_function"})
 _RAW: Final = frozenset({"statement", "unprepared"})
+_SQL: Final = re.compile(
+    r"\b(?P<action>CREATE|ALTER|DROP|RENAME)\s+(?:[a-z]+\s+)?TABLE\s+(?:(?:IF|NOT|EXISTS|ONLY)\s+)*"
+    r"(?P<table>[\w.`\"\[\]]+)",
+    re.IGNORECASE,
+)
 _ACTIONS: Final = {
     "create": "create",
     "table": "alter",
     "rename": "rename",
     "drop": "drop",
-    "dropIfExists": "drop",
-    "dropColumns": "alter",
+    "dropifexists": "drop",
+    "dropcolumns": "alter",
 }
+"""Actions on tables, by the method of the schema in lower case."""
+
 _MOST_STATEMENTS: Final = 5000
 _DEEPEST_CALL: Final = 8
 
 
-def schema_facts(tree: SyntaxTree) -> tuple[Fact, ...]:
+def schema_facts(source: PhpSource) -> tuple[Fact, ...]:
     """Return one fact of the kind `schema` for each statement on a table in `up()`.
 
     Values of a fact:
-        action: create, alter, rename or drop; raw for SQL that was not understood.
+        action: create, alter, rename or drop; raw for computed SQL.
         table: its name; None if it is computed. to: the new name of a renamed table.
         columns: added or changed (`change`) columns, with Laravel's attributes (`name`, `type`,
             `nullable`, `default` ...); {"raw": sql} is an expression, {"computed": true} unknown.
         commands: indexes, foreign keys, drops and renames, with the same kind of values.
-        if_exists: whether a missing table is no error. connection: if one is named.
         guards: conditions under which it runs (see Guard); how: call, or sql.
         order: its position among the statements as they run.
-        unread: values that were computed or are not Laravel's.
+        unread: values that were computed or are not Laravel's, and SQL, of which only the name of
+            the table is read.
     """
-    reader = PhpReader(tree)
+    reader = ExpressionReader(source)
     facts: list[Fact] = []
-    for made in php_classes(reader):
-        if "up" in made.methods:
-            facts += _Run(reader, made).facts()
+    for one in source.classes:
+        method = _method(one, "up")
+        if method is not None:
+            facts += _Run(reader, one).facts(method)
     return tuple(sorted(facts, key=lambda fact: (fact.start, fact.values["order"])))
 
 
-def schema_units(facts: tuple[Fact, ...]) -> tuple[Unit, ...]:
-    """Return the spans of statements on tables, each once, with the tables they name.
-
-    Args:
-        facts: the facts of one file; facts of other kinds are skipped.
-    """
-    tables: dict[tuple[int, int], list[str]] = {}
-    for fact in facts:
-        if fact.kind == "schema" and fact.values["action"] != "ran":
-            named = tables.setdefault((fact.start, fact.end), [])
-            table = fact.values["table"]
-            if isinstance(table, str) and table and table not in named:
-                named.append(table)
-    units: list[Unit] = []
-    for (start, end), named in sorted(tables.items()):
-        if not units or start >= units[-1].end:
-            units.append(Unit(start, end, "schema", ", ".join(named)))
-    return tuple(units)
+def _method(owner: ClassLike, name: str) -> Method | None:
+    return next((one for one in owner.methods if one.name == name and one.body is not None), None)
 
 
 class _Run:
     """Walks through `up()` of one class with a list of steps, so that any nesting depth works."""
 
-    def __init__(self, reader: PhpReader, made: PhpClass) -> None:
+    def __init__(self, reader: ExpressionReader, owner: ClassLike) -> None:
         self._reader = reader
         self._tree = reader.tree
-        self._class = made
+        self._owner = owner
         self._facts: list[Fact] = []
         self._todo: list[Step] = []
         self._left = _MOST_STATEMENTS
 
-    def facts(self) -> list[Fact]:
+    def facts(self, method: Method) -> list[Fact]:
         """Return the statements in the order in which they run."""
-        scope = self._class.scope("up")
-        self._push_block(self._class.methods["up"], Context(scope))
+        self._push_block(method.body, Context(self._reader.scope(self._owner, method.name)))
         while self._todo and self._left > 0:
             step = self._todo.pop()
             step.context.scope.variables.update(step.bind)
             if step.ends is not None:
                 self._end(*step.ends)
-            elif step.after is not None:
-                step.after.after(None)
             elif step.node is not None:
                 self._left -= 1
-                self._step(step)
+                self._step(step, step.node)
         return self._facts
 
     def _push(self, nodes: Sequence[Node], context: Context, *then: Step) -> None:
@@ -187,10 +121,8 @@ class _Run:
                 return
         self._push(node.named_children[first:], context)
 
-    def _step(self, step: Step) -> None:
-        node, context = step.node, step.context
-        if node is None:
-            return
+    def _step(self, step: Step, node: Node) -> None:
+        context = step.context
         if step.unless is not None:
             condition = step.unless.child_by_field_name("condition")
             found = negate(guards_of(self._reader, condition, context.scope))
@@ -219,87 +151,65 @@ class _Run:
             self._call(right, context)
 
     def _call(self, node: Node, context: Context) -> None:
-        chain = self._reader.chain(node)
+        chain = self._reader.source.chain(node)
         if chain is None:
-            self._enter_closures(list(_arguments(node)), context)
             return
-        chain = canonical(chain)
-        base = self._tree.of(chain.base).lstrip("$")
-        if not chain.static and base in context.tables:
-            self._on_table(chain, context.tables[base], context)
-        elif self._is_schema(chain, base):
+        root, last = chain.root.lstrip("$"), chain.calls[-1]
+        own = self._reader.own_method(chain, context.scope)
+        if not chain.static and root in context.tables:
+            self._on_table(chain, context.tables[root], context)
+        elif self._is_schema(chain, root):
             self._on_schema(chain, context)
-        elif chain.static and base.rsplit("\\", 1)[-1] == "DB" and chain.calls[-1].name in _RAW:
-            self._raw(chain.calls[-1], context)
-        elif base in {"this", "self", "static"} and chain.calls[0].name in self._class.methods:
-            self._enter(chain.calls[0], context)
-        elif self._is_each(chain):
+        elif chain.static and root.rpartition("\\")[2] == "DB" and last.name.lower() in _RAW:
+            self._raw(last, context)
+        elif own is not None and own.body is not None:
+            self._enter(own, chain.calls[0], context)
+        elif _is_each(chain):
             self._each(chain, context)
         else:
-            self._enter_closures([node for call in chain.calls for node in call.arguments], context)
-
-    def _is_each(self, chain: Chain) -> bool:
-        """Return whether the chain is `collect([..])->each(function (..) {..})`."""
-        function = self._reader.function(chain.base)
-        last = chain.calls[-1]
-        return (
-            function is not None
-            and function.name.lstrip("\\") == "collect"
-            and len(chain.calls) == 1
-            and last.name == "each"
-            and bool(last.arguments and function.arguments)
-            and last.arguments[0].type in _CLOSURES
-        )
+            given = [one.value for call in chain.calls for one in call.arguments]
+            for closure in reversed([one for one in given if one.type in CLOSURES]):
+                self._push_block(closure.child_by_field_name("body"), context)
 
     def _each(self, chain: Chain, context: Context) -> None:
-        function = self._reader.function(chain.base)
-        closure = chain.calls[-1].arguments[0]
-        body, listed = (closure.child_by_field_name(name) for name in ("body", "parameters"))
-        if function is None or body is None:
-            return
-        over = self._reader.value(function.arguments[0], context.scope)
-        names = (
-            [] if listed is None else [self._tree.of(n).lstrip("$") for n in loop_variables(listed)]
-        )
+        over = self._reader.value(chain.calls[0].argument(0), context.scope)
+        closure = chain.calls[1].arguments[0].value
+        names = [self._tree.of(one).lstrip("$") for one in loop_variables(closure)]
+        body = closure.child_by_field_name("body")
         # A loop lists the key before the value, a closure the value before the key.
         steps = loop_steps(body, over, [*reversed(names[:2])] or [""], context)
         self._todo.extend(reversed(steps))
 
-    def _is_schema(self, chain: Chain, base: str) -> bool:
+    def _is_schema(self, chain: Chain, root: str) -> bool:
         last = chain.calls[-1]
-        if last.name not in _ACTIONS:
+        if last.name.lower() not in _ACTIONS:
             return False
-        if chain.static and base.rsplit("\\", 1)[-1] == "Schema":
-            return True
-        closure = last.arguments[-1].type in _CLOSURES if last.arguments else False
+        closure = last.arguments[-1].value.type in CLOSURES if last.arguments else False
         return (
-            base.lower().endswith("schema")
+            root.lower().endswith("schema")
             or any(call.name == "getSchemaBuilder" for call in chain.calls)
-            or (closure and last.name in {"create", "table"} and base != "Route")
+            or (closure and last.name.lower() in {"create", "table"} and root != "Route")
         )
 
     def _on_schema(self, chain: Chain, context: Context) -> None:
         call = chain.calls[-1]
-        table = self._argument(call, 0, "table" if call.name != "rename" else "from", context)
-        values: dict[str, Any] = {"action": _ACTIONS[call.name]}
-        if len(chain.calls) > 1 and chain.calls[0].name == "connection":
-            values["connection"] = self._argument(chain.calls[0], 0, "name", context)
-        if call.name == "rename":
-            values["to"] = self._argument(call, 1, "to", context)
-        if call.name == "dropIfExists":
-            values["if_exists"] = True
+        name = call.name.lower()
+        table = self._value(call.argument(0, "from" if name == "rename" else "table"), context)
+        values: dict[str, Any] = {"action": _ACTIONS[name]}
+        if name == "rename":
+            values["to"] = self._value(call.argument(1, "to"), context)
         blueprint = Blueprint(table if isinstance(table, str) else "")
         fact = self._fact(call.node, table, values, context)
-        if call.name == "dropColumns":
-            dropped = [self._reader.value(node, context.scope) for node in call.arguments[1:]]
-            blueprint.call("dropColumn", dropped, {})
+        given, named = self._reader.values(call, context.scope)
+        if name == "dropcolumns":
+            blueprint.call("dropColumn", given[1:], {})
         self._todo.append(Step(None, context, ends=(blueprint, fact)))
-        given = [self._reader.value(node, context.scope) for node in call.arguments]
-        closure = next((value.node for value in given if isinstance(value, Closure)), None)
+        values_given = (*given, *named.values())
+        closure = next((one.node for one in values_given if isinstance(one, Closure)), None)
         if closure is not None:
             inner = replace(context, outside=len(context.guards))
             self._enter_closure(closure, inner, blueprint)
-        elif values["action"] == "create" or call.name == "table":
+        elif name in {"create", "table"}:
             blueprint.unread.append("the definition of the table")
 
     def _end(self, blueprint: Blueprint, fact: Fact) -> None:
@@ -311,21 +221,20 @@ class _Run:
         renamed = next((c for c in blueprint.commands if c["name"] == "rename"), None)
         if renamed is not None and isinstance(renamed["to"], str):
             values["to"] = as_json(renamed["to"])
-        self._add(fact, values)
+        self._add(replace(fact, values=values))
 
     def _on_table(self, chain: Chain, blueprint: Blueprint, context: Context) -> None:
         first, *modifiers = chain.calls
         before = len(blueprint.columns), len(blueprint.commands)
-        closure = next((node for node in first.arguments if node.type in _CLOSURES), None)
-        if first.name == "after" and closure is not None:
-            blueprint.after(self._argument(first, 0, "column", context))
-            self._todo.append(Step(None, context, after=blueprint))
+        closure = next((a.value for a in first.arguments if a.value.type in CLOSURES), None)
+        if first.name.lower() == "after" and closure is not None:
             self._enter_closure(closure, context, blueprint)
             return
-        target = blueprint.call(first.name, *self._given(first, context))
+        target = blueprint.call(first.name, *self._reader.values(first, context.scope))
         for call in modifiers:
             if target is not None:
-                target = blueprint.modify(target, call.name, *self._given(call, context))
+                given, named = self._reader.values(call, context.scope)
+                target = blueprint.modify(target, call.name, given, named)
         guards = [guard.as_value() for guard in context.guards[context.outside :]]
         if guards:
             made: list[Attributes] = blueprint.columns[before[0] :]
@@ -333,15 +242,18 @@ class _Run:
                 attributes["guards"] = guards
 
     def _raw(self, call: Call, context: Context) -> None:
-        sql = self._argument(call, 0, "query", context)
+        """Add a statement in SQL: its table, and that its columns are unread."""
+        sql = self._value(call.argument(0, "query"), context)
         text = sql.sql if isinstance(sql, Expression) else sql
+        known: dict[str, Any] = {"how": "sql", "columns": [], "commands": []}
         if not isinstance(text, str) or has_marks(text):
-            fact = self._fact(call.node, COMPUTED, {"action": "raw", "how": "sql"}, context)
-            self._add(fact, {**fact.values, "columns": [], "commands": []})
+            self._add(self._fact(call.node, COMPUTED, {"action": "raw", **known}, context))
             return
-        for statement in statements_of(text):
-            fact = self._fact(call.node, statement.values["table"], {}, context)
-            self._add(fact, {**fact.values, **statement.values})
+        for found in _SQL.finditer(text):
+            table = re.sub(r"[`\"\[\]]", "", found["table"]).rpartition(".")[2]
+            drops = found["action"].upper() == "DROP"
+            values = {"action": "drop" if drops else "alter", **known, "unread": ["SQL"]}
+            self._add(self._fact(call.node, table, values, context))
 
     def _fact(self, node: Node, table: Any, values: Mapping[str, Any], context: Context) -> Fact:
         known = {
@@ -351,53 +263,40 @@ class _Run:
             "unread": [] if isinstance(table, str) or table is None else ["the name of the table"],
             **_plain(values),
         }
-        symbol = f"{self._class.name}::up"
+        symbol = f"{self._owner.name}::up"
         return Fact("schema", self._tree.start(node), self._tree.end(node), symbol, known)
 
-    def _add(self, fact: Fact, values: Mapping[str, Any]) -> None:
-        self._facts.append(replace(fact, values={**values, "order": len(self._facts)}))
+    def _add(self, fact: Fact) -> None:
+        values = {**fact.values, "order": len(self._facts)}
+        self._facts.append(replace(fact, values=values))
 
-    def _enter(self, call: Call, context: Context) -> None:
+    def _enter(self, method: Method, call: Call, context: Context) -> None:
         if context.depth >= _DEEPEST_CALL:
             return
-        scope = self._class.scope(call.name)
+        scope = self._reader.scope(self._owner, method.name)
         tables: dict[str, Blueprint] = {}
-        for name, node in zip(self._class.parameters(call.name), call.arguments, strict=False):
-            given = self._tree.of(node).lstrip("$")
+        for parameter, argument in zip(method.parameters, call.arguments, strict=False):
+            given = self._tree.of(argument.value).lstrip("$")
             if given in context.tables:
-                tables[name] = context.tables[given]
-            scope.variables[name] = self._reader.value(node, context.scope)
+                tables[parameter.name] = context.tables[given]
+            scope.variables[parameter.name] = self._value(argument.value, context)
         inner = replace(context, scope=scope, tables=tables, depth=context.depth + 1)
-        self._push_block(self._class.methods[call.name], inner)
+        self._push_block(method.body, inner)
 
     def _enter_closure(self, node: Node, context: Context, blueprint: Blueprint) -> None:
-        parameters = node.child_by_field_name("parameters")
-        first = next(loop_variables(parameters), None) if parameters is not None else None
-        name = self._tree.of(first).lstrip("$") if first is not None else ""
+        name = self._tree.of(next(loop_variables(node), None)).lstrip("$")
         tables = {**context.tables, name: blueprint}
         self._push_block(node.child_by_field_name("body"), replace(context, tables=tables))
 
-    def _enter_closures(self, nodes: list[Node], context: Context) -> None:
-        for node in reversed(nodes):
-            if node.type in _CLOSURES:
-                self._push_block(node.child_by_field_name("body"), context)
-
-    def _given(self, call: Call, context: Context) -> tuple[list[Any], dict[str, Any]]:
-        positional = [self._reader.value(node, context.scope) for node in call.arguments]
-        named = {name: self._reader.value(node, context.scope) for name, node in call.named.items()}
-        return positional, named
-
-    def _argument(self, call: Call, position: int, name: str, context: Context) -> Any:
-        if position < len(call.arguments):
-            return self._reader.value(call.arguments[position], context.scope)
-        return self._reader.value(call.named.get(name), context.scope)
+    def _value(self, node: Node | None, context: Context) -> Any:
+        return self._reader.value(node, context.scope)
 
 
-def _arguments(node: Node) -> Iterator[Node]:
-    arguments = node.child_by_field_name("arguments")
-    for argument in arguments.named_children if arguments is not None else ():
-        if argument.named_children:
-            yield argument.named_children[-1]
+def _is_each(chain: Chain) -> bool:
+    """Return whether the chain is `collect([..])->each(function (..) {..})`."""
+    names = [call.name.lstrip("\\") for call in chain.calls]
+    given = chain.calls[-1].arguments
+    return names == ["collect", "each"] and bool(given) and given[0].value.type in CLOSURES
 
 
 def _plain(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -62,10 +62,9 @@ class TableState:
         old = self.columns.get(name)
         if old is None:
             self.reasons.append("a column is changed here but made elsewhere")
-        elif change_keeps or stated.get("partial"):
+        elif change_keeps:
             kept = {key: value for key, value in old.items() if key not in _UNKEPT}
-            made = {**(old if stated.get("partial") else kept), **made}
-            made.pop("partial", None)
+            made = {**kept, **made}
         self.columns[name] = made
 
     def run(self, command: Mapping[str, Any]) -> None:
@@ -121,9 +120,6 @@ class TableState:
                 del self.indexes[key]
         elif kind == "dropForeign":
             self.foreign.pop(index, None)
-        elif kind == "dropConstraint":
-            self.foreign.pop(index, None)
-            self.indexes.pop(index, None)
         else:
             self.indexes.pop(index, None)
 
@@ -199,17 +195,13 @@ def _alike(one: Any, other: Any) -> bool:
     return type(one) is type(other) and one == other
 
 
-_DUMPS: Final = ("mysql", "mariadb", "pgsql", "sqlite", "sqlsrv")
-_DUMP_SUFFIXES: Final = frozenset({".sql", ".dump"})
-
-
 @dataclass(frozen=True, slots=True)
 class Column:
     """A column of a resulting table.
 
     Attributes:
         name: the name of the column.
-        type: Laravel's name of the type (`string`, `bigInteger`); SQL's name if SQL created it.
+        type: Laravel's name of the type (`string`, `bigInteger`).
         nullable: whether it may be null.
         attributes: all other stated attributes: default, length, unsigned, allowed, comment,
             autoIncrement, virtualAs and so on, as in facts of the kind `schema`.
@@ -307,7 +299,7 @@ class Tables:
 def resolve_tables(
     files: Iterable[FileFacts], *, change_keeps: bool = True, driver: str | None = None
 ) -> Tables:
-    """Apply migrations: first a schema dump, then the migrations by file name; only `up()` is read.
+    """Apply the migrations by file name; only `up()` is read.
 
     Args:
         files: the files of one repository, in any order; settings are read from the files that
@@ -346,39 +338,10 @@ def _with_settings(evidence: Evidence, settings: Settings) -> Evidence:
 
 
 def _statements(files: Sequence[FileFacts]) -> Iterator[Evidence]:
-    """Yield the statements of the dump, then of all migrations outside it, in running order."""
-    dump = _dump(files)
-    ran: set[str] = set()
-    if dump is not None:
-        for fact in _ordered(dump):
-            if fact.values["action"] == "ran":
-                ran.update(fact.values["migrations"])
-            else:
-                yield Evidence(dump.path, fact)
-    migrations = [file for file in files if file.path.endswith(".php")]
-    for file in sorted(migrations, key=lambda file: (PurePosixPath(file.path).name, file.path)):
-        if PurePosixPath(file.path).stem not in ran:
-            for fact in _ordered(file):
-                yield Evidence(file.path, fact)
-
-
-def _dump(files: Sequence[FileFacts]) -> FileFacts | None:
-    """Return the dump that Laravel would load; the most common database takes precedence."""
-    found = [
-        file
-        for file in files
-        if PurePosixPath(file.path).suffix in _DUMP_SUFFIXES
-        and PurePosixPath(file.path).parent.name == "schema"
-    ]
-    order = {name: place for place, name in enumerate(_DUMPS)}
-    return min(
-        found,
-        key=lambda file: (
-            order.get(PurePosixPath(file.path).name.split("-", 1)[0], len(order)),
-            file.path,
-        ),
-        default=None,
-    )
+    """Yield the statements of all migrations in running order."""
+    for file in sorted(files, key=lambda file: (PurePosixPath(file.path).name, file.path)):
+        for fact in _ordered(file):
+            yield Evidence(file.path, fact)
 
 
 def _ordered(file: FileFacts) -> list[Fact]:
@@ -396,8 +359,6 @@ def _apply(
     name, action = values["table"], values["action"]
     if action == "drop":
         states.pop(name, None)
-        return
-    if name in states and action == "create" and values.get("if_not_exists"):
         return
     state = states.setdefault(name, TableState())
     if not state.touched and action != "create":
