@@ -94,7 +94,7 @@ def _routes(read: Checkout, truth: Truth, causes: Mapping[str, str]) -> dict[str
 
 
 def _columns(read: Checkout, truth: Truth, causes: Mapping[str, str]) -> dict[str, Any]:
-    derived = resolve_tables(read.files, driver="sqlite")
+    derived = resolve_tables(read.files)
     found = compare(column_names(truth.told), derived_columns(derived.tables))
     return {
         "laravel": truth.version,

@@ -5,9 +5,9 @@ or a list of these; `{"env": NAME, "default": …}` if the environment decides a
 default; or an expression, see routes/expressions.py. `providers` are the classes that the file
 lists as providers; `untold` are existing settings whose value is unknown.
 
-While a migration is read, settings and the database driver are represented by marks within texts,
-so that names can be built from them (`config('audit.prefix') . '_id'`). Facts store a text with
-marks as `{"asked": text}`. `Settings` replaces the marks once all files are known.
+While a migration is read, settings are represented by marks within texts, so that names can be
+built from them (`config('audit.prefix') . '_id'`). Facts store a text with marks as
+`{"asked": text}`. `Settings` replaces the marks once all files are known.
 """
 
 from __future__ import annotations
@@ -166,8 +166,6 @@ def _providers(source: PhpSource, array: Node) -> list[str]:
 _FIRST, _LAST = "\ue000", "\ue001"
 # Hexadecimal digits do not change when a text is put in lower case or its dots are replaced.
 _MARK: Final = re.compile(f"{_FIRST}([0-9a-f]*){_LAST}")
-_DRIVER: Final = ":driver"
-_CONNECTION: Final = "database.default"
 UNKNOWN: Final[Mapping[str, bool]] = {"computed": True}
 """Represents a value computed at run time, in facts."""
 
@@ -180,10 +178,6 @@ def mark_setting(name: str, default: Any = None) -> str:
         default: the value if the setting is not set: a text, a number, a boolean or null.
     """
     return _FIRST + json.dumps([name, default]).encode().hex() + _LAST
-
-
-DRIVER: Final = mark_setting(_DRIVER)
-"""Mark that represents the database driver: `mysql`, `sqlite`."""
 
 
 def setting_name(value: Any) -> str | None:
@@ -212,10 +206,9 @@ class Settings:
 
     Args:
         files: the files of the repository.
-        driver: the database driver; None for the driver of the default connection.
     """
 
-    def __init__(self, files: Iterable[FileFacts], driver: str | None = None) -> None:
+    def __init__(self, files: Iterable[FileFacts]) -> None:
         self._values: dict[str, Any] = {}
         self._files: set[str] = set()
         self._untold: set[str] = set()
@@ -223,11 +216,6 @@ class Settings:
             for fact in one.facts:
                 if fact.kind == "configuration":
                     self._add(one.path, fact.values)
-        if driver is not None:
-            self._values[_CONNECTION] = driver
-            self._values[_DRIVER] = driver
-        else:
-            self._values[_DRIVER] = self._default_driver()
 
     def resolved(self, value: Any) -> Any:
         """Return a fact's value with settings in place of marks; UNKNOWN if a setting is unknown.
@@ -280,11 +268,3 @@ class Settings:
         above = {".".join(parts[:length]) for length in range(1, len(parts) + 1)}
         known = above.isdisjoint(self._untold) and parts[0] in self._files
         return known and not any(one.startswith(f"{name}.") for one in self._values)
-
-    def _default_driver(self) -> Any:
-        """Return the driver of the default connection, which often is the connection's name."""
-        found = _MARK.fullmatch(mark_setting(_CONNECTION))
-        name = UNKNOWN if found is None else self._value(found)
-        if not isinstance(name, str):
-            return UNKNOWN
-        return self._values.get(f"database.connections.{name}.driver", name)

@@ -69,6 +69,7 @@ class Blueprint:
         commands: the commands, in order, each with `name` and Laravel's attributes.
         unread: names of methods that Laravel 8 to 12 does not have (macros), and of computed
             values.
+        conditional: whether a call on it runs under a condition.
     """
 
     def __init__(self, table: str) -> None:
@@ -76,6 +77,7 @@ class Blueprint:
         self.columns: list[Attributes] = []
         self.commands: list[Attributes] = []
         self.unread: list[str] = []
+        self.conditional = False
 
     def call(self, name: str, given: Sequence[Any], named: Mapping[str, Any]) -> Attributes | None:
         """Apply a method of Laravel's Blueprint.

@@ -13,34 +13,17 @@ from rag_assets.systems.code_memory.languages.php.source import PhpSource
 from rag_assets.systems.code_memory.languages.php.values import (
     COMPUTED,
     Closure,
-    Computed,
     Constants,
     value_of,
 )
-from rag_assets.systems.code_memory.laravel.settings import DRIVER, mark_setting, setting_name
+from rag_assets.systems.code_memory.laravel.settings import mark_setting, setting_name
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
 _PAIR: Final = 2
-_TESTS: Final = frozenset(
-    {"===", "!==", "==", "!=", "<>", "&&", "||", "and", "or", "<", ">", "<=", ">="}
-)
 _MOST_METHODS: Final = 2_000
 """Maximum number of calls of own methods that are followed to read the values in one file."""
-
-
-class Test(Computed):
-    """A condition that is used as a value.
-
-    Attributes:
-        node: the expression.
-        scope: the names that are known at the expression.
-    """
-
-    def __init__(self, node: Node, scope: Scope) -> None:
-        self.node = node
-        self.scope = scope
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,21 +132,14 @@ class ExpressionReader:
 
 
 def _binary(reader: ExpressionReader, scope: Scope, node: Node, depth: int) -> Any:
-    kind = reader.tree.of(node.child_by_field_name("operator")).lower()
-    if kind in _TESTS:
-        return Test(node, scope)
-    if kind == "??":
-        left = reader.inner(node.child_by_field_name("left"), scope, depth)
-        right = reader.inner(node.child_by_field_name("right"), scope, depth)
-        setting = setting_name(left)
-        if setting is not None and isinstance(right, str | int | None):
-            return mark_setting(setting, right)
-        return right if left is None else left
-    return NotImplemented
-
-
-def _unary(reader: ExpressionReader, scope: Scope, node: Node, _depth: int) -> Any:
-    return Test(node, scope) if reader.tree.of(node).startswith("!") else NotImplemented
+    if reader.tree.of(node.child_by_field_name("operator")) != "??":
+        return NotImplemented
+    left = reader.inner(node.child_by_field_name("left"), scope, depth)
+    right = reader.inner(node.child_by_field_name("right"), scope, depth)
+    setting = setting_name(left)
+    if setting is not None and isinstance(right, str | int | None):
+        return mark_setting(setting, right)
+    return right if left is None else left
 
 
 def _name(reader: ExpressionReader, scope: Scope, node: Node, _depth: int) -> Any:
@@ -193,7 +169,7 @@ def _subscript(reader: ExpressionReader, scope: Scope, node: Node, depth: int) -
 
 
 def _called(reader: ExpressionReader, scope: Scope, node: Node, depth: int) -> Any:
-    """Return a setting, raw SQL, the database driver, or the result of an own method."""
+    """Return a setting, raw SQL, or the result of an own method."""
     chain = reader.source.chain(node)
     if chain is None:
         return COMPUTED
@@ -203,35 +179,17 @@ def _called(reader: ExpressionReader, scope: Scope, node: Node, depth: int) -> A
     if last.name == "raw" and chain.static:
         sql = reader.inner(last.argument(0), scope, depth)
         return Expression(sql) if isinstance(sql, str) else COMPUTED
-    if _asks_driver(reader, last):
-        return DRIVER
-    if last.name == "getDefaultConnection":
-        return mark_setting("database.default")
     returned = reader.returned(chain, scope)
     return COMPUTED if returned is None else reader.inner(*returned, depth)
 
 
 def _setting(reader: ExpressionReader, call: Call, scope: Scope, depth: int) -> Any:
-    """Return the value of a call of `config`; of `env` only if it names the connection."""
-    name = call.name.lstrip("\\").lower()
-    if name not in {"config", "env"}:
-        return COMPUTED
+    """Return the value of a call of `config`."""
     key, default = (reader.inner(call.argument(at), scope, depth) for at in (0, 1))
-    if not isinstance(key, str) or not isinstance(default, str | int | None):
+    is_setting = call.name.lstrip("\\").lower() == "config"
+    if not is_setting or not isinstance(key, str) or not isinstance(default, str | int | None):
         return COMPUTED
-    if name == "env":
-        is_connection = key == "DB_CONNECTION"
-        return mark_setting("database.default", default) if is_connection else COMPUTED
     return mark_setting(key, default)
-
-
-def _asks_driver(reader: ExpressionReader, call: Call) -> bool:
-    given = reader.tree.of(call.argument(0))
-    return (
-        call.name == "getDriverName"
-        or (call.name == "getAttribute" and given.endswith("::ATTR_DRIVER_NAME"))
-        or (call.name == "getConfig" and given.strip("'\"") == "driver")
-    )
 
 
 def _closure(_reader: ExpressionReader, _scope: Scope, node: Node, _depth: int) -> Any:
@@ -242,7 +200,6 @@ _FURTHER: Final[Mapping[str, Callable[[ExpressionReader, Scope, Node, int], Any]
     "anonymous_function": _closure,
     "arrow_function": _closure,
     "binary_expression": _binary,
-    "unary_op_expression": _unary,
     "name": _name,
     "variable_name": _variable,
     "subscript_expression": _subscript,

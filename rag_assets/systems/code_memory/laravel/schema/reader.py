@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from rag_assets.ingest.chunking.model import Fact
@@ -12,19 +12,12 @@ from rag_assets.systems.code_memory.languages.php.calls import CLOSURES, Call, C
 from rag_assets.systems.code_memory.languages.php.classes import ClassLike, Method
 from rag_assets.systems.code_memory.languages.php.source import PhpSource
 from rag_assets.systems.code_memory.languages.php.values import COMPUTED, Closure, Computed
-from rag_assets.systems.code_memory.laravel.schema.blueprint import Attributes, Blueprint
-from rag_assets.systems.code_memory.laravel.schema.conditions import (
-    BRANCHES,
-    Context,
-    Step,
-    as_json,
-    guards_of,
-    is_early_return,
-    loop_steps,
-    loop_variables,
-    negate,
+from rag_assets.systems.code_memory.laravel.schema.blueprint import Blueprint
+from rag_assets.systems.code_memory.laravel.schema.expressions import (
+    Expression,
+    ExpressionReader,
+    Scope,
 )
-from rag_assets.systems.code_memory.laravel.schema.expressions import Expression, ExpressionReader
 from rag_assets.systems.code_memory.laravel.settings import has_marks
 
 if TYPE_CHECKING:
@@ -46,8 +39,47 @@ _ACTIONS: Final = {
 }
 """Actions on tables, by the method of the schema in lower case."""
 
+_BRANCHING: Final = frozenset({"if_statement", "switch_statement", "match_expression"})
+_NESTING: Final = ("_statement", "_clause", "_block", "match_expression")
+"""Ends of the types of nodes that contain statements."""
+
 _MOST_STATEMENTS: Final = 5000
+_MOST_TURNS: Final = 5000
 _DEEPEST_CALL: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class _Context:
+    """The context of a statement.
+
+    Attributes:
+        scope: the names that are known at the statement, with their values.
+        tables: blueprints, by the name of their variable.
+        conditional: whether the statement runs under a condition.
+        depth: number of enclosing method calls.
+    """
+
+    scope: Scope
+    tables: Mapping[str, Blueprint] = field(default_factory=dict)
+    conditional: bool = False
+    depth: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """A pending action: a statement to run, variables to bind, or a blueprint to complete.
+
+    Attributes:
+        node: a statement or an expression; None for a step without syntax.
+        context: the context of the node.
+        bind: values of variables to set first.
+        ends: the complete blueprint, with the fact it becomes.
+    """
+
+    node: Node | None
+    context: _Context
+    bind: Mapping[str, Any] = field(default_factory=dict)
+    ends: tuple[Blueprint, Fact] | None = None
 
 
 def schema_facts(source: PhpSource) -> tuple[Fact, ...]:
@@ -59,7 +91,7 @@ def schema_facts(source: PhpSource) -> tuple[Fact, ...]:
         columns: added or changed (`change`) columns, with Laravel's attributes (`name`, `type`,
             `nullable`, `default` ...); {"raw": sql} is an expression, {"computed": true} unknown.
         commands: indexes, foreign keys, drops and renames, with the same kind of values.
-        guards: conditions under which it runs (see Guard); how: call, or sql.
+        conditional: whether it runs under a condition; how: call, or sql.
         order: its position among the statements as they run.
         unread: values that were computed or are not Laravel's, and SQL, of which only the name of
             the table is read.
@@ -85,12 +117,12 @@ class _Run:
         self._tree = reader.tree
         self._owner = owner
         self._facts: list[Fact] = []
-        self._todo: list[Step] = []
+        self._todo: list[_Step] = []
         self._left = _MOST_STATEMENTS
 
     def facts(self, method: Method) -> list[Fact]:
         """Return the statements in the order in which they run."""
-        self._push_block(method.body, Context(self._reader.scope(self._owner, method.name)))
+        self._push_block(method.body, _Context(self._reader.scope(self._owner, method.name)))
         while self._todo and self._left > 0:
             step = self._todo.pop()
             step.context.scope.variables.update(step.bind)
@@ -98,50 +130,45 @@ class _Run:
                 self._end(*step.ends)
             elif step.node is not None:
                 self._left -= 1
-                self._step(step, step.node)
+                self._step(step.node, step.context)
         return self._facts
 
-    def _push(self, nodes: Sequence[Node], context: Context, *then: Step) -> None:
-        self._todo.extend(reversed([*(Step(node, context) for node in nodes), *then]))
+    def _push(self, nodes: Sequence[Node], context: _Context) -> None:
+        self._todo.extend(_Step(node, context) for node in reversed(nodes))
 
-    def _push_block(self, node: Node | None, context: Context) -> None:
+    def _push_block(self, node: Node | None, context: _Context) -> None:
         if node is not None:
-            self._todo.append(Step(node, context))
+            self._todo.append(_Step(node, context))
 
-    def _block(self, node: Node, first: int, context: Context) -> None:
-        """Add the statements of a body as steps, starting with a given statement.
+    def _block(self, node: Node, context: _Context) -> None:
+        """Add the statements of a body; those after `if (..) return;` run under a condition."""
+        steps: list[_Step] = []
+        for child in node.named_children:
+            steps.append(_Step(child, context))
+            if child.type == "if_statement" and _returns(child):
+                context = replace(context, conditional=True)
+        self._todo.extend(reversed(steps))
 
-        Statements after `if (..) return;` run if the condition does not hold. That condition can be
-        read only after all statements before it have run.
-        """
-        for index, child in enumerate(node.named_children[first:], first):
-            if child.type == "if_statement" and is_early_return(child):
-                follows = Step(node, context, first=index + 1, unless=child)
-                self._push(node.named_children[first : index + 1], context, follows)
-                return
-        self._push(node.named_children[first:], context)
-
-    def _step(self, step: Step, node: Node) -> None:
-        context = step.context
-        if step.unless is not None:
-            condition = step.unless.child_by_field_name("condition")
-            found = negate(guards_of(self._reader, condition, context.scope))
-            context = replace(context, guards=(*context.guards, *found))
-        branches = BRANCHES.get(node.type)
-        if branches is not None:
-            self._todo.extend(reversed(branches(self._reader, node, context)))
-        elif node.type in {"compound_statement", "colon_block"}:
-            self._block(node, step.first, context)
+    def _step(self, node: Node, context: _Context) -> None:
+        if node.type in _BRANCHING:
+            context = replace(context, conditional=True)
+        if node.type in {"compound_statement", "colon_block"}:
+            self._block(node, context)
+        elif node.type == "foreach_statement":
+            self._foreach(node, context)
         elif node.type in {"expression_statement", "return_statement", "parenthesized_expression"}:
             self._push(node.named_children[:1], context)
         elif node.type == "assignment_expression":
             self._assign(node, context)
         elif node.type.endswith("call_expression"):
             self._call(node, context)
-        elif node.type.endswith(("_statement", "_clause", "_block")):
-            self._push(node.named_children, context)
+        elif node.type in {"match_conditional_expression", "match_default_expression"}:
+            self._push_block(node.child_by_field_name("return_expression"), context)
+        elif node.type.endswith(_NESTING):
+            condition = node.child_by_field_name("condition")
+            self._push([child for child in node.named_children if child != condition], context)
 
-    def _assign(self, node: Node, context: Context) -> None:
+    def _assign(self, node: Node, context: _Context) -> None:
         left, right = (node.child_by_field_name(name) for name in ("left", "right"))
         if left is None or right is None:
             return
@@ -150,7 +177,7 @@ class _Run:
         if right.type.endswith("call_expression"):
             self._call(right, context)
 
-    def _call(self, node: Node, context: Context) -> None:
+    def _call(self, node: Node, context: _Context) -> None:
         chain = self._reader.source.chain(node)
         if chain is None:
             return
@@ -171,13 +198,35 @@ class _Run:
             for closure in reversed([one for one in given if one.type in CLOSURES]):
                 self._push_block(closure.child_by_field_name("body"), context)
 
-    def _each(self, chain: Chain, context: Context) -> None:
+    def _each(self, chain: Chain, context: _Context) -> None:
         over = self._reader.value(chain.calls[0].argument(0), context.scope)
         closure = chain.calls[1].arguments[0].value
-        names = [self._tree.of(one).lstrip("$") for one in loop_variables(closure)]
-        body = closure.child_by_field_name("body")
+        names = [self._tree.of(one).lstrip("$") for one in _variables(closure)]
         # A loop lists the key before the value, a closure the value before the key.
-        steps = loop_steps(body, over, [*reversed(names[:2])] or [""], context)
+        self._loop(closure.child_by_field_name("body"), over, [*reversed(names[:2])], context)
+
+    def _foreach(self, node: Node, context: _Context) -> None:
+        body = node.child_by_field_name("body")
+        parts = [one for one in node.named_children if one.type != "comment" and one != body]
+        if len(parts) > 1:
+            names = [self._tree.of(one).lstrip("$&") for one in _variables(parts[1])]
+            self._loop(body, self._value(parts[0], context), names, context)
+
+    def _loop(self, body: Node | None, over: Any, names: Sequence[str], context: _Context) -> None:
+        """Add the body once per item; the last name is the value's, a name before it the key's.
+
+        Args:
+            over: the items; anything that is not an array counts as one unknown item.
+        """
+        items: list[tuple[Any, Any]] = [(COMPUTED, COMPUTED)]
+        if isinstance(over, list):
+            items = list(enumerate(over))
+        elif isinstance(over, dict):
+            items = list(over.items())
+        steps = []
+        for key, value in items[:_MOST_TURNS]:
+            bind = dict(zip(reversed(names), (value, key), strict=False))
+            steps.append(_Step(body, context, bind))
         self._todo.extend(reversed(steps))
 
     def _is_schema(self, chain: Chain, root: str) -> bool:
@@ -191,7 +240,7 @@ class _Run:
             or (closure and last.name.lower() in {"create", "table"} and root != "Route")
         )
 
-    def _on_schema(self, chain: Chain, context: Context) -> None:
+    def _on_schema(self, chain: Chain, context: _Context) -> None:
         call = chain.calls[-1]
         name = call.name.lower()
         table = self._value(call.argument(0, "from" if name == "rename" else "table"), context)
@@ -203,12 +252,11 @@ class _Run:
         given, named = self._reader.values(call, context.scope)
         if name == "dropcolumns":
             blueprint.call("dropColumn", given[1:], {})
-        self._todo.append(Step(None, context, ends=(blueprint, fact)))
+        self._todo.append(_Step(None, context, ends=(blueprint, fact)))
         values_given = (*given, *named.values())
         closure = next((one.node for one in values_given if isinstance(one, Closure)), None)
         if closure is not None:
-            inner = replace(context, outside=len(context.guards))
-            self._enter_closure(closure, inner, blueprint)
+            self._enter_closure(closure, context, blueprint)
         elif name in {"create", "table"}:
             blueprint.unread.append("the definition of the table")
 
@@ -218,14 +266,14 @@ class _Run:
         values["columns"] = [_plain(column) for column in blueprint.columns]
         values["commands"] = [_plain(command) for command in blueprint.commands]
         values["unread"] = [*values["unread"], *blueprint.unread]
+        values["conditional"] |= blueprint.conditional
         renamed = next((c for c in blueprint.commands if c["name"] == "rename"), None)
         if renamed is not None and isinstance(renamed["to"], str):
-            values["to"] = as_json(renamed["to"])
+            values["to"] = _as_json(renamed["to"])
         self._add(replace(fact, values=values))
 
-    def _on_table(self, chain: Chain, blueprint: Blueprint, context: Context) -> None:
+    def _on_table(self, chain: Chain, blueprint: Blueprint, context: _Context) -> None:
         first, *modifiers = chain.calls
-        before = len(blueprint.columns), len(blueprint.commands)
         closure = next((a.value for a in first.arguments if a.value.type in CLOSURES), None)
         if first.name.lower() == "after" and closure is not None:
             self._enter_closure(closure, context, blueprint)
@@ -235,13 +283,9 @@ class _Run:
             if target is not None:
                 given, named = self._reader.values(call, context.scope)
                 target = blueprint.modify(target, call.name, given, named)
-        guards = [guard.as_value() for guard in context.guards[context.outside :]]
-        if guards:
-            made: list[Attributes] = blueprint.columns[before[0] :]
-            for attributes in (*made, *blueprint.commands[before[1] :]):
-                attributes["guards"] = guards
+        blueprint.conditional |= context.conditional
 
-    def _raw(self, call: Call, context: Context) -> None:
+    def _raw(self, call: Call, context: _Context) -> None:
         """Add a statement in SQL: its table, and that its columns are unread."""
         sql = self._value(call.argument(0, "query"), context)
         text = sql.sql if isinstance(sql, Expression) else sql
@@ -255,10 +299,10 @@ class _Run:
             values = {"action": "drop" if drops else "alter", **known, "unread": ["SQL"]}
             self._add(self._fact(call.node, table, values, context))
 
-    def _fact(self, node: Node, table: Any, values: Mapping[str, Any], context: Context) -> Fact:
+    def _fact(self, node: Node, table: Any, values: Mapping[str, Any], context: _Context) -> Fact:
         known = {
-            "table": as_json(table) if isinstance(table, str) else None,
-            "guards": [guard.as_value() for guard in context.guards],
+            "table": _as_json(table) if isinstance(table, str) else None,
+            "conditional": context.conditional,
             "how": "call",
             "unread": [] if isinstance(table, str) or table is None else ["the name of the table"],
             **_plain(values),
@@ -270,7 +314,7 @@ class _Run:
         values = {**fact.values, "order": len(self._facts)}
         self._facts.append(replace(fact, values=values))
 
-    def _enter(self, method: Method, call: Call, context: Context) -> None:
+    def _enter(self, method: Method, call: Call, context: _Context) -> None:
         if context.depth >= _DEEPEST_CALL:
             return
         scope = self._reader.scope(self._owner, method.name)
@@ -283,12 +327,12 @@ class _Run:
         inner = replace(context, scope=scope, tables=tables, depth=context.depth + 1)
         self._push_block(method.body, inner)
 
-    def _enter_closure(self, node: Node, context: Context, blueprint: Blueprint) -> None:
-        name = self._tree.of(next(loop_variables(node), None)).lstrip("$")
+    def _enter_closure(self, node: Node, context: _Context, blueprint: Blueprint) -> None:
+        name = self._tree.of(next(_variables(node), None)).lstrip("$")
         tables = {**context.tables, name: blueprint}
         self._push_block(node.child_by_field_name("body"), replace(context, tables=tables))
 
-    def _value(self, node: Node | None, context: Context) -> Any:
+    def _value(self, node: Node | None, context: _Context) -> Any:
         return self._reader.value(node, context.scope)
 
 
@@ -297,6 +341,33 @@ def _is_each(chain: Chain) -> bool:
     names = [call.name.lstrip("\\") for call in chain.calls]
     given = chain.calls[-1].arguments
     return names == ["collect", "each"] and bool(given) and given[0].value.type in CLOSURES
+
+
+def _returns(node: Node) -> bool:
+    """Return whether an `if` statement returns from its function when its condition holds."""
+    body = node.child_by_field_name("body")
+    if body is None or node.child_by_field_name("alternative") is not None:
+        return False
+    inner = body.named_children if body.type == "compound_statement" else [body]
+    return bool(inner) and inner[-1].type == "return_statement"
+
+
+def _variables(node: Node) -> Iterator[Node]:
+    """Yield the variables of a loop's header, or the parameters of a closure."""
+    node = node.child_by_field_name("parameters") or node
+    if node.type == "variable_name":
+        yield node
+        return
+    for child in node.named_children:
+        if child.type == "variable_name":
+            yield child
+        elif child.type in {"simple_parameter", "by_ref", "pair"}:
+            yield from (c for c in child.named_children if c.type == "variable_name")
+
+
+def _as_json(value: Any) -> Any:
+    """Return a text as facts store it: `{"asked": text}` if it has marks of settings."""
+    return {"asked": value} if has_marks(value) else value
 
 
 def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -313,4 +384,4 @@ def _json(value: Any) -> Any:
         return [
             _json(item) if isinstance(item, Expression | Computed | str) else item for item in value
         ]
-    return as_json(value)
+    return _as_json(value)

@@ -12,9 +12,7 @@ from rag_assets.systems.code_memory.laravel.settings import Settings
 from rag_assets.systems.code_memory.symbols.model import FileFacts
 
 _INDEXES: Final = frozenset({"primary", "unique", "index", "fulltext", "spatialIndex"})
-_UNKEPT: Final = frozenset(
-    {"length", "total", "places", "allowed", "precision", "change", "guards"}
-)
+_UNKEPT: Final = frozenset({"length", "total", "places", "allowed", "precision", "change"})
 
 
 class TableState:
@@ -33,17 +31,11 @@ class TableState:
         self.touched: list[tuple[str, Fact]] = []
         self.reasons: list[str] = []
 
-    def touch(self, path: str, fact: Fact, *, known: bool) -> None:
-        """Record a statement as evidence, and the reasons why it may be incomplete.
-
-        Args:
-            path: the path of its file.
-            fact: the statement.
-            known: whether its conditions are known to hold.
-        """
+    def touch(self, path: str, fact: Fact) -> None:
+        """Record a statement of a file as evidence, and why it may be incomplete."""
         self.touched.append((path, fact))
         self.reasons += [f"{unread} is not known" for unread in fact.values["unread"]]
-        if not known:
+        if fact.values.get("conditional"):
             self.reasons.append("a statement runs under a condition that is not known")
 
     def add_column(self, stated: Mapping[str, Any], change_keeps: bool) -> None:
@@ -54,7 +46,7 @@ class TableState:
             change_keeps: whether a change keeps attributes that it does not repeat.
         """
         name = stated["name"]
-        made = {key: value for key, value in stated.items() if key not in {"change", "guards"}}
+        made = {key: value for key, value in stated.items() if key != "change"}
         if not stated.get("change"):
             self.columns.setdefault(name, made)
             self._auto_increment(name, made)
@@ -122,77 +114,6 @@ class TableState:
             self.foreign.pop(index, None)
         else:
             self.indexes.pop(index, None)
-
-
-class Conditions:
-    """Answers to the conditions in migrations.
-
-    Whether a table or a column exists is determined once, when it is first asked for.
-
-    Args:
-        states: the current tables.
-    """
-
-    def __init__(self, states: Mapping[str, TableState]) -> None:
-        self._states = states
-        self._answers: dict[tuple[str, int, str, str], bool] = {}
-
-    def hold(self, path: str, guards: Sequence[Mapping[str, Any]]) -> bool:
-        """Return whether conditions hold; an unknown condition is assumed to hold.
-
-        Args:
-            path: the path of the file that states them.
-            guards: conditions as in facts of the kind `schema`, with values of settings in place of
-                marks.
-        """
-        # Evaluate all of them now: the guarded statements change the answers.
-        answers = [self._answer(path, guard) for guard in guards]
-        return all(answer is not False for answer in answers)
-
-    def known(self, path: str, guards: Sequence[Mapping[str, Any]]) -> bool:
-        """Return whether the answers to all conditions are known; see hold."""
-        return all(self._answer(path, guard) is not None for guard in guards)
-
-    def _answer(self, path: str, guard: Mapping[str, Any]) -> bool | None:
-        truth = self._truth(path, guard)
-        return None if truth is None else truth is guard["wanted"]
-
-    def _truth(self, path: str, guard: Mapping[str, Any]) -> bool | None:
-        kind = guard["kind"]
-        if kind in {"table", "column"}:
-            return self._there(path, guard)
-        if kind == "equal":
-            values = [guard["value"], *guard["values"]]
-            if any(isinstance(one, Mapping) for one in values):
-                return None
-            return any(_alike(values[0], other) for other in values[1:])
-        if kind == "set":
-            value = guard["value"]
-            return None if isinstance(value, Mapping) else value not in (None, False, 0, "", "0")
-        return self._any(path, guard) if kind == "any" else None
-
-    def _any(self, path: str, guard: Mapping[str, Any]) -> bool | None:
-        answers = []
-        for listed in guard["lists"]:
-            held = [self._answer(path, one) for one in listed]
-            answers.append(False if False in held else (None if None in held else True))
-        return True if True in answers else (None if None in answers else False)
-
-    def _there(self, path: str, guard: Mapping[str, Any]) -> bool | None:
-        table, column = guard["table"], guard["column"]
-        if not isinstance(table, str) or not isinstance(column, str):
-            return None
-        key = (path, guard["at"], table, column)
-        if key not in self._answers:
-            state = self._states.get(table)
-            self._answers[key] = state is not None and (
-                guard["kind"] == "table" or column in state.columns
-            )
-        return self._answers[key]
-
-
-def _alike(one: Any, other: Any) -> bool:
-    return type(one) is type(other) and one == other
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,30 +217,28 @@ class Tables:
     unresolved: tuple[Evidence, ...]
 
 
-def resolve_tables(
-    files: Iterable[FileFacts], *, change_keeps: bool = True, driver: str | None = None
-) -> Tables:
+def resolve_tables(files: Iterable[FileFacts], *, change_keeps: bool = True) -> Tables:
     """Apply the migrations by file name; only `up()` is read.
+
+    Conditions are not evaluated: the statements of all branches are applied, and their tables are
+    incomplete.
 
     Args:
         files: the files of one repository, in any order; settings are read from the files that
             state them.
         change_keeps: whether `change()` keeps attributes that it does not repeat, as before Laravel
             11.
-        driver: the database driver, for migrations that depend on it; None for the driver of the
-            repository's default connection.
     """
     given = list(files)
-    settings = Settings(given, driver)
+    settings = Settings(given)
     states: dict[str, TableState] = {}
-    conditions = Conditions(states)
     unresolved: list[Evidence] = []
     for stated in _statements(given):
         evidence = _with_settings(stated, settings)
-        if not isinstance(evidence.fact.values["table"], str):
+        if isinstance(evidence.fact.values["table"], str):
+            _apply(evidence, states, change_keeps)
+        else:
             unresolved.append(evidence)
-        elif conditions.hold(evidence.path, evidence.fact.values["guards"]):
-            _apply(evidence, states, conditions, change_keeps)
     return Tables({name: _table(name, states[name]) for name in sorted(states)}, tuple(unresolved))
 
 
@@ -349,12 +268,7 @@ def _ordered(file: FileFacts) -> list[Fact]:
     return sorted(found, key=lambda fact: fact.values["order"])
 
 
-def _apply(
-    evidence: Evidence,
-    states: dict[str, TableState],
-    conditions: Conditions,
-    change_keeps: bool,
-) -> None:
+def _apply(evidence: Evidence, states: dict[str, TableState], change_keeps: bool) -> None:
     values = evidence.fact.values
     name, action = values["table"], values["action"]
     if action == "drop":
@@ -363,17 +277,10 @@ def _apply(
     state = states.setdefault(name, TableState())
     if not state.touched and action != "create":
         state.reasons.append("it is altered here but made elsewhere")
-    known = conditions.known(evidence.path, values["guards"])
-    state.touch(evidence.path, evidence.fact, known=known)
+    state.touch(evidence.path, evidence.fact)
     for column in values.get("columns", ()):
-        if conditions.hold(evidence.path, column.get("guards", ())):
-            state.add_column(column, change_keeps)
-    commands = [
-        command
-        for command in values.get("commands", ())
-        if conditions.hold(evidence.path, command.get("guards", ()))
-    ]
-    _run(commands, name, states)
+        state.add_column(column, change_keeps)
+    _run(values.get("commands", ()), name, states)
     target = values.get("to")
     if isinstance(target, str):
         _rename(states, name, target)
