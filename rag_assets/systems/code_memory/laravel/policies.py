@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.languages.php.calls import Call
 from rag_assets.systems.code_memory.languages.php.classes import OR
 from rag_assets.systems.code_memory.languages.php.source import PhpSource
@@ -18,11 +17,8 @@ from rag_assets.systems.code_memory.symbols.model import FileFacts
 from rag_assets.systems.code_memory.symbols.nodes import ABILITY
 from rag_assets.systems.code_memory.symbols.policy_names import (
     OF_RESOURCES,
-    asker_of,
-    method_of,
     method_of_ability,
     tried_policies,
-    usual_policies,
 )
 
 if TYPE_CHECKING:
@@ -151,25 +147,6 @@ def resolve_checks(values: _Values, types: Mapping[str, str]) -> Iterator[_Value
 
 
 @dataclass(frozen=True, slots=True)
-class PolicyCheck:
-    """A check against a policy that the checking file alone does not determine.
-
-    Attributes:
-        source: the definition that checks.
-        target: the policy's method.
-        path: the path of the file with the check.
-        fact: its evidence.
-        mapped: whether a policy map names the policy; otherwise its location determines it.
-    """
-
-    source: str
-    target: str
-    path: str
-    fact: Fact
-    mapped: bool
-
-
-@dataclass(frozen=True, slots=True)
 class Policies:
     """The policies of a repository.
 
@@ -202,41 +179,6 @@ class Policies:
     def is_mapped(self, model: str) -> bool:
         """Return whether a map names the policy of a model."""
         return model in self.mapped
-
-
-def find_policy_checks(files: Sequence[FileFacts]) -> dict[str, list[PolicyCheck]]:
-    """Return the checks, by model, against policies that a single file does not determine.
-
-    These are policies that a policy map names, and policies in locations that Laravel tries last.
-
-    Args:
-        files: the files of one repository.
-    """
-    held = Policies.of(files)
-    mapped = held.mapped
-    policies = _find_unusual(files, held)
-    found: dict[str, list[PolicyCheck]] = {}
-    for one in files if policies else ():
-        for fact in one.facts:
-            model = str(fact.values.get("model", "")) if fact.kind == "authorizes" else ""
-            method = method_of(fact) if model in policies else ""
-            if method:
-                target = f"{policies[model]}::{method}"
-                asked = PolicyCheck(asker_of(fact), target, one.path, fact, model in mapped)
-                found.setdefault(model, []).append(asked)
-    return found
-
-
-def _find_unusual(files: Sequence[FileFacts], policies: Policies) -> dict[str, str]:
-    """Return those policies of models that are not among the usual candidates."""
-    facts = [fact for one in files for fact in one.facts]
-    asked = {str(fact.values.get("model", "")) for fact in facts if fact.kind == "authorizes"}
-    found = {}
-    for model in sorted(asked - {""}):
-        policy = policies.of_model(model)
-        if policy and policy not in usual_policies(model):
-            found[model] = policy
-    return found
 
 
 _CAN: Final = "can"

@@ -7,9 +7,9 @@ from rag_assets.systems.code_memory.languages.php.keys import key_facts
 from rag_assets.systems.code_memory.languages.php.source import PhpSource
 from rag_assets.systems.code_memory.languages.php.units import units_of
 from rag_assets.systems.code_memory.laravel import statements
+from rag_assets.systems.code_memory.laravel.middleware import guard_facts
 from rag_assets.systems.code_memory.laravel.models import model_facts
 from rag_assets.systems.code_memory.laravel.routes import reader as routes
-from rag_assets.systems.code_memory.laravel.routes.middleware import guard_facts
 from rag_assets.systems.code_memory.laravel.schema.reader import schema_facts
 from rag_assets.systems.code_memory.symbols.model import CodeText
 

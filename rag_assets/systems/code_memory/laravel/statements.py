@@ -32,6 +32,7 @@ from rag_assets.systems.code_memory.languages.php.flows import Bodies
 from rag_assets.systems.code_memory.languages.php.source import PhpSource
 from rag_assets.systems.code_memory.languages.php.types import class_of_creation, types_of
 from rag_assets.systems.code_memory.languages.queries import tables_in_sql
+from rag_assets.systems.code_memory.laravel.middleware import read_kernel, read_names
 from rag_assets.systems.code_memory.laravel.policies import (
     CHECKS,
     CONSTANT,
@@ -209,7 +210,7 @@ def _of_property(source: PhpSource, held: Property) -> Iterator[tuple[str, _Valu
         return
     value = source.value(held.value)
     if held.name in _KERNEL:
-        yield from _middleware(value)
+        yield from read_kernel(value)
         return
     for key, found in value.items() if isinstance(value, dict) else ():
         for name in found if isinstance(found, list) else [found]:
@@ -223,20 +224,11 @@ def _of_property(source: PhpSource, held: Property) -> Iterator[tuple[str, _Valu
                 yield "binds", {"abstract": key, "concrete": name}
 
 
-def _middleware(value: object) -> Iterator[tuple[str, _Values]]:
-    """Yield entries of a kernel: classes in lists, classes by alias, and classes by group."""
-    entries = value.items() if isinstance(value, dict) else enumerate(_listed(value))
-    for key, found in entries:
-        for name in found if isinstance(found, list) else [found]:
-            if isinstance(name, str) and "\\" in name:
-                alias = key if isinstance(key, str) and not key.isdigit() else ""
-                yield "uses_middleware", {"name": _class_of(name), "alias": alias}
-
-
 def _of_call(
     source: PhpSource, chain: Chain, call: Call, *, first: bool
 ) -> Iterator[tuple[str, _Values]]:
     yield from of_query(source, call)
+    yield from read_names(source, chain, call)
     if chain.static and first:
         yield from _of_static(source, chain, call)
     elif chain.static:

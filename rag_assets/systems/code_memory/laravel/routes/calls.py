@@ -8,12 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from rag_assets.systems.code_memory.laravel.inflection import plural, singular, snake, studly
-from rag_assets.systems.code_memory.laravel.routes.middleware import MiddlewareConfiguration
 from rag_assets.systems.code_memory.laravel.routes.program import ROOT
-from rag_assets.systems.code_memory.laravel.routes.reader import FACADES, ROUTE_TYPE, ROUTER_TYPES
+from rag_assets.systems.code_memory.laravel.routes.reader import FACADES, ROUTER_TYPES
 from rag_assets.systems.code_memory.laravel.routes.registrars import (
     add_broadcast_routes,
-    add_facade_routes,
     call_registrar,
     call_resource,
     call_route,
@@ -22,7 +20,6 @@ from rag_assets.systems.code_memory.laravel.routes.registrars import (
 )
 from rag_assets.systems.code_memory.laravel.routes.router import Draft, Pending
 from rag_assets.systems.code_memory.laravel.routes.values import (
-    LONGEST,
     MOST_CALLS,
     ROUTER,
     Arguments,
@@ -34,7 +31,6 @@ from rag_assets.systems.code_memory.laravel.routes.values import (
     Unknown,
     Value,
     is_list,
-    join_texts,
     list_values,
     make_array,
     text_of,
@@ -72,16 +68,6 @@ def _on_text(function: Callable[[str], str]) -> Callable[[_Arguments], Value]:
     return made
 
 
-def _trim(left: bool, right: bool) -> Callable[[_Arguments], Value]:
-    def made(arguments: _Arguments) -> Value:
-        text = str(join_texts(arguments[0]))
-        characters = str(arguments[1]) if len(arguments) > 1 else " \t\n\r\0\x0b"
-        text = text.lstrip(characters) if left else text
-        return text.rstrip(characters) if right else text
-
-    return made
-
-
 def _sprintf(arguments: _Arguments) -> Value:
     """Return the result of `sprintf` with text and integer arguments."""
     form, rest = str(arguments[0]), list(arguments[1:])
@@ -94,19 +80,6 @@ def _sprintf(arguments: _Arguments) -> Value:
         return text_of(value) or ""
 
     return _PLACE.sub(one, form)
-
-
-def _array_merge(arguments: _Arguments) -> Value:
-    found: dict[str | int, Value] = {}
-    following = 0
-    for one in arguments:
-        for key, value in one.items():
-            if isinstance(key, int):
-                found[following] = value
-                following += 1
-            else:
-                found[key] = value
-    return found
 
 
 def _dirname(arguments: _Arguments) -> Value:
@@ -127,19 +100,8 @@ def _str_replace(arguments: _Arguments) -> Value:
     return text.replace(old, new)
 
 
-def _range(arguments: _Arguments) -> Value:
-    """Return the result of `range` with integers, ascending or descending."""
-    first, last = int(arguments[0]), int(arguments[1])
-    if abs(last - first) >= LONGEST:
-        return Unknown("a long range")
-    way = 1 if last >= first else -1
-    step = abs(int(arguments[2])) if len(arguments) > 2 else 1  # noqa: PLR2004
-    return make_array(range(first, last + way, way * max(step, 1)))
-
-
 _BUILTINS: Final[Mapping[str, Callable[[_Arguments], Value]]] = {
     "sprintf": _sprintf,
-    "array_merge": _array_merge,
     "implode": _implode,
     "join": _implode,
     "dirname": _dirname,
@@ -149,15 +111,11 @@ _BUILTINS: Final[Mapping[str, Callable[[_Arguments], Value]]] = {
     "strtoupper": _on_text(str.upper),
     "ucfirst": _on_text(lambda text: text[:1].upper() + text[1:]),
     "lcfirst": _on_text(lambda text: text[:1].lower() + text[1:]),
-    "trim": _trim(left=True, right=True),
-    "ltrim": _trim(left=True, right=False),
-    "rtrim": _trim(left=False, right=True),
     "str_replace": _str_replace,
     "array_values": lambda given: make_array(given[0].values()),
     "array_keys": lambda given: make_array(given[0].keys()),
     "array_filter": lambda given: {k: v for k, v in given[0].items() if v},
     "explode": lambda given: make_array(str(given[1]).split(str(given[0]))),
-    "range": _range,
     "array_is_list": lambda given: is_list(given[0]),
     "collect": lambda given: given[0],
 }
@@ -273,36 +231,11 @@ def _environment(machine: Machine, given: Arguments, _frame: Frame) -> Value:
     return given.at(1, "default")
 
 
-def _glob(machine: Machine, given: Arguments, frame: Frame) -> Value:
-    machine.spend(len(machine.program.paths))
-    pattern = given.at(0)
-    if not isinstance(pattern, str):
-        return Unknown("glob()")
-    return make_array(ROOT + path for path in machine.program.matching(pattern, frame.path))
-
-
-def _module(machine: Machine, given: Arguments, _frame: Frame) -> Value:
-    """Return the path of a file in a module: `module_path('Blog', '/routes/web.php')`."""
-    machine.spend(len(machine.program.paths))
-    name, below = text_of(given.at(0)), text_of(given.at(1, default=""))
-    wanted = f"{name}/{(below or '').lstrip('/')}".lower()
-    found = [one for one in machine.program.paths if f"/{one.lower()}".endswith(f"/{wanted}")]
-    return ROOT + found[0] if len(found) == 1 else Unknown("module_path()")
-
-
-def _tap(machine: Machine, given: Arguments, frame: Frame) -> Value:
-    call_value(machine, given.at(1), Arguments(given.given[:1]), frame)
-    return given.at(0)
-
-
 _FUNCTIONS: Final[Mapping[str, Callable[[Machine, Arguments, Frame], Value]]] = {
     "app": _application,
     "resolve": _application,
     "config": _config,
     "env": _environment,
-    "glob": _glob,
-    "module_path": _module,
-    "tap": _tap,
 }
 
 
@@ -316,23 +249,14 @@ def _defer(machine: Machine, given: Arguments, frame: Frame) -> None:
     machine.deferred += [(one, at) for one in given.all if isinstance(one, Closure) for at in last]
 
 
-def _load_package_routes(machine: Machine, given: Arguments, frame: Frame) -> None:
-    """Load the route files that a package names: `hasRoutes('web', 'api')`."""
-    folder = posixpath.dirname(posixpath.dirname(frame.path))
-    with machine.within(frame):
-        for one in given.all:
-            for name in list_values(one):
-                machine.load(f"{ROOT}{folder}/routes/{text_of(name)}.php", frame, stated=True)
-
-
 def _add_channel_routes(machine: Machine, path: Value, frame: Frame) -> None:
     """Add the routes that authorize listeners of channels, if a channels file exists."""
     if isinstance(path, str) and machine.program.file_of(path, frame.path) is not None:
-        add_broadcast_routes(machine, "routes", Arguments(()), frame)
+        add_broadcast_routes(machine, Arguments(()), frame)
 
 
 def _with_broadcasting(machine: Machine, given: Arguments, frame: Frame) -> None:
-    add_broadcast_routes(machine, "routes", Arguments(given.given[1:]), frame)
+    add_broadcast_routes(machine, Arguments(given.given[1:]), frame)
 
 
 def _with_routing(machine: Machine, given: Arguments, frame: Frame) -> None:
@@ -356,22 +280,12 @@ def _with_routing(machine: Machine, given: Arguments, frame: Frame) -> None:
         _add_channel_routes(machine, told["channels"], frame)
 
 
-def _with_middleware(machine: Machine, given: Arguments, frame: Frame) -> None:
-    """Apply `withMiddleware` of Laravel 11 and later."""
-    configuration = MiddlewareConfiguration()
-    call_value(machine, given.at(0, "callback"), Arguments((configuration,)), frame)
-    configuration.applied_to(machine.guards)
-
-
 LOADERS: Final[Mapping[str, Callable[[Machine, Arguments, Frame], None]]] = {
     "loadroutesfrom": _load,
     "loadroutesusing": _defer,
     "routes": _defer,
-    "hasroute": _load_package_routes,
-    "hasroutes": _load_package_routes,
     "withrouting": _with_routing,
     "withbroadcasting": _with_broadcasting,
-    "withmiddleware": _with_middleware,
 }
 """Functions that load route files, by the name of the call in lower case."""
 
@@ -438,13 +352,6 @@ def _call_pending(
     _machine: Machine, value: Pending, name: str, given: Arguments, _frame: Frame
 ) -> Value:
     return call_resource(value, name, given)
-
-
-def _call_configuration(
-    _machine: Machine, value: MiddlewareConfiguration, name: str, given: Arguments, _frame: Frame
-) -> Value:
-    value.call(name, given)
-    return value
 
 
 def _call_router(
@@ -514,8 +421,6 @@ def _application_value(
 def _call_static(machine: Machine, owner: str, name: str, given: Arguments, frame: Frame) -> Value:
     """Return the result of a static call."""
     lower = name.lower()
-    if lower == "macro" and owner in _MACROS:
-        return _define_macro(machine, _MACROS[owner], given)
     if owner in FACADES or owner in ROUTER_TYPES:
         return call_router(machine, lower, given, frame)
     if owner in _OWN:
@@ -524,13 +429,6 @@ def _call_static(machine: Machine, owner: str, name: str, given: Arguments, fram
     if function is not None:
         return machine.function(function, Instance(owner), given, frame)
     return _call_foreign(machine, owner, lower, given, frame)
-
-
-def _define_macro(machine: Machine, kind: str, given: Arguments) -> Value:
-    closure = given.at(1, "macro")
-    if isinstance(closure, Closure):
-        machine.macros.setdefault((kind, str(given.at(0, "name")).lower()), closure)
-    return None
 
 
 def _call_own(machine: Machine, owner: str, name: str, given: Arguments, frame: Frame) -> Value:
@@ -554,21 +452,13 @@ def _call_foreign(machine: Machine, owner: str, name: str, given: Arguments, fra
     short = owner.rpartition("\\")[2]
     if owner in _APPS:
         return _call_application(machine, Unknown("app()"), name, given, frame)
-    if add_facade_routes(machine, short, name, given, frame):
-        return Unknown(f"{short}::{name}()")
-    if name == "routes":
+    if short == "Broadcast" and name == "routes":
+        add_broadcast_routes(machine, given, frame)
+    elif name == "routes":
         machine.miss(f"routes of a package: {short}::routes()", frame)
     elif any(one is ROUTER for one in given.all):
         machine.miss("a call that is given the router", frame)
     return Unknown(f"{short}::{name}()")
-
-
-_MACROS: Final = {
-    **dict.fromkeys(FACADES | ROUTER_TYPES, "router"),
-    "Illuminate\\Routing\\RouteRegistrar": "registrar",
-    ROUTE_TYPE: "route",
-}
-"""Classes that may have macros, each with its kind of macros."""
 
 
 def _evaluate_arguments(machine: Machine, call: Mapping[str, Any], frame: Frame) -> Arguments:
@@ -581,7 +471,6 @@ _MEMBERS: Final[Mapping[type, Callable[[Machine, Any, str, Arguments, Frame], Va
     Registrar: call_registrar,
     Draft: call_route,
     Pending: _call_pending,
-    MiddlewareConfiguration: _call_configuration,
     dict: _call_array,
     Closure: _call_closure,
     Instance: _call_instance,

@@ -11,13 +11,11 @@ from typing import Any
 from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.laravel.routes.calls import call_value, evaluate_chain
 from rag_assets.systems.code_memory.laravel.routes.expressions import Json
-from rag_assets.systems.code_memory.laravel.routes.middleware import MiddlewareNames
 from rag_assets.systems.code_memory.laravel.routes.model import Evidence, Unresolved
 from rag_assets.systems.code_memory.laravel.routes.program import ROOT, Function, Program
 from rag_assets.systems.code_memory.laravel.routes.reader import ROUTER_TYPES
 from rag_assets.systems.code_memory.laravel.routes.router import (
     Context,
-    Naming,
     Pending,
     ResourceRegistrar,
     Router,
@@ -216,9 +214,6 @@ class Machine:
     Attributes:
         program: the repository.
         router: contains the routes.
-        naming: the naming rules of resources.
-        guards: aliases and groups of middleware.
-        macros: the macros of the router, of routes and of registrars, by name.
         deferred: closures that a provider passed to `routes()`, each with the statement.
         unresolved: statements that could not be resolved.
         loaded: paths of files that were evaluated.
@@ -227,9 +222,6 @@ class Machine:
     def __init__(self, program: Program) -> None:
         self.program = program
         self.router = Router(_is_class(program), program.version)
-        self.naming = Naming()
-        self.guards = MiddlewareNames()
-        self.macros: dict[tuple[str, str], Closure] = {}
         self.deferred: list[tuple[Closure, Evidence]] = []
         self.unresolved: list[Unresolved] = []
         self.loaded: set[str] = set()
@@ -364,7 +356,7 @@ class Machine:
             self.miss(f"a resource of which {what} is computed", frame)
         else:
             self.spend(_STEPS_OF_RESOURCE)
-            ResourceRegistrar(self.router, self.naming).register(value, self.context(frame))
+            ResourceRegistrar(self.router).register(value, self.context(frame))
 
     def _bind(
         self, parameters: Sequence[Mapping[str, Any]], given: Arguments, frame: Frame

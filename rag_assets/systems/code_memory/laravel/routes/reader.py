@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from rag_assets.ingest.chunking.model import Fact
@@ -28,11 +28,10 @@ ROUTER_TYPES: Final = frozenset(
         "Router",
     }
 )
-ROUTE_TYPE: Final = "Illuminate\\Routing\\Route"
 VERBS: Final = frozenset({"get", "post", "put", "patch", "delete", "options"})
 RESOURCES: Final = frozenset(
-    {"resource", "resources", "apiresource", "apiresources", "singleton", "singletons"}
-    | {"apisingleton", "apisingletons", "softdeletableresources"}
+    {"resource", "resources", "apiresource", "apiresources", "singleton"}
+    | {"softdeletableresources"}
 )
 ATTRIBUTES: Final = frozenset(
     {"as", "name", "prefix", "middleware", "withoutmiddleware", "controller", "domain"}
@@ -45,32 +44,12 @@ CONSTRAINTS: Final = frozenset(
     {"wherealpha", "wherealphanumeric", "wherenumber", "whereuuid", "whereulid", "wherein"}
 )
 DIRECT: Final = frozenset({"match", "any", "fallback", "redirect", "permanentredirect", "view"})
-GUARDING: Final = frozenset(
-    {"aliasmiddleware", "middlewaregroup", "pushmiddlewaretogroup", "prependmiddlewaretogroup"}
-)
-"""Router calls that define middleware names, in lower case."""
-
 ROUTING: Final = (
-    VERBS
-    | RESOURCES
-    | ATTRIBUTES
-    | SETTINGS
-    | CONSTRAINTS
-    | DIRECT
-    | {"group", "macro", "addroute"}
-    | GUARDING
+    VERBS | RESOURCES | ATTRIBUTES | SETTINGS | CONSTRAINTS | DIRECT | {"group", "addroute"}
 )
 """Router calls that create routes, in lower case."""
 
-_LOADERS = frozenset(
-    {"loadroutesfrom", "withrouting", "loadroutesusing", "hasroute", "hasroutes"}
-    | {"withmiddleware", "withbroadcasting"}
-)
-_CONFIGURES = frozenset(
-    {"alias", "web", "api", "group", "appendtogroup", "prependtogroup", "removefromgroup"}
-    | {"replaceingroup", "statefulapi", "throttleapi", "authenticatesessions"}
-)
-_CONFIGURATION = "Illuminate\\Foundation\\Configuration\\Middleware"
+_LOADERS = frozenset({"loadroutesfrom", "withrouting", "loadroutesusing"} | {"withbroadcasting"})
 _ROUTERS = frozenset(
     {"$router", "$route", "$r", "$this->router", "$app->router", "$this->app->router"}
     | {"$app['router']", "$this->app['router']", "app('router')", "app()->router"}
@@ -98,8 +77,7 @@ _OTHERS = frozenset(
 
 _LONGEST_RECEIVER = 40
 _WORDS: Final = (
-    "withMiddleware",
-    *("Route::", "Route;", "outer", "outes", "Provider", "macro", "$r->", "$route->", "Route as"),
+    *("Route::", "Route;", "outer", "outes", "Provider", "$r->", "$route->", "Route as"),
     *("require ", "require(", "require_once", "include ", "include(", "include_once", "{Route"),
     *("Route,", "Route}"),
 )
@@ -115,9 +93,7 @@ class Marks:
     def __init__(self, source: PhpSource) -> None:
         self._source = source
         self._routers: set[str] = set()
-        self._configurations: set[str] = set()
         self._starts: list[int] = []
-        self._macro_ends = 0
         if not any(word in source.text for word in _WORDS):
             return
         self._starts = [
@@ -126,7 +102,7 @@ class Marks:
 
     def __bool__(self) -> bool:
         classes = self._source.classes
-        return bool(self._starts) or any(is_provider(one) or is_kernel(one) for one in classes)
+        return bool(self._starts) or any(map(is_provider, classes))
 
     def within(self, node: Node) -> bool:
         """Return whether a node contains such a position."""
@@ -149,8 +125,6 @@ class Marks:
         named = self._source.class_name(written, parameter) if written else ""
         if named in ROUTER_TYPES:
             self._routers.add(self._source.tree.of(parameter.child_by_field_name("name")))
-        elif named == _CONFIGURATION:
-            self._configurations.add(self._source.tree.of(parameter.child_by_field_name("name")))
 
     def _static(self, node: Node) -> bool:
         name = self._source.tree.of(node.child_by_field_name("name")).lower()
@@ -159,20 +133,14 @@ class Marks:
             return False
         owner = self._source.class_name(self._source.tree.of(scope), node)
         if owner in FACADES:
-            self._macro_ends = node.end_byte if name == "macro" else self._macro_ends
             return name not in _OTHERS
-        if name == "macro" and (owner in ROUTER_TYPES or owner == ROUTE_TYPE):
-            self._macro_ends = node.end_byte
-            return True
-        return name in {"routes", "userroutes"} or (name == "route" and owner.endswith("Volt"))
+        return name in {"routes", "userroutes"}
 
     def _member(self, node: Node) -> bool:
         tree = self._source.tree
         name = tree.of(node.child_by_field_name("name")).lower()
         if name in _LOADERS:
             return True
-        if name in _CONFIGURES and self._configurations:
-            return tree.of(node.child_by_field_name("object")) in self._configurations
         if name not in ROUTING and name != "routes":
             return False
         held = node.child_by_field_name("object")
@@ -181,14 +149,7 @@ class Marks:
         written = tree.of(held) if short else ""
         if name == "routes":
             return written == "$this"
-        if written == "$this":  # In the body of a router macro, `$this` is the router.
-            return node.start_byte < self._macro_ends
         return written.replace('"', "'") in _ROUTERS or written in self._routers
-
-
-def is_kernel(one: ClassLike) -> bool:
-    """Return whether a class seems to extend a kernel, which defines names of middleware."""
-    return any(parent.endswith("Kernel") for parent in one.parents)
 
 
 def is_provider(one: ClassLike) -> bool:
@@ -240,10 +201,6 @@ def _controllers(arguments: list[Json]) -> Iterator[tuple[str, str]]:
 
 
 _ENTRIES = frozenset({"boot", "register", "map", "configurepackage"})
-_MIDDLEWARE = frozenset({"middlewareGroups", "routeMiddleware", "middlewareAliases"})
-"""Properties of kernels that define names of middleware."""
-
-_LONGEST_OF_KERNEL = 8_000
 _LISTED = frozenset({"listen", "subscribe", "policies", "bindings", "singletons", "observers"})
 """Properties of providers that do not affect routes."""
 
@@ -299,9 +256,7 @@ class _Reader:
     def facts(self) -> Iterator[Fact]:
         """Yield facts of statements that may concern routes, and of the functions around them."""
         for one in self._source.classes:
-            if is_kernel(one):
-                yield from self._members(one, _MIDDLEWARE, _LONGEST_OF_KERNEL)
-            elif is_provider(one) or self._marks.within(one.node):
+            if is_provider(one) or self._marks.within(one.node):
                 yield from self._of_class(one)
         for name, function in self._source.functions:
             if function.body is not None and self._marks.within(function.body):
@@ -320,14 +275,13 @@ class _Reader:
             for fact in self._of_function(f"{one.name}::{method.name}", method)
         ]
         yield from found
-        names = {held.name for held in one.properties} - _LISTED
-        yield from self._members(one, names, _LONGEST)
+        yield from self._members(one)
 
-    def _members(self, one: ClassLike, names: Set[str], longest: int) -> Iterator[Fact]:
+    def _members(self, one: ClassLike) -> Iterator[Fact]:
         """Yield the properties of a class that have short values."""
         self._symbol = one.name
         for held in one.properties:
-            if held.value is None or held.name not in names or _size(held.value) > longest:
+            if held.value is None or held.name in _LISTED or _size(held.value) > _LONGEST:
                 continue
             value = self._expressions.read(held.value, runs=False)
             if not isinstance(value, dict) or value["of"] != "computed":

@@ -1,25 +1,14 @@
-"""Calls on the router, on routes, on resources, and on attributes of groups.
-
-Some create several routes at once:
-
-| call | of |
-|---|---|
-| `Auth::routes(options)`, `Route::auth(options)` | laravel/ui |
-| `Broadcast::routes(attributes)`, `Broadcast::userRoutes` | the framework |
-| `Route::inertia(uri, component)` | inertiajs/inertia-laravel |
-| `Route::livewire(uri, component)`, `Volt::route(uri, component)` | livewire |
-"""
+"""Calls on the router, on routes, on resources, and on attributes of groups."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final
 
-from rag_assets.systems.code_memory.laravel.routes.reader import DIRECT, GUARDING, RESOURCES, VERBS
+from rag_assets.systems.code_memory.laravel.routes.reader import DIRECT, RESOURCES, VERBS
 from rag_assets.systems.code_memory.laravel.routes.router import (
     ANY,
     API_RESOURCE,
-    API_SINGLETON,
     Draft,
     Pending,
 )
@@ -45,162 +34,27 @@ from rag_assets.systems.code_memory.laravel.routes.values import (
     read_constraints,
     read_names,
     text_of,
-    truth_of,
 )
 
 if TYPE_CHECKING:
     from rag_assets.systems.code_memory.laravel.routes.machine import Machine
 
-_Row: TypeAlias = tuple[str, str, str, str]
-"""Method, URI, action and name of a route."""
-
-_AUTH: Final[Mapping[str, tuple[_Row, ...]]] = {
-    "login": (
-        ("GET", "login", "Auth\\LoginController@showLoginForm", "login"),
-        ("POST", "login", "Auth\\LoginController@login", ""),
-    ),
-    "logout": (("POST", "logout", "Auth\\LoginController@logout", "logout"),),
-    "register": (
-        ("GET", "register", "Auth\\RegisterController@showRegistrationForm", "register"),
-        ("POST", "register", "Auth\\RegisterController@register", ""),
-    ),
-    "reset": (
-        (
-            "GET",
-            "password/reset",
-            "Auth\\ForgotPasswordController@showLinkRequestForm",
-            "password.request",
-        ),
-        (
-            "POST",
-            "password/email",
-            "Auth\\ForgotPasswordController@sendResetLinkEmail",
-            "password.email",
-        ),
-        (
-            "GET",
-            "password/reset/{token}",
-            "Auth\\ResetPasswordController@showResetForm",
-            "password.reset",
-        ),
-        ("POST", "password/reset", "Auth\\ResetPasswordController@reset", "password.update"),
-    ),
-    "confirm": (
-        (
-            "GET",
-            "password/confirm",
-            "Auth\\ConfirmPasswordController@showConfirmForm",
-            "password.confirm",
-        ),
-        ("POST", "password/confirm", "Auth\\ConfirmPasswordController@confirm", ""),
-    ),
-    "verify": (
-        ("GET", "email/verify", "Auth\\VerificationController@show", "verification.notice"),
-        (
-            "GET",
-            "email/verify/{id}/{hash}",
-            "Auth\\VerificationController@verify",
-            "verification.verify",
-        ),
-        ("POST", "email/resend", "Auth\\VerificationController@resend", "verification.resend"),
-    ),
-}
-_CONTROLLERS: Final = "App\\Http\\Controllers"
 _CSRF: Final = "Illuminate\\Foundation\\Http\\Middleware\\VerifyCsrfToken"
-_BROADCASTS: Final = "\\Illuminate\\Broadcasting\\BroadcastController"
+_BROADCASTS: Final = "\\Illuminate\\Broadcasting\\BroadcastController@authenticate"
 
 
-def add_auth_routes(machine: Machine, given: Arguments, frame: Frame) -> None:
-    """Add the routes that `Auth::routes()` creates.
-
-    Args:
-        given: the arguments: one array of options.
-    """
-    options = given.at(0, "options")
-    if isinstance(options, Unknown):
-        machine.assume("the options of Auth::routes()")
-    own = machine.router.in_namespace("Auth\\LoginController") in machine.program.classes
-    with machine.within(frame), machine.router.group({"namespace": None if own else _CONTROLLERS}):
-        confirms = machine.router.in_namespace("Auth\\ConfirmPasswordController")
-        defaults = {"confirm": confirms in machine.program.classes, "verify": False}
-        context = machine.context(frame)
-        for method, uri, action, name in _chosen_rows(as_array(options), defaults):
-            draft = machine.router.add((method,), uri, action, context)
-            if name:
-                draft.name(name)
-
-
-def _chosen_rows(
-    options: Mapping[str | int, Value], defaults: Mapping[str, bool]
-) -> Iterator[_Row]:
-    for option, rows in _AUTH.items():
-        told = options.get(option)
-        wanted = defaults.get(option, True) if told is None else truth_of(told)
-        if wanted is not False:
-            yield from rows
-
-
-def add_broadcast_routes(machine: Machine, name: str, given: Arguments, frame: Frame) -> None:
-    """Add the routes that `Broadcast::routes()` or a similar call creates.
+def add_broadcast_routes(machine: Machine, given: Arguments, frame: Frame) -> None:
+    """Add the route that `Broadcast::routes()` creates.
 
     Args:
-        name: the name of the call, in lower case.
         given: the arguments: attributes of a group.
     """
-    user = name == "userroutes"
-    action = f"{_BROADCASTS}@authenticate{'User' if user else ''}"
     attributes = as_array(given.at(0, "attributes")) or {"middleware": make_array(["web"])}
-    group = {str(key): value for key, value in attributes.items()}
-    with machine.router.group(group):
-        uri = "/broadcasting/user-auth" if user else "/broadcasting/auth"
-        draft = machine.router.add(("GET", "POST"), uri, action, machine.context(frame))
+    with machine.router.group({str(key): value for key, value in attributes.items()}):
+        draft = machine.router.add(
+            ("GET", "POST"), "/broadcasting/auth", _BROADCASTS, machine.context(frame)
+        )
         draft.middleware([_CSRF], key="excluded_middleware")
-
-
-def _add_inertia_route(machine: Machine, given: Arguments, frame: Frame) -> Value:
-    action = "\\Inertia\\Controller"
-    context = machine.context(frame)
-    return machine.router.add(("GET", "HEAD"), given.at(0, "uri"), {"uses": action}, context)
-
-
-def _add_livewire_route(machine: Machine, given: Arguments, frame: Frame) -> Value:
-    component = given.at(1, "component")
-    stated = isinstance(component, str) and "\\" in component
-    action = f"\\{component}" if stated else Unknown("a component")
-    return machine.router.add(("GET",), given.at(0, "uri"), action, machine.context(frame))
-
-
-def _call_auth(machine: Machine, given: Arguments, frame: Frame) -> Value:
-    add_auth_routes(machine, given, frame)
-    return None
-
-
-ON_ROUTER: Final[Mapping[str, Callable[[Machine, Arguments, Frame], Value]]] = {
-    "auth": _call_auth,
-    "inertia": _add_inertia_route,
-    "livewire": _add_livewire_route,
-}
-"""Functions that apply calls on the router, by the call's name in lower case."""
-
-
-def add_facade_routes(
-    machine: Machine, owner: str, name: str, given: Arguments, frame: Frame
-) -> bool:
-    """Add the routes that a static call creates; return whether it creates any.
-
-    Args:
-        owner: the class, without its namespace.
-        name: the name of the call, in lower case.
-    """
-    if owner == "Auth" and name == "routes":
-        add_auth_routes(machine, given, frame)
-    elif owner == "Broadcast" and name in {"routes", "channelroutes", "userroutes"}:
-        add_broadcast_routes(machine, name, given, frame)
-    elif owner == "Volt" and name == "route":
-        _add_livewire_route(machine, given, frame)
-    else:
-        return False
-    return True
 
 
 _ALIASES: Final = {
@@ -216,7 +70,8 @@ _ATTRIBUTES: Final = (
 )
 _STEPS_OF_ROUTE: Final = 20
 _SILENT_ON_ROUTER: Final = frozenset(
-    {"bind", "model", "getroutes", "substituteimplicitbindingsusing", "mixin"}
+    {"bind", "model", "getroutes", "substituteimplicitbindingsusing", "mixin", "aliasmiddleware"}
+    | {"middlewaregroup", "pushmiddlewaretogroup", "prependmiddlewaretogroup"}
 )
 
 
@@ -231,16 +86,8 @@ def call_router(machine: Machine, name: str, given: Arguments, frame: Frame) -> 
         return made
     if name in _ATTRIBUTES:
         return call_registrar(machine, Registrar({}), name, given, frame)
-    if name in _SETTINGS:
-        _SETTINGS[name](machine, given)
-        return ROUTER
-    if name in ON_ROUTER and ("router", name) not in machine.macros:
-        return ON_ROUTER[name](machine, given, frame)
-    macro = machine.macros.get(("router", name))
-    if macro is not None:
-        return machine.closure(macro, given, frame, this=ROUTER)
     if name not in _SILENT_ON_ROUTER:
-        machine.miss(f"what the router does not have: {name}()", frame)
+        machine.miss(f"a call on the router that is not read: {name}()", frame)
     return Unknown(f"{name}()")
 
 
@@ -256,9 +103,6 @@ def call_registrar(
         return made
     if name in _ATTRIBUTES:
         return Registrar({**held.attributes, **_read_attribute(held.attributes, name, given)})
-    macro = machine.macros.get(("registrar", name))
-    if macro is not None:
-        return machine.closure(macro, given, frame, this=held)
     if name in {"when", "unless", "tap"}:
         machine.miss("attributes under a condition", frame)
         return held
@@ -357,25 +201,24 @@ def _add_resource(
     machine: Machine, name: str, given: Arguments, attributes: Mapping[str, Value], frame: Frame
 ) -> Value:
     """Return a pending resource; if a call names several resources, register them at once."""
-    several, singleton = name.endswith("s"), "singleton" in name
+    several = name.endswith("s")
     told = given.at(1 if several else 2, "options")
     options: Attributes = {str(key): one for key, one in as_array(told).items()}
     options |= dict(attributes)
     if isinstance(told, Unknown):
         options["the options"] = told
     if name.startswith("api"):
-        allowed = API_SINGLETON if singleton else API_RESOURCE
         excepted = list_values(options.get("except"))
-        only = make_array(one for one in allowed if one not in excepted)
+        only = make_array(one for one in API_RESOURCE if one not in excepted)
         options = {"only": only, **options}
     if not several:
-        return Pending(given.at(0, "name"), given.at(1, "controller"), options, singleton)
+        return Pending(given.at(0, "name"), given.at(1, "controller"), options, name == "singleton")
     resources = given.at(0)
     if not isinstance(resources, dict):
         machine.miss("resources that are computed", frame)
         return ROUTER
     for one, controller in resources.items():
-        machine.settle(Pending(one, controller, dict(options), singleton), frame)
+        machine.settle(Pending(one, controller, dict(options)), frame)
     return ROUTER
 
 
@@ -429,39 +272,6 @@ def _any_unknown(values: list[Value]) -> bool:
     return any(isinstance(one, Unknown) for one in values)
 
 
-def _verbs(machine: Machine, given: Arguments) -> None:
-    named = {str(k): str(v) for k, v in as_array(given.at(0)).items()}
-    machine.naming.verbs |= {k: v for k, v in named.items() if k in {"create", "edit"}}
-
-
-def _parameters(machine: Machine, given: Arguments) -> None:
-    machine.naming.parameters = {str(k): str(v) for k, v in as_array(given.at(0)).items()}
-
-
-def _singular(machine: Machine, given: Arguments) -> None:
-    machine.naming.singular = given.at(0, default=True) is not False
-
-
-def _patterns(machine: Machine, given: Arguments) -> None:
-    first = given.at(0)
-    found = first if isinstance(first, dict) else {first: given.at(1)}
-    machine.router.patterns |= {str(key): value for key, value in found.items()}
-
-
-def _guarding(name: str) -> Callable[[Machine, Arguments], None]:
-    return lambda machine, given: machine.guards.of_router(name, given)
-
-
-_SETTINGS: Final[Mapping[str, Callable[[Machine, Arguments], None]]] = {
-    **{name: _guarding(name) for name in GUARDING},
-    "resourceverbs": _verbs,
-    "resourceparameters": _parameters,
-    "singularresourceparameters": _singular,
-    "pattern": _patterns,
-    "patterns": _patterns,
-}
-
-
 _SILENT_ON_ROUTES: Final = frozenset(
     {"scopebindings", "withoutscopedbindings", "withtrashed", "missing", "defaults", "setdefaults"}
     | {"block", "withoutblocking", "metadata", "getname", "uri"}
@@ -481,8 +291,6 @@ def call_route(machine: Machine, draft: Draft, name: str, given: Arguments, fram
         _OF_ROUTE[name](draft, given)
     elif name == "uses":
         machine.router.uses(draft, given.at(0))
-    elif ("route", name) in machine.macros:
-        return machine.closure(machine.macros["route", name], given, frame, this=draft)
     elif name not in _SILENT_ON_ROUTES:
         draft.missing.append(f"what Laravel's routes do not have: {name}()")
     return draft
@@ -494,10 +302,23 @@ def call_resource(pending: Pending, name: str, given: Arguments) -> Value:
     Args:
         name: the name of the call, in lower case.
     """
+    first = given.at(0)
     if name in CONSTRAINTS:
         pending.options["wheres"] = read_constraints(name, given)
-    elif name in _OF_RESOURCE:
-        _OF_RESOURCE[name](pending, name, given)
+    elif name in {"only", "except"}:
+        several = first if isinstance(first, dict | Unknown) else make_array(given.given)
+        pending.options[name] = several
+    elif name in {"names", "parameters", "middleware"}:
+        pending.options[name] = first
+    elif name == "shallow":
+        pending.options[name] = given.at(0, default=True)
+    elif name == "scoped":
+        pending.options[name] = as_array(first)
+    elif name == "withoutmiddleware":
+        held = list_middleware(pending.options.get("excluded_middleware"))
+        pending.options["excluded_middleware"] = [*held, *list_values(first)]
+    elif name not in _SILENT_ON_ROUTES:
+        pending.options[name] = Unknown(f"{name}()")
     return pending
 
 
@@ -515,81 +336,4 @@ _OF_ROUTE: Final[Mapping[str, Callable[[Draft, Arguments], None]]] = {
     "domain": lambda draft, given: draft.domain(given.at(0, "domain")),
     "prefix": lambda draft, given: draft.prefix(given.at(0, "prefix")),
     "fallback": _set_fallback,
-}
-
-
-def _set_methods(pending: Pending, name: str, given: Arguments) -> None:
-    first = given.at(0, "methods")
-    pending.options[name] = first if isinstance(first, dict | Unknown) else make_array(given.given)
-
-
-def _set_names(pending: Pending, name: str, given: Arguments) -> None:
-    pending.options[name] = given.at(0, name)
-
-
-def _set_name(pending: Pending, name: str, given: Arguments) -> None:
-    key = f"{name}s"
-    pending.options[key] = {**as_array(pending.options.get(key)), str(given.at(0)): given.at(1)}
-
-
-def _set_middleware(pending: Pending, _name: str, given: Arguments) -> None:
-    options, own = pending.options, list_values(given.at(0, "middleware"))
-    options["middleware"] = own
-    for_methods = as_array(options.get("middleware_for"))
-    options["middleware_for"] = {
-        method: _unique(list_middleware(held) + own) for method, held in for_methods.items()
-    }
-
-
-def _set_middleware_for(pending: Pending, _name: str, given: Arguments) -> None:
-    options = pending.options
-    own = _unique(
-        list_middleware(options.get("middleware")) + list_values(given.at(1, "middleware"))
-    )
-    by_method = {str(method): own for method in list_values(given.at(0, "methods"))}
-    options["middleware_for"] = {**as_array(options.get("middleware_for")), **by_method}
-
-
-def _exclude_middleware(pending: Pending, _name: str, given: Arguments) -> None:
-    held = list_middleware(pending.options.get("excluded_middleware"))
-    pending.options["excluded_middleware"] = [*held, *list_values(given.at(0, "middleware"))]
-
-
-def _exclude_middleware_for(pending: Pending, _name: str, given: Arguments) -> None:
-    key, own = "excluded_middleware_for", list_values(given.at(1, "middleware"))
-    by_method = {str(method): own for method in list_values(given.at(0, "methods"))}
-    pending.options[key] = {**as_array(pending.options.get(key)), **by_method}
-
-
-def _set_shallow(pending: Pending, _name: str, given: Arguments) -> None:
-    pending.options["shallow"] = given.at(0, "shallow", default=True)
-
-
-def _set_fields(pending: Pending, _name: str, given: Arguments) -> None:
-    pending.options["bindingFields"] = as_array(given.at(0, "fields"))
-
-
-def _set_flag(pending: Pending, name: str, _given: Arguments) -> None:
-    pending.options[name] = True
-
-
-def _unique(names: list[Value]) -> list[Value]:
-    return list(dict.fromkeys(names))
-
-
-_OF_RESOURCE: Final[Mapping[str, Callable[[Pending, str, Arguments], None]]] = {
-    "only": _set_methods,
-    "except": _set_methods,
-    "names": _set_names,
-    "parameters": _set_names,
-    "name": _set_name,
-    "parameter": _set_name,
-    "middleware": _set_middleware,
-    "middlewarefor": _set_middleware_for,
-    "withoutmiddleware": _exclude_middleware,
-    "withoutmiddlewarefor": _exclude_middleware_for,
-    "shallow": _set_shallow,
-    "scoped": _set_fields,
-    "creatable": _set_flag,
-    "destroyable": _set_flag,
 }

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import Final
 
 from rag_assets.ingest.chunking.model import Fact
-from rag_assets.systems.code_memory.laravel.routes.machine import Machine, evaluate
-from rag_assets.systems.code_memory.laravel.routes.middleware import MiddlewareConfiguration
+from rag_assets.systems.code_memory.laravel.routes.machine import Machine
 from rag_assets.systems.code_memory.laravel.routes.model import (
     Context,
     Evidence,
@@ -26,25 +24,6 @@ from rag_assets.systems.code_memory.laravel.routes.values import (
     Value,
 )
 from rag_assets.systems.code_memory.symbols.model import FileFacts
-
-_WITHOUT_KERNEL: Final = 11
-"""First version of Laravel in which the framework itself defines its middleware aliases."""
-
-
-def resolve_middleware(machine: Machine) -> Mapping[str, tuple[str, ...]]:
-    """Return the middleware classes of each alias and group, in order.
-
-    They come from kernels, from `withMiddleware`, or from router calls in providers. Parameters are
-    left out: `throttle:api` in a group yields the class of `throttle`. Names that only a package
-    defines are left out.
-
-    Args:
-        machine: the machine after it evaluated a repository; read its routes first.
-    """
-    late = (machine.program.version or 0) >= _WITHOUT_KERNEL
-    if late and not machine.guards.aliases:
-        MiddlewareConfiguration().applied_to(machine.guards)
-    return machine.guards.classes()
 
 
 def providers_of(program: Program) -> Iterator[str]:
@@ -82,7 +61,6 @@ def _is_left_out(program: Program, one: ClassFacts) -> bool:
     return False
 
 
-KERNEL = "Illuminate\\Foundation\\Http\\Kernel"
 _ROUTES = "Illuminate\\Foundation\\Support\\Providers\\RouteServiceProvider"
 _MAKES = VERBS | RESOURCES | DIRECT | {"group"}
 
@@ -107,9 +85,6 @@ def run_providers(files: Iterable[FileFacts]) -> Machine:
     """
     program = Program(files)
     machine = Machine(program)
-    for name in program.classes:
-        if KERNEL in program.lineage(name):
-            _kernel(machine, name)
     providers = list(providers_of(program))
     for name in providers:
         _run_methods(machine, name, ("register", "configurePackage"))
@@ -122,20 +97,6 @@ def run_providers(files: Iterable[FileFacts]) -> Machine:
             first = Evidence(path, program.body(Body(path, "", 0))[0])
             _run(machine, partial(machine.load, ROOT + path, _frame(path), stated=False), first)
     return machine
-
-
-def _kernel(machine: Machine, name: str) -> None:
-    """Read the middleware that a kernel defines."""
-    fact = Fact("declares", 0, 0)
-
-    def read() -> Value:
-        told = []
-        for one in ("middlewareGroups", "routeMiddleware", "middlewareAliases"):
-            held = machine.program.member(name, one)
-            told.append(None if held is None else evaluate(machine, held[1], _frame(held[0])))
-        machine.guards.of_kernel(*told)
-
-    _run(machine, read, Evidence(machine.program.classes[name].path, fact))
 
 
 def _run_methods(machine: Machine, name: str, methods: Iterable[str]) -> None:

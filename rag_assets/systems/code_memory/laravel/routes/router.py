@@ -20,6 +20,7 @@ from rag_assets.systems.code_memory.laravel.routes.values import (
     Closure,
     Unknown,
     Value,
+    as_array,
     is_list,
     join_texts,
     limit_count,
@@ -198,9 +199,6 @@ ANY: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 class Router:
     """The router.
 
-    Attributes:
-        patterns: regular expressions of parameters; they apply to all later routes.
-
     Args:
         is_class: returns whether a name is a class.
         version: version of the framework; None if it is unknown, which counts as a late version.
@@ -208,7 +206,6 @@ class Router:
 
     def __init__(self, is_class: Callable[[str], bool], version: int | None = None) -> None:
         self._by_last_method = version is not None and version < _BY_ALL_METHODS
-        self.patterns: dict[str, Value] = {}
         self._is_class = is_class
         self._groups: list[Attributes] = []
         self._drafts: dict[str, Draft] = {}
@@ -248,7 +245,7 @@ class Router:
             draft.action = merge_attributes(attributes, self._groups[-1], prepend=False)
         draft.middleware(list_middleware(draft.action.pop("can", None)))
         wheres = draft.action.get("where")
-        draft.where({**self.patterns, **(wheres if isinstance(wheres, dict) else {})})
+        draft.where(wheres if isinstance(wheres, dict) else {})
         domain = text_at(draft.action, "domain")
         told = draft.methods[-1:] if self._by_last_method else draft.methods
         self._drafts[f"{'|'.join(told)}{domain}{draft.uri}"] = draft
@@ -317,7 +314,6 @@ def _complete_methods(given: Iterable[str]) -> list[str]:
 RESOURCE: Final = ("index", "create", "store", "show", "edit", "update", "destroy")
 API_RESOURCE: Final = ("index", "show", "store", "update", "destroy")
 SINGLETON: Final = ("show", "edit", "update")
-API_SINGLETON: Final = ("store", "show", "update", "destroy")
 _VERBS: Final[Mapping[str, Sequence[str]]] = {
     "index": ("GET", "HEAD"),
     "create": ("GET", "HEAD"),
@@ -327,7 +323,7 @@ _VERBS: Final[Mapping[str, Sequence[str]]] = {
     "update": ("PUT", "PATCH"),
     "destroy": ("DELETE",),
 }
-_WITHOUT_FOR: Final = "excluded_middleware_for"
+_NAMED_IN_URI: Final = frozenset({"create", "edit"})
 _OF_ONE: Final = frozenset({"show", "edit", "update", "destroy"})
 
 
@@ -339,28 +335,13 @@ class Pending:
         name: the name as stated; may contain dots and slashes.
         controller: its class.
         options: the options of the registrar, by Laravel's names.
-        singleton: whether it is a singleton resource.
+        singleton: whether there is one such resource, so that its routes have no parameter.
     """
 
     name: Value
     controller: Value
     options: Attributes
     singleton: bool = False
-
-
-@dataclass(slots=True)
-class Naming:
-    """How resources are named; a provider may change this for all later resources.
-
-    Attributes:
-        verbs: words in URIs, such as create and edit.
-        parameters: names of parameters, by resource.
-        singular: whether parameters are in the singular.
-    """
-
-    verbs: dict[str, str] = field(default_factory=lambda: {"create": "create", "edit": "edit"})
-    parameters: dict[str, str] = field(default_factory=dict)
-    singular: bool = True
 
 
 class ResourceRegistrar:
@@ -370,72 +351,64 @@ class ResourceRegistrar:
         router: the router that they are added to.
     """
 
-    def __init__(self, router: Router, naming: Naming) -> None:
+    def __init__(self, router: Router) -> None:
         self._router = router
-        self._naming = naming
 
-    def register(self, pending: Pending, context: Context) -> list[Draft]:
+    def register(self, pending: Pending, context: Context) -> None:
         """Add the routes of a resource, in Laravel's order.
 
         Args:
             pending: the resource; its name must be known.
         """
-        name = str(pending.name)
-        if "/" not in name:
-            return list(self._routes(name, pending, context))
-        prefix, _, last = name.rpartition("/")
+        prefix, separator, last = str(pending.name).rpartition("/")
+        if not separator:
+            return self._add_routes(last, pending, context)
         with self._router.group({"prefix": prefix}):
-            return list(self._routes(last, pending, context))
+            return self._add_routes(last, pending, context)
 
-    def _routes(self, name: str, pending: Pending, context: Context) -> Iterator[Draft]:
+    def _add_routes(self, name: str, pending: Pending, context: Context) -> None:
         options = pending.options
-        wildcard = self._wildcard(options)
+        wildcard = _wildcard(options.get("parameters"))
         for method in _resource_methods(pending):
-            below = method in _OF_ONE and not (pending.singleton and method == "show")
-            shallow = below and bool(options.get("shallow"))
-            own = name.rpartition(".")[2] if shallow else name
-            uri = self._uri(own, wildcard)
-            if method in _OF_ONE and not pending.singleton:
+            below = method in _OF_ONE and not pending.singleton
+            own = name.rpartition(".")[2] if below and options.get("shallow") else name
+            uri = _resource_uri(own, wildcard)
+            if below:
                 uri += f"/{{{wildcard(name.rpartition('.')[2])}}}"
-            if method in self._naming.verbs:
-                uri += f"/{self._naming.verbs[method]}"
+            if method in _NAMED_IN_URI:
+                uri += f"/{method}"
             action: Attributes = {
                 "as": _resource_name(own, method, options),
                 "uses": join_texts(pending.controller, "@", method),
                 "where": options.get("wheres"),
             }
-            action |= _resource_middleware(method, options)
-            found = self._router.add(_VERBS[method], uri, action, context)
-            _set_fields(found, options)
-            yield found
+            for key in ("middleware", "excluded_middleware"):
+                if options.get(key) is not None:
+                    action[key] = options[key]
+            draft = self._router.add(_VERBS[method], uri, action, context)
+            fields = as_array(options.get("scoped"))
+            draft.fields |= {str(key): str(column) for key, column in fields.items()}
 
-    def _uri(self, name: str, wildcard: Callable[[str], str]) -> str:
-        """Return the path of a resource, which includes those of the resources around it."""
-        *outer, last = name.split(".")
-        uri = "/".join([*(f"{one}/{{{wildcard(one)}}}" for one in outer), last])
-        return uri.replace(f"/{{{wildcard(last)}}}", "") if outer else uri
 
-    def _wildcard(self, options: Attributes) -> Callable[[str], str]:
-        stated = options.get("parameters")
+def _resource_uri(name: str, wildcard: Callable[[str], str]) -> str:
+    """Return the path of a resource, which includes those of the resources around it."""
+    *outer, last = name.split(".")
+    uri = "/".join([*(f"{one}/{{{wildcard(one)}}}" for one in outer), last])
+    return uri.replace(f"/{{{wildcard(last)}}}", "") if outer else uri
 
-        def wildcard(name: str) -> str:
-            given = text_of(stated.get(name)) if isinstance(stated, dict) else ""
-            given = given or self._naming.parameters.get(name)
-            in_singular = stated == "singular" or self._naming.singular
-            found = given or (singular(name) if in_singular else name)
-            return found.replace("-", "_")
 
-        return wildcard
+def _wildcard(stated: Value) -> Callable[[str], str]:
+    """Return a function that returns the parameter of a resource: stated, or in the singular."""
+
+    def wildcard(name: str) -> str:
+        given = text_of(stated.get(name)) if isinstance(stated, dict) else ""
+        return (given or singular(name)).replace("-", "_")
+
+    return wildcard
 
 
 def _resource_methods(pending: Pending) -> list[str]:
-    options = pending.options
-    defaults: Sequence[str] = SINGLETON if pending.singleton else RESOURCE
-    if pending.singleton and options.get("creatable") is not None:
-        defaults = (*defaults, "create", "store", "destroy")
-    elif pending.singleton and options.get("destroyable") is not None:
-        defaults = (*defaults, "destroy")
-    found = list(defaults)
+    options, found = pending.options, list(SINGLETON if pending.singleton else RESOURCE)
     if options.get("only") is not None:
         found = [one for one in found if one in list_values(options["only"])]
     if options.get("except") is not None:
@@ -453,28 +426,3 @@ def _resource_name(resource: str, method: str, options: Attributes) -> Value:
     before = "" if prefix is None else join_texts(prefix, ".")
     found = join_texts(before, name, ".", method)
     return found if isinstance(found, Unknown) else found.strip(".")
-
-
-def _resource_middleware(method: str, options: Attributes) -> Attributes:
-    """Return the middleware of one method: the resource's, then the method's own."""
-    found: Attributes = {}
-    own, without = (_by_method(options, key, method) for key in ("middleware_for", _WITHOUT_FOR))
-    guards = options.get("middleware") if own is None else own
-    freed = list_middleware(options.get("excluded_middleware"))
-    if without is not None:
-        freed = list(dict.fromkeys([*freed, *list_middleware(without)]))
-    if guards is not None:
-        found["middleware"] = guards
-    return {**found, "excluded_middleware": freed} if freed else found
-
-
-def _by_method(options: Attributes, key: str, method: str) -> Value:
-    held = options.get(key)
-    return held.get(method) if isinstance(held, dict) else None
-
-
-def _set_fields(draft: Draft, options: Attributes) -> None:
-    """Set the columns by which scoped parameters are looked up."""
-    fields = options.get("bindingFields")
-    if isinstance(fields, dict):
-        draft.fields |= {str(key): str(column) for key, column in fields.items()}

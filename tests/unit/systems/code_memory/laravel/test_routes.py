@@ -112,8 +112,6 @@ FORMS = {
             Route::get('g/{id}', Users::class);
             Route::get('h/{id}', Users::class)->where('id', '1');
         });
-        Route::pattern('late', '[0-9]'); Route::patterns(['b' => 'x']);
-        Route::get('z/{late}/{b}', Users::class);
         Route::domain('{tenant:slug}.test')->group(function () {
             Route::get('t/{a}', Users::class);
         });
