@@ -32,7 +32,6 @@ from rag_assets.systems.code_memory.laravel.routes.resolver import (
     makes_routes,
     run_providers,
 )
-from rag_assets.systems.code_memory.laravel.schema.tables import Evidence as TableEvidence
 from rag_assets.systems.code_memory.laravel.schema.tables import Table, Tables, resolve_tables
 from rag_assets.systems.code_memory.symbols.model import FileFacts
 from rag_assets.systems.code_memory.symbols.names import table_keys
@@ -107,7 +106,7 @@ def _of_a_table(table: Table) -> Unresolved:
     return _unresolved("; ".join(table.reasons), table.evidence[-1], TABLE + table.name)
 
 
-def _unresolved(reason: str, held: Evidence | TableEvidence, about: str) -> Unresolved:
+def _unresolved(reason: str, held: Evidence, about: str) -> Unresolved:
     return Unresolved(held.path, held.fact.line_start, " ".join(reason.split()), about)
 
 

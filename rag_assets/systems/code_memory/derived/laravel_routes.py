@@ -139,7 +139,7 @@ def _of_route(
 def _of_policies(route: Route, policies: RoutePolicies) -> Iterator[Statement]:
     """Yield the policies that the route's middleware checks, each as class and method."""
     for one in dict.fromkeys(route.middleware) if route.evidence else ():
-        asked = policies.asked(route, one)
+        asked = policies.find_check(route, one)
         if asked is not None:
             last = route.evidence[-1]
             held = next((e for e in reversed(route.evidence) if _names(e, one)), last)

@@ -17,6 +17,7 @@ from rag_assets.systems.code_memory.laravel.inflection import (
     morph_table,
     table_of_class,
 )
+from rag_assets.systems.code_memory.laravel.routes.model import Evidence
 from rag_assets.systems.code_memory.laravel.schema.expressions import ExpressionReader, Scope
 from rag_assets.systems.code_memory.laravel.settings import has_marks
 from rag_assets.systems.code_memory.symbols.model import FileFacts
@@ -130,19 +131,6 @@ def _relation_fact(reader: ExpressionReader, one: ClassLike, method: Method, cha
 def _json(value: Any) -> Any:
     plain = isinstance(value, str | int | bool) and not has_marks(value)
     return value if plain else {"computed": True}
-
-
-@dataclass(frozen=True, slots=True)
-class Evidence:
-    """A place that supports a statement.
-
-    Attributes:
-        path: the path of the file.
-        fact: a fact of the kind `eloquent_class` or `relation`.
-    """
-
-    path: str
-    fact: Fact
 
 
 @dataclass(frozen=True, slots=True)

@@ -221,7 +221,7 @@ class RoutePolicies:
         facts = (fact for one in files for fact in one.facts if fact.kind == "defines_ability")
         self._abilities = {str(fact.values["ability"]) for fact in facts}
 
-    def asked(self, route: Route, middleware: str) -> RouteCheck | None:
+    def find_check(self, route: Route, middleware: str) -> RouteCheck | None:
         """Return the policy that one middleware of a route checks; None if it is unknown.
 
         Args:

@@ -6,8 +6,11 @@ uses the results of the previous one, so the result does not depend on the order
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
+from importlib.resources import files
 from typing import Final, Literal, TypeAlias
 
 from rag_assets.ingest.chunking.model import Fact
@@ -24,45 +27,12 @@ from rag_assets.systems.code_memory.symbols.policy_names import method_of, metho
 Form: TypeAlias = Literal["one", "query", "many"]
 """Whether a value is one object of a class, a query for its records, or several objects."""
 
-_ONE: Final = frozenset(
-    {"create", "createorfirst", "createquietly", "find", "findor", "findorfail", "findornew"}
-    | {"first", "firstor", "firstorcreate", "firstorfail", "firstornew", "firstwhere"}
-    | {"forcecreate", "getmodel", "getrelated", "make", "newmodelinstance", "sole"}
-    | {"updateorcreate", "findsole", "findbyuuid"}
-)
-_MANY: Final = frozenset(
-    {"all", "createmany", "cursor", "cursorpaginate", "findmany", "get", "lazy", "lazybyid"}
-    | {"paginate", "simplepaginate", "getresults", "fastpaginate"}
-)
-_NEITHER: Final = frozenset(
-    {"attach", "average", "avg", "count", "decrement", "delete", "detach", "doesntexist", "exists"}
-    | {"forcedelete", "implode", "increment", "insert", "insertgetid", "max", "min", "pluck"}
-    | {"sum", "sync", "syncwithoutdetaching", "toggle", "touch", "update", "upsert", "value"}
-    | {"updateexistingpivot", "save", "savemany", "tosql", "chunk", "chunkbyid", "each", "toggle"}
-    | {"aggregate", "explain", "dd", "dump", "truncate", "restore", "associate", "dissociate"}
-)
-_SAME_RECORD: Final = frozenset(
-    {"append", "fill", "forcefill", "fresh", "load", "loadcount", "loadmissing", "makehidden"}
-    | {"makevisible", "refresh", "replicate", "setattribute", "setrelation", "loadmorph"}
-    | {"setconnection", "withoutrelations", "associate", "dissociate", "each"}
-)
-_BEGIN: Final = frozenset(
-    {"distinct", "doesnthave", "groupby", "has", "inrandomorder", "join", "latest", "leftjoin"}
-    | {"limit", "newquery", "offset", "oldest", "on", "onlytrashed", "orderby", "orderbydesc"}
-    | {"query", "select", "selectraw", "skip", "take", "when", "with", "withavg", "withcount"}
-    | {"withexists", "withmax", "withmin", "withonly", "withoutglobalscope"}
-    | {"withoutglobalscopes", "withouttrashed", "withsum", "withtrashed", "lockforupdate"}
-)
-_OF_SEVERAL_ONE: Final = frozenset(
-    {"find", "findorfail", "first", "firstorfail", "firstwhere", "last", "pop", "random", "shift"}
-    | {"sole"}
-)
-_OF_SEVERAL_SAME: Final = frozenset(
-    {"each", "except", "exceptids", "filter", "fresh", "keyby", "load", "loadcount"}
-    | {"loadmissing", "only", "reject", "reverse", "shuffle", "skip", "slice", "sort"}
-    | {"sortby", "sortbydesc", "sortdesc", "take", "tap", "unique", "values"}
-    | {"where", "wherein", "wherenotin", "wherenotnull", "wherenull", "items", "getcollection"}
-)
+
+@cache
+def _methods() -> Mapping[str, frozenset[str]]:
+    """Return Eloquent's methods, by the form of their results."""
+    text = files(__package__).joinpath("eloquent.toml").read_text("utf-8")
+    return {form: frozenset(names) for form, names in tomllib.loads(text).items()}
 
 
 def form_after(form: Form, name: str) -> Form | None:
@@ -72,18 +42,19 @@ def form_after(form: Form, name: str) -> Form | None:
         form: the form of the receiver.
         name: the name of the method.
     """
-    name = name.lower()
+    name, methods = name.lower(), _methods()
     if form == "many":
-        return "one" if name in _OF_SEVERAL_ONE else "many" if name in _OF_SEVERAL_SAME else None
-    if name in _ONE or (form == "one" and name in _SAME_RECORD):
+        is_same = name in methods["some_of_several"]
+        return "one" if name in methods["one_of_several"] else "many" if is_same else None
+    if name in methods["one"] or (form == "one" and name in methods["same_record"]):
         return "one"
-    if name in _MANY:
+    if name in methods["many"]:
         return "many"
-    if name in _NEITHER:
+    if name in methods["other"]:
         return None
     # Any other method of a query returns a query, since most are conditions.
-    is_begun = form == "query" or name in _BEGIN or name.startswith(("where", "orwhere"))
-    return "query" if is_begun else None
+    is_begun = name in methods["query"] or name.startswith(("where", "orwhere"))
+    return "query" if form == "query" or is_begun else None
 
 
 _ROUNDS: Final = 6

@@ -33,10 +33,10 @@ _PRIVATE: Final = re.compile(
     r"|auth$",
     re.I,
 )
-_NAMES: Final = re.compile(r"_(?:TABLE|COLUMN|CONNECTION|DRIVER)$")
+_PUBLIC_NAMES: Final = re.compile(r"_(?:TABLE|COLUMN|CONNECTION|DRIVER)$")
 """Matches environment variables that hold no secret, whatever the rest of their name suggests."""
 
-_TOLD: Final = re.compile(
+_OF_ROUTES_AND_TABLES: Final = re.compile(
     r"prefix|middleware|domain|route|ur[il]|path|namespace|guard|controller|slug|host"
     r"|table|column|foreign_key|morph_key|pivot_key|driver|connection|^default$",
     re.I,
@@ -97,7 +97,7 @@ def _is_list(array: Node) -> bool:
 
 
 def _may_matter(source: PhpSource, name: str, node: Node) -> bool:
-    if _TOLD.search(name) is not None or node.type == "boolean":
+    if _OF_ROUTES_AND_TABLES.search(name) is not None or node.type == "boolean":
         return True
     return node.type == "class_constant_access_expression" and source.tree.of(node).endswith(
         "::class"
@@ -111,7 +111,7 @@ def _is_sentence(value: Any) -> bool:
 def _value(source: PhpSource, node: Node) -> Any:
     if node.end_byte - node.start_byte > _LONGEST:
         return _NONE
-    asked = _asked(source, node)
+    asked = _environment_value(source, node)
     if asked is not _NONE:
         return asked
     value = source.value(node)
@@ -123,7 +123,7 @@ def _value(source: PhpSource, node: Node) -> Any:
     return value if plain else _NONE
 
 
-def _asked(source: PhpSource, node: Node) -> Any:
+def _environment_value(source: PhpSource, node: Node) -> Any:
     """Return the value that `env` returns if the environment does not set the variable."""
     if node.type != "function_call_expression":
         return _NONE
@@ -133,7 +133,7 @@ def _asked(source: PhpSource, node: Node) -> Any:
     name, default = (source.value(chain.calls[0].argument(index)) for index in (0, 1))
     if not isinstance(name, str) or isinstance(default, list | dict):
         return _NONE
-    if _PRIVATE.search(name) and not _NAMES.search(name):
+    if _PRIVATE.search(name) and not _PUBLIC_NAMES.search(name):
         return _NONE
     return _expression(source, node) if default is COMPUTED else {"env": name, "default": default}
 
@@ -217,20 +217,20 @@ class Settings:
                 if fact.kind == "configuration":
                     self._add(one.path, fact.values)
 
-    def resolved(self, value: Any) -> Any:
+    def resolve(self, value: Any) -> Any:
         """Return a fact's value with settings in place of marks; UNKNOWN if a setting is unknown.
 
         Args:
             value: the value as JSON.
         """
         if isinstance(value, list):
-            return [self.resolved(one) for one in value]
+            return [self.resolve(one) for one in value]
         if not isinstance(value, Mapping):
             return value
         text = value.get("asked")
         if isinstance(text, str):
             return self._text(text)
-        return {key: self.resolved(one) for key, one in value.items()}
+        return {key: self.resolve(one) for key, one in value.items()}
 
     def _text(self, text: str) -> Any:
         whole = _MARK.fullmatch(text)

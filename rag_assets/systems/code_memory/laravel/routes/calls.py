@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from rag_assets.systems.code_memory.laravel.inflection import plural, singular, snake, studly
 from rag_assets.systems.code_memory.laravel.routes.program import ROOT
 from rag_assets.systems.code_memory.laravel.routes.reader import FACADES, ROUTER_TYPES
 from rag_assets.systems.code_memory.laravel.routes.registrars import (
@@ -120,18 +119,6 @@ _BUILTINS: Final[Mapping[str, Callable[[_Arguments], Value]]] = {
     "collect": lambda given: given[0],
 }
 """Functions by name; if the arguments cause an error, the result is unknown."""
-
-STRINGS: Final[Mapping[str, Callable[[str], str]]] = {
-    "plural": plural,
-    "singular": singular,
-    "snake": snake,
-    "studly": studly,
-    "lower": str.lower,
-    "upper": str.upper,
-    "kebab": lambda text: snake(text).replace("_", "-"),
-    "ucfirst": lambda text: text[:1].upper() + text[1:],
-}
-"""Methods of `Illuminate\\Support\\Str`."""
 
 
 FOLDERS: Final = {
@@ -294,7 +281,6 @@ _NOT_CACHED: Final = frozenset({"routesarecached", "configurationiscached"})
 _CALLS_BACK: Final = frozenset(
     {"booted", "booting", "call", "tap", "afterresolving", "resolving", "callafterresolving"}
 )
-_STRINGS: Final = "Illuminate\\Support\\Str"
 _CONFIGS: Final = frozenset({"Config", "Illuminate\\Support\\Facades\\Config"})
 _APPS: Final = frozenset({"App", "Illuminate\\Support\\Facades\\App"})
 _OWN: Final = frozenset({"self", "static", "parent"})
@@ -444,9 +430,6 @@ def _call_own(machine: Machine, owner: str, name: str, given: Arguments, frame: 
 
 def _call_foreign(machine: Machine, owner: str, name: str, given: Arguments, frame: Frame) -> Value:
     """Return the result of a static call on a class outside the repository."""
-    if owner == _STRINGS and name in STRINGS:
-        text = text_of(given.at(0))
-        return Unknown("no text") if text is None else STRINGS[name](text)
     if owner in _CONFIGS and name == "get":
         return read_setting(machine, given, frame)
     short = owner.rpartition("\\")[2]

@@ -11,11 +11,10 @@ from typing import Any
 from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.laravel.routes.calls import call_value, evaluate_chain
 from rag_assets.systems.code_memory.laravel.routes.expressions import Json
-from rag_assets.systems.code_memory.laravel.routes.model import Evidence, Unresolved
+from rag_assets.systems.code_memory.laravel.routes.model import Context, Evidence, Unresolved
 from rag_assets.systems.code_memory.laravel.routes.program import ROOT, Function, Program
 from rag_assets.systems.code_memory.laravel.routes.reader import ROUTER_TYPES
 from rag_assets.systems.code_memory.laravel.routes.router import (
-    Context,
     Pending,
     ResourceRegistrar,
     Router,

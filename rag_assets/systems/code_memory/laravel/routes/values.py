@@ -194,7 +194,7 @@ def merge_attributes(
         inner["as"] = join_texts(old["as"], new.get("as"))
     inner["namespace"] = _namespace(new.get("namespace"), old.get("namespace"))
     inner["prefix"] = _prefix(new.get("prefix"), old.get("prefix"), prepend=prepend)
-    inner["where"] = {**_keyed(old.get("where")), **_keyed(new.get("where"))}
+    inner["where"] = {**as_array(old.get("where")), **as_array(new.get("where"))}
     found = {**outer, **inner}
     for name in _LISTS:
         found[name] = limit_count(
@@ -224,10 +224,6 @@ def _prefix(new: Value, old: Value, *, prepend: bool) -> Value:
         return "" if old is None else old
     first, last = (old, new) if prepend else (new, old)
     return join_texts(trim_text(first), "/", trim_text(last))
-
-
-def _keyed(value: Value) -> dict[str | int, Value]:
-    return value if isinstance(value, dict) else {}
 
 
 DEEPEST: Final = 40

@@ -8,6 +8,7 @@ from pathlib import PurePosixPath
 from typing import Any, Final
 
 from rag_assets.ingest.chunking.model import Fact
+from rag_assets.systems.code_memory.laravel.routes.model import Evidence
 from rag_assets.systems.code_memory.laravel.settings import Settings
 from rag_assets.systems.code_memory.symbols.model import FileFacts
 
@@ -170,19 +171,6 @@ class ForeignKey:
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
-    """A statement that changed a table.
-
-    Attributes:
-        path: the path of the file.
-        fact: a fact of the kind `schema`.
-    """
-
-    path: str
-    fact: Fact
-
-
-@dataclass(frozen=True, slots=True)
 class Table:
     """A table as it is after all migrations.
 
@@ -244,7 +232,7 @@ def resolve_tables(files: Iterable[FileFacts], *, change_keeps: bool = True) -> 
 
 def _with_settings(evidence: Evidence, settings: Settings) -> Evidence:
     """Return a statement with the values of the repository's settings in place of marks."""
-    values = settings.resolved(evidence.fact.values)
+    values = settings.resolve(evidence.fact.values)
     unread = list(values["unread"])
     if isinstance(values["table"], Mapping):
         unread.append("the name of the table")
