@@ -72,7 +72,7 @@ def derive(files: Sequence[FileFacts]) -> Derivation:
     machine = run_providers(files)
     routes = collect_routes(machine)
     tables = resolve_tables(php, change_keeps=version is None or version < _CHANGES_WHOLE)
-    models, guards = resolve_models(php), resolve_middleware(php)
+    models, guards = resolve_models(php), resolve_middleware(php, version)
     inheritance = Inheritance(php)
     followed = Followed(php, inheritance, Receivers(php, models, inheritance))
     policies = RoutePolicies(php, guards, inheritance)

@@ -8,8 +8,10 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import resources
 from typing import TYPE_CHECKING, Any, Final
 
 from rag_assets.ingest.chunking.model import Fact
@@ -32,6 +34,7 @@ _GROUPS: Final = frozenset({"web", "api"})
 _CONFIGURATION: Final = "$middleware"
 """Variable of Laravel 11 and later in which applications configure their middleware."""
 
+_WITHOUT_KERNEL: Final = 11
 _STATING: Final = frozenset({"member_call_expression"})
 _RETURNS: Final = frozenset({"return_statement"})
 _LISTS: Final = frozenset({"array_element_initializer"})
@@ -168,9 +171,18 @@ def _named(alias: str, name: str) -> tuple[str, Mapping[str, Any]]:
     return "uses_middleware", {"name": name.partition(":")[0].lstrip("\\"), "alias": alias}
 
 
-def resolve_middleware(files: Iterable[FileFacts]) -> Mapping[str, tuple[str, ...]]:
-    """Return the middleware classes that each alias and group of the repository stands for."""
+def resolve_middleware(
+    files: Iterable[FileFacts], version: int | None = None
+) -> Mapping[str, tuple[str, ...]]:
+    """Return the middleware classes that each alias and group of the repository stands for.
+
+    Args:
+        version: major version of Laravel; since version 11, Laravel has names of its own.
+    """
     named: dict[str, list[str]] = {}
+    if version is not None and version >= _WITHOUT_KERNEL:
+        text = resources.files(__package__).joinpath("middleware.toml").read_text("utf-8")
+        named = tomllib.loads(text)["names"]
     for one in files:
         for fact in one.facts:
             if fact.kind == "uses_middleware" and fact.values.get("alias"):

@@ -208,8 +208,8 @@ class Tables:
 def resolve_tables(files: Iterable[FileFacts], *, change_keeps: bool = True) -> Tables:
     """Apply the migrations by file name; only `up()` is read.
 
-    Conditions are not evaluated: the statements of all branches are applied, and their tables are
-    incomplete.
+    Conditions are not evaluated: the statements of all branches are applied, except those on
+    missing tables, and their tables are incomplete.
 
     Args:
         files: the files of one repository, in any order; settings are read from the files that
@@ -262,6 +262,8 @@ def _apply(evidence: Evidence, states: dict[str, TableState], change_keeps: bool
     if action == "drop":
         states.pop(name, None)
         return
+    if values.get("conditional") and name not in states and action != "create":
+        return  # The usual condition is that the table exists.
     state = states.setdefault(name, TableState())
     if not state.touched and action != "create":
         state.reasons.append("it is altered here but made elsewhere")

@@ -100,3 +100,13 @@ def test_names_in_a_circle_stand_for_what_else_they_name() -> None:
         }""",
     )
     assert found == {"a": ("X\\Two", "X\\One"), "b": ("X\\One", "X\\Two")}
+
+
+def test_late_versions_name_their_own_middleware() -> None:
+    own = FileFacts(
+        "a.php", "php", read("<?php $middleware->web(append: [\\App\\A::class]);").facts
+    )
+    found = resolve_middleware([own], 12)
+    assert found["can"] == ("Illuminate\\Auth\\Middleware\\Authorize",)
+    assert found["web"][-2:] == (BINDINGS, "App\\A")
+    assert resolve_middleware([own], 10) == {"web": ("App\\A",)}
