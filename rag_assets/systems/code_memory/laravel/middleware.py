@@ -179,14 +179,16 @@ def resolve_middleware(
     Args:
         version: major version of Laravel; since version 11, Laravel has names of its own.
     """
-    named: dict[str, list[str]] = {}
+    usual: Mapping[str, list[str]] = {}
     if version is not None and version >= _WITHOUT_KERNEL:
         text = resources.files(__package__).joinpath("middleware.toml").read_text("utf-8")
-        named = tomllib.loads(text)["names"]
+        usual = tomllib.loads(text)["names"]
+    named = {name: list(usual[name]) for name in _GROUPS & usual.keys()}
     for one in files:
         for fact in one.facts:
             if fact.kind == "uses_middleware" and fact.values.get("alias"):
                 named.setdefault(str(fact.values["alias"]), []).append(str(fact.values["name"]))
+    named = {**usual, **named}
     found = {name: tuple(dict.fromkeys(_classes_of(name, named))) for name in named}
     return {name: classes for name, classes in found.items() if classes}
 

@@ -103,10 +103,11 @@ def test_names_in_a_circle_stand_for_what_else_they_name() -> None:
 
 
 def test_late_versions_name_their_own_middleware() -> None:
-    own = FileFacts(
-        "a.php", "php", read("<?php $middleware->web(append: [\\App\\A::class]);").facts
-    )
+    text = """<?php $middleware->web(append: [\\App\\A::class]);
+        $middleware->alias(['auth' => B\\C::class]);"""
+    own = FileFacts("a.php", "php", read(text).facts)
     found = resolve_middleware([own], 12)
     assert found["can"] == ("Illuminate\\Auth\\Middleware\\Authorize",)
     assert found["web"][-2:] == (BINDINGS, "App\\A")
-    assert resolve_middleware([own], 10) == {"web": ("App\\A",)}
+    assert found["auth"] == ("B\\C",)
+    assert resolve_middleware([own], 10) == {"web": ("App\\A",), "auth": ("B\\C",)}
