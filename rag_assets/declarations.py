@@ -20,12 +20,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias, get_type_hints
 
 import dagster as dg
-from dagster._core.definitions.resource_annotation import get_resource_args
-from dagster._core.definitions.unresolved_asset_job_definition import (
-    UnresolvedAssetJobDefinition,
-)
 
 from rag_assets.common.errors import ConfigurationError
+from rag_assets.dagster_compat import UnresolvedAssetJobDefinition, get_resource_args
 
 NO_RUN_RETRIES: Final = {"dagster/retry_on_asset_or_op_failure": "false"}
 RUN_TAGS: Final = {"rag_assets/job": "true", **NO_RUN_RETRIES}

@@ -11,10 +11,8 @@ from pathlib import Path
 from typing import Final
 
 import dagster as dg
-from dagster._core.definitions.assets.job.asset_job import IMPLICIT_ASSET_JOB_NAME
-from dagster._core.storage.runs import SqlRunStorage
-from dagster._core.storage.tags import REPOSITORY_LABEL_TAG
 
+from rag_assets.dagster_compat import IMPLICIT_ASSET_JOB_NAME, REPOSITORY_LABEL_TAG, storage_id
 from rag_assets.declarations import NAMING_TAG, NO_RUN_RETRIES, PLAIN, RUN_TAGS, Naming
 from rag_assets.resources.stores import PostgresResource
 from rag_assets.storage.installation.home import machine_name
@@ -241,10 +239,7 @@ def instance_id(instance: dg.DagsterInstance) -> str:
 
     A storage that is not an SQL database has no id, and is identified by its folder.
     """
-    storage = instance.run_storage
-    if isinstance(storage, SqlRunStorage):
-        return str(storage.get_run_storage_id())
-    return f"{instance.root_directory} on {machine_name()}"
+    return storage_id(instance) or f"{instance.root_directory} on {machine_name()}"
 
 
 def _known_installations(instance: dg.DagsterInstance) -> set[str]:

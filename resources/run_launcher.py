@@ -13,12 +13,15 @@ import signal
 from contextlib import suppress
 
 import dagster as dg
-from dagster._core.launcher.base import CheckRunHealthResult, LaunchRunContext, WorkerStatus
-from dagster._core.launcher.default_run_launcher import DefaultRunLauncher
-from dagster._grpc.types import ExecuteRunArgs
-from dagster._serdes import serialize_value
 
 from rag_assets.common.settings import Settings
+from rag_assets.dagster_compat import (
+    CheckRunHealthResult,
+    DefaultRunLauncher,
+    LaunchRunContext,
+    WorkerStatus,
+    serialize_run,
+)
 from rag_assets.forkserver.client import start
 from rag_assets.forkserver.protocol import RUN
 from rag_assets.local_stack.fork_server import revive
@@ -38,20 +41,16 @@ class ForkingRunLauncher(DefaultRunLauncher):
             super().launch_run(context)
 
     def _fork(self, run: dg.DagsterRun) -> bool:
-        if run.job_code_origin is None:
+        arguments = serialize_run(run, self._instance)
+        if arguments is None:
             return False
-        arguments = ExecuteRunArgs(
-            job_origin=run.job_code_origin,
-            run_id=run.run_id,
-            instance_ref=self._instance.get_ref(),
-        )
 
         def started(pid: int) -> None:
             self._instance.add_run_tags(run.run_id, worker_tags(pid))
             self._say(run, f"Launched in a fork of the fork server (pid: {pid}).")
 
         home = str(Settings.from_environment().home)
-        connection = start(home, RUN, [serialize_value(arguments)], os.environ, started)
+        connection = start(home, RUN, [arguments], os.environ, started)
         if connection is None:
             return False
         connection.close()

@@ -21,9 +21,9 @@ from collections.abc import Callable
 from contextlib import suppress
 
 import dagster as dg
-from dagster._daemon.cli import run_command
 
 from rag_assets.common.formatting import counted, duration
+from rag_assets.dagster_compat import run_daemon
 from rag_assets.sensors.ticks import TOLERANCE_SECONDS, discard_future_ticks
 
 _LOOK_SECONDS = 5.0
@@ -83,7 +83,7 @@ def main() -> None:
 
     threading.Thread(target=watch_clock, name="clock-watch", daemon=True).start()
     with suppress(KeyboardInterrupt):
-        run_command(standalone_mode=False)
+        run_daemon()
     if set_back.is_set():
         os.execv(sys.executable, sys.orig_argv)  # noqa: S606  (our own command, no shell)
 

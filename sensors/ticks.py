@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import dagster as dg
-from dagster._core.scheduler.instigation import (
+
+from rag_assets.dagster_compat import (
     InstigatorState,
     InstigatorTick,
     ScheduleInstigatorData,

@@ -16,6 +16,8 @@ from docs.tools.dependencies.page import dependencies_page
 from docs.tools.errors import errors_page
 from docs.tools.experience import PAGE as EXPERIENCE
 from docs.tools.experience import experience_page
+from docs.tools.packages import PAGE as ARCHITECTURE
+from docs.tools.packages import architecture_page
 from docs.tools.performance import PAGE as PERFORMANCE
 from docs.tools.performance import performance_page
 from docs.tools.quality import PAGE as QUALITY
@@ -43,6 +45,7 @@ def main() -> int:
 def pages() -> Mapping[Path, str]:
     """The text of each page that the code determines."""
     return {
+        ARCHITECTURE: architecture_page(),
         DOCS / "commands.md": commands_page(),
         DOCS / "configuration.md": configuration_page(),
         DOCS / "decisions" / "index.md": decisions_page(),

@@ -6,8 +6,6 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from fastapi.exceptions import RequestValidationError
-
 from rag_assets.api.responses import InvalidField
 from rag_assets.common.invalid_values import allowed_value, sent_value
 
@@ -17,12 +15,6 @@ _NO_OBJECT = frozenset({"dict_type", "model_attributes_type", "model_type"})
 """Error types that concern the whole body: with a wrong Content-Type, it arrives unparsed."""
 _DEEPEST = 12
 """Maximum number of parts in the path of a field."""
-
-
-def invalid(field: str, problem: str) -> RequestValidationError:
-    """Return the error to raise for an invalid field; `body` as field names the whole body."""
-    loc = ("body",) if field == "body" else ("body", field)
-    return RequestValidationError([{"type": "value_error", "loc": loc, "msg": problem}])
 
 
 def invalid_fields(

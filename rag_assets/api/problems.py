@@ -70,6 +70,7 @@ from rag_assets.common.errors import (
 )
 from rag_assets.common.errors import ProblemKind as Kind
 from rag_assets.common.failure_kinds import OF_PROVIDERS, WORDS, failure_kind
+from rag_assets.common.invalid_values import InvalidFields
 from rag_assets.plugins.registry import installed_systems
 
 MEDIA_TYPE = "application/problem+json"
@@ -197,6 +198,7 @@ def handle_problems(app: FastAPI) -> None:
     """Add the handlers that answer every expected error with a problem document."""
     app.add_exception_handler(RagAssetsError, _rag_assets_error)
     app.add_exception_handler(RequestValidationError, _validation_error)
+    app.add_exception_handler(InvalidFields, _validation_error)
     app.add_exception_handler(HTTPException, _http_error)
 
 
@@ -313,8 +315,9 @@ def _headers(error: RagAssetsError, kind: Kind) -> Mapping[str, str]:
 
 
 async def _validation_error(request: Request, error: Exception) -> JSONResponse:
-    assert isinstance(error, RequestValidationError)  # noqa: S101
-    errors = invalid_fields(error.errors(), request.app.state.description.names)
+    assert isinstance(error, RequestValidationError | InvalidFields)  # noqa: S101
+    found = error.errors if isinstance(error, InvalidFields) else error.errors()
+    errors = invalid_fields(found, request.app.state.description.names)
     return problem_response(
         request.state.request_id, INVALID, "correct the fields that are named", errors=errors
     )

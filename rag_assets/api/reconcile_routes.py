@@ -15,12 +15,13 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, StringConstraints, Va
 
 from rag_assets.api.dependencies import BackendDependency, IdentityDependency
 from rag_assets.api.guard import Streamed, open_to_writers
-from rag_assets.api.invalid_fields import invalid
 from rag_assets.api.problems import Refused, documented
 from rag_assets.api.responses import Reconciled, ReconciledRecord
-from rag_assets.api.write_model import RecordQuery, records_source
+from rag_assets.api.write_model import RecordQuery
+from rag_assets.common.invalid_values import invalid
+from rag_assets.ingest.sources.record_bodies import BODIES, BlockBody
 from rag_assets.pipeline.blobs import drop_blobs
-from rag_assets.records.bodies import BODIES, BlockBody
+from rag_assets.records.text_records import records_source
 from rag_assets.storage.catalog.record_manifests import ManifestLine
 from rag_assets.tenants.model import Tenant
 from rag_assets.tenants.profiles import profile_of

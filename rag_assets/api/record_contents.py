@@ -14,19 +14,19 @@ from starlette.types import Scope
 from rag_assets.api.backend import Backend
 from rag_assets.api.dependencies import BackendDependency, IdentityDependency
 from rag_assets.api.guard import Streamed, open_to_writers
-from rag_assets.api.invalid_fields import invalid
 from rag_assets.api.problems import documented
 from rag_assets.api.receiving import RawContent
 from rag_assets.api.record_routes import REFUSED, RecordTarget
 from rag_assets.api.responses import Written
-from rag_assets.api.write_model import RecordQuery, SourceId, records_source
+from rag_assets.api.write_model import RecordQuery, SourceId
 from rag_assets.common.errors import UnknownDocument
+from rag_assets.common.invalid_values import invalid
 from rag_assets.ingest.parsing.media_types import CSV, DOCX, HTML, MARKDOWN, PDF, PLAIN, TSV
 from rag_assets.ingest.sources.records import FILE, MAX_FILE_BYTES, record_document_id
 from rag_assets.ingest.sources.uploads import UploadsConfig
 from rag_assets.privacy.described import described_spans
-from rag_assets.privacy.secrets.masking import mask
-from rag_assets.privacy.secrets.spans import merged
+from rag_assets.privacy.secrets.spans import mask, merge_spans
+from rag_assets.records.text_records import records_source
 from rag_assets.storage.catalog.tenants import TenantRecord
 from rag_assets.tenants.model import Tenant
 from rag_assets.tenants.profiles import profile_of
@@ -139,7 +139,7 @@ def _file(backend: Backend, target: RecordTarget) -> _File:
 
     Raises:
         UnknownDocument: the file was not pushed.
-        RequestValidationError: the tenant's records are not typed.
+        InvalidFields: the tenant's records are not typed.
     """
     known = backend.catalog.tenants.get(target.tenant_id)
     tenant = Tenant.from_config(known.config)
@@ -154,5 +154,5 @@ def _file(backend: Backend, target: RecordTarget) -> _File:
     name = str(json.loads(record.text)["name"])
     # The name is masked because it is shown in more places than the record, which is stored
     # unchanged.
-    shown = mask(name, merged(described_spans(name)))
+    shown = mask(name, merge_spans(described_spans(name)))
     return _File(known, document_id, shown, takes, may_be_picture=tenant.parser.ocr)

@@ -8,20 +8,21 @@ from dataclasses import replace
 from typing import Annotated, ClassVar
 
 from fastapi import APIRouter, Query, Request
-from fastapi.exceptions import RequestValidationError
 
 from rag_assets.api.dependencies import BackendDependency, IdentityDependency
 from rag_assets.api.guard import Guarded, open_to_writers, require_few_values, whole_body
-from rag_assets.api.invalid_fields import invalid, invalid_fields
+from rag_assets.api.invalid_fields import invalid_fields
 from rag_assets.api.middleware import replayed
 from rag_assets.api.problems import Refused, documented
-from rag_assets.api.record_drafts import Draft, Drafting, parse_clock
-from rag_assets.api.record_routes import MOST_VALUES, REFUSED
-from rag_assets.api.record_writing import BULK, Outcome, drafting_of, write_drafts
+from rag_assets.api.record_routes import MOST_VALUES, REFUSED, drafting_of
 from rag_assets.api.responses import RecordLine, RecordLines
-from rag_assets.api.write_model import SOURCE_ID, SOURCE_TYPE, RecordQuery, named_versions
+from rag_assets.api.write_model import RecordQuery, named_versions
 from rag_assets.common.errors import UnknownDocument, VersionChanged
-from rag_assets.records.bodies import BODIES
+from rag_assets.common.invalid_values import InvalidFields, invalid
+from rag_assets.ingest.sources.record_bodies import BODIES
+from rag_assets.records.drafts import Draft, Drafting, parse_clock
+from rag_assets.records.text_records import SOURCE_ID, SOURCE_TYPE
+from rag_assets.records.writing import BULK, Outcome, write_drafts
 
 MOST_LINES = 1_000
 MOST_BYTES = 16 * 1024 * 1024
@@ -95,11 +96,11 @@ async def write_records(
     return await backend.write(tenant_id, write)
 
 
-def _drafts(drafting: Drafting, lines: Iterable[bytes]) -> Iterator[Draft | RequestValidationError]:
+def _drafts(drafting: Drafting, lines: Iterable[bytes]) -> Iterator[Draft | InvalidFields]:
     for line in lines:
         try:
             yield _draft(drafting, line)
-        except RequestValidationError as error:
+        except InvalidFields as error:
             yield error
 
 
@@ -148,8 +149,8 @@ _PROBLEMS = {
 
 
 def _line(number: int, outcome: Outcome, names: frozenset[str]) -> RecordLine:
-    if isinstance(outcome, RequestValidationError):
-        errors = tuple(invalid_fields(outcome.errors(), names | _NAMED.keys()))
+    if isinstance(outcome, InvalidFields):
+        errors = tuple(invalid_fields(outcome.errors, names | _NAMED.keys()))
         return RecordLine(number, "invalid", errors=errors)
     if isinstance(outcome, UnknownDocument):
         return RecordLine(number, "unknown-page")

@@ -11,12 +11,9 @@ from pydantic import Field, StringConstraints, WrapValidator
 from rag_assets.api.backend import Backend
 from rag_assets.api.dependencies import BackendDependency, IdentityDependency
 from rag_assets.api.guard import Guarded, open_to_writers
-from rag_assets.api.invalid_fields import invalid
 from rag_assets.api.model import TenantQuery
 from rag_assets.api.problems import documented
-from rag_assets.api.record_drafts import Draft
 from rag_assets.api.record_states import listed_records, reason, whereabouts
-from rag_assets.api.record_writing import URGENT, drafting_of, write_drafts
 from rag_assets.api.responses import (
     ListedRecord,
     ListedRecords,
@@ -25,17 +22,13 @@ from rag_assets.api.responses import (
     Written,
 )
 from rag_assets.api.write_model import (
-    RecordBody,
     RecordQuery,
     SourceId,
     SourceType,
-    UpdatedAt,
-    Version,
     named_versions,
-    records_source,
 )
-from rag_assets.ingest.sources.records import record_document_id
-from rag_assets.records.bodies import (
+from rag_assets.common.invalid_values import invalid
+from rag_assets.ingest.sources.record_bodies import (
     MOST_BLOCKS,
     BlockBody,
     CommentBody,
@@ -44,6 +37,10 @@ from rag_assets.records.bodies import (
     PageBody,
     TemplateBody,
 )
+from rag_assets.ingest.sources.records import record_document_id
+from rag_assets.records.drafts import Draft, Drafting
+from rag_assets.records.text_records import RecordBody, UpdatedAt, Version, records_source
+from rag_assets.records.writing import URGENT, write_drafts
 from rag_assets.storage.catalog.record_plans import UNORDERED, WriteClock
 from rag_assets.storage.catalog.record_states import RecordFilter, RecordState
 from rag_assets.storage.catalog.tenants import TenantRecord
@@ -367,4 +364,18 @@ def _write(
     [outcome] = write_drafts(backend.catalog, backend.blobs, known.ref, [draft], by=by, lane=URGENT)
     if isinstance(outcome, Exception):
         raise outcome
-    return outcome
+    return Written(outcome.document_id, outcome.outcome, etag=outcome.etag)
+
+
+def drafting_of(
+    backend: Backend, tenant_id: str, source: str | None
+) -> tuple[Drafting, TenantRecord]:
+    """Return the converter of a tenant's pushed bodies, and the tenant's record.
+
+    Raises:
+        NoRecordsSource: see records_source.
+    """
+    known = backend.catalog.tenants.get(tenant_id)
+    tenant = Tenant.from_config(known.config)
+    masker = backend.retriever.masker
+    return Drafting(tenant, records_source(tenant, source), masker), known

@@ -10,7 +10,7 @@ from rag_assets.common.errors import UnknownDocument
 from rag_assets.common.failure_kinds import WORDS, empty_note
 from rag_assets.common.hashing import sha256_hex
 from rag_assets.common.principals import WRITER
-from rag_assets.records.bodies import FileBody, find_block
+from rag_assets.ingest.sources.record_bodies import FileBody, find_block
 from rag_assets.retrieval.documents import DocumentReader
 from rag_assets.retrieval.model import Caller
 from rag_assets.storage.catalog.record_states import RecordFilter, RecordState

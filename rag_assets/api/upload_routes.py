@@ -14,13 +14,13 @@ from fastapi import APIRouter, Query, Request, Response
 from rag_assets.api.backend import Backend
 from rag_assets.api.dependencies import BackendDependency, IdentityDependency
 from rag_assets.api.guard import Guarded, Streamed
-from rag_assets.api.invalid_fields import invalid
 from rag_assets.api.model import TenantQuery
 from rag_assets.api.problems import documented
 from rag_assets.api.responses import Upload, Uploaded, Uploads, Written
 from rag_assets.api.upload_form import UploadForm
 from rag_assets.api.write_model import DocumentId, SourceNamed
 from rag_assets.common.failure_kinds import WORDS
+from rag_assets.common.invalid_values import invalid
 from rag_assets.ingest.sources.uploads import UploadsConfig
 from rag_assets.pipeline.uploads import uploads_source
 from rag_assets.storage.catalog import upload_model as stored_uploads
@@ -165,7 +165,7 @@ def replaced(form: UploadForm) -> str | None:
     """Return the id of the upload that a form replaces, if any.
 
     Raises:
-        RequestValidationError: the value is not an id.
+        InvalidFields: the value is not an id.
     """
     given = form.values.get(REPLACES)
     if given is not None and not _ID.fullmatch(given):

@@ -6,10 +6,45 @@ regular expression.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final, get_args
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, TypeVar, get_args
 
+from pydantic import BaseModel, ValidationError
 from pydantic_core.core_schema import ErrorType
+
+_Model = TypeVar("_Model", bound=BaseModel)
+
+
+class InvalidFields(Exception):
+    """Fields of a record or of a request are not valid.
+
+    Attributes:
+        errors: errors in Pydantic's form, without values; each location starts with `body`.
+    """
+
+    def __init__(self, errors: Sequence[Mapping[str, Any]]) -> None:
+        super().__init__(f"{len(errors)} fields are not valid")
+        self.errors = errors
+
+
+def invalid(field: str, problem: str) -> InvalidFields:
+    """Return the error to raise for an invalid field; `body` as field names the whole body."""
+    loc = ("body",) if field == "body" else ("body", field)
+    return InvalidFields([{"type": "value_error", "loc": loc, "msg": problem}])
+
+
+def validated(model: type[_Model], values: Any) -> _Model:
+    """Return values as a model.
+
+    Raises:
+        InvalidFields: a field is not valid. The error contains no value: it may be a secret.
+    """
+    try:
+        return model.model_validate(values)
+    except ValidationError as error:
+        found = error.errors(include_url=False, include_input=False)
+        raise InvalidFields([{**one, "loc": ("body", *one["loc"])} for one in found]) from None
+
 
 PATTERNS: Final[Mapping[str, str]] = {
     r"\S": "it must contain a visible character",

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from datetime import timedelta
 
 import dagster as dg
 
 from rag_assets.common.clock import Clock
+from rag_assets.dagster_compat import delete_evaluations, delete_partition_records
 from rag_assets.pipeline.clock_guard import ClockDoubt, time_for_deletion
 from rag_assets.resources.own_runs import PARTITION_TAG, OwnRuns
 from rag_assets.storage.catalog.catalog import Catalog
@@ -50,16 +50,9 @@ def delete_runs(instance: dg.DagsterInstance, run_ids: Sequence[str]) -> None:
 
     Dagster's own deletion of a run leaves the evaluations, which are stored separately.
     """
-    from dagster._core.storage.event_log import SqlEventLogStorage
-    from dagster._core.storage.event_log.schema import AssetCheckExecutionsTable
-
     for run_id in run_ids:
         instance.delete_run(run_id)
-    storage = instance.event_log_storage
-    if run_ids and isinstance(storage, SqlEventLogStorage):
-        table = AssetCheckExecutionsTable
-        with storage.index_connection() as connection:
-            connection.execute(table.delete().where(table.c.run_id.in_(list(run_ids))))
+    delete_evaluations(instance, run_ids)
 
 
 def delete_tenant(instance: dg.DagsterInstance, own_runs: OwnRuns, tenant_id: str) -> None:
@@ -80,59 +73,17 @@ def delete_partition(instance: dg.DagsterInstance, own_runs: OwnRuns, partition:
     another installation stay, and so do records of a team's own assets with a partition of the same
     name.
     """
-    from dagster._core.storage.event_log import SqlEventLogStorage
-    from dagster._core.storage.event_log.schema import (
-        AssetCheckExecutionsTable,
-        AssetKeyTable,
-        SqlEventLogStorageTable,
-    )
-    from sqlalchemy import and_, or_, select
-
     asset_keys = {key for one in own_runs.namings(instance) for key in own_runs.keys_under(one)}
     runs = instance.get_runs(filters=dg.RunsFilter(tags={PARTITION_TAG: partition}))
     run_ids = [run.run_id for run in own_runs.only_of_installation(instance, runs)]
     delete_runs(instance, run_ids)
-    storage = instance.event_log_storage
-    if not isinstance(storage, SqlEventLogStorage):
-        return
-    events, checks, assets = SqlEventLogStorageTable, AssetCheckExecutionsTable, AssetKeyTable
-    keys = [key.to_string() for key in asset_keys]
-    is_event = and_(events.c.asset_key.in_(keys), events.c.partition == partition)
-    is_evaluation = and_(
-        events.c.dagster_event_type == "ASSET_CHECK_EVALUATION",
-        events.c.event.contains(f'"partition": {json.dumps(partition)}', autoescape=True),
-        or_(*(events.c.event.contains(_as_field(key), autoescape=True) for key in asset_keys)),
+    delete_partition_records(
+        instance,
+        partition,
+        asset_keys,
+        run_ids,
+        lambda run_ids: _runs_of_installation(instance, own_runs, run_ids),
     )
-    is_check = and_(checks.c.asset_key.in_(keys), checks.c.partition == partition)
-    with storage.index_connection() as connection:
-        queries = [
-            select(events.c.run_id).where(is_event),
-            select(checks.c.run_id).where(is_check),
-        ]
-        named = {run_id for query in queries for run_id in connection.scalars(query.distinct())}
-    shared = _runs_of_installation(instance, own_runs, sorted(named))
-    for run_id in shared:
-        # This applies if each run has its own file of events, as with SQLite.
-        with storage.run_connection(run_id) as connection:
-            is_of_run = events.c.run_id == run_id
-            connection.execute(events.delete().where(is_of_run, or_(is_event, is_evaluation)))
-    with storage.index_connection() as connection:
-        for run_id in shared:
-            connection.execute(events.delete().where(is_event, events.c.run_id == run_id))
-            connection.execute(checks.delete().where(is_check, checks.c.run_id == run_id))
-        connection.execute(
-            assets.update()
-            .where(assets.c.asset_key.in_(keys), assets.c.last_run_id.in_(run_ids))
-            .values(last_materialization=None, last_run_id=None)
-        )
-        # This table caches the state of each partition; Dagster rebuilds it.
-        connection.execute(
-            assets.update().where(assets.c.asset_key.in_(keys)).values(cached_status_data=None)
-        )
-
-
-def _as_field(key: dg.AssetKey) -> str:
-    return f'"asset_key": {{"__class__": "AssetKey", "path": {json.dumps([*key.path])}}}'
 
 
 def _runs_of_installation(

@@ -6,36 +6,17 @@ import sys
 
 
 def execute_run(arguments: str) -> None:
-    """Execute a run as `dagster api execute_run` does, but keep database connections open.
+    """Execute a run, and exit with its code if it failed.
 
     Args:
-        arguments: Dagster's ExecuteRunArgs, serialized.
+        arguments: see `dagster_compat.serialize_run`.
     """
-    from dagster import DagsterInstance
-    from dagster._cli.api import _execute_run_command_body
-    from dagster._grpc.types import ExecuteRunArgs
-    from dagster._serdes import deserialize_value
-    from dagster._utils.interrupts import capture_interrupts
-
+    from rag_assets import dagster_compat
     from rag_assets.common.settings import Settings
-    from rag_assets.jobs.pooled_instance import pooled
     from rag_assets.local_stack.liveness import mark_process
     from rag_assets.resources.tenant_lock import marks
 
     mark_process(marks(Settings.from_environment()))
-    run = deserialize_value(arguments, ExecuteRunArgs)
-    if run.instance_ref is None:
-        raise ValueError("the launched run names no instance")
-    with (
-        capture_interrupts(),
-        DagsterInstance.from_ref(run.instance_ref) as instance,
-        pooled(instance),
-    ):
-        code = _execute_run_command_body(
-            run.run_id,
-            instance,
-            lambda _event: None,
-            set_exit_code_on_failure=run.set_exit_code_on_failure or False,
-        )
+    code = dagster_compat.execute_run(arguments)
     if code:
         sys.exit(code)

@@ -53,7 +53,7 @@ class Profile:
             adjoining passages are one hit, and near copies share a position.
         most_hits: maximum number of hits of a search, whatever it asks for; None: no maximum.
         typed_records: whether records that are pushed to its tenants have the bodies of
-            rag_assets.records.bodies.
+            rag_assets.ingest.sources.record_bodies.
         keeps_model: whether another embedding model takes effect only when a tenant is fully
             indexed again; the former embeddings answer until then.
         drops_described_secrets: whether passages that match a few patterns of credentials

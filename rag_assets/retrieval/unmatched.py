@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from rag_assets.common.errors import InvalidRequest, RagAssetsError
-from rag_assets.records.bodies import BODIES
+from rag_assets.ingest.sources.record_bodies import BODIES
 from rag_assets.retrieval.model import Filters, Hit, SearchRequest, UnmatchedFilter
 from rag_assets.retrieval.search_progress import SearchProgress
 from rag_assets.retrieval.steps.protocol import SearchServices

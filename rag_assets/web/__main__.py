@@ -10,7 +10,6 @@ from collections.abc import AsyncIterator, Sequence
 
 from rag_assets.plugins.registry import installed_systems
 from rag_assets.web.frame_policy import FramePolicy
-from rag_assets.web.lineage import OpenLineage
 from rag_assets.web.loopback_guard import LOOPBACK_NAMES, LoopbackGuard
 from rag_assets.web.pages import PageFactory, routes
 
@@ -48,23 +47,17 @@ def serve(
     """
     import uvicorn
     from dagster import DagsterInstance
-    from dagster._core.workspace.context import WorkspaceProcessContext
-    from dagster._core.workspace.load_target import WorkspaceFileTarget
-    from dagster._utils.interrupts import setup_interrupt_handlers
-    from dagster_webserver.app import create_app_from_workspace_process_context
 
-    setup_interrupt_handlers()
+    from rag_assets.dagster_compat import web_application
+
     with DagsterInstance.get() as instance:
         instance.optimize_for_webserver(
             _STATEMENT_TIMEOUT_MS, _POOL_RECYCLE_SECONDS, _POOL_OVERFLOW
         )
-        target = WorkspaceFileTarget(paths=[workspace_file])
-        with WorkspaceProcessContext(instance, workspace_load_target=target) as workspace:
-            app = create_app_from_workspace_process_context(
-                workspace, live_data_poll_rate=_POLL_MS, lifespan=_lifespan
-            )
+        with web_application(
+            instance, workspace_file, live_data_poll_rate=_POLL_MS, lifespan=_lifespan
+        ) as app:
             app.router.routes[:0] = routes(pages=pages)
-            app.add_middleware(OpenLineage)
             if host in LOOPBACK_NAMES:
                 app.add_middleware(LoopbackGuard)
             config = uvicorn.Config(FramePolicy(app), log_level="warning")

@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from sqlalchemy import insert, select, text, update
+from sqlalchemy import select, text, update
 
 from rag_assets.common.clock import BootTime, Clock, read_boot_time
 from rag_assets.common.errors import ClockDoubted
@@ -28,7 +28,7 @@ from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.events import NewEvent
 from rag_assets.storage.catalog.panel_sessions import Holder
 from rag_assets.storage.catalog.panel_tables import panel_sessions
-from rag_assets.storage.catalog.tables import documents, events, generations, tenants
+from rag_assets.storage.catalog.tables import documents, generations
 from tests.driving import Driver, tenant_named_after
 from tests.installation import FAST, Installation
 from tests.integration.test_generations import CHUNKED
@@ -439,27 +439,3 @@ def test_check_of_a_doubted_clock_warns(
     [found] = [one for one in clock.catalog.check_results.of(tenant.id) if one.name == "clock"]
     assert (found.passed, found.severity) == (False, "WARN")
     assert "accept-clock" in (found.description or "")
-
-
-def test_the_trusted_time_of_an_earlier_release_is_the_latest_in_its_catalog(
-    installation: Installation,
-) -> None:
-    from alembic import command
-
-    from rag_assets.storage.catalog.migrate import alembic_config, migrate
-
-    installation.add_tenant("team", **{**FAST, **UPLOADS})
-    driver = Driver(installation)
-    database = driver.session.catalog.database
-    ref = driver.session.catalog.tenants.get("team").ref
-    last_week = datetime.now(UTC) - timedelta(days=7)
-    with database.begin() as connection:
-        connection.execute(insert(events).values(tenant=ref.id, kind="pruned", at=last_week))
-        command.downgrade(alembic_config(connection), "0044")
-    assert migrate(database)
-    assert driver.session.catalog.clock.read().at == last_week
-    with database.begin() as connection:
-        command.downgrade(alembic_config(connection), "0044")
-        connection.execute(tenants.delete())
-    assert migrate(database)
-    assert datetime.now(UTC) - driver.session.catalog.clock.read().at < timedelta(minutes=1)

@@ -8,14 +8,12 @@ import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import jwt
 import psycopg
 import pytest
-from alembic import command
 from pydantic import SecretStr
 from ruamel.yaml import YAML
 
@@ -33,8 +31,6 @@ from rag_assets.common.errors import (
 )
 from rag_assets.pipeline.projects import Projects
 from rag_assets.storage.catalog.catalog import Catalog
-from rag_assets.storage.catalog.database import Database
-from rag_assets.storage.catalog.migrate import alembic_config, migrate
 from rag_assets.storage.catalog.organizations import OrganizationRef
 from rag_assets.storage.catalog.service_tokens import TokenReader
 from rag_assets.storage.catalog.tenants import TenantRecord
@@ -450,49 +446,3 @@ def test_a_token_finds_a_project_only_among_its_tenants(made: Installation) -> N
             assert unknown.value.message == "none of the token's tenants is this project"
     with pytest.raises(InvalidRequest, match="several organizations"):
         found.covered([ours.id, theirs.id], PROFILE, "same")
-
-
-# -- migration
-
-
-def test_the_migration_up_and_down_on_a_filled_catalog(installation: Installation) -> None:
-    for name, config in (
-        ("one", {"organization": "acme", "project": "web"}),
-        ("same", {"organization": "acme", "project": "web"}),
-        ("two", {"organization": "globex"}),
-        ("three", {}),
-    ):
-        installation.add_tenant(name, **FAST, **config)
-    catalog = installation.session().catalog
-    installation.session().reconcile()
-    keys = ring(installation)
-    refs = {record.id: record.ref for record in catalog.tenants.all()}
-    for name, ref in refs.items():
-        keys.set(ref, "openai", SecretStr(f"{KEY}-{name}"))
-    keys.set(OrganizationRef("acme"), "gemini", SecretStr(OTHER))
-    before = catalog.tenants.all()
-    made = put(installation, "acme", "app")
-
-    database = Database(installation.environment["RAG_ASSETS_DATABASE_URL"])
-    identity = catalog.installation.create()
-    with database.begin() as connection:
-        command.downgrade(alembic_config(connection), "0022")
-    query = "SELECT tenant, provider FROM rag_catalog.provider_keys ORDER BY 1"
-    with psycopg.connect(installation.environment["RAG_ASSETS_DATABASE_URL"]) as connection:
-        left = connection.execute(query.encode()).fetchall()
-    assert left == [(name, "openai") for name in sorted(refs)]
-    assert migrate(database)
-    database.close()
-    catalog.installation.create(identity.id)
-
-    after = [record for record in catalog.tenants.all() if record.id != made.id]
-    assert after == [replace(record, home=None) for record in before]
-    organizations = {each.id: each.has_opted_in for each in catalog.organizations.all()}
-    assert organizations == {"acme": False, "globex": False}
-    for record in after:
-        assert read(installation, record) == f"{KEY}-{record.id}"
-    with pytest.raises(NoProviderKey):
-        read(installation, after[0], "gemini")
-    keys.set(refs["one"], "openai", SecretStr(OTHER))
-    keys.set(OrganizationRef("acme"), "gemini", SecretStr(OTHER))
-    assert read(installation, after[0], "gemini") == OTHER

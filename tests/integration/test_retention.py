@@ -8,7 +8,6 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 import pytest
-from alembic import command
 from elasticsearch import Elasticsearch
 from sqlalchemy import update
 
@@ -19,10 +18,8 @@ from rag_assets.jobs.upkeep import prune_documents
 from rag_assets.pipeline.retention import prune
 from rag_assets.storage.catalog.erasure_tables import receipts
 from rag_assets.storage.catalog.events import NewEvent
-from rag_assets.storage.catalog.migrate import alembic_config, migrate
 from rag_assets.storage.catalog.tables import documents
 from tests.driving import Driver, tenant_named_after
-from tests.dumps import lose_notes
 from tests.installation import Installation
 from tests.integration.aging import AgingTenant
 from tests.integration.test_generations import CHUNKED
@@ -419,31 +416,6 @@ def test_a_tenant_without_retention_keeps_all(make: Make) -> None:
     tenant.forward(days=4_000)
     assert tenant.prune().documents == 0
     assert tenant.uris() == {"files/anchors.md"}
-
-
-def test_documents_of_an_earlier_release_keep_their_age(installation: Installation) -> None:
-    tenant = AgingTenant.made(installation, Driver(installation), "team", **YEAR)
-    for name in ("old", "young"):
-        tenant.write(name, f"Words of the {name} harbour.")
-    write_old(tenant.folder / "failed.md", BROKEN)
-    tenant.sync()
-    catalog = tenant.driver.session.catalog
-    database, identity = catalog.database, catalog.installation.create()
-    long_ago = tenant.clock.now() - timedelta(days=366)
-    with database.begin() as connection:
-        connection.execute(
-            update(documents).where(documents.c.uri != "files/young.md").values(changed_at=long_ago)
-        )
-        command.downgrade(alembic_config(connection), "0015")
-    assert migrate(database)
-    catalog.installation.create(identity.id)
-    lose_notes(tenant.driver.session)  # the earlier release kept none
-    assert tenant.prune().documents == 2
-    assert tenant.uris() == {"files/young.md"}
-    tenant.forward(days=364)
-    assert tenant.prune().documents == 0
-    tenant.forward(days=2)
-    assert tenant.prune().documents == 1
 
 
 @pytest.mark.parametrize("by", ["a sync and the nightly job", "the command"])

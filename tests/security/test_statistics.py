@@ -9,18 +9,13 @@ decided on.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 
 import psycopg
 import pytest
-from alembic import command
-from alembic.config import Config
 from psycopg import sql
 
 from rag_assets.ingest.sources.model import SourceMetadata
-from rag_assets.storage.catalog import migrate
 from rag_assets.storage.catalog.columns import metadata
-from rag_assets.storage.catalog.database import Database
 from rag_assets.storage.catalog.pushed_records import PushedRecord
 from tests.installation import FAST, Installation
 
@@ -258,25 +253,6 @@ def test_postgres_samples_none_of_it(filled: Installation) -> None:
     assert sampled & pairs(dict(UNSAMPLED_COLUMNS)) == set()
     assert {table for table, _ in sampled if table.startswith("ix_")} == set()  # nor of expressions
     assert ("documents", "document_id") in sampled  # there are samples of what is none of it
-    assert [word for word in WORDS if word in text] == []
-
-
-def test_samples_that_there_were_go_with_the_migration(filled: Installation) -> None:
-    database = Database(filled.environment["RAG_ASSETS_DATABASE_URL"])
-    config = Config()
-    config.set_main_option("script_location", str(Path(migrate.__file__).parent / "migrations"))
-    with database.begin() as connection:
-        config.attributes["connection"] = connection
-        command.downgrade(config, "0009")
-    database.close()
-    sampled, text = samples(filled)
-    assert sampled & pairs(dict(UNSAMPLED_COLUMNS))
-    assert {word for word in WORDS if word in text} >= {"oftitle", "oftag", "ofquestion"}
-    database = Database(filled.environment["RAG_ASSETS_DATABASE_URL"])
-    assert migrate.migrate(database)
-    database.close()
-    sampled, text = samples(filled)
-    assert sampled & pairs(dict(UNSAMPLED_COLUMNS)) == set()
     assert [word for word in WORDS if word in text] == []
 
 

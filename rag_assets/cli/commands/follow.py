@@ -69,9 +69,7 @@ def find_stopped_sensor(instance: dg.DagsterInstance, own_runs: OwnRuns) -> str 
     A sensor with the same name in another code location may belong to a team or to another
     installation.
     """
-    from dagster._core.definitions.run_request import InstigatorType
-    from dagster._core.scheduler.instigation import InstigatorStatus
-
+    from rag_assets.dagster_compat import InstigatorStatus, InstigatorType
     from rag_assets.resources.own_runs import INSTALLATION_TAG
 
     own = own_runs.installation_tags[INSTALLATION_TAG]

@@ -324,23 +324,10 @@ class Session:
         else:
             _require_dagster_home(team_home)
         os.environ.update(dagster_environment(self.settings, self.endpoints.dagster_url))
-        import dagster as dg
-        from dagster._core.instance.ref import InstanceRef
+        from rag_assets.dagster_compat import open_instance, pooled
 
-        from rag_assets.jobs.pooled_instance import pooled
-
-        # To capture the output of a step, Dagster lets child processes write to this command's
-        # descriptors. A child that outlives the command would block readers of its output forever.
-        captures_nothing = {
-            "compute_logs": {
-                "module": "dagster._core.storage.noop_compute_log_manager",
-                "class": "NoOpComputeLogManager",
-            }
-        }
         with nullcontext() if team_home is None else _clear_instance_errors(team_home):
-            home = team_home or self.settings.own_dagster_home
-            reference = InstanceRef.from_dir(str(home), overrides=captures_nothing)
-            instance = dg.DagsterInstance.from_ref(reference)
+            instance = open_instance(team_home or self.settings.own_dagster_home)
         # The instance is not entered as a context: that would make it the process's current
         # instance, even after it is closed.
         self._opened.callback(instance.dispose)
@@ -368,10 +355,10 @@ def _require_dagster_home(folder: Path) -> None:
 def _clear_instance_errors(folder: Path) -> Iterator[None]:
     """Turn Dagster's errors for an unusable dagster.yaml in DAGSTER_HOME into our own."""
     import dagster as dg
-    from dagster._check import CheckError
     from yaml import YAMLError
 
     from rag_assets.common.errors import ConfigurationError
+    from rag_assets.dagster_compat import CheckError
 
     try:
         yield

@@ -26,7 +26,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.sql import func
 
-from rag_assets.models.config.embedder import EmbedderConfig
+from rag_assets.models.config import EmbedderConfig
 from rag_assets.models.factory import make_same_vectors
 from rag_assets.storage.catalog.changes import TENANTS, notify
 from rag_assets.storage.catalog.columns import json_column, metadata, now_column, tenant_column

@@ -28,7 +28,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import insert as upsert
 
-from rag_assets.records.bodies import block_mark
+from rag_assets.ingest.sources.record_bodies import block_mark
 from rag_assets.storage.catalog.database import TenantRef, among, as_rows
 from rag_assets.storage.catalog.lock import is_locked
 from rag_assets.storage.catalog.tables import (

@@ -21,7 +21,7 @@ from sqlalchemy import (
 )
 
 from rag_assets.common.failure_kinds import LEFT_OUT
-from rag_assets.records.pages import NOBODY
+from rag_assets.ingest.sources.pages import NOBODY
 from rag_assets.storage.catalog.access import is_readable
 from rag_assets.storage.catalog.database import Database, among
 from rag_assets.storage.catalog.index_rows import (

@@ -26,7 +26,7 @@ from sqlalchemy import (
     update,
 )
 
-from rag_assets.records.pages import EXCLUDED
+from rag_assets.ingest.sources.pages import EXCLUDED
 from rag_assets.storage.catalog.access import is_readable
 from rag_assets.storage.catalog.database import TenantRef, Texts, among, texts_parameter
 from rag_assets.storage.catalog.retention import embedded_values

@@ -105,6 +105,13 @@ def migrate(database: Database, systems: Systems | None = None) -> bool:
     return True
 
 
+def run_script(connection: Connection, path: Path) -> None:
+    """Run the statements of a SQL file in the transaction of a migration."""
+    # Without parameters, psycopg accepts several statements and leaves % and : alone.
+    statements = path.read_text("utf-8")
+    connection.exec_driver_sql(statements, execution_options={"no_parameters": True})
+
+
 def is_behind(database: Database, systems: Systems | None = None) -> bool:
     """Return whether the catalog's tables differ from this program's schema; see migrate."""
     histories = list(_histories(systems or installed_systems()))

@@ -17,7 +17,7 @@ from sqlalchemy.types import Boolean, Text
 from rag_assets.common.batches import batched
 from rag_assets.common.errors import DeletionsHeld
 from rag_assets.ingest.sources.diff import deletions_suspicious
-from rag_assets.records.bodies import PageBody
+from rag_assets.ingest.sources.record_bodies import PageBody
 from rag_assets.storage.catalog.changes import notify
 from rag_assets.storage.catalog.columns import SCHEMA
 from rag_assets.storage.catalog.database import Database, TenantRef

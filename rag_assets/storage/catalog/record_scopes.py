@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from sqlalchemy import ColumnElement, Connection, Update, bindparam, func, update
 
 from rag_assets.common.hashing import key_of
-from rag_assets.records.pages import NOBODY
+from rag_assets.ingest.sources.pages import NOBODY
 from rag_assets.storage.catalog.access import PUBLIC
 from rag_assets.storage.catalog.database import TenantRef, among
 from rag_assets.storage.catalog.pushed_records import PushedRecord

@@ -23,7 +23,7 @@ from sqlalchemy import (
 )
 
 from rag_assets.common.failure_kinds import LEFT_OUT, FailureKind
-from rag_assets.records.pages import EXCLUDED, NOBODY
+from rag_assets.ingest.sources.pages import EXCLUDED, NOBODY
 from rag_assets.storage.catalog.access import is_readable
 from rag_assets.storage.catalog.database import Database
 from rag_assets.storage.catalog.pages import excluded_pages

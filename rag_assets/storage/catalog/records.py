@@ -24,7 +24,7 @@ from sqlalchemy import (
 
 from rag_assets.common.times import FIRST_DAY, LAST_DAY
 from rag_assets.ingest.sources.model import SourceMetadata, StoredRecord
-from rag_assets.records.pages import ROOT
+from rag_assets.ingest.sources.pages import ROOT
 from rag_assets.storage.catalog.changes import notify
 from rag_assets.storage.catalog.database import Database, TenantRef, among
 from rag_assets.storage.catalog.former_contents import forget_unneeded

@@ -13,7 +13,7 @@ from sqlalchemy import ColumnElement, Connection, delete, insert, update
 from sqlalchemy.sql import func
 
 from rag_assets.ingest.sources.model import READ_AGAIN_NS
-from rag_assets.records.bodies import DbRowBody
+from rag_assets.ingest.sources.record_bodies import DbRowBody
 from rag_assets.storage.catalog.changes import notify
 from rag_assets.storage.catalog.database import Database, TenantRef, among
 from rag_assets.storage.catalog.document_rows import numbered_key

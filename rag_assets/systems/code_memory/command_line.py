@@ -8,7 +8,7 @@ from rag_assets.cli.commands.output import print_json, print_table, say, warn
 from rag_assets.cli.commands.session import Session, with_reading_session
 from rag_assets.retrieval.model import Caller
 from rag_assets.systems.code_memory.catalog.found_relations import Direction
-from rag_assets.systems.code_memory.retrieval.nodes import Node, Relation
+from rag_assets.systems.code_memory.retrieval.nodes import EVIDENCE_NAMES, Node, Relation
 from rag_assets.systems.code_memory.retrieval.walk import Walker
 
 
@@ -42,7 +42,9 @@ def show_relations(
         return
     print_table(["from", "relation", "to", "evidence"], [_row(one) for one in walk.relations])
     if walk.uses:
-        say(f"Uses of the name ({sum(one.how == 'name' for one in walk.uses)} of them certain):")
+        say(
+            f"Uses of the name ({sum(one.how != 'possible' for one in walk.uses)} of them certain):"
+        )
         print_table(["from", "relation", "to", "evidence"], [_row(one) for one in walk.uses])
     if not walk.complete:
         warn(f"not everything is shown: {walk.why}")
@@ -73,7 +75,8 @@ def show_symbols(
 def _row(one: Relation) -> tuple[str, str, str, str]:
     lines = f"{one.uri}:{one.line_start}"
     shown = f"{lines}  {one.evidence}" if one.evidence else lines
-    kind = one.kind if one.how != "possible" else f"{one.kind} (possible)"
+    by = EVIDENCE_NAMES.get(one.how) or ("possible" if one.how == "possible" else "")
+    kind = f"{one.kind} ({by})" if by else one.kind
     return one.source, kind, one.target, shown
 
 

@@ -37,7 +37,7 @@ class CodeEdge:
     Attributes:
         kind: kind of the relation.
         source, target: names of the nodes.
-        how: stated; by convention; or inferred.
+        how: stated; by convention; inferred; or scip: a SCIP index resolves it.
         confidence: 0 to 1.
         path, line_start, line_end: location of the evidence.
         evidence: text of the evidence, at most 200 characters.
@@ -61,8 +61,9 @@ class CodeRelations:
     Attributes:
         complete: whether the result is complete.
         why: what was left out; None if the result is complete.
-        uses: places that use the name, found by searching for it: certain uses (`how` is "name")
-            first, then possible uses ("possible", with one candidate's share as `confidence`).
+        uses: places that use the name, found by searching for it: certain uses (`how` is "name" or
+            "scip") first, then possible uses ("possible", with one candidate's share as
+            `confidence`).
     """
 
     nodes: tuple[CodeNode, ...]

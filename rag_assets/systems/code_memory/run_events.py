@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
-from fastapi.exceptions import RequestValidationError
 from pydantic import (
     AfterValidator,
     BaseModel,
@@ -20,6 +19,7 @@ from pydantic import (
     model_validator,
 )
 
+from rag_assets.common.invalid_values import InvalidFields
 from rag_assets.common.times import boundary_of
 
 MOST_BYTES: Final = 4 << 20
@@ -95,7 +95,7 @@ def parsed_events(body: bytes) -> tuple[RunEvent, ...]:
     """Return the events of a body, one per line; empty lines are skipped.
 
     Raises:
-        RequestValidationError: a line is not an event; names the line, from 1, and the field.
+        InvalidFields: a line is not an event; names the line, from 1, and the field.
     """
     events: list[RunEvent] = []
     errors: list[Mapping[str, Any]] = []
@@ -116,13 +116,13 @@ def parsed_events(body: bytes) -> tuple[RunEvent, ...]:
     if not events and not errors:
         errors.append(_error(1, "there is no event"))
     if errors:
-        raise RequestValidationError(errors)
+        raise InvalidFields(errors)
     return tuple(events)
 
 
-def refused(number: int, field: str, problem: str) -> RequestValidationError:
+def refused(number: int, field: str, problem: str) -> InvalidFields:
     """Return the error for one field of an event."""
-    return RequestValidationError([_error(number, problem, field)])
+    return InvalidFields([_error(number, problem, field)])
 
 
 def _error(number: int, problem: str, *field: str) -> Mapping[str, Any]:

@@ -132,7 +132,7 @@ def require_plain_ids(run_id: str, events: Sequence[RunEvent], masker: Masker) -
     """Refuse credentials in ids, which are stored and shown as they are.
 
     Raises:
-        RequestValidationError: the id of the run or of an event contains a credential.
+        InvalidFields: the id of the run or of an event contains a credential.
     """
     problem = "it must hold no credential: it is stored and shown as it is"
     if masker.holds_credential(run_id):

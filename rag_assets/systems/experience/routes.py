@@ -12,7 +12,6 @@ from typing import Annotated, TypeVar
 from uuid import UUID
 
 from fastapi import APIRouter, Depends, Query, Request, Response
-from fastapi.exceptions import RequestValidationError
 from pydantic import Field
 
 from rag_assets.api.backend import Backend
@@ -35,6 +34,7 @@ from rag_assets.api.guard import Guarded
 from rag_assets.api.identity import Forbidden, Identity
 from rag_assets.api.model import TenantQuery
 from rag_assets.api.problems import documented
+from rag_assets.common.invalid_values import InvalidFields
 from rag_assets.systems.experience.checkpoints import Checkpoint
 from rag_assets.systems.experience.model import (
     CheckpointDraft,
@@ -342,4 +342,4 @@ def _require_none(found: Iterator[tuple[str, str]]) -> None:
         {"type": "value_error", "loc": ("body", name), "msg": problem} for name, problem in found
     ]
     if problems:
-        raise RequestValidationError(problems)
+        raise InvalidFields(problems)

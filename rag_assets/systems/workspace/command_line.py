@@ -14,8 +14,8 @@ from rag_assets.cli.commands.output import print_json, print_table, say, warn
 from rag_assets.cli.commands.session import Session, with_reading_session, with_session
 from rag_assets.common.errors import ConfigurationError, InvalidRequest
 from rag_assets.common.formatting import counted
+from rag_assets.ingest.sources.pages import ROOT
 from rag_assets.privacy.masker import masker_of
-from rag_assets.records.pages import ROOT
 from rag_assets.storage.blobs.store import open_blobs
 from rag_assets.storage.catalog.record_states import RecordFilter, RecordState, RecordStatus
 from rag_assets.systems.workspace.pulling.pull import Puller, pulled_sources

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Final, Literal, TypeVar
 
 from fastapi import APIRouter, Depends, Path, Query, Request
-from fastapi.exceptions import RequestValidationError
-from pydantic import AwareDatetime, BaseModel, Field, StringConstraints, ValidationError
+from pydantic import AwareDatetime, BaseModel, Field, StringConstraints
 
 from rag_assets.api.backend import Backend
 from rag_assets.api.dependencies import BackendDependency, IdentityDependency
 from rag_assets.api.guard import Guarded, open_to_writers
-from rag_assets.api.invalid_fields import invalid, invalid_fields
+from rag_assets.api.invalid_fields import invalid_fields
 from rag_assets.api.model import TenantQuery
 from rag_assets.api.problems import Refused, documented
 from rag_assets.api.record_lines import Bulk
@@ -29,7 +28,8 @@ from rag_assets.api.workspace_responses import (
     TreeReconciled,
 )
 from rag_assets.common.errors import RagAssetsError, UnknownDocument
-from rag_assets.records.pages import MOST_UUID, PAGE_UUID, ROOT
+from rag_assets.common.invalid_values import InvalidFields, invalid, validated
+from rag_assets.ingest.sources.pages import MOST_UUID, PAGE_UUID, ROOT
 from rag_assets.systems.workspace.page_table import PageEdit
 from rag_assets.systems.workspace.settings import SettingsDraft, SettingsService
 from rag_assets.systems.workspace.tree import Page
@@ -293,8 +293,8 @@ async def write_tree(request: Request, asked: WriterDependency) -> TreeLines:
         for number, line in lines.items():
             try:
                 edits[number] = _parse_edit(line)
-            except RequestValidationError as error:
-                errors = tuple(invalid_fields(error.errors(), names))
+            except InvalidFields as error:
+                errors = tuple(invalid_fields(error.errors, names))
                 answers[number] = TreeLine(number, "invalid", errors=errors)
         done = asked.tree.change_many(asked.tenant, [*edits.values()])
         for place, (number, (uuid, _)) in enumerate(edits.items()):
@@ -376,7 +376,7 @@ def _parse_edit(line: bytes) -> PageEdit:
     """Return the edit in a line.
 
     Raises:
-        RequestValidationError: names the field.
+        InvalidFields: names the field.
     """
     values = _parse_object(line)
     op: Literal["put", "change"] = values.pop("op", "put")
@@ -384,11 +384,11 @@ def _parse_edit(line: bytes) -> PageEdit:
     if not isinstance(uuid, str) or len(uuid) > MOST_UUID:
         raise invalid("uuid", "it must be the id of a page")
     if op == "put":
-        draft = _validate(PageDraft, values)
+        draft = validated(PageDraft, values)
         return uuid, lambda _: draft.page(uuid)
     if op != "change":
         raise invalid("op", "it must be put or change")
-    change = _validate(PageChange, values)
+    change = validated(PageChange, values)
     return uuid, lambda former: change.page(uuid, former)
 
 
@@ -396,17 +396,17 @@ def _parse_manifest(lines: dict[int, bytes]) -> dict[str, Page]:
     """Return the pages of a manifest by uuid.
 
     Raises:
-        RequestValidationError: a line is invalid, names a page again, or has a parent that no
+        InvalidFields: a line is invalid, names a page again, or has a parent that no
             line names.
     """
     pages: dict[str, Page] = {}
     for number, line in lines.items():
         try:
-            read = _validate(TreeManifestLine, _parse_object(line))
+            read = validated(TreeManifestLine, _parse_object(line))
             draft = PageDraft(**read.model_dump(exclude={"uuid"}))
             page = draft.page(read.uuid)
-        except RequestValidationError as error:
-            first = error.errors()[0]
+        except InvalidFields as error:
+            first = error.errors[0]
             field = ".".join(map(str, first["loc"][1:2])) or "body"
             raise invalid(field, f"line {number}: {first['msg']}") from None
         if page.uuid in pages:
@@ -426,16 +426,6 @@ def _parse_object(line: bytes) -> dict[str, Any]:
     if not isinstance(values, dict):
         raise invalid("body", "the line must be a JSON object")
     return values
-
-
-def _validate(model: type[_Model], values: dict[str, Any]) -> _Model:
-    try:
-        return model.model_validate(values)
-    except ValidationError as error:
-        found = error.errors(include_url=False, include_input=False, include_context=False)
-        raise RequestValidationError(
-            [{**one, "loc": ("body", *one["loc"])} for one in found]
-        ) from None
 
 
 def _refusal(number: int, error: RagAssetsError) -> TreeLine:

@@ -11,14 +11,13 @@ from pathlib import Path
 import httpx
 import psycopg
 import pytest
-from alembic import command
 from psycopg.errors import InsufficientPrivilege
 from sqlalchemy import text
 
 from rag_assets.common.errors import ConfigurationError, ServiceUnavailable
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import Database
-from rag_assets.storage.catalog.migrate import HEAD, alembic_config
+from rag_assets.storage.catalog.migrate import HEAD
 from rag_assets.storage.catalog.roles import (
     ROLES,
     Role,
@@ -200,7 +199,9 @@ def test_an_upgrade_grants_the_service_what_it_newly_needs(postgres_url: str) ->
         urls = roles_of(url)
         Catalog.open(urls["writer"], urls["owner"]).close()
         with closing(Database(urls["owner"])) as owner, owner.begin() as connection:
-            command.downgrade(alembic_config(connection), "0055")
+            connection.execute(text("DROP TABLE rag_catalog.alembic_version_workspace"))
+            for name in ("rows", "queries", "sources"):
+                connection.execute(text(f"DROP TABLE rag_catalog.pulled_{name}"))
             service = f"{database}_service"
             revoke = f'REVOKE UPDATE (listing_digest) ON rag_catalog.syncs FROM "{service}"'
             connection.execute(text(revoke))

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 import psycopg
 import pytest
 from alembic import command
+from alembic.autogenerate import compare_metadata
+from alembic.runtime.migration import MigrationContext
 
 from rag_assets.common.errors import ConfigurationError
-from rag_assets.plugins.registry import InstalledSystem, Systems
+from rag_assets.plugins.registry import InstalledSystem, Systems, installed_systems
 from rag_assets.plugins.system import Migrations, System
+from rag_assets.storage.catalog.columns import SCHEMA, metadata
 from rag_assets.storage.catalog.database import Database
 from rag_assets.storage.catalog.migrate import HEAD, alembic_config, migrate
 from tests.installation import Installation
@@ -72,6 +76,21 @@ def tables(database: Database) -> set[str]:
             "SELECT table_name FROM information_schema.tables WHERE table_schema = 'rag_catalog'"
         )
         return {row[0] for row in rows}
+
+
+def test_the_migrations_make_the_tables_that_the_code_declares(database: Database) -> None:
+    for system in installed_systems():
+        for reference in system.system.tables.values():
+            import_module(reference.partition(":")[0])
+    with database.begin() as connection:
+        options = {
+            "include_schemas": True,
+            "include_name": lambda name, kind, _: (
+                name == SCHEMA if kind == "schema" else not str(name).startswith("alembic_version")
+            ),
+        }
+        context = MigrationContext.configure(connection, opts=options)
+        assert compare_metadata(context, metadata) == []
 
 
 def test_systems_are_migrated_beside_the_core_and_each_other(

@@ -15,8 +15,9 @@ from rag_assets.api.invalid_fields import invalid_fields
 from rag_assets.api.model import QueryRequest
 from rag_assets.api.openapi import Description
 from rag_assets.api.responses import InvalidField
-from rag_assets.api.write_model import RecordBody, Reindex
+from rag_assets.api.write_model import Reindex
 from rag_assets.common.invalid_values import PATTERNS
+from rag_assets.records.text_records import RecordBody
 from rag_assets.retrieval.model import PATTERN as LANGUAGE_PATTERN
 
 SENT = "AKIA-SENT"

@@ -43,6 +43,10 @@ ASKS: Final = "asks"
 HANDS_ON: Final = "hands_on"
 """Kind of the edge from a re-exported name to its target."""
 
+ELSEWHERE: Final = "elsewhere"
+"""Kind of the edge from a use of a name that belongs to another package; its target is the prefix
+`elsewhere:` and the name."""
+
 OWN_SETTING: Final = f"{CONFIG}."
 """Prefix of a setting's name in its own file."""
 

@@ -6,13 +6,13 @@ from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Header, Response
-from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ConfigDict, Field
 
 from rag_assets.api.guard import MAX_BODY, Guarded
 from rag_assets.api.guideline_responses import GuidelinesContext, GuidelinesText
 from rag_assets.api.problems import documented
 from rag_assets.api.write_model import named_versions
+from rag_assets.common.invalid_values import InvalidFields
 from rag_assets.systems.team_guidelines.contexts import ContextRequest, Contexts
 from rag_assets.systems.team_guidelines.errors import TextRefused
 from rag_assets.systems.team_guidelines.routes.access import ProjectDependency, PromptDependency
@@ -104,7 +104,7 @@ async def put_text(
     try:
         await request.read(lambda: require_usable(body.text, masker))
     except TextRefused as error:
-        raise RequestValidationError(
+        raise InvalidFields(
             [
                 {"type": "value_error", "loc": ("body", "text"), "msg": problem}
                 for problem in error.problems

@@ -9,12 +9,10 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 from zoneinfo import ZoneInfo
 
-from fastapi.exceptions import RequestValidationError
-
-from rag_assets.api.record_drafts import BlockChange, Draft, Drafting, Removal
-from rag_assets.api.record_writing import BULK, URGENT, Outcome, write_drafts
-from rag_assets.api.responses import Written
 from rag_assets.common.errors import ListingFailed, TenantBusy, UnknownDocument
+from rag_assets.common.invalid_values import InvalidFields
+from rag_assets.records.drafts import BlockChange, Draft, Drafting, Removal
+from rag_assets.records.writing import BULK, URGENT, Outcome, RecordWrite, write_drafts
 from rag_assets.storage.catalog.record_plans import UNORDERED
 from rag_assets.storage.catalog.records import StoredKey
 from rag_assets.systems.workspace.pulling.database import ForeignDatabase, ForeignRow
@@ -318,12 +316,12 @@ class RecordWriter:
         drafts = [replace(draft, clock=UNORDERED) for _, draft in changed]
         outcomes = self._write_patiently(drafts, lane)
         for (row, _), outcome in zip(changed, outcomes, strict=True):
-            if isinstance(outcome, RequestValidationError):
+            if isinstance(outcome, InvalidFields):
                 bad.append(problem_of_row(row, outcome))
             elif isinstance(outcome, UnknownDocument):
                 page = str(row.body["page_uuid"])
                 bad.append(SetAside(row.source_id, "page_uuid", outcome.message, page))
-            elif isinstance(outcome, Written):
+            elif isinstance(outcome, RecordWrite):
                 stored += outcome.outcome in {"queued", "excluded"}
         return stored, bad
 

@@ -12,11 +12,10 @@ from types import MappingProxyType
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
-from fastapi.exceptions import RequestValidationError
-
-from rag_assets.api.record_drafts import Draft, Drafting
-from rag_assets.api.write_model import SOURCE_ID
 from rag_assets.common.errors import ListingFailed
+from rag_assets.common.invalid_values import InvalidFields
+from rag_assets.records.drafts import Draft, Drafting
+from rag_assets.records.text_records import SOURCE_ID
 from rag_assets.systems.workspace.pulling.dialects import MOST_ROW_BYTES
 from rag_assets.systems.workspace.pulling.source import RecordType
 
@@ -284,13 +283,13 @@ def draft_row(drafting: Drafting, source_type: RecordType, row: PulledRow) -> Dr
     """Return a row as a draft, validated like a pushed record."""
     try:
         return drafting.put(source_type, row.source_id, row.body)
-    except RequestValidationError as error:
+    except InvalidFields as error:
         return problem_of_row(row, error)
 
 
-def problem_of_row(row: PulledRow, error: RequestValidationError) -> SetAside:
+def problem_of_row(row: PulledRow, error: InvalidFields) -> SetAside:
     """Return the first problem of a row, by its column."""
-    first = error.errors()[0]
+    first = error.errors[0]
     place = [*first["loc"][1:]]
     if place[:1] == ["block"]:
         place = place[1:]

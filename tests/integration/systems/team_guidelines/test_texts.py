@@ -6,15 +6,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import psycopg
 import pytest
-from alembic import command
 
 from rag_assets.common.errors import VersionChanged
 from rag_assets.pipeline.erasure import rescan
-from rag_assets.plugins.registry import installed_systems
 from rag_assets.privacy.masker import masker_of
 from rag_assets.privacy.secrets import scanner
-from rag_assets.storage.catalog.database import Database
-from rag_assets.storage.catalog.migrate import alembic_config, migrate
 from rag_assets.storage.catalog.tenants import TenantRecord
 from rag_assets.systems.team_guidelines.errors import TextRefused, VersionMissing
 from rag_assets.systems.team_guidelines.texts import (
@@ -125,17 +121,3 @@ def test_a_text_goes_with_its_project_and_leaves_no_former_one(guidelines: Guide
     again = guidelines.put("texts", "leaving")
     assert again.id == record.id
     assert guidelines.texts.get(again.id) is None
-
-
-def test_the_migration_goes_up_and_down(guidelines: Guidelines) -> None:
-    kept = guidelines.put("texts", "kept")
-    guidelines.set_text(kept, "words")
-    database = Database(guidelines.installation.environment["RAG_ASSETS_DATABASE_URL"])
-    [owner] = [one for one in installed_systems() if one.name == "team-guidelines"]
-    with database.begin() as connection:
-        command.downgrade(alembic_config(connection, owner), "base")
-    assert migrate(database)
-    assert not migrate(database)
-    database.close()
-    assert guidelines.texts.get(kept.id) is None
-    assert guidelines.catalog.tenants.get(kept.id) == kept

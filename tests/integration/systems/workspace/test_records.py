@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from rag_assets.api import record_drafts
+from rag_assets.ingest.sources.record_bodies import PageBlocks
 from rag_assets.ingest.sources.records import record_document_id
-from rag_assets.records.bodies import PageBlocks
+from rag_assets.records import drafts
 from tests import driving
 from tests.installation import Installation
 from tests.integration.systems.workspace.site import Site, workspace
@@ -121,7 +121,7 @@ def test_many_blocks_of_one_page_are_one_change_of_it(
         opening(self, text)
 
     monkeypatch.setattr(PageBlocks, "__init__", counted)
-    monkeypatch.setattr(record_drafts, "MAX_PAGE_BYTES", 1 << 20)
+    monkeypatch.setattr(drafts, "MAX_PAGE_BYTES", 1 << 20)
     site.put("page", "batch", {"title": "Many", "blocks": [_block("a", "Alpha.")]})
 
     def line(number: int, text: str = "", **more: Any) -> dict[str, Any]:

@@ -6,8 +6,8 @@ import json
 from typing import Any
 
 import pytest
-from fastapi.exceptions import RequestValidationError
 
+from rag_assets.common.invalid_values import InvalidFields
 from rag_assets.systems.code_memory.run_events import MOST_EVENTS, MOST_LINE, parsed_events
 
 CHANGE = {"id": "1", "kind": "file_updated", "path": "app/Models/Invoice.php"}
@@ -18,9 +18,9 @@ def lines(*events: Any) -> bytes:
 
 
 def problems(body: bytes) -> list[tuple[tuple[Any, ...], str]]:
-    with pytest.raises(RequestValidationError) as raised:
+    with pytest.raises(InvalidFields) as raised:
         parsed_events(body)
-    return [(error["loc"], error["msg"]) for error in raised.value.errors()]
+    return [(error["loc"], error["msg"]) for error in raised.value.errors]
 
 
 def test_events_are_read_line_by_line() -> None:

@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from rag_assets.common.errors import ListingFailed
-from rag_assets.records.bodies import BODIES, BlockBody, PageBlock
+from rag_assets.ingest.sources.record_bodies import BODIES, BlockBody, PageBlock
 from rag_assets.systems.workspace.pulling.rows import COLUMNS, PulledRow, RowReader, SetAside
 from rag_assets.systems.workspace.pulling.source import TYPES, RecordType
 

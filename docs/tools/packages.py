@@ -1,0 +1,64 @@
+"""Write the table of packages on the page about the architecture: their sizes and imports."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+from docs.tools.tables import as_table
+
+PAGE = Path(__file__).resolve().parents[1] / "architecture.md"
+ROOT = Path(__file__).resolve().parents[2] / "rag_assets"
+_MARKED = re.compile(r"(<!-- packages -->\n).*?(<!-- end -->)", re.DOTALL)
+_IMPORT = re.compile(r"^\s*(?:from|import) rag_assets\.([\w.]+)", re.MULTILINE)
+
+
+def architecture_page() -> str:
+    """Return the page with the table as the packages are now."""
+    table = _packages_table()
+    return _MARKED.sub(
+        lambda mark: f"{mark[1]}\n{table}\n{mark[2]}", PAGE.read_text(encoding="utf-8")
+    )
+
+
+def _packages_table() -> str:
+    modules: dict[str, int] = defaultdict(int)
+    lines: dict[str, int] = defaultdict(int)
+    importers: dict[str, set[str]] = defaultdict(set)
+    imported: dict[str, set[str]] = defaultdict(set)
+    for name, text in _modules():
+        package = _package_of(name)
+        modules[package] += 1
+        lines[package] += text.count("\n")
+        for target in set(_IMPORT.findall(text)):
+            if (other := _package_of(target)) != package:
+                imported[package].add(target)
+                importers[other].add(name)
+    rows = [
+        [f"`{one}`", *(f"{_rounded(number):,}" for number in numbers)]
+        for one in sorted(modules)
+        for numbers in [(modules[one], lines[one], len(importers[one]), len(imported[one]))]
+    ]
+    return as_table(["package", "modules", "lines", "imported by", "imports"], rows)
+
+
+def _modules() -> Iterator[tuple[str, str]]:
+    """Yield the dotted name below rag_assets and the text of each module in a package."""
+    for package in ROOT.iterdir():  # some are links, which rglob does not follow
+        for path in package.rglob("*.py") if package.is_dir() else [package]:
+            name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+            if path.suffix == ".py" and name not in {"__init__", "systems.__init__"}:
+                yield name, path.read_text("utf-8")
+
+
+def _package_of(module: str) -> str:
+    parts = module.split(".")
+    return ".".join(parts[:2]) if parts[0] == "systems" else parts[0]
+
+
+def _rounded(number: int) -> int:
+    """Return a number with two significant digits, so that most commits leave the table alone."""
+    step = 10 ** max(0, len(str(number)) - 2)
+    return round(number / step) * step

@@ -1,0 +1,448 @@
+"""Bodies of records: the data that an application pushes, by type, and the part that is stored.
+
+The stored form is canonical JSON: equal bodies give equal bytes, whatever the order of their
+fields. Code blocks that are marked as secret are left out.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from itertools import pairwise
+from types import MappingProxyType
+from typing import Annotated, Any, ClassVar, Final, TypeVar
+
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    BaseModel,
+    ConfigDict,
+    Field,
+    JsonValue,
+    StringConstraints,
+)
+
+from rag_assets.common.times import FIRST_DAY, LAST_DAY
+from rag_assets.ingest.sources.pages import MOST_UUID, PAGE_UUID
+
+MOST_BLOCKS = 10_000
+"""Maximum number of blocks of a page."""
+
+_MOST_PROPERTIES, _MOST_NAME, _MOST_VALUE = 200, 200, 1_000
+"""Limits of a row's metadata: number of properties, and characters of a name and of a value."""
+
+# URLs that a browser opens without running code, and without a user name before the host.
+_SAFE_URL = re.compile(r"https?://[^/?#@\\]+([/?#].*)?|mailto:.+", re.IGNORECASE)
+_PRINTABLE = r"^[^\x00-\x1f\x7f]*$"
+_FALSE = frozenset({"", "0", "0.0", "false", "no", "none", "null"})
+
+
+def _require_safe_url(url: str) -> str:
+    if not _SAFE_URL.fullmatch(url):
+        raise ValueError("it must be http, https or mailto, without a user before the host")
+    return url
+
+
+def _to_utc(at: datetime) -> datetime:
+    # Times at the first and last day of the calendar cannot be converted to UTC.
+    try:
+        utc = at.astimezone(UTC)
+    except OverflowError:
+        raise ValueError("the date cannot be stored in UTC") from None
+    if not FIRST_DAY <= utc <= LAST_DAY:
+        raise ValueError(f"it must lie between {FIRST_DAY.date()} and {LAST_DAY.date()}")
+    return utc
+
+
+_Any = TypeVar("_Any")
+
+
+def _require_json(value: _Any) -> _Any:
+    try:
+        json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
+    except (ValueError, RecursionError):
+        raise ValueError("it contains a number or a string that JSON does not allow") from None
+    return value
+
+
+Id = Annotated[str, StringConstraints(pattern=r"^[^\x00-\x1f\x7f]+$", max_length=200)]
+"""The id of a block, in its application."""
+PageId = Annotated[str, StringConstraints(pattern=PAGE_UUID, max_length=MOST_UUID)]
+"""The id of a page or a database, as in the tree: an id that the tree rejects has no readers."""
+_Text = Annotated[str, StringConstraints(pattern=r"^[^\x00]*$")]
+_Line = Annotated[str, StringConstraints(pattern=_PRINTABLE, max_length=1_000)]
+_Kind = Annotated[str, StringConstraints(pattern="^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_length=63)]
+_Url = Annotated[
+    str,
+    StringConstraints(pattern=r"^[\x21-\x7e]+$", max_length=2_000),
+    AfterValidator(_require_safe_url),
+]
+_Version = Annotated[int, Field(strict=True, ge=0, le=2**53)]
+_Time = Annotated[AwareDatetime, AfterValidator(_to_utc)]
+_Json = Annotated[JsonValue, AfterValidator(_require_json)]
+_Metadata = Annotated[Mapping[str, JsonValue], AfterValidator(_require_json)]
+_Truth = Annotated[bool, Field(strict=True)]
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class PageBlock(_Model):
+    """A block of a page.
+
+    Attributes:
+        block_id: its id in the application.
+        type: its type, such as paragraph, heading, list, code, table.
+        text: its visible text.
+        level: for a heading, its level from 1 to 6.
+        archived: whether it is hidden; searches do not find hidden blocks.
+        metadata: the application's metadata. A block of code with `secret` set to true is not
+            stored.
+        children: blocks within it, if the page is pushed as a whole. They follow it, each before
+            its own children. Blocks within an archived block are archived; blocks within a secret
+            block are not stored.
+    """
+
+    block_id: Id
+    type: _Kind
+    text: _Text = ""
+    level: Annotated[int, Field(strict=True, ge=0, le=6)] | None = None
+    archived: _Truth = False
+    metadata: _Metadata = {}
+    children: tuple[PageBlock, ...] = ()
+
+    @property
+    def is_secret(self) -> bool:
+        """Return whether its application marks it as secret; it is then not stored."""
+        return self.type.lower().startswith("code") and _is_true(self.metadata.get("secret"))
+
+
+_SECRET: Final = {"type": "code", "metadata": {"secret": True}}
+
+
+def _flatten(blocks: tuple[PageBlock, ...]) -> tuple[PageBlock, ...]:
+    """Return blocks and all blocks within them, each before its children."""
+    flat: list[PageBlock] = []
+    left = [*reversed(blocks)]
+    while left:
+        block = left.pop()
+        inherited: dict[str, Any] = {"archived": True} if block.archived else {}
+        inherited |= _SECRET if block.is_secret else {}
+        left += [child.model_copy(update=inherited) for child in reversed(block.children)]
+        flat.append(block.model_copy(update={"children": ()}) if block.children else block)
+    if len(flat) > MOST_BLOCKS:
+        raise ValueError(f"a page has at most {MOST_BLOCKS:,} blocks, those within others included")
+    return tuple(flat)
+
+
+def _require_no_children(block: PageBlock) -> PageBlock:
+    if block.children:
+        raise ValueError("push the blocks within it as blocks of their own")
+    return block
+
+
+class Body(_Model):
+    """The fields that all types of records have.
+
+    Attributes:
+        url: where people read it: http, https or mailto. Citations link to it.
+        updated_at: the time of the last change, for a page including its blocks; an older write is
+            outdated.
+        version: a number that rises with each change, and orders writes in place of `updated_at`.
+    """
+
+    TYPE: ClassVar[str] = ""
+
+    url: _Url | None = None
+    updated_at: _Time | None = None
+    version: _Version | None = None
+
+    @property
+    def is_secret(self) -> bool:
+        """Return whether its application marks it as secret; it is then not stored."""
+        return False
+
+    def page_of(self, source_id: str) -> str | None:
+        """Return the page or database that decides who reads it; None for all members."""
+        return source_id
+
+    def stored_form(self) -> dict[str, Any]:
+        """Return the part that is stored, without the URL, the time and the version."""
+        apart = {"url", "updated_at", "version"}
+        values = self.model_dump(mode="json", exclude=apart, exclude_defaults=True)
+        return {"type": self.TYPE, **values}
+
+
+class PageBody(Body):
+    """A page, with its blocks in their order.
+
+    Attributes:
+        title: title of the page.
+        blocks: each id at most once, including nested blocks; see PageBlock.children.
+    """
+
+    TYPE: ClassVar[str] = "page"
+
+    title: _Line
+    blocks: Annotated[
+        tuple[PageBlock, ...], Field(max_length=MOST_BLOCKS), AfterValidator(_flatten)
+    ] = ()
+
+    @property
+    def secret_blocks(self) -> frozenset[str]:
+        """Return the ids of its secret blocks, which are not stored."""
+        return frozenset(block.block_id for block in self.blocks if block.is_secret)
+
+    def stored_form(self) -> dict[str, Any]:
+        """Return its title and its blocks, without secret blocks."""
+        blocks = [stored_block(block) for block in self.blocks if not block.is_secret]
+        return {"type": self.TYPE, "title": self.title, "blocks": blocks}
+
+
+class BlockBody(Body):
+    """One block of a page that was pushed before; only this block is changed.
+
+    Attributes:
+        page_uuid: the page.
+        block: its new state. A new block is put after `after`, or else at the end.
+        after: id of the block before it; null: it comes first. By default it stays where it is.
+    """
+
+    TYPE: ClassVar[str] = "block"
+
+    page_uuid: PageId
+    block: Annotated[PageBlock, AfterValidator(_require_no_children)]
+    after: Id | None = None
+
+    def page_of(self, source_id: str) -> str | None:
+        """Return its page."""
+        return self.page_uuid
+
+
+class CommentBody(Body):
+    """A comment on a page or on a block of it.
+
+    Attributes:
+        page_uuid: the page.
+        block_id: the block, if it is on one.
+        text: text of the comment.
+        resolved_at: when it was resolved. Searches find it for `resolved_comment_days` after that.
+    """
+
+    TYPE: ClassVar[str] = "comment"
+
+    page_uuid: PageId
+    block_id: Id | None = None
+    text: _Text
+    resolved_at: _Time | None = None
+
+    def page_of(self, source_id: str) -> str | None:
+        """Return its page."""
+        return self.page_uuid
+
+
+class FileBody(Body):
+    """A file on a page; its content is put separately.
+
+    Attributes:
+        page_uuid: the page.
+        name: name of the file; its extension distinguishes text formats.
+        metadata: the application's metadata. A file with `is_secret` set to true is not stored.
+    """
+
+    TYPE: ClassVar[str] = "file"
+
+    page_uuid: PageId
+    name: Annotated[_Line, StringConstraints(min_length=1)]
+    metadata: _Metadata = {}
+
+    @property
+    def is_secret(self) -> bool:
+        """Return whether its application marks it as secret; it is then not stored."""
+        return _is_true(self.metadata.get("is_secret"))
+
+    def page_of(self, source_id: str) -> str | None:
+        """Return its page."""
+        return self.page_uuid
+
+
+class TemplateBody(Body):
+    """A template, which all members read.
+
+    Attributes:
+        name, description: name and description of the template.
+        payload: the contents that it creates, as JSON; searches find its texts.
+    """
+
+    TYPE: ClassVar[str] = "template"
+
+    name: _Line
+    description: _Text = ""
+    payload: _Json = None
+
+    def page_of(self, source_id: str) -> str | None:
+        """Return None: a template belongs to no page."""
+        return None
+
+
+class RowValue(_Model):
+    """A value of a row.
+
+    Attributes:
+        name: name of its property.
+        value_text: the value as text.
+    """
+
+    name: _Line
+    value_text: _Text
+
+
+class DbRowBody(Body):
+    """A row of a database.
+
+    Attributes:
+        database_uuid: the database.
+        values: the values as text, in order. Short values are also its metadata, for filters.
+    """
+
+    TYPE: ClassVar[str] = "db_row"
+
+    database_uuid: PageId
+    values: Annotated[tuple[RowValue, ...], Field(max_length=2_000)]
+
+    def page_of(self, source_id: str) -> str | None:
+        """Return its database."""
+        return self.database_uuid
+
+    @property
+    def properties(self) -> dict[str, list[str]]:
+        """Return its short values by the names of their properties."""
+        found: dict[str, list[str]] = {}
+        for one in self.values:
+            name, value = one.name.strip(), one.value_text.strip()
+            is_short = len(name) <= _MOST_NAME and len(value) <= _MOST_VALUE
+            if name and value and is_short and (name in found or len(found) < _MOST_PROPERTIES):
+                found.setdefault(name, []).append(value)
+        return found
+
+
+BODIES: Final[Mapping[str, type[Body]]] = MappingProxyType(
+    {
+        body.TYPE: body
+        for body in (PageBody, BlockBody, CommentBody, FileBody, TemplateBody, DbRowBody)
+    }
+)
+"""The body of each type of record."""
+AnyBody = PageBody | BlockBody | CommentBody | FileBody | TemplateBody | DbRowBody
+
+
+def canonical_text(kept: Mapping[str, Any]) -> str:
+    """Return the stored form of a body: JSON that is equal for equal bodies."""
+    return json.dumps(kept, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+
+
+def find_block(page: Mapping[str, Any], block_id: str) -> Mapping[str, Any] | None:
+    """Return the stored form of a block; None if the page has no such block.
+
+    Args:
+        page: the stored form of the page.
+    """
+    return next((one for one in page.get("blocks", ()) if one["block_id"] == block_id), None)
+
+
+def block_mark(block_id: str) -> str:
+    """Return a string that is in the stored text of a page if, and only if, the page has the block.
+
+    The string cannot occur within the text of a block, where quotes are escaped.
+    """
+    return f'"block_id":{json.dumps(block_id, ensure_ascii=False)}'
+
+
+def stored_block(block: PageBlock) -> dict[str, Any]:
+    """Return the stored form of a block."""
+    return block.model_dump(mode="json", exclude_defaults=True)
+
+
+def _is_true(value: Any) -> bool:
+    return str(value).strip().lower() not in _FALSE
+
+
+class PageBlocks:
+    """The blocks of a page, some of which change; a change costs the same for a page of any size.
+
+    However many blocks change, the page is parsed once and written once. In between, each block
+    knows its neighbours, and the page knows its size in bytes.
+
+    Args:
+        text: the stored form of the page.
+    """
+
+    def __init__(self, text: str) -> None:
+        self._page: dict[str, Any] = json.loads(text)
+        self._size = len(text.encode())
+        blocks = self._page.get("blocks", ())
+        if "blocks" not in self._page:
+            self._size += len(b',"blocks":[]')
+        self._blocks: dict[str, dict[str, Any]] = {one["block_id"]: one for one in blocks}
+        # None stands before the first and after the last block.
+        ids = [None, *self._blocks, None]
+        self._next: dict[str | None, str | None] = dict(pairwise(ids))
+        self._former = {following: one for one, following in self._next.items()}
+
+    @property
+    def text(self) -> str:
+        """Return the stored form of the page with the changes so far."""
+        return canonical_text({**self._page, "blocks": [*self._ordered_blocks()]})
+
+    def size_with(self, change: BlockBody) -> int:
+        """Return the size of the page after a change, in bytes."""
+        block = change.block
+        old = self._blocks.get(block.block_id)
+        new = None if block.is_secret else stored_block(block)
+        count = len(self._blocks) - (old is not None)
+        size = self._size - _size(old) - (1 if old is not None and count else 0)
+        return size + _size(new) + (1 if new is not None and count else 0)
+
+    def put(self, change: BlockBody) -> None:
+        """Change or add a block; a secret block is removed from the page."""
+        size, block = self.size_with(change), change.block
+        own = block.block_id
+        former = self._former[own] if own in self._blocks else self._former[None]
+        self._unlink(own)
+        if not block.is_secret:
+            if "after" in change.model_fields_set:
+                is_there = change.after is None or change.after in self._blocks
+                former = change.after if is_there else self._former[None]
+            self._link(own, former, stored_block(block))
+        self._size = size
+
+    def remove(self, block_id: str) -> None:
+        """Remove a block from the page."""
+        old = self._blocks.get(block_id)
+        if old is not None:
+            self._unlink(block_id)
+            self._size -= _size(old) + (1 if self._blocks else 0)
+
+    def _ordered_blocks(self) -> Iterator[dict[str, Any]]:
+        at = self._next[None]
+        while at is not None:
+            yield self._blocks[at]
+            at = self._next[at]
+
+    def _link(self, block_id: str, former: str | None, block: dict[str, Any]) -> None:
+        following = self._next[former]
+        self._blocks[block_id] = block
+        self._next[former] = self._former[following] = block_id
+        self._former[block_id], self._next[block_id] = former, following
+
+    def _unlink(self, block_id: str) -> None:
+        if self._blocks.pop(block_id, None) is not None:
+            former, following = self._former.pop(block_id), self._next.pop(block_id)
+            self._next[former], self._former[following] = following, former
+
+
+def _size(block: dict[str, Any] | None) -> int:
+    return 0 if block is None else len(canonical_text(block).encode())

@@ -1,0 +1,337 @@
+"""Conversion of pushed bodies to drafts of stored records, with checks of ids and sizes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Final, TypeAlias
+
+from pydantic import BaseModel, ConfigDict
+
+from rag_assets.common.invalid_values import invalid, validated
+from rag_assets.ingest.parsing.media_types import TYPED_RECORD
+from rag_assets.ingest.sources.kinds import SourceConfig
+from rag_assets.ingest.sources.model import SourceMetadata
+from rag_assets.ingest.sources.pages import MOST_UUID, PAGE_UUID, UUID_RULE
+from rag_assets.ingest.sources.record_bodies import (
+    BODIES,
+    BlockBody,
+    Body,
+    CommentBody,
+    DbRowBody,
+    FileBody,
+    PageBody,
+    canonical_text,
+)
+from rag_assets.ingest.sources.records import MAX_PAGE_BYTES, MAX_RECORD_BYTES, record_document_id
+from rag_assets.privacy.described import described_spans
+from rag_assets.privacy.masker import Masker
+from rag_assets.records.text_records import (
+    RecordBody,
+    UpdatedAt,
+    Version,
+    require_plain_identifiers,
+)
+from rag_assets.storage.catalog.pushed_records import PushedRecord
+from rag_assets.storage.catalog.record_plans import UNORDERED, WriteClock
+from rag_assets.tenants.model import Tenant
+from rag_assets.tenants.profiles import profile_of
+
+ANY_VERSION: Final = "*"
+"""Stands for every ETag in the conditions of a write."""
+
+
+@dataclass(frozen=True, slots=True)
+class Put:
+    """A record to store.
+
+    Attributes:
+        scope: access scope of the record; None means the scope of its page.
+        secret_blocks: ids of a page's blocks that are not stored.
+        clock: time and version of the change.
+        etags: ETags of the versions that it may replace; None replaces any version.
+    """
+
+    record: PushedRecord
+    scope: str | None
+    secret_blocks: frozenset[str] = frozenset()
+    clock: WriteClock = UNORDERED
+    etags: frozenset[str] | None = None
+
+    @property
+    def document_id(self) -> str:
+        """Return the id of the record's document."""
+        return self.record.document_id
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """A record to remove, because it was deleted or is marked as secret.
+
+    Attributes:
+        page_uuid: uuid of the page, if the record is a page of the tree.
+        clock, etags: see Put.
+    """
+
+    document_id: str
+    is_secret: bool = False
+    page_uuid: str | None = None
+    clock: WriteClock = UNORDERED
+    etags: frozenset[str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BlockChange:
+    """A block of a page to change or to remove.
+
+    Attributes:
+        document_id: document of the page.
+        body: the new block; None removes it.
+        clock: when the block was changed.
+        etags: ETags of the page; see Put.
+    """
+
+    document_id: str
+    block_id: str
+    body: BlockBody | None
+    clock: WriteClock = UNORDERED
+    etags: frozenset[str] | None = None
+
+
+Draft: TypeAlias = Put | Removal | BlockChange
+
+
+class Drafting:
+    """A converter of a tenant's pushed bodies to drafts.
+
+    Args:
+        source: the source of the records.
+        masker: finds credentials, which identifiers must not contain.
+    """
+
+    def __init__(self, tenant: Tenant, source: SourceConfig, masker: Masker) -> None:
+        self._source = source.name
+        self._scope = source.scope or tenant.access.scope
+        self._typed = profile_of(tenant.profile).typed_records
+        self._masker = masker
+
+    def put(self, source_type: str, source_id: str, values: Any) -> Draft:
+        """Return the draft of a body.
+
+        Args:
+            source_type, source_id: type and id of the record.
+            values: the parsed JSON body.
+
+        Raises:
+            InvalidFields: a field is not valid; the error names it.
+        """
+        if not self._typed:
+            return self._put_text(source_type, source_id, values)
+        body = validated(_body_of(source_type), values)
+        if isinstance(body, PageBody):
+            _require_place("source_id", source_id)
+        self._require_plain(source_type, source_id, body)
+        clock = WriteClock(body.updated_at, body.version)
+        if isinstance(body, BlockBody):
+            if body.block.block_id != source_id:
+                raise invalid("block_id", "it must be the id of the record")
+            page = record_document_id(self._source, PageBody.TYPE, body.page_uuid)
+            return BlockChange(page, source_id, body, clock)
+        if body.is_secret:
+            id_ = self._document_id(source_type, source_id)
+            return Removal(id_, is_secret=True, clock=clock)
+        record = self._record(source_type, source_id, body)
+        secret = body.secret_blocks if isinstance(body, PageBody) else frozenset[str]()
+        return Put(record, None if record.page_uuid else self._scope, secret, clock)
+
+    def delete(
+        self,
+        source_type: str,
+        source_id: str,
+        page_uuid: Any = None,
+        clock: WriteClock = UNORDERED,
+    ) -> Draft:
+        """Return the draft of a deletion.
+
+        Args:
+            source_type, source_id: type and id of the record.
+            page_uuid: page of a block, not yet validated.
+            clock: when the record was deleted.
+
+        Raises:
+            InvalidFields: the page of a block is missing, or the type is unknown.
+        """
+        if self._typed and _body_of(source_type) is BlockBody:
+            if page_uuid is None:
+                raise invalid("page_uuid", "it is needed to delete a block")
+            _require_place("page_uuid", page_uuid)
+            page = record_document_id(self._source, PageBody.TYPE, page_uuid)
+            return BlockChange(page, source_id, None, clock)
+        is_page = self._typed and source_type == PageBody.TYPE
+        id_ = self._document_id(source_type, source_id)
+        return Removal(id_, page_uuid=source_id if is_page else None, clock=clock)
+
+    def _document_id(self, source_type: str, source_id: str) -> str:
+        return record_document_id(self._source, source_type, source_id)
+
+    def _put_text(self, source_type: str, source_id: str, values: Any) -> Draft:
+        body = validated(RecordBody, values)
+        record = body.of(self._source, source_type, source_id)
+        require_plain_identifiers(record, self._masker)
+        clock = WriteClock(body.updated_at, body.version)
+        if body.is_secret:
+            return Removal(record.document_id, is_secret=True, clock=clock)
+        return Put(record, body.scope or self._scope, clock=clock)
+
+    def _record(self, source_type: str, source_id: str, body: Body) -> PushedRecord:
+        kept = body.stored_form()
+        if isinstance(body, PageBody):
+            _require_distinct(body)
+        record = PushedRecord(
+            source=self._source,
+            source_type=source_type,
+            source_id=source_id,
+            text=canonical_text(kept),
+            media_type=TYPED_RECORD,
+            source_metadata=SourceMetadata(
+                # The text of a file does not contain its name.
+                title=body.name if isinstance(body, FileBody) else None,
+                uri=body.url,
+                metadata=self._properties(body) if isinstance(body, DbRowBody) else {},
+                modified_at=body.updated_at,
+            ),
+            page_uuid=body.page_of(source_id),
+            resolved_at=body.resolved_at if isinstance(body, CommentBody) else None,
+        )
+        require_size(record)
+        return record
+
+    def _properties(self, row: DbRowBody) -> dict[str, list[str]]:
+        """Return the properties by which a row can be filtered, without those with credentials."""
+        found = row.properties
+        lines = {name: "\n".join(f"{name}: {one}" for one in found[name]) for name in found}
+        if not self._holds_credential("\n".join(lines.values())):
+            return found
+        return {
+            name: found[name] for name, text in lines.items() if not self._holds_credential(text)
+        }
+
+    def _holds_credential(self, text: str) -> bool:
+        return bool(described_spans(text)) or self._masker.holds_credential(text)
+
+    def _require_plain(self, source_type: str, source_id: str, body: Body) -> None:
+        """Refuse identifiers that contain credentials, because masking would change them.
+
+        Raises:
+            InvalidFields: an identifier contains a credential.
+        """
+        ids = {"source_id": [source_id, f"{source_type}: {source_id}"]} | _identifiers(body)
+        # All identifiers are scanned together first, because they nearly always contain no
+        # credential.
+        together = "\n".join(text for texts in ids.values() for text in texts)
+        if not self._holds_credential(together):
+            return
+        for field, texts in ids.items():
+            if any(self._holds_credential(text) for text in texts if text):
+                raise invalid(field, "it must hold no credential: it is stored and shown as it is")
+
+
+def require_size(record: PushedRecord) -> None:
+    """Refuse a record that is too large.
+
+    Raises:
+        InvalidFields: the record is too large.
+    """
+    require_bytes(len(record.text.encode()), record.source_type)
+
+
+def require_bytes(size: int, source_type: str) -> None:
+    """Refuse a size in bytes that is too large for a record of this type.
+
+    Raises:
+        InvalidFields: the size is too large.
+    """
+    is_page = source_type == PageBody.TYPE
+    most = MAX_PAGE_BYTES if is_page else MAX_RECORD_BYTES
+    if size > most:
+        what = "page" if is_page else "record"
+        raise invalid("blocks" if is_page else "body", f"a {what} has {most:,} bytes at most")
+
+
+def with_text(record: PushedRecord, text: str, at: datetime | None) -> PushedRecord:
+    """Return a page with the text that results from changes to its blocks.
+
+    Args:
+        record: the page.
+        text: the new stored text.
+        at: when the last block was changed, if known; if the page's own time is later, it is kept.
+    """
+    said = record.source_metadata
+    if at is not None and said.modified_at is not None:
+        at = max(at, said.modified_at)
+    return replace(
+        record,
+        text=text,
+        source_metadata=said if at is None else replace(said, modified_at=at),
+    )
+
+
+class _Clock(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+    updated_at: UpdatedAt | None = None
+    version: Version | None = None
+
+
+def parse_clock(values: dict[str, Any]) -> WriteClock:
+    """Remove the time and the version from the fields of a deletion, and return them.
+
+    Raises:
+        InvalidFields: one of them is not valid.
+    """
+    names = ("updated_at", "version")
+    clock = validated(_Clock, {name: values.pop(name) for name in names if name in values})
+    return WriteClock(clock.updated_at, clock.version)
+
+
+def _body_of(source_type: str) -> type[Body]:
+    body = BODIES.get(source_type)
+    if body is None:
+        raise invalid("source_type", f"it must be one of: {', '.join(BODIES)}")
+    return body
+
+
+def _require_place(field: str, uuid: Any) -> None:
+    """Refuse a page uuid that the tree cannot contain, because nobody could ever read that page."""
+    is_text = isinstance(uuid, str) and len(uuid) <= MOST_UUID
+    if not is_text or not re.fullmatch(PAGE_UUID, uuid):
+        raise invalid(field, f"of a page, {UUID_RULE}")
+
+
+def _require_distinct(page: PageBody) -> None:
+    ids = [block.block_id for block in page.blocks]
+    if len(set(ids)) < len(ids):
+        raise invalid("block_id", "two blocks of the page have this id")
+
+
+def _identifiers(body: Body) -> dict[str, list[str]]:
+    """Return the identifiers in a body by field; they are stored and shown unchanged."""
+    found: dict[str, list[str]] = {}
+    for field in ("page_uuid", "database_uuid", "block_id", "after"):
+        if value := getattr(body, field, None):
+            found[field] = [value]
+    found.setdefault("block_id", []).extend(_block_ids(body))
+    return found
+
+
+def _block_ids(body: Body) -> Iterable[str]:
+    if isinstance(body, PageBody):
+        return [block.block_id for block in body.blocks]
+    return [body.block.block_id] if isinstance(body, BlockBody) else ()
+
+
+def pages_of(drafts: Iterable[Draft]) -> Iterator[str]:
+    """Yield the document ids of the pages whose blocks the drafts change."""
+    return (draft.document_id for draft in drafts if isinstance(draft, BlockChange))

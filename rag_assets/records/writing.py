@@ -1,0 +1,325 @@
+"""Writes of pushed records, singly or many at once, and the outcome of each write."""
+
+from __future__ import annotations
+
+from collections import ChainMap
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Literal, TypeAlias
+
+from rag_assets.common.errors import UnknownDocument, VersionChanged
+from rag_assets.common.hashing import sha256_hex
+from rag_assets.common.invalid_values import InvalidFields
+from rag_assets.ingest.sources.record_bodies import PageBlocks
+from rag_assets.pipeline.blobs import drop_blobs
+from rag_assets.records.drafts import (
+    ANY_VERSION,
+    BlockChange,
+    Draft,
+    Removal,
+    pages_of,
+    require_bytes,
+    with_text,
+)
+from rag_assets.storage.blobs.store import BlobStore
+from rag_assets.storage.catalog.catalog import Catalog
+from rag_assets.storage.catalog.database import TenantRef
+from rag_assets.storage.catalog.pushed_records import PushedRecord
+from rag_assets.storage.catalog.record_plans import (
+    UNORDERED,
+    Present,
+    RecordChanges,
+    RecordPut,
+    WriteClock,
+)
+from rag_assets.storage.catalog.record_writes import RecordsWritten
+
+URGENT, BULK = 0, 1
+"""Lanes of the queue: URGENT for single writes, which people wait for; BULK for many at once."""
+
+Refusal: TypeAlias = InvalidFields | UnknownDocument | VersionChanged
+WriteOutcome: TypeAlias = Literal[
+    "queued", "removed", "unchanged", "secret", "excluded", "outdated"
+]
+
+
+@dataclass(frozen=True, slots=True)
+class RecordWrite:
+    """The result of a write that was not refused.
+
+    Attributes:
+        document_id: id of the record's document.
+        outcome: see `rag_assets.api.responses.Written`.
+        etag: ETag of the stored record, in quotes.
+    """
+
+    document_id: str
+    outcome: WriteOutcome
+    etag: str | None = None
+
+
+Outcome: TypeAlias = RecordWrite | Refusal
+
+
+class _ChangedPage:
+    """A page whose blocks are being changed, one after the other.
+
+    Args:
+        page: the current page.
+        secret_blocks: ids of blocks that were left out of the page.
+    """
+
+    def __init__(self, page: PushedRecord, secret_blocks: Collection[str] = ()) -> None:
+        self._page, self._blocks = page, PageBlocks(page.text)
+        self._secret = {*secret_blocks}
+        self._changed_at: datetime | None = None
+
+    def follow(self, draft: BlockChange) -> None:
+        """Change or remove a block.
+
+        Raises:
+            InvalidFields: the page would be too large; it stays unchanged.
+        """
+        if draft.body is None:
+            self._blocks.remove(draft.block_id)
+            return
+        require_bytes(self._blocks.size_with(draft.body), self._page.source_type)
+        self._blocks.put(draft.body)
+        if draft.body.block.is_secret:
+            self._secret.add(draft.block_id)
+        if (at := draft.body.updated_at) is not None:
+            self._changed_at = max(at, self._changed_at or at)
+
+    @property
+    def page_uuid(self) -> str | None:
+        """Return the uuid of the page."""
+        return self._page.page_uuid
+
+    def put(self, lane: int) -> RecordPut:
+        """Return the changed page to store."""
+        record = with_text(self._page, self._blocks.text, self._changed_at)
+        return RecordPut(record, None, lane, frozenset(self._secret))
+
+
+@dataclass
+class _Plan:
+    """The state that results from drafts, applied one after the other.
+
+    Attributes:
+        lane: lane in which records are stored.
+        puts: records to store, by document, except pages in which only blocks change.
+        pages: pages in which only blocks change, by document.
+        removed: documents of deleted records.
+        gone: deleted pages; their records are deleted too, unless they are pushed again afterwards.
+        pages_deleted_at: the times of these deletions; None if no time was given.
+        emptied: the deleted pages and all pages below; their stored records are ignored.
+        clocks: the latest time and version of writes, by document and part.
+        outdated: numbers of drafts that are older than the record that they would replace.
+        refused: errors of drafts that cannot be applied, by number of the draft.
+    """
+
+    drafts: Sequence[Draft | InvalidFields]
+    lane: int
+    puts: dict[str, RecordPut] = field(default_factory=dict)
+    pages: dict[str, _ChangedPage] = field(default_factory=dict)
+    removed: set[str] = field(default_factory=set)
+    gone: set[str] = field(default_factory=set)
+    pages_deleted_at: list[datetime | None] = field(default_factory=list)
+    emptied: set[str] = field(default_factory=set)
+    clocks: dict[str, dict[str, WriteClock]] = field(default_factory=dict)
+    outdated: set[int] = field(default_factory=set)
+    refused: dict[int, Refusal] = field(default_factory=dict)
+
+    def __call__(self, present: Present) -> RecordChanges:
+        """Return the records to store and to remove, given the stored records."""
+        for number, draft in enumerate(self.drafts):
+            if isinstance(draft, InvalidFields):
+                self.refused[number] = draft
+                continue
+            try:
+                self._require_match(draft, present)
+                if self._is_outdated(draft, present):
+                    self.outdated.add(number)
+                else:
+                    self._follow(draft, present)
+                    self._advance_clock(draft, present)
+            except (InvalidFields, UnknownDocument, VersionChanged) as error:
+                self.refused[number] = error
+        for id_, page in self.pages.items():
+            self.puts[id_] = page.put(self.lane)
+        self.pages.clear()
+        times = [at for at in self.pages_deleted_at if at is not None]
+        is_timed = len(times) == len(self.pages_deleted_at)
+        return RecordChanges(
+            [*self.puts.values()],
+            self.removed,
+            self.gone,
+            min(times) if times and is_timed else None,
+            self.clocks,
+        )
+
+    def etag(self, document_id: str, stored: Mapping[str, str]) -> str | None:
+        """Return the ETag of a record after the drafts so far; None if the record is missing."""
+        if document_id in self.pages:
+            return self.pages[document_id].put(self.lane).record.key
+        if document_id in self.puts:
+            return self.puts[document_id].record.key
+        return None if document_id in self.removed else stored.get(document_id)
+
+    def _require_match(self, draft: Draft, present: Present) -> None:
+        """Refuse a draft if the stored version is not one of the versions that it may replace.
+
+        Raises:
+            VersionChanged: another write came first.
+        """
+        if draft.etags is None:
+            return
+        etag = self.etag(draft.document_id, present.etags)
+        if etag is None or not {etag, ANY_VERSION} & draft.etags:
+            raise VersionChanged(
+                "the record is not the version that If-Match names",
+                hint="read it and its ETag again, and decide whether to write",
+            )
+
+    def _is_outdated(self, draft: Draft, present: Present) -> bool:
+        """Return whether a draft is older than a stored write of the same record.
+
+        The time of a page is also compared for its blocks, and the times of the blocks for the
+        page.
+        """
+        if draft.clock == UNORDERED:
+            return False
+        clocks, own = self._clocks_of(draft.document_id, present), _part_of(draft)
+        if draft.clock.is_before(clocks.get(own, UNORDERED)):
+            return True
+        others = clocks.values() if own == "" else [clocks.get("", UNORDERED)]
+        return any(draft.clock.is_before(WriteClock(clock.updated_at)) for clock in others)
+
+    def _advance_clock(self, draft: Draft, present: Present) -> None:
+        if draft.clock != UNORDERED:
+            part = _part_of(draft)
+            latest = self._clocks_of(draft.document_id, present).get(part, UNORDERED)
+            self.clocks.setdefault(draft.document_id, {})[part] = latest.merge(draft.clock)
+
+    def _clocks_of(self, document_id: str, present: Present) -> Mapping[str, WriteClock]:
+        advanced = self.clocks.get(document_id, {})
+        return ChainMap(advanced, present.clocks.get(document_id, {}))
+
+    def _follow(self, draft: Draft, present: Present) -> None:
+        id_ = draft.document_id
+        if isinstance(draft, BlockChange):
+            self._page(id_, present.records).follow(draft)
+            return
+        self.pages.pop(id_, None)
+        if isinstance(draft, Removal):
+            self.puts.pop(id_, None)
+            self.removed.add(id_)
+            if draft.page_uuid is not None and draft.page_uuid not in present.standing:
+                self.pages_deleted_at.append(draft.clock.updated_at)
+                self._delete_page(draft.page_uuid, present.below.get(draft.page_uuid, ()))
+        else:
+            secret = draft.secret_blocks
+            self.puts[id_] = RecordPut(draft.record, draft.scope, self.lane, secret)
+            self.removed.discard(id_)
+
+    def _delete_page(self, uuid: str, below: Collection[str]) -> None:
+        """Remove from `puts` the records that belong to a deleted page or to a page below it."""
+        gone = {uuid, *below}
+        hanging = {id_ for id_, put in self.puts.items() if put.record.page_uuid in gone}
+        hanging |= {id_ for id_, page in self.pages.items() if page.page_uuid in gone}
+        for id_ in hanging:
+            self.puts.pop(id_, None)
+            self.pages.pop(id_, None)
+        self.removed |= hanging
+        self.emptied |= gone
+        self.gone.add(uuid)
+
+    def _page(self, id_: str, present: Mapping[str, PushedRecord]) -> _ChangedPage:
+        """Return a page to change; it is parsed only once.
+
+        Raises:
+            UnknownDocument: the page was not pushed, or was deleted.
+        """
+        if id_ in self.pages:
+            return self.pages[id_]
+        put = self.puts.get(id_)
+        page = present.get(id_) if put is None else put.record
+        is_gone = put is None and page is not None and page.page_uuid in self.emptied
+        if page is None or is_gone or id_ in self.removed:
+            raise UnknownDocument("there is no such page", hint="push the page before its blocks")
+        secret = frozenset[str]() if put is None else put.secret_blocks
+        return self.pages.setdefault(id_, _ChangedPage(page, secret))
+
+
+def write_drafts(
+    catalog: Catalog,
+    blobs: BlobStore,
+    ref: TenantRef,
+    drafts: Sequence[Draft | InvalidFields],
+    *,
+    by: str,
+    lane: int,
+) -> list[Outcome]:
+    """Store and remove records in one transaction; a failing draft does not stop the others.
+
+    Args:
+        drafts: the drafts in their order, with an error for each refused draft.
+        by: the caller's name, for events.
+        lane: URGENT or BULK.
+
+    Returns:
+        The outcome of each draft.
+
+    Raises:
+        TenantGone, TenantBusy: see RecordTable.write.
+    """
+    plan = _Plan(drafts, lane)
+    valid = [draft for draft in drafts if not isinstance(draft, InvalidFields)]
+    written = catalog.records.write(
+        ref,
+        plan,
+        by=by,
+        read=frozenset(pages_of(valid)),
+        above=_deleted_pages(valid),
+        ordered={draft.document_id for draft in valid if draft.clock != UNORDERED},
+        conditional={draft.document_id for draft in valid if draft.etags is not None},
+    )
+    if written.blobs:
+        drop_blobs(catalog, blobs, ref, written.blobs)
+    return [
+        plan.refused[number]
+        if number in plan.refused or isinstance(draft, InvalidFields)
+        else RecordWrite(draft.document_id, "outdated")
+        if number in plan.outdated
+        else _written(draft, written, plan.etag(draft.document_id, {}))
+        for number, draft in enumerate(drafts)
+    ]
+
+
+def _deleted_pages(drafts: Sequence[Draft]) -> dict[str, str]:
+    """Return the pages that drafts delete, each with its document.
+
+    The result is empty if all drafts are deletions, because then no record is stored.
+    """
+    removed = [draft for draft in drafts if isinstance(draft, Removal)]
+    if len(removed) == len(drafts):
+        return {}
+    return {one.page_uuid: one.document_id for one in removed if one.page_uuid is not None}
+
+
+def _part_of(draft: Draft) -> str:
+    """Return the part of a record that a draft changes; see `record_clocks`."""
+    return sha256_hex(draft.block_id) if isinstance(draft, BlockChange) else ""
+
+
+def _written(draft: Draft, written: RecordsWritten, etag: str | None) -> RecordWrite:
+    id_ = draft.document_id
+    etag = None if etag is None else f'"{etag}"'
+    if isinstance(draft, Removal):
+        if draft.is_secret:
+            return RecordWrite(id_, "secret")
+        return RecordWrite(id_, "removed" if id_ in written.removed else "unchanged")
+    if id_ in written.expired:
+        return RecordWrite(id_, "excluded", etag=etag)
+    return RecordWrite(id_, "queued" if id_ in written.changed else "unchanged", etag=etag)

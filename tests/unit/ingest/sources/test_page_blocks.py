@@ -1,0 +1,71 @@
+"""Blocks of a page that are changed one after the other, beside what each change means."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+from rag_assets.ingest.sources.record_bodies import (
+    BlockBody,
+    PageBlocks,
+    canonical_text,
+    stored_block,
+)
+
+
+def change(block_id: str, text: str = "", **more: Any) -> BlockBody:
+    block = {"block_id": block_id, "type": more.pop("type", "paragraph"), "text": text}
+    block["metadata"] = more.pop("metadata", {})
+    return BlockBody.model_validate({"page_uuid": "p", "block": block, **more})
+
+
+def put(blocks: list[dict[str, Any]], of: BlockBody) -> list[dict[str, Any]]:
+    """What a change of a block means, in the words of the API."""
+    own = of.block.block_id
+    before = [one["block_id"] for one in blocks]
+    others = [one for one in blocks if one["block_id"] != own]
+    if of.block.is_secret:
+        return others
+    ids = [one["block_id"] for one in others]
+    place = before.index(own) if own in before else len(others)
+    if "after" in of.model_fields_set:
+        place = 0 if of.after is None else len(others)
+        place = ids.index(of.after) + 1 if of.after in ids else place
+    return [*others[:place], stored_block(of.block), *others[place:]]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_any_changes_are_what_they_are_one_by_one(seed: int) -> None:
+    chance = random.Random(seed)
+    ids = [f"b{number}" for number in range(8)]
+    blocks = [stored_block(change(id_, id_).block) for id_ in ids[: chance.randrange(6)]]
+    page = {"type": "page", "title": "Ärger", "blocks": blocks}
+    if not blocks and seed % 2:
+        del page["blocks"]
+    edited = PageBlocks(canonical_text(page))
+    for number in range(60):
+        id_ = chance.choice(ids)
+        if chance.random() < 0.2:
+            blocks = [one for one in blocks if one["block_id"] != id_]
+            edited.remove(id_)
+        else:
+            more: dict[str, Any] = {}
+            if chance.random() < 0.5:
+                more["after"] = chance.choice([None, "unknown", *ids])
+            if chance.random() < 0.1:
+                more |= {"type": "code", "metadata": {"secret": True}}
+            of = change(id_, "ü" * chance.randrange(4) + str(number), **more)
+            blocks = put(blocks, of)
+            size = edited.size_with(of)
+            edited.put(of)
+            assert size == len(edited.text.encode())
+        assert edited.text == canonical_text({**page, "blocks": blocks})
+
+
+def test_a_change_that_is_only_measured_changes_nothing() -> None:
+    text = canonical_text({"type": "page", "title": "T", "blocks": []})
+    edited = PageBlocks(text)
+    assert edited.size_with(change("b", "long" * 100)) > len(text) + 400
+    assert edited.text == text

@@ -1,0 +1,44 @@
+"""Private names of Dagster are used in one module, which knows until which release it was tried."""
+
+from __future__ import annotations
+
+import re
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+from rag_assets import dagster_compat
+
+ROOT = Path(__file__).resolve().parents[2]
+PRIVATE = re.compile(r"^\s*(?:from|import) dagster(?:_\w+)?\._", re.MULTILINE)
+
+
+def test_private_names_of_dagster_occur_in_one_module() -> None:
+    modules = [
+        path
+        for folder in ("rag_assets", "sensors", "checks", "resources")
+        for path in (ROOT / folder).rglob("*.py")
+    ]
+    assert len(modules) > 500
+    users = {
+        path.relative_to(ROOT).as_posix() for path in modules if PRIVATE.search(path.read_text())
+    }
+    assert users == {"rag_assets/dagster_compat.py"}
+
+
+def test_installed_dagster_is_older_than_the_release_to_look_again() -> None:
+    installed = [int(part) for part in version("dagster").split(".")[:2]]
+    look_again = [int(part) for part in dagster_compat.LOOK_AGAIN.split(".")]
+    assert installed < look_again, "compare dagster_compat with the public API of this release"
+
+
+@pytest.mark.parametrize("name", dagster_compat.__all__)
+def test_each_name_is_used(name: str) -> None:
+    text = "".join(
+        path.read_text(encoding="utf-8")
+        for folder in ("rag_assets", "sensors", "resources")
+        for path in (ROOT / folder).rglob("*.py")
+        if path.name != "dagster_compat.py" and "dagster_compat" in path.read_text(encoding="utf-8")
+    )
+    assert re.search(rf"\b{name}\b", text)
