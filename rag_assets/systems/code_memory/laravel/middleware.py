@@ -1,23 +1,39 @@
-"""Middleware that controllers state themselves: in the constructor, or by HasMiddleware.
+"""Middleware: the classes that names stand for, and the middleware that controllers state.
 
-Each is a fact `guards` {name, methods} of the controller. `methods` lists the public methods that
-the middleware guards; an empty list means all methods, including inherited ones.
+| kind | symbol | values |
+|---|---|---|
+| uses_middleware | the enclosing definition | name: a class or a name; alias: or group |
+| guards | a controller | name, methods: those it guards; an empty list means all methods |
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from importlib import resources
+from typing import TYPE_CHECKING, Any, Final
 
 from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.languages.php.source import ClassLike, Method, PhpSource
 from rag_assets.systems.code_memory.languages.php.values import Call, Chain, arguments_of
+from rag_assets.systems.code_memory.symbols.model import FileFacts
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
 _MIDDLEWARE: Final = "Illuminate\\Routing\\Controllers\\Middleware"
+_NAMING: Final = frozenset(
+    {"aliasmiddleware", "middlewaregroup", "pushmiddlewaretogroup", "prependmiddlewaretogroup"}
+)
+"""Methods of the router, in lower case, that name middleware."""
+
+_CONFIGURING: Final = frozenset({"group", "appendtogroup", "prependtogroup"})
+_GROUPS: Final = frozenset({"web", "api"})
+_CONFIGURATION: Final = "$middleware"
+"""Variable of Laravel 11 and later in which applications configure their middleware."""
+
+_WITHOUT_KERNEL: Final = 11
 _STATING: Final = frozenset({"member_call_expression"})
 _RETURNS: Final = frozenset({"return_statement"})
 _LISTS: Final = frozenset({"array_element_initializer"})
@@ -121,3 +137,69 @@ def _texts(source: PhpSource, node: Node | None) -> list[str]:
     value = source.value(node) if node is not None else None
     listed = value if isinstance(value, list) else [value]
     return [one for one in listed if isinstance(one, str)]
+
+
+def read_kernel(value: object) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield the entries of a kernel's property: classes, or names by alias or group."""
+    items = value if isinstance(value, dict) else {"": value}
+    for key, names in items.items():
+        alias = "" if key.isdigit() else key
+        for name in names if isinstance(names, list) else [names]:
+            if isinstance(name, str) and (alias or "\\" in name):
+                yield _named(alias, name)
+
+
+def read_names(
+    source: PhpSource, chain: Chain, call: Call
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield the names that a call on the router or on the configuration gives to middleware."""
+    name, on_configuration = call.name.lower(), chain.root == _CONFIGURATION
+    if on_configuration and name == "alias":
+        yield from read_kernel(source.value(call.argument(0, "aliases")))
+    elif on_configuration and name in _GROUPS:
+        added = (call.argument(at, kind) for at, kind in enumerate(("append", "prepend")))
+        yield from (_named(name, one) for node in added for one in _texts(source, node))
+    elif name in _NAMING or (on_configuration and name in _CONFIGURING):
+        alias = source.value(call.argument(0))
+        if isinstance(alias, str):
+            yield from (_named(alias, one) for one in _texts(source, call.argument(1)))
+
+
+def _named(alias: str, name: str) -> tuple[str, Mapping[str, Any]]:
+    """Return a fact without the arguments after the name: `throttle:api`."""
+    return "uses_middleware", {"name": name.partition(":")[0].lstrip("\\"), "alias": alias}
+
+
+def resolve_middleware(
+    files: Iterable[FileFacts], version: int | None = None
+) -> Mapping[str, tuple[str, ...]]:
+    """Return the middleware classes that each alias and group of the repository stands for.
+
+    Args:
+        version: major version of Laravel; since version 11, Laravel has names of its own.
+    """
+    usual: Mapping[str, list[str]] = {}
+    if version is not None and version >= _WITHOUT_KERNEL:
+        text = resources.files(__package__).joinpath("middleware.toml").read_text("utf-8")
+        usual = tomllib.loads(text)["names"]
+    named = {name: list(usual[name]) for name in _GROUPS & usual.keys()}
+    for one in files:
+        for fact in one.facts:
+            if fact.kind == "uses_middleware" and fact.values.get("alias"):
+                named.setdefault(str(fact.values["alias"]), []).append(str(fact.values["name"]))
+    named = {**usual, **named}
+    found = {name: tuple(dict.fromkeys(_classes_of(name, named))) for name in named}
+    return {name: classes for name, classes in found.items() if classes}
+
+
+def _classes_of(name: str, named: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    todo, seen = [name], set[str]()
+    while todo:
+        at = todo.pop()
+        if at in seen:
+            continue
+        seen.add(at)
+        if "\\" in at:
+            yield at
+        else:
+            todo += reversed(named.get(at, ()))

@@ -8,84 +8,113 @@ from pathlib import PurePosixPath
 from typing import Any, Final
 
 from rag_assets.ingest.chunking.model import Fact
-from rag_assets.systems.code_memory.laravel.schema_settings import Settings
-from rag_assets.systems.code_memory.laravel.tables_state import TableState
+from rag_assets.systems.code_memory.laravel.routes.model import Evidence
+from rag_assets.systems.code_memory.laravel.settings import Settings
 from rag_assets.systems.code_memory.symbols.model import FileFacts
 
+_INDEXES: Final = frozenset({"primary", "unique", "index", "fulltext", "spatialIndex"})
+_UNKEPT: Final = frozenset({"length", "total", "places", "allowed", "precision", "change"})
 
-class Conditions:
-    """Answers to the conditions in migrations.
 
-    Whether a table or a column exists is determined once, when it is first asked for.
+class TableState:
+    """Columns, indexes and foreign keys of a table after some of the statements.
 
-    Args:
-        states: the current tables.
+    Attributes:
+        columns, indexes, foreign: attributes, by name.
+        touched: the statements so far, each with the path of its file.
+        reasons: why something may be missing.
     """
 
-    def __init__(self, states: Mapping[str, TableState]) -> None:
-        self._states = states
-        self._answers: dict[tuple[str, int, str, str], bool] = {}
+    def __init__(self) -> None:
+        self.columns: dict[str, dict[str, Any]] = {}
+        self.indexes: dict[str, dict[str, Any]] = {}
+        self.foreign: dict[str, dict[str, Any]] = {}
+        self.touched: list[tuple[str, Fact]] = []
+        self.reasons: list[str] = []
 
-    def hold(self, path: str, guards: Sequence[Mapping[str, Any]]) -> bool:
-        """Return whether conditions hold; an unknown condition is assumed to hold.
+    def touch(self, path: str, fact: Fact) -> None:
+        """Record a statement of a file as evidence, and why it may be incomplete."""
+        self.touched.append((path, fact))
+        self.reasons += [f"{unread} is not known" for unread in fact.values["unread"]]
+        if fact.values.get("conditional"):
+            self.reasons.append("a statement runs under a condition that is not known")
+
+    def add_column(self, stated: Mapping[str, Any], change_keeps: bool) -> None:
+        """Add a column, or change one.
 
         Args:
-            path: the path of the file that states them.
-            guards: conditions as in facts of the kind `schema`, with values of settings in place of
-                marks.
+            stated: its attributes.
+            change_keeps: whether a change keeps attributes that it does not repeat.
         """
-        # Evaluate all of them now: the guarded statements change the answers.
-        answers = [self._answer(path, guard) for guard in guards]
-        return all(answer is not False for answer in answers)
+        name = stated["name"]
+        made = {key: value for key, value in stated.items() if key != "change"}
+        if not stated.get("change"):
+            self.columns.setdefault(name, made)
+            self._auto_increment(name, made)
+            return
+        old = self.columns.get(name)
+        if old is None:
+            self.reasons.append("a column is changed here but made elsewhere")
+        elif change_keeps:
+            kept = {key: value for key, value in old.items() if key not in _UNKEPT}
+            made = {**kept, **made}
+        self.columns[name] = made
 
-    def known(self, path: str, guards: Sequence[Mapping[str, Any]]) -> bool:
-        """Return whether the answers to all conditions are known; see hold."""
-        return all(self._answer(path, guard) is not None for guard in guards)
+    def run(self, command: Mapping[str, Any]) -> None:
+        """Apply a command: an index, a foreign key, a drop or a rename."""
+        name = command["name"]
+        if name in _INDEXES:
+            self.indexes[str(command["index"])] = dict(command)
+        elif name == "foreign":
+            self.foreign[str(command["index"])] = dict(command)
+        elif name == "dropColumn":
+            for column in command["columns"]:
+                self._drop_column(column)
+        elif name == "renameColumn":
+            self._rename_column(command["from"], command["to"])
+        elif name == "renameIndex":
+            self.indexes = {
+                (command["to"] if key == command["from"] else key): value
+                for key, value in self.indexes.items()
+            }
+        elif name.startswith("drop"):
+            self._drop_index(command)
 
-    def _answer(self, path: str, guard: Mapping[str, Any]) -> bool | None:
-        truth = self._truth(path, guard)
-        return None if truth is None else truth is guard["wanted"]
+    def _auto_increment(self, name: str, column: Mapping[str, Any]) -> None:
+        primary = any(index["name"] == "primary" for index in self.indexes.values())
+        if column.get("autoIncrement") is True and not primary:
+            self.indexes["primary"] = {"name": "primary", "index": "primary", "columns": [name]}
 
-    def _truth(self, path: str, guard: Mapping[str, Any]) -> bool | None:
-        kind = guard["kind"]
-        if kind in {"table", "column"}:
-            return self._there(path, guard)
-        if kind == "equal":
-            values = [guard["value"], *guard["values"]]
-            if any(isinstance(one, Mapping) for one in values):
-                return None
-            return any(_alike(values[0], other) for other in values[1:])
-        if kind == "set":
-            value = guard["value"]
-            return None if isinstance(value, Mapping) else value not in (None, False, 0, "", "0")
-        return self._any(path, guard) if kind == "any" else None
+    def _drop_column(self, column: Any) -> None:
+        if not isinstance(column, str):
+            return
+        self.columns.pop(column, None)
+        for held in (self.indexes, self.foreign):
+            for key in [key for key, value in held.items() if column in value["columns"]]:
+                del held[key]
 
-    def _any(self, path: str, guard: Mapping[str, Any]) -> bool | None:
-        answers = []
-        for listed in guard["lists"]:
-            held = [self._answer(path, one) for one in listed]
-            answers.append(False if False in held else (None if None in held else True))
-        return True if True in answers else (None if None in answers else False)
+    def _rename_column(self, old: Any, new: Any) -> None:
+        if not isinstance(old, str) or not isinstance(new, str):
+            self.reasons.append("the name of a column is not known")
+            return
+        self.columns = {
+            (new if key == old else key): ({**value, "name": new} if key == old else value)
+            for key, value in self.columns.items()
+        }
+        for held in (self.indexes, self.foreign):
+            for value in held.values():
+                value["columns"] = [new if name == old else name for name in value["columns"]]
 
-    def _there(self, path: str, guard: Mapping[str, Any]) -> bool | None:
-        table, column = guard["table"], guard["column"]
-        if not isinstance(table, str) or not isinstance(column, str):
-            return None
-        key = (path, guard["at"], table, column)
-        if key not in self._answers:
-            state = self._states.get(table)
-            self._answers[key] = state is not None and (
-                guard["kind"] == "table" or column in state.columns
-            )
-        return self._answers[key]
-
-
-def _alike(one: Any, other: Any) -> bool:
-    return type(one) is type(other) and one == other
-
-
-_DUMPS: Final = ("mysql", "mariadb", "pgsql", "sqlite", "sqlsrv")
-_DUMP_SUFFIXES: Final = frozenset({".sql", ".dump"})
+    def _drop_index(self, command: Mapping[str, Any]) -> None:
+        kind, index = command["name"], str(command.get("index"))
+        if kind == "dropPrimary":
+            primary = [key for key, value in self.indexes.items() if value["name"] == "primary"]
+            for key in primary:
+                del self.indexes[key]
+        elif kind == "dropForeign":
+            self.foreign.pop(index, None)
+        else:
+            self.indexes.pop(index, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +123,7 @@ class Column:
 
     Attributes:
         name: the name of the column.
-        type: Laravel's name of the type (`string`, `bigInteger`); SQL's name if SQL created it.
+        type: Laravel's name of the type (`string`, `bigInteger`).
         nullable: whether it may be null.
         attributes: all other stated attributes: default, length, unsigned, allowed, comment,
             autoIncrement, virtualAs and so on, as in facts of the kind `schema`.
@@ -142,19 +171,6 @@ class ForeignKey:
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
-    """A statement that changed a table.
-
-    Attributes:
-        path: the path of the file.
-        fact: a fact of the kind `schema`.
-    """
-
-    path: str
-    fact: Fact
-
-
-@dataclass(frozen=True, slots=True)
 class Table:
     """A table as it is after all migrations.
 
@@ -189,36 +205,34 @@ class Tables:
     unresolved: tuple[Evidence, ...]
 
 
-def tables_of(
-    files: Iterable[FileFacts], *, change_keeps: bool = True, driver: str | None = None
-) -> Tables:
-    """Apply migrations: first a schema dump, then the migrations by file name; only `up()` is read.
+def resolve_tables(files: Iterable[FileFacts], *, change_keeps: bool = True) -> Tables:
+    """Apply the migrations by file name; only `up()` is read.
+
+    Conditions are not evaluated: the statements of all branches are applied, except those on
+    missing tables, and their tables are incomplete.
 
     Args:
         files: the files of one repository, in any order; settings are read from the files that
             state them.
         change_keeps: whether `change()` keeps attributes that it does not repeat, as before Laravel
             11.
-        driver: the database driver, for migrations that depend on it; None for the driver of the
-            repository's default connection.
     """
     given = list(files)
-    settings = Settings(given, driver)
+    settings = Settings(given)
     states: dict[str, TableState] = {}
-    conditions = Conditions(states)
     unresolved: list[Evidence] = []
     for stated in _statements(given):
-        evidence = _settled(stated, settings)
-        if not isinstance(evidence.fact.values["table"], str):
+        evidence = _with_settings(stated, settings)
+        if isinstance(evidence.fact.values["table"], str):
+            _apply(evidence, states, change_keeps)
+        else:
             unresolved.append(evidence)
-        elif conditions.hold(evidence.path, evidence.fact.values["guards"]):
-            _apply(evidence, states, conditions, change_keeps)
     return Tables({name: _table(name, states[name]) for name in sorted(states)}, tuple(unresolved))
 
 
-def _settled(evidence: Evidence, settings: Settings) -> Evidence:
+def _with_settings(evidence: Evidence, settings: Settings) -> Evidence:
     """Return a statement with the values of the repository's settings in place of marks."""
-    values = settings.resolved(evidence.fact.values)
+    values = settings.resolve(evidence.fact.values)
     unread = list(values["unread"])
     if isinstance(values["table"], Mapping):
         unread.append("the name of the table")
@@ -231,39 +245,10 @@ def _settled(evidence: Evidence, settings: Settings) -> Evidence:
 
 
 def _statements(files: Sequence[FileFacts]) -> Iterator[Evidence]:
-    """Yield the statements of the dump, then of all migrations outside it, in running order."""
-    dump = _dump(files)
-    ran: set[str] = set()
-    if dump is not None:
-        for fact in _ordered(dump):
-            if fact.values["action"] == "ran":
-                ran.update(fact.values["migrations"])
-            else:
-                yield Evidence(dump.path, fact)
-    migrations = [file for file in files if file.path.endswith(".php")]
-    for file in sorted(migrations, key=lambda file: (PurePosixPath(file.path).name, file.path)):
-        if PurePosixPath(file.path).stem not in ran:
-            for fact in _ordered(file):
-                yield Evidence(file.path, fact)
-
-
-def _dump(files: Sequence[FileFacts]) -> FileFacts | None:
-    """Return the dump that Laravel would load; the most common database takes precedence."""
-    found = [
-        file
-        for file in files
-        if PurePosixPath(file.path).suffix in _DUMP_SUFFIXES
-        and PurePosixPath(file.path).parent.name == "schema"
-    ]
-    order = {name: place for place, name in enumerate(_DUMPS)}
-    return min(
-        found,
-        key=lambda file: (
-            order.get(PurePosixPath(file.path).name.split("-", 1)[0], len(order)),
-            file.path,
-        ),
-        default=None,
-    )
+    """Yield the statements of all migrations in running order."""
+    for file in sorted(files, key=lambda file: (PurePosixPath(file.path).name, file.path)):
+        for fact in _ordered(file):
+            yield Evidence(file.path, fact)
 
 
 def _ordered(file: FileFacts) -> list[Fact]:
@@ -271,33 +256,21 @@ def _ordered(file: FileFacts) -> list[Fact]:
     return sorted(found, key=lambda fact: fact.values["order"])
 
 
-def _apply(
-    evidence: Evidence,
-    states: dict[str, TableState],
-    conditions: Conditions,
-    change_keeps: bool,
-) -> None:
+def _apply(evidence: Evidence, states: dict[str, TableState], change_keeps: bool) -> None:
     values = evidence.fact.values
     name, action = values["table"], values["action"]
     if action == "drop":
         states.pop(name, None)
         return
-    if name in states and action == "create" and values.get("if_not_exists"):
-        return
+    if values.get("conditional") and name not in states and action != "create":
+        return  # The usual condition is that the table exists.
     state = states.setdefault(name, TableState())
     if not state.touched and action != "create":
         state.reasons.append("it is altered here but made elsewhere")
-    known = conditions.known(evidence.path, values["guards"])
-    state.touch(evidence.path, evidence.fact, known=known)
+    state.touch(evidence.path, evidence.fact)
     for column in values.get("columns", ()):
-        if conditions.hold(evidence.path, column.get("guards", ())):
-            state.add_column(column, change_keeps)
-    commands = [
-        command
-        for command in values.get("commands", ())
-        if conditions.hold(evidence.path, command.get("guards", ()))
-    ]
-    _run(commands, name, states)
+        state.add_column(column, change_keeps)
+    _run(values.get("commands", ()), name, states)
     target = values.get("to")
     if isinstance(target, str):
         _rename(states, name, target)
