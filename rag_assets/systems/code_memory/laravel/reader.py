@@ -17,7 +17,7 @@ from rag_assets.systems.code_memory.symbols.model import CodeText
 def read(text: str) -> CodeText:
     """Return the units and facts of a PHP file."""
     source = PhpSource(text)
-    bodies = flows.Bodies(source)
+    bodies = origins.Bodies(source)
     found = [*facts.facts_of(source), *statements.facts_of(source, bodies)]
     found += origins.origin_facts(source, bodies)
     found += schema_facts(source)
