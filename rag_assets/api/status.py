@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 
 from rag_assets.api.responses import Status
 from rag_assets.api.workspace_responses import EmbeddingModel, WorkspaceStatus
-from rag_assets.models.config.embedder import EmbedderConfig
+from rag_assets.models.config import EmbedderConfig
 from rag_assets.models.embedding.model_folder import DEFAULT_MODEL
 from rag_assets.plugins.registry import installed_systems
 from rag_assets.storage.catalog.catalog import Catalog

@@ -16,7 +16,7 @@ from rag_assets.billing.master_key import MasterKey, MasterKeys
 from rag_assets.common.errors import ConfigurationError, KeyUnreadable, NoProviderKey
 from rag_assets.common.settings import Settings
 from rag_assets.models.providers.registry import WITH_KEYS
-from rag_assets.models.transport.credentials import Credentials
+from rag_assets.models.transport.settings import Credentials
 from rag_assets.storage.catalog.accounts.provider_keys import KeyOwner, SealedKey, StoredKey
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef

@@ -7,7 +7,7 @@ from datetime import date
 from typing import Final
 
 from rag_assets.billing.spending import Cap, CapName, Spending, caps_of, require_price
-from rag_assets.models.embedding.prices import provider_and_model
+from rag_assets.models.prices import split_embedder_id
 from rag_assets.storage.catalog.accounts.usage import SpendingTotals, Usage, today
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
@@ -79,7 +79,7 @@ class Ledger:
         self.budget = Spending(ref.id, require_price(tenant), caps)
         self._catalog = catalog
         self._ref = ref
-        self._provider, self._model = provider_and_model(embedder_id)
+        self._provider, self._model = split_embedder_id(embedder_id)
         self._before = before
         self._generation = generation
 

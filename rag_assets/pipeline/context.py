@@ -17,7 +17,7 @@ from rag_assets.ingest.parsing.options import ParseOptions
 from rag_assets.ingest.parsing.registry import parse_key
 from rag_assets.ingest.sources.model import path_of
 from rag_assets.ingest.workers.pool import KeptPool, WorkerPool, usable_cores
-from rag_assets.models.config.embedder import EmbedderConfig
+from rag_assets.models.config import EmbedderConfig
 from rag_assets.models.embedding.batch_api import BatchApi
 from rag_assets.models.embedding.protocol import Embedder
 from rag_assets.models.factory import build_batch_api, build_embedder

@@ -19,8 +19,8 @@ from pydantic import SecretStr
 from rag_assets.billing.key_ring import KeyRing
 from rag_assets.billing.master_key import MasterKey
 from rag_assets.common.errors import ConfigurationError, KeyUnreadable, NoProviderKey
-from rag_assets.models.config.embedder import EmbedderConfig
-from rag_assets.models.embedding.query import embed_query
+from rag_assets.models.config import EmbedderConfig
+from rag_assets.models.embedding.vectors import embed_query
 from rag_assets.models.factory import embedder_id_of
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.documents.model import Failure

@@ -15,7 +15,9 @@ from rag_assets.declarations import Naming, Report
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.systems.code_memory.catalog.code_catalog import code_catalog
 from rag_assets.systems.code_memory.chunker import reads_code
+from rag_assets.systems.code_memory.derived.unresolved import INDEXES
 from rag_assets.systems.code_memory.pipeline.relation_drift import RelationDrift, compare_relations
+from rag_assets.systems.code_memory.symbols.names import ELSEWHERE
 
 _MOST_LINES = 50
 _COLUMNS = {"relation": "string", "edges": "int", "resolved": "float"}
@@ -33,6 +35,7 @@ Reported by each run that has published source code, for tenants that read it.
         "by kind": "relations of each kind, and the share of them that is resolved",
         "unresolved routes and tables": "statements that may add or change some and are computed",
         "not known": "where these are, and why",
+        "SCIP indexes": "documents of each that were read, and those that are stale",
     },
 )
 
@@ -47,11 +50,15 @@ def relations_report(names: Naming, ctx: TenantContext) -> dg.AssetMaterializati
     if serving is None:
         return None
     code = code_catalog(ctx.catalog)
-    counts = code.relation_counts.of(ctx.ref.id, serving.number)
+    every = code.relation_counts.of(ctx.ref.id, serving.number)
+    # These lead nowhere on purpose, and are shown to nobody.
+    counts = [one for one in every if one.kind != ELSEWHERE]
     edges = sum(one.edges for one in counts)
     resolved = sum(one.resolved for one in counts)
     unresolved = code.derivations.unresolved(ctx.ref.id)
-    lines = [one.told for found in unresolved.values() for one in found]
+    said = [one for found in unresolved.values() for one in found]
+    lines = [one.told for one in said if one.about != INDEXES]
+    indexes = [one.told for one in said if one.about == INDEXES]
     return relations.materialization(
         names,
         ctx.ref.id,
@@ -65,6 +72,7 @@ def relations_report(names: Naming, ctx: TenantContext) -> dg.AssetMaterializati
             ),
             "unresolved routes and tables": len(lines),
             **({"not known": dg.MetadataValue.md(_listed(lines))} if lines else {}),
+            **({"SCIP indexes": dg.MetadataValue.md(_listed(indexes))} if indexes else {}),
         },
     )
 

@@ -11,7 +11,7 @@ from typing import Final
 from rag_assets.common.tokens import count_text
 from rag_assets.ingest.sources.model import path_of
 from rag_assets.retrieval.contexts import neutralised
-from rag_assets.systems.code_memory.retrieval.nodes import Node, Relation
+from rag_assets.systems.code_memory.retrieval.nodes import EVIDENCE_NAMES, Node, Relation
 from rag_assets.systems.code_memory.retrieval.uses import Use
 from rag_assets.systems.code_memory.retrieval.walk import Walk
 from rag_assets.systems.code_memory.sources.derived import repository_of
@@ -114,7 +114,7 @@ class Tree:
 
     def _line(self, one: Relation) -> str:
         where = place(one.uri, one.line_start, several=self._several)
-        how = "" if one.how == "stated" else f" ({one.how})"
+        how = "" if one.how == "stated" else f" ({EVIDENCE_NAMES.get(one.how, one.how)})"
         return f"{one.kind} {shown_name(one.target)}{how}  {where}"
 
 
@@ -135,7 +135,8 @@ def listed(relations: Iterable[Relation], *, several: bool) -> Iterator[str]:
         for one in sorted(by_kind[kind], key=lambda one: (one.uri, one.line_start)):
             where = place(one.uri, one.line_start, several=several)
             evidence = one.evidence[:_EVIDENCE]
-            yield f"  {where}  {shown_name(one.source)}  {evidence}".rstrip()
+            by = f" ({EVIDENCE_NAMES[one.how]})" if one.how in EVIDENCE_NAMES else ""
+            yield f"  {where}  {shown_name(one.source)}  {evidence}".rstrip() + by
 
 
 def possible(uses: Sequence[Use], *, several: bool) -> Iterator[str]:
@@ -180,14 +181,21 @@ def grouped(
     for node, path in found:
         if not node.name.startswith(_FILE) or node.uri not in defining:
             by_type.setdefault(node.source_type, []).append((node, path))
+    stated = [*stated]
     lines = {one.source: (one.uri, one.line_start) for one in stated}
+    evidence = {
+        (one.source, one.target): f" ({EVIDENCE_NAMES[one.how]})"
+        for one in stated
+        if one.how in EVIDENCE_NAMES
+    }
     for kind in sorted(by_type, key=lambda kind: (_edge_rank(kind), kind)):
         yield f"{kind} ({len(by_type[kind])}):"
         for node, path in by_type[kind]:
             where = place(node.uri, node.line_start, several=several)
             where = where or place(*lines.get(node.name, (None, None)), several=several)
             through = " < ".join(shown_name(name) for name in reversed(path[1:-1]))
-            yield f"  {where}  {shown_name(node.name)}{f'  < {through}' if through else ''}"
+            by = evidence.get((node.name, path[-2]), "") if len(path) > 1 else ""
+            yield f"  {where}  {shown_name(node.name)}{f'  < {through}' if through else ''}{by}"
 
 
 def tests(

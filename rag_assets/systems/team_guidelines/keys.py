@@ -26,7 +26,7 @@ from rag_assets.common.errors import (
     InvalidRequest,
     NoProviderKey,
 )
-from rag_assets.models.config.embedder import AUTO
+from rag_assets.models.config import AUTO
 from rag_assets.models.providers.registry import WITH_KEYS
 from rag_assets.storage.catalog.accounts.provider_keys import KeyOwner
 from rag_assets.storage.catalog.catalog import Catalog

@@ -19,7 +19,7 @@ from rag_assets.common.errors import (
 from rag_assets.ingest.chunking.model import Chunk
 from rag_assets.ingest.parsing.registry import parse_key
 from rag_assets.ingest.sources.uploads import UploadsConfig
-from rag_assets.models.embedding.prices import FREE
+from rag_assets.models.prices import FREE
 from rag_assets.pipeline.chunking import lines_by_rule
 from rag_assets.pipeline.uploads import Uploads, uploads_source
 from rag_assets.storage.blobs.store import BlobStore

@@ -12,8 +12,8 @@ from rag_assets.api.guideline_responses import CAMEL_CASE, KeyState
 from rag_assets.billing.embedder_choice import Choice
 from rag_assets.billing.embedders import Embedders
 from rag_assets.common.errors import InvalidRequest, UnknownProject
-from rag_assets.models.embedding.prices import Price
 from rag_assets.models.factory import embedder_id_of, price_of
+from rag_assets.models.prices import Price
 from rag_assets.pipeline.projects import Projects
 from rag_assets.storage.catalog.builds.measurements import measured_value
 from rag_assets.storage.catalog.catalog import Catalog

@@ -9,7 +9,7 @@ from datetime import date, datetime, timedelta
 from rag_assets.api.guideline_responses import CAMEL_CASE
 from rag_assets.billing.ledger import EVENTS_READ, caps_that_hold, present_caps
 from rag_assets.billing.spending import Cap, CapName
-from rag_assets.models.embedding.prices import FREE
+from rag_assets.models.prices import FREE
 from rag_assets.storage.catalog.accounts.usage import Usage, UsageRow, today
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.systems.team_guidelines.library import GuidelineLibrary

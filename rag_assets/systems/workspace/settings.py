@@ -20,7 +20,7 @@ from rag_assets.common.errors import (
     NoVectorBackend,
 )
 from rag_assets.common.private_endpoints import PrivateEndpoints
-from rag_assets.models.config.embedder import MAX_DIMENSIONS, EmbedderConfig
+from rag_assets.models.config import MAX_DIMENSIONS, EmbedderConfig
 from rag_assets.models.embedding.model_folder import DEFAULT_MODEL
 from rag_assets.models.factory import build_embedder
 from rag_assets.models.providers.local import LOCAL

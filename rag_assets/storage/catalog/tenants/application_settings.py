@@ -26,7 +26,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.dialects.postgresql import insert as upsert
 
-from rag_assets.models.config.embedder import EmbedderConfig
+from rag_assets.models.config import EmbedderConfig
 from rag_assets.models.factory import make_same_vectors
 from rag_assets.storage.catalog.database import TENANTS, Database, TenantRef, notify
 from rag_assets.storage.catalog.documents.status import request_reindex

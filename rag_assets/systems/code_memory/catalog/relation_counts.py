@@ -12,7 +12,7 @@ from rag_assets.storage.catalog.database import Database
 from rag_assets.storage.catalog.documents.status import is_of_generation
 from rag_assets.storage.catalog.tables import document_index
 from rag_assets.systems.code_memory.catalog.tables import edges, symbols
-from rag_assets.systems.code_memory.symbols.nodes import (
+from rag_assets.systems.code_memory.symbols.names import (
     CONFIG,
     ENV,
     FILE,

@@ -8,9 +8,10 @@ from typing import Final, Literal, TypeAlias
 
 from rag_assets.systems.code_memory.derived.unresolved import Unresolved
 from rag_assets.systems.code_memory.relations.relations import How
-from rag_assets.systems.code_memory.symbols.nodes import GROUP
+from rag_assets.systems.code_memory.symbols.names import GROUP
 
-DerivedType: TypeAlias = Literal["route", "table"]
+DerivedType: TypeAlias = Literal["route", "table", "scip"]
+"""Types of derived documents; scip: the references of one file, from a SCIP index."""
 
 MEDIA_TYPE: Final = "text/x-derived"
 """Media type of a derived document's text."""
@@ -27,7 +28,7 @@ class Statement:
         kind: the kind of the relation.
         source: the node that the statement is about; "" for the derived document's own node.
         target: the node that the statement names.
-        how: "stated", by convention, or "inferred".
+        how: see relations.relations.How.
         path: POSIX path of the file within the repository.
         line_start, line_end: first and last line in the file, counted from 1.
         evidence: the text of these lines on one line, with credentials masked.
@@ -45,10 +46,10 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class DerivedDocument:
-    """A route or a table.
+    """A route or a table, or the references of a file.
 
     Attributes:
-        source_type: route or table.
+        source_type: its type.
         name: the name of its node.
         called: keys by which it is found; see rag_assets.systems.code_memory.symbols.names.
         lines: its description; the first line is its heading.

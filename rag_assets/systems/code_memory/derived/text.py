@@ -15,8 +15,7 @@ from rag_assets.ingest.chunking.model import EVIDENCE, Fact
 from rag_assets.systems.code_memory.derived.model import DerivedDocument, Statement
 from rag_assets.systems.code_memory.relations.relations import How
 from rag_assets.systems.code_memory.symbols.model import CodeText, Unit
-from rag_assets.systems.code_memory.symbols.names import keys_of, route_keys
-from rag_assets.systems.code_memory.symbols.nodes import TABLE
+from rag_assets.systems.code_memory.symbols.names import FILE, TABLE, keys_of, route_keys
 
 _SPECIAL: Final = re.compile(r"[\s%\x00-\x1f\x7f]")
 _PLACE: Final = re.compile(r"(?P<path>\S+):(?P<first>\d+)(?:-(?P<last>\d+))?(?: (?P<evidence>.*))?")
@@ -28,6 +27,10 @@ _METHODS: Final = "methods: "
 _NAME: Final = "name: "
 _HOWS: Final = frozenset(get_args(How))
 _STATED: Final = "stated"
+INDEX: Final = "scip "
+"""Start of the text of a SCIP index, see rag_assets.systems.code_memory.scip."""
+REFERENCES: Final = "references "
+"""Start of the heading of a document with the references of one file; the file's URI follows."""
 
 
 def rendered(document: DerivedDocument) -> str:
@@ -36,8 +39,17 @@ def rendered(document: DerivedDocument) -> str:
 
 
 def read(text: str) -> CodeText:
-    """Return the single unit of a derived document's text, and its statements."""
-    heading = _HEADING.fullmatch(text.partition("\n")[0])
+    """Return the single unit of a derived document's text, and its statements.
+
+    References and SCIP indexes have no unit: nothing of them is embedded.
+    """
+    first = text.partition("\n")[0]
+    if first.startswith(INDEX):
+        return CodeText((), (), "derived")
+    if first.startswith(REFERENCES):
+        name = FILE + first.removeprefix(REFERENCES)
+        return CodeText((), tuple(_statements(text, name)), "derived")
+    heading = _HEADING.fullmatch(first)
     if heading is None:
         unit = Unit(0, len(text.rstrip()), "rest", alone=False)
         return CodeText((unit,), (), "derived", ("it has no heading",))

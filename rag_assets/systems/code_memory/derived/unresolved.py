@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from rag_assets.common.formatting import counted
-from rag_assets.systems.code_memory.symbols.nodes import TABLE
+from rag_assets.systems.code_memory.symbols.names import TABLE
 
 ROUTES: Final = "routes"
 TABLES: Final = "tables"
+INDEXES: Final = "scip"
+"""What the figures of a SCIP index are about; they are stored with unresolved statements."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +24,7 @@ class Unresolved:
         line: the line in the file, counted from 1.
         reason: why it is unresolved.
         about: the documents that may be wrong: ROUTES or TABLES for any of them, or the name of one
-            node; "" if that is unknown.
+            node; "" if that is unknown; INDEXES for figures of an index.
     """
 
     path: str
@@ -33,6 +35,8 @@ class Unresolved:
     @property
     def told(self) -> str:
         """Return place and reason as a text for people."""
+        if self.about == INDEXES:
+            return f"{self.path}: {self.reason}"
         return f"{self.path}:{self.line} {self.reason}" if self.path else self.reason
 
     @property

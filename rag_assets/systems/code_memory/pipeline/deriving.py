@@ -8,14 +8,16 @@ even after an interrupted run they are right once this is done.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Final
 
+from rag_assets.common.batches import batched
 from rag_assets.common.formatting import counted
 from rag_assets.common.hashing import key_of
-from rag_assets.ingest.sources.model import SourceMetadata
+from rag_assets.ingest.parsing.model import ParsedText
+from rag_assets.ingest.sources.model import SourceMetadata, path_of
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.slices import pending_count
 from rag_assets.storage.catalog.catalog import Catalog
@@ -25,17 +27,26 @@ from rag_assets.systems.code_memory.catalog.derivations import DerivedRecords
 from rag_assets.systems.code_memory.catalog.document_kinds import CodeDocument
 from rag_assets.systems.code_memory.derived.documents import derived_documents
 from rag_assets.systems.code_memory.derived.model import MEDIA_TYPE, Derivation, DerivedDocument
+from rag_assets.systems.code_memory.derived.scip import (
+    ScipIndex,
+    ScipReferences,
+    SourceFile,
+    exact_references,
+)
 from rag_assets.systems.code_memory.derived.text import rendered
-from rag_assets.systems.code_memory.derived.unresolved import Unresolved, first_of
+from rag_assets.systems.code_memory.derived.unresolved import INDEXES, Unresolved, first_of
 from rag_assets.systems.code_memory.pipeline.derived_marks import derived_configs, due_sources
 from rag_assets.systems.code_memory.pipeline.labelling import changed_labels, files_of, is_labelled
 from rag_assets.systems.code_memory.sources.derived import DerivedConfig
+from rag_assets.systems.code_memory.symbols.model import FileFacts
 from rag_assets.tenants.model import Tenant
 
 _MOST_UNRESOLVED: Final = 300
 """Maximum number of unresolved statements about routes, and about tables, that are kept for each
 group of files with the same readers."""
 _SCOPE_CHARACTERS: Final = 12
+_TEXTS_AT_ONCE: Final = 500
+"""Number of texts that are read from the lake together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +56,12 @@ class Derived:
     Attributes:
         changed: documents that are new, changed or deleted; the next listing finds them.
         documents: all documents of the sources that were derived.
+        indexes: path and figures of each SCIP index.
     """
 
     changed: int = 0
     documents: int = 0
+    indexes: tuple[str, ...] = ()
 
     @property
     def lines(self) -> Mapping[str, str]:
@@ -56,7 +69,8 @@ class Derived:
         if not self.documents and not self.changed:
             return {}
         shown = f"{counted(self.documents, 'document')}, {self.changed:,} of them to be listed"
-        return {"derived of files": shown}
+        indexes = {"SCIP indexes": "; ".join(self.indexes)} if self.indexes else {}
+        return {"derived of files": shown, **indexes}
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +94,7 @@ def derive_documents(ctx: TenantContext) -> Derived:
         return Derived()
     due = due_sources(ctx.catalog, ctx.tenant, serving.number)
     changed = documents = 0
+    indexes: list[str] = []
     found = _worked_out(ctx, serving.number, due)
     code = code_catalog(ctx.catalog)
     if found.labels:
@@ -89,7 +104,8 @@ def derive_documents(ctx: TenantContext) -> Derived:
         ctx.guard()
         changed += code.derivations.record(ctx.ref, one)
         documents += len(one.records)
-    return Derived(changed, documents)
+        indexes += [said.told for said in one.unresolved if said.about == INDEXES]
+    return Derived(changed, documents, tuple(indexes))
 
 
 def derivations_as_recorded(ctx: TenantContext) -> list[DerivedRecords]:
@@ -142,13 +158,19 @@ def _worked_out(ctx: TenantContext, generation: int, fingerprints: Mapping[str, 
     own = ctx.tenant.own_frameworks
     for (source, scope), group in groupby(indexed, key=_repository):
         documents = list(group)
-        # No document can be derived without a file in a language that has frameworks.
-        files = files_of(ctx, documents) if any(map(is_labelled, documents)) else {}
+        # No document can be derived without an index or a file in a language that has frameworks.
+        is_read = any(is_labelled(one) or _is_index(one) for one in documents)
+        files = files_of(ctx, documents) if is_read else {}
         labels |= changed_labels(documents, files)
         found = derived_documents([*files.values()], own) if files else Derivation((), ())
-        records[source] += _records(ctx, configs[source], scope, found.documents)
+        references = _references(ctx, documents, files)
+        derived = (*found.documents, *references.documents)
+        records[source] += _records(ctx, configs[source], scope, derived)
         unresolved[source] += first_of(found.unresolved, _MOST_UNRESOLVED)
-    derived = [
+        unresolved[source] += (
+            Unresolved(path, 0, figures, INDEXES) for path, figures in references.reports
+        )
+    of_sources = [
         DerivedRecords(
             source,
             configs[source].name,
@@ -158,7 +180,52 @@ def _worked_out(ctx: TenantContext, generation: int, fingerprints: Mapping[str, 
         )
         for source, fingerprint in fingerprints.items()
     ]
-    return _WorkedOut(tuple(derived), labels)
+    return _WorkedOut(tuple(of_sources), labels)
+
+
+def _references(
+    ctx: TenantContext, documents: Sequence[CodeDocument], files: Mapping[str, FileFacts]
+) -> ScipReferences:
+    """Return the references that the SCIP indexes among the documents of a repository resolve.
+
+    Args:
+        ctx: the TenantContext of the tenant.
+        documents: the documents.
+        files: the facts of the documents, by document.
+    """
+    indexes = [one for one in documents if _is_index(one)]
+    texts = _texts(ctx, indexes)
+    read = [
+        ScipIndex.read(texts[one.document_id].text) for one in indexes if one.document_id in texts
+    ]
+    by_path = {path_of(one.uri): one for one in documents}
+    wanted = {path for index in read for path in index.placed(by_path)}
+    texts = _texts(ctx, [by_path[path] for path in wanted])
+    sources = {
+        path: SourceFile(one.uri, files[one.document_id].facts, parsed.text, bool(parsed.masked))
+        for path in sorted(wanted)
+        if (parsed := texts.get((one := by_path[path]).document_id)) is not None
+    }
+    return exact_references(read, sources)
+
+
+def _texts(ctx: TenantContext, documents: Sequence[CodeDocument]) -> dict[str, ParsedText]:
+    """Return the parsed texts of documents, by document."""
+    ids = [one.document_id for one in documents]
+    found = ctx.catalog.documents.find(ctx.ref.id, ids) if ids else []
+    keys = {one.document_id: ctx.parse_key(one) for one in found}
+    return {
+        id_: rows[keys[id_]].parsed
+        for batch in batched(keys, _TEXTS_AT_ONCE)
+        if (rows := ctx.lake.parsed({keys[id_] for id_ in batch}))
+        for id_ in batch
+        if keys[id_] in rows
+    }
+
+
+def _is_index(document: CodeDocument) -> bool:
+    """Return whether a document of a repository is a SCIP index."""
+    return document.media_type == MEDIA_TYPE
 
 
 def underived(catalog: Catalog, tenant: Tenant, generation: int) -> str | None:

@@ -18,21 +18,28 @@ from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.relations.edge_rules import EVENTS, OF_FACTS
 from rag_assets.systems.code_memory.relations.reexports import handed_on
 from rag_assets.systems.code_memory.relations.spelled_rules import SPELLED, named_event, queried
-from rag_assets.systems.code_memory.symbols.name_uses import USES
-from rag_assets.systems.code_memory.symbols.naming import NameStyle
-from rag_assets.systems.code_memory.symbols.nodes import (
+from rag_assets.systems.code_memory.symbols.model import USES
+from rag_assets.systems.code_memory.symbols.names import (
     ABILITY,
     ASKS,
+    ELSEWHERE,
     ENV,
     HANDS_ON,
     MEMBER,
     OWN_SETTING,
     short_name,
 )
+from rag_assets.systems.code_memory.symbols.naming import NameStyle
 
-How: TypeAlias = Literal["stated", "convention", "inferred"]
+How: TypeAlias = Literal["stated", "convention", "inferred", "scip"]
+"""Stated by the text, by a convention of the framework, inferred, or resolved by a SCIP index."""
 
-_CONFIDENCE: Final[Mapping[How, float]] = {"stated": 1.0, "convention": 0.9, "inferred": 0.6}
+_CONFIDENCE: Final[Mapping[How, float]] = {
+    "stated": 1.0,
+    "convention": 0.9,
+    "inferred": 0.6,
+    "scip": 1.0,
+}
 _DEFINING: Final = frozenset({"declares", "operation"})
 """Kinds of facts that are definitions."""
 
@@ -80,7 +87,7 @@ class Edge:
         kind: the kind of the relation.
         source: the node that the relation starts from; "" for the file itself.
         target: the node that the relation leads to.
-        how: "stated", by a convention of the framework, or "inferred".
+        how: see How.
         confidence: 0 to 1.
         line_start, line_end: first and last line of the evidence, counted from 1.
         evidence: the text of the evidence, with credentials masked.
@@ -133,7 +140,9 @@ _EVERYWHERE: Final = frozenset(
 )
 """Kinds of facts whose targets have the same name in every repository."""
 
-UNNAMED: Final = frozenset({"takes", "returns", "makes", "touches", ASKS, MEMBER, HANDS_ON})
+UNNAMED: Final = frozenset(
+    {"takes", "returns", "makes", "touches", ASKS, MEMBER, HANDS_ON, ELSEWHERE}
+)
 """Kinds of edges that are never shown under their own name."""
 
 
@@ -151,7 +160,7 @@ def relations_of(
             name in every repository are returned.
     """
     symbols: dict[tuple[str, int, str], Symbol] = {}
-    edges: dict[tuple[str, str, str], Edge] = {}
+    edges: dict[tuple[str | int, ...], Edge] = {}
     facts = [*facts]
     for fact in facts:
         if fact.kind == "defines_setting" and (setting := _setting(fact, hashes)):
@@ -168,7 +177,9 @@ def relations_of(
                 found = Symbol(fact.symbol, role, public, *lines, content_hash=held, called=called)
                 symbols.setdefault((fact.symbol, lines[0], called), found)
         for edge in _edges(fact, names) if names != "none" or fact.kind in _EVERYWHERE else ():
-            edges.setdefault((edge.kind, edge.source, edge.target), edge)
+            # Each place is kept of what an index resolves, because each may have other candidates.
+            place = (edge.line_start,) if edge.how == "scip" else ()
+            edges.setdefault((edge.kind, edge.source, edge.target, *place), edge)
     for fact, name, target in handed_on(facts, names):
         edge = _stated(fact, HANDS_ON, name, target)
         edges.setdefault((edge.kind, edge.source, edge.target), edge)

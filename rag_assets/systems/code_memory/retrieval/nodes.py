@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 from rag_assets.ingest.sources.model import path_of
 from rag_assets.systems.code_memory.catalog.found_relations import FoundEdge, FoundSymbol
 from rag_assets.systems.code_memory.relations.relations import NAMED, UNNAMED
-from rag_assets.systems.code_memory.symbols.nodes import (
+from rag_assets.systems.code_memory.symbols.names import (
     CONFIG,
     ENDPOINT,
     ENV,
@@ -41,7 +41,7 @@ PREFIXES = {
 _OF_PLACES = {"adr": "decides", "known_bug": "bug_in"}
 _CODE = "code"
 _TEST = "test"
-OF_TESTS = frozenset({"imports", "calls", "makes", "requests", "touches", "takes"})
+OF_TESTS = frozenset({"imports", "calls", "makes", "requests", "touches", "takes", "uses"})
 """Kinds of edges that are shown as `tests` if a test file states them."""
 _UNIT_ROLES = {
     "method": "method",
@@ -53,6 +53,8 @@ _UNIT_ROLES = {
     "key": "key",
     "run": "derived",
 }
+EVIDENCE_NAMES: Final = {"scip": "SCIP index"}
+"""Names for people of what resolves a relation, if that is not the text itself; by its `how`."""
 _MOST_MET: Final = 16_384
 """Maximum number of cached nodes; walks read the same nodes again and again."""
 
@@ -92,7 +94,7 @@ class Relation:
     Attributes:
         kind: the kind of the relation.
         source, target: names of nodes in one repository.
-        how: "stated", by convention, or "inferred".
+        how: see relations.relations.How; for a use by name, "name" or "possible".
         confidence: 0 to 1.
         uri, line_start, line_end: location of the evidence.
         evidence: the text of the evidence, at most 200 characters.

@@ -17,15 +17,14 @@ from typing import Final, NamedTuple, TypeAlias
 from rag_assets.common.batches import batched
 from rag_assets.ingest.sources.model import path_of
 from rag_assets.systems.code_memory.catalog.found_relations import FoundNameUses, FoundSymbol
-from rag_assets.systems.code_memory.languages.tags.languages import family_of, tag_languages
+from rag_assets.systems.code_memory.languages.tags import family_of, tag_languages
 from rag_assets.systems.code_memory.reading import language_of_type
-from rag_assets.systems.code_memory.retrieval.nodes import PREFIXES, Node, Relation
+from rag_assets.systems.code_memory.retrieval.nodes import EVIDENCE_NAMES, PREFIXES, Node, Relation
 from rag_assets.systems.code_memory.retrieval.view import View
 from rag_assets.systems.code_memory.sources.repositories.names import repository_type_of
-from rag_assets.systems.code_memory.symbols.name_uses import NameUse, NameUses, UseKind, uses_of
-from rag_assets.systems.code_memory.symbols.names import folded_name, name_parts
+from rag_assets.systems.code_memory.symbols.model import NameUse, NameUses, UseKind, uses_of
+from rag_assets.systems.code_memory.symbols.names import ELSEWHERE, FILE, folded_name, name_parts
 from rag_assets.systems.code_memory.symbols.naming import style_of
-from rag_assets.systems.code_memory.symbols.nodes import FILE
 from rag_assets.systems.code_memory.symbols.source_types import is_test
 
 MOST_ROWS: Final = 4_000
@@ -53,7 +52,10 @@ _RELATIONS: Final[Mapping[UseKind, str]] = {
 """The name of the relation for each kind of use."""
 _ORDER: Final = [*_RELATIONS]
 _MENTIONS: Final = frozenset({"mention", "comment"})
-_CERTAIN: Final = 0.8
+_CONFIDENCE: Final = {"name": 0.8, "scip": 1.0}
+"""Confidence of certain uses, by `how` of their relation."""
+BY_INDEX: Final = EVIDENCE_NAMES["scip"]
+"""Why a use is certain if an index resolves the name at its place."""
 _WORDS: Final = re.compile(r"[a-z0-9][A-Z]|\w_\w|[?!]$|^[A-Z]")
 """Matches names that libraries rarely share: names of several words, and names of types."""
 
@@ -96,9 +98,10 @@ class Use:
         kind = _RELATIONS[self.kind]
         if kind != "mentions" and is_test(path_of(self.uri)):
             kind = "tests"
+        how = "scip" if self.why == BY_INDEX else "name" if self.why else "possible"
         return Relation(
-            *(kind, self.source, self.target, "name" if self.why else "possible"),
-            confidence=_CERTAIN if self.why else 1 / max(1, self.candidates + 1),
+            *(kind, self.source, self.target, how),
+            confidence=_CONFIDENCE.get(how) or 1 / max(1, self.candidates + 1),
             uri=self.uri,
             line_start=self.line,
             line_end=self.line,
@@ -227,6 +230,7 @@ class _Resolving:
                     of_name = self._by_file[file.row.source, last]
                     of_name.setdefault(one.uri, set()).add(one.name)
         self._elsewhere = self._resolved_elsewhere(view)
+        self._exact = self._resolved_by_index(view)
 
     def found(self) -> UsesFound:
         """Return all uses."""
@@ -261,12 +265,15 @@ class _Resolving:
             return None
         if row.uri == target.node.uri and self._is_own(target, place.line):
             return None
-        others = self._elsewhere.get((row.uri, place.line, target.name), set())
+        at = row.uri, place.line, target.name
+        exact = self._exact.get(at, set())
+        others = exact or self._elsewhere.get(at, set())
         if others and target.node.name not in others:
             return None
         candidates = self._candidates[row.source, target.family, target.name]
         within = _innermost(self._symbols[row.uri], place.line)
         why = "" if is_foreign else self._why(target, file, place, within, candidates)
+        why = BY_INDEX if exact else why
         return Use(
             *(target.node.name, target.name, place.kind, place.receiver, row.uri, place.line),
             *(row.source, within, why, len(candidates | {target.node.name})),
@@ -362,6 +369,20 @@ class _Resolving:
                 if edge.target in known:
                     last = _last_part(edge.target, edge.uri)
                     found[edge.uri, edge.line_start, last].add(edge.target)
+        return found
+
+    def _resolved_by_index(self, view: View) -> dict[StatedUse, set[str]]:
+        """Return the targets that SCIP indexes state for places; none for other packages' names."""
+        known = {name for names in self._candidates.values() for name in names}
+        names = {target.name for target in self._targets}
+        nodes = sorted(known | {target.node.name for target in self._targets})
+        nodes += [f"{ELSEWHERE}:{name}" for name in sorted(names)]
+        found: dict[StatedUse, set[str]] = defaultdict(set)
+        for some in batched(nodes, _SOURCES_AT_ONCE):
+            for edge in view.exact(some):
+                name = edge.target.removeprefix(f"{ELSEWHERE}:")
+                last = name if name != edge.target else _last_part(name, edge.uri)
+                found[edge.uri, edge.line_start, last].add(edge.target)
         return found
 
     def _rank(self, use: Use) -> tuple[int, int, int]:

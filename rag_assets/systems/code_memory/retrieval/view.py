@@ -32,7 +32,7 @@ from rag_assets.systems.code_memory.retrieval.nodes import (
     other_node,
 )
 from rag_assets.systems.code_memory.sources.derived import repository_of
-from rag_assets.systems.code_memory.symbols.names import keys_of, name_parts
+from rag_assets.systems.code_memory.symbols.names import FILE, keys_of, name_parts, short_name
 from rag_assets.systems.code_memory.symbols.naming import (
     CALLED,
     alike,
@@ -40,7 +40,6 @@ from rag_assets.systems.code_memory.symbols.naming import (
     ends,
     meant,
 )
-from rag_assets.systems.code_memory.symbols.nodes import FILE, short_name
 
 MOST_EDGES = 2_000
 """Maximum number of edges read in one step."""
@@ -134,6 +133,11 @@ class View:
         """Return the edges of a kind with a target spelled in one of these ways."""
         return self._permitted(self.relations.naming(spellings, kind, MOST_EDGES))
 
+    def exact(self, nodes: Sequence[str]) -> list[FoundEdge]:
+        """Return the edges to nodes that a SCIP index states."""
+        found = self.relations.edges(nodes, "in", MOST_EDGES).edges
+        return [one for one in self._permitted(found) if one.how == "scip"]
+
     def documents(self, source_types: Sequence[str]) -> list[FoundDocument]:
         """Return the documents of these source types."""
         return self._permitted(self.relations.documents(source_types))
@@ -189,18 +193,20 @@ class View:
 
     def _resolved(self, edges: Sequence[FoundEdge]) -> list[FoundEdge]:
         """Return the edges; an end that can only mean one definition is replaced by it."""
-        named = {end for edge in edges for end in (edge.target, edge.stated_of)}
+        # Names of a SCIP index are whole; they must not lead to a nearer definition.
+        spelled = [edge for edge in edges if edge.how != "scip"]
+        named = {end for edge in spelled for end in (edge.target, edge.stated_of)}
         shorts = {name: _short_of(name) for name in named if depends_on_place(name)}
         if not shorts:
             return [*edges]
         called = self.relations.names_called(set(shorts.values()), self._permits)
         like = {
             (source, name): alike(name, called.get(short, {}).get(source, ()))
-            for source in {edge.source for edge in edges}
+            for source in {edge.source for edge in spelled}
             for name, short in shorts.items()
         }
         met: dict[Sought, str | None] = {}
-        for edge in edges:
+        for edge in spelled:
             for name in (edge.target, edge.stated_of):
                 if name in shorts:
                     sought = Sought(edge.source, name, path_of(edge.uri))
@@ -219,7 +225,7 @@ class View:
             edge._replace(
                 target=resolved(edge.target, edge), stated_of=resolved(edge.stated_of, edge)
             )
-            if edge.target in shorts or edge.stated_of in shorts
+            if edge.how != "scip" and (edge.target in shorts or edge.stated_of in shorts)
             else edge
             for edge in edges
         ]

@@ -6,11 +6,11 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import Field, field_validator
 
@@ -45,6 +45,7 @@ from rag_assets.ingest.sources.roots import (
     require_no_link,
 )
 from rag_assets.ingest.sources.safe_files import PIECE_BYTES, readable_size
+from rag_assets.systems.code_memory.derived.model import MEDIA_TYPE as DERIVED_TYPE
 from rag_assets.systems.code_memory.sources.repositories.attributes import Attributes
 from rag_assets.systems.code_memory.sources.repositories.exclusion import Exclusion
 from rag_assets.systems.code_memory.sources.repositories.names import repository_type_of
@@ -56,6 +57,7 @@ from rag_assets.systems.code_memory.sources.repositories.worktree import (
     read_info_attributes,
     read_unchanged,
 )
+from rag_assets.systems.code_memory.sources.scip_file import ScipFiles
 from rag_assets.systems.code_memory.symbols.source_types import SOURCE_TYPES, type_of_place
 
 DEFAULT_MAX_BYTES = 1 << 20
@@ -68,6 +70,8 @@ _LOOKS = 3
 
 UNDATED: Final = datetime(1970, 1, 1, tzinfo=UTC)
 """Date of every document. Git dates commits, not contents, and a checkout changes each mtime."""
+
+_PATH: Final = r"^/?[^\x00-\x1f/]+(/[^\x00-\x1f/]+)*$"
 
 _METADATA: Final = SourceMetadata(modified_at=UNDATED)
 
@@ -90,6 +94,8 @@ class GitConfig(SourceConfig):
             default all files with a type that is known by name, including source code.
         exclude: globs below the root; matching files are left out.
         max_bytes: larger files are left out.
+        scip: paths of SCIP indexes below the root, or absolute paths; only operators set them. An
+            `index.scip` in the root or beside a manifest need not be named.
         scope: the access scope of its documents, if it differs from the tenant's.
     """
 
@@ -100,12 +106,20 @@ class GitConfig(SourceConfig):
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
     max_bytes: int = Field(default=DEFAULT_MAX_BYTES, gt=0, le=MOST_MAX_BYTES)
+    scip: tuple[Annotated[str, Field(pattern=_PATH, max_length=4_096)], ...] = ()
 
     @field_validator("include", "exclude")
     @classmethod
     def _usable(cls, globs: tuple[str, ...]) -> tuple[str, ...]:
         compile_globs(globs, ignore_case=True)
         return globs
+
+    @field_validator("scip")
+    @classmethod
+    def _plain(cls, paths: tuple[str, ...]) -> tuple[str, ...]:
+        if any(part in {".", ".."} for path in paths for part in path.split("/")):
+            raise ValueError("write the path without `.` and `..`")
+        return paths
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +146,9 @@ class GitSource:
         self._roots = roots or Roots()
         self._disk = DiskReader(config.name, config.root)
         self._root = self._disk.locate(self._roots, follow_link=config.follow_root_link)
+        self._indexes = ScipFiles(self._root, config.scip)
+        for path in config.scip:
+            self._roots.require(self.name, Path(os.path.realpath(self._root / path)))
         self._folders: dict[str, FolderIdentity] = {}
         self._left_out: Counter[str] = Counter()
         self._listed: dict[str, _Listed] = {}
@@ -207,14 +224,17 @@ class GitSource:
             info = (read_info_attributes(repository.folders) or b"").hex()
             if self._config.ref != WORKTREE:
                 tree = repository.tree(repository.commit(self._config.ref))
-                return key_of("git", tree, info, folders_as_json(self._remembered()))
+                indexes = _state_of_indexes(self._indexes.find())
+                return key_of("git", tree, info, folders_as_json(self._remembered()), *indexes)
             tree, worktree = _worktree_of(repository)
         except ListingFailed as error:
             raise self._named(error) from error
         facts = [_state_of(file) for file in worktree.files.values()]
         folders = folders_as_json(self._remembered(worktree.folders))
         attributes = worktree.attributes.state(worktree.files)
-        return key_of("git", tree, info, repository.autocrlf, facts, attributes, folders)
+        indexes = _state_of_indexes(self._indexes.find(worktree.files))
+        state = tree, info, repository.autocrlf, facts, attributes, folders
+        return key_of("git", *state, *indexes)
 
     def read(self, document_path: str, *, max_bytes: int) -> bytes:
         """Return the content of one file; see DocumentSource.read."""
@@ -225,6 +245,9 @@ class GitSource:
         return self._disk.content(self._pieces(document_path, max_bytes), document_path)
 
     def _pieces(self, document_path: str, max_bytes: int) -> Iterator[bytes]:
+        if document_path in self._indexes:
+            yield self._indexes.read(document_path).encode()
+            return
         try:
             content = self._content(document_path, max_bytes)
         except ListingFailed as error:
@@ -295,19 +318,20 @@ class GitSource:
         objects = repository.objects
         for path in sorted(files):
             file = files[path]
-            if self._is_out(exclusion.by_name(path)):
+            if path in self._indexes or self._is_out(exclusion.by_name(path)):
                 continue
             size = objects.size(file.oid, "blob")
             if self._is_out("too-large" if size > self.max_bytes else None):
                 continue
             if not self._is_out(exclusion.by_content(path, objects.read(file.oid, "blob"))):
                 yield self._document(path, _Listed(file.oid, None), size)
+        yield from self._list_indexes(exclusion, self._indexes.find())
 
     def _list_worktree(self, worktree: Worktree) -> Iterator[ListedDocument]:
         exclusion = self._exclusion(worktree.attributes, worktree.files)
         listed_at_ns = time.time_ns()
         for path, file in worktree.files.items():
-            if self._is_out(exclusion.by_name(path)):
+            if path in self._indexes or self._is_out(exclusion.by_name(path)):
                 continue
             if self._is_out("too-large" if worktree.size(file) > self.max_bytes else None):
                 continue
@@ -318,6 +342,16 @@ class GitSource:
             blob = held.blob if sure else None
             size = len(held.content) if blob else 0
             yield self._document(path, _Listed(blob, file.facts), size)
+        yield from self._list_indexes(exclusion, self._indexes.find(worktree.files))
+
+    def _list_indexes(
+        self, exclusion: Exclusion, indexes: Mapping[str, os.stat_result | None]
+    ) -> Iterator[ListedDocument]:
+        """Yield the SCIP indexes; Git may ignore them, but not `exclude` of the source."""
+        for path, facts in indexes.items():
+            if not self._is_out("not-included" if exclusion.is_excluded(path) else None):
+                listed = self._document(path, _Listed(None, facts), 0)
+                yield replace(listed, media_type=DERIVED_TYPE, source_type="scip")
 
     def _exclusion(
         self, attributes: Attributes, files: Mapping[str, TreeFile | WorktreeFile]
@@ -421,6 +455,19 @@ def _state_of(file: WorktreeFile) -> list[str | int | None]:
     if facts is None:
         return [file.path, file.mode, None if tracked is None else tracked.oid]
     return [file.path, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns, facts.st_ino]
+
+
+def _state_of_indexes(
+    indexes: Mapping[str, os.stat_result | None],
+) -> list[list[str | int | None]]:
+    """Return the facts of SCIP indexes; nothing without any, so that other states stay."""
+    return [
+        [
+            path,
+            *((facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns, facts.st_ino) if facts else ()),
+        ]
+        for path, facts in indexes.items()
+    ]
 
 
 def _is_settled(file: WorktreeFile, listed_at_ns: int) -> bool:

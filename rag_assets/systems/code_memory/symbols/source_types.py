@@ -39,6 +39,7 @@ SourceType: TypeAlias = Literal[
     "file_change",
     "known_bug",
     "adr",
+    "scip",
     "code",
 ]
 

@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from rag_assets.common.errors import RagAssetsError
 from rag_assets.common.formatting import duration
-from rag_assets.models.providers.registry import WITH_KEYS, auto_embeddings
+from rag_assets.models.providers.registry import WITH_KEYS, list_auto_embeddings
 from rag_assets.panel.frame import Visit
 from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.catalog.catalog import Catalog
@@ -201,7 +201,7 @@ async def change_provider(visit: Visit) -> Response:
 
 def _choices() -> tuple[str, ...]:
     """Return the providers to choose from; only operators choose the local model."""
-    return ("auto", *auto_embeddings())
+    return ("auto", *list_auto_embeddings())
 
 
 async def _page(

@@ -19,8 +19,8 @@ from rag_assets.common.errors import (
     UnknownDocument,
 )
 from rag_assets.common.formatting import counted, duration
-from rag_assets.models.embedding.e5 import E5_MODEL
 from rag_assets.models.embedding.model_folder import DEFAULT_MODEL
+from rag_assets.models.providers.local import E5_MODEL
 from rag_assets.panel.frame import Visit
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.tenants.table import TenantRecord

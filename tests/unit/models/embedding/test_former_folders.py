@@ -16,7 +16,7 @@ import pytest
 from rag_assets.billing.embedders import Embedders
 from rag_assets.billing.usage_meter import Meter
 from rag_assets.common.errors import IndexInconsistent
-from rag_assets.models.config.embedder import EmbedderConfig
+from rag_assets.models.config import EmbedderConfig
 from rag_assets.models.embedding.local import OnnxEmbedder
 from rag_assets.models.embedding.model_folder import describe_folder
 from rag_assets.models.factory import embedder_id_of

@@ -122,12 +122,19 @@ class Exclusion:
         """Return whether `include` or attributes require a file, whatever its name and size."""
         return self._include is not None or _is_set(self._attributes.of(path).get(DETECTABLE))
 
+    def is_excluded(self, path: str) -> bool:
+        """Return whether `exclude` leaves a file out, or a folder above it."""
+        folder, slash, name = path.rpartition("/")
+        raw_folder, raw_name = _bytes(folder + slash), _bytes(name)
+        excluded = self._exclude.decide(raw_folder, raw_name, is_folder=False) is True
+        return excluded or self._folder(folder + slash)[1]
+
     def _is_included(self, path: str, attributes: dict[str, AttributeValue]) -> bool:
         folder, slash, name = path.rpartition("/")
-        included, excluded = self._folder(folder + slash)
-        raw_folder, raw_name = _bytes(folder + slash), _bytes(name)
-        if excluded or self._exclude.decide(raw_folder, raw_name, is_folder=False) is True:
+        if self.is_excluded(path):
             return False
+        included, _ = self._folder(folder + slash)
+        raw_folder, raw_name = _bytes(folder + slash), _bytes(name)
         if self._include is None:
             return repository_type_of(path) is not None or _is_set(attributes.get(DETECTABLE))
         told = self._include.decide(raw_folder, raw_name, is_folder=False)

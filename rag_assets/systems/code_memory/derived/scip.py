@@ -1,0 +1,439 @@
+"""References that a compiler or a type checker has resolved, taken from SCIP indexes.
+
+The text of an index (see sources/scip_file.py) is compared with the present files. References that
+agree with them become derived documents, one for each file. A file that has changed since the
+index was written is stale: its part of the index is ignored.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from bisect import bisect_right
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate
+from typing import Final, NamedTuple, TypeAlias
+from urllib.parse import unquote
+
+from rag_assets.common.formatting import counted
+from rag_assets.ingest.chunking.model import Fact
+from rag_assets.systems.code_memory.derived.model import DerivedDocument, Statement
+from rag_assets.systems.code_memory.derived.text import INDEX, REFERENCES
+from rag_assets.systems.code_memory.sources.scip_file import NO_HASH, IndexedSymbol, hash_of_text
+from rag_assets.systems.code_memory.symbols.names import ELSEWHERE
+from rag_assets.systems.code_memory.symbols.naming import defined_name, style_of
+
+_UTF8, _UTF16, _UTF32 = 1, 2, 3
+_LIKELY_ENCODINGS: Final = (_UTF16, _UTF32, _UTF8)
+"""Encodings to try for an index that states none, as those of scip-python and scip-typescript."""
+_CODECS: Final = {_UTF8: ("utf-8", 1), _UTF16: ("utf-16-le", 2), _UTF32: ("utf-32-le", 4)}
+"""Codec and bytes per code unit, by the number of a position encoding."""
+
+_CONSTRUCTORS: Final = frozenset(
+    {"<constructor>", "constructor", "__init__", "<init>", "__construct"}
+)
+_IMPORT: Final = re.compile(r"\s*(?:import|export|from|use|using)\b")
+_CALL: Final = re.compile(r"\s*(?:<[^()]*>)?\(")
+_EVIDENCE: Final = 200
+"""Maximum number of characters of a line that are kept as evidence."""
+_IMPLICIT: Final = re.compile(r"__\w+__|default|parent|self|static|super|this")
+"""Matches words that stand for a definition with another name: `self.__module__` for its class."""
+_MARKS: Final = "\"'`#$@"
+"""Characters that may be part of an occurrence, but not of its symbol's name."""
+
+
+class SourceFile(NamedTuple):
+    """A present file of the repository.
+
+    Attributes:
+        uri: the URI of its document.
+        facts: the facts that its text states.
+        text: its text.
+        is_masked: whether a credential in the text is masked, without changing its length.
+    """
+
+    uri: str
+    facts: Sequence[Fact]
+    text: str
+    is_masked: bool = False
+
+
+class _Occurrence(NamedTuple):
+    """A place in a file: line and columns from 0, in code units.
+
+    Attributes:
+        symbol: number of the symbol; for a symbol of another package, its name.
+    """
+
+    line: int
+    start: int
+    end: int
+    symbol: int | str
+    is_definition: bool
+
+
+@dataclass(slots=True)
+class _IndexedFile:
+    """A file as an index describes it."""
+
+    encoding: int
+    text_hash: str
+    occurrences: list[_Occurrence] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class ScipIndex:
+    """An index, read from its text.
+
+    Attributes:
+        path: the path under which its source lists it.
+        root: the last folders of the root of its project.
+        symbols: the symbols that it defines.
+        files: the files that it describes, by path within its project.
+    """
+
+    path: str
+    root: str = ""
+    symbols: list[IndexedSymbol] = field(default_factory=list)
+    files: dict[str, _IndexedFile] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, text: str) -> ScipIndex:
+        """Return the index that a text describes; see text_of_index."""
+        heading, *lines = text.rstrip("\n").split("\n")
+        index = cls(unquote(heading.removeprefix(INDEX)))
+        occurrences: list[_Occurrence] = []
+        for line in lines:
+            kind, *values = line.split(" ")
+            if kind == "root":
+                index.root = unquote(values[0])
+            elif kind == "symbol":
+                index.symbols.append(IndexedSymbol(*map(unquote, (*values, "")[:2])))
+            elif kind == "file":
+                file = _IndexedFile(int(values[1]), values[2])
+                occurrences = index.files.setdefault(unquote(values[0]), file).occurrences
+            else:
+                start, end, symbol, *mark = values
+                which = unquote(symbol[1:]) if symbol.startswith("-") else int(symbol)
+                place = int(kind), int(start), int(end)
+                occurrences.append(_Occurrence(*place, which, bool(mark)))
+        return index
+
+    def placed(self, paths: Collection[str]) -> dict[str, _IndexedFile]:
+        """Return the files of the index that exist, by path within the repository.
+
+        The folder of the project is that of the index, the repository's root, or a folder with the
+        name of the project's root: the one below which most files exist.
+
+        Args:
+            paths: the paths of the present files.
+        """
+        parts = self.root.split("/")
+        ends = ("/".join(parts[at:]) for at in range(len(parts)))
+        folders = dict.fromkeys((posixpath.dirname(self.path), "", *ends))
+        found = (
+            {
+                place: file
+                for path, file in self.files.items()
+                if ".." not in path.split("/")
+                and (place := posixpath.normpath(posixpath.join(folder, path))) in paths
+            }
+            for folder in folders
+        )
+        return max(found, key=len)
+
+
+_Alias: TypeAlias = tuple[int | str, str]
+"""A symbol, and a name that imports or exports give to it."""
+
+
+class _Place(NamedTuple):
+    """An occurrence in the present text of a file.
+
+    Attributes:
+        line: the line from 0.
+        start, end: character offsets in the text.
+        written: the characters there.
+    """
+
+    line: int
+    start: int
+    end: int
+    written: str
+    symbol: int | str
+    is_definition: bool
+
+
+def _agreeing(
+    placed: Mapping[str, _IndexedFile],
+    sources: Mapping[str, SourceFile],
+    symbols: Sequence[IndexedSymbol],
+) -> dict[str, list[_Place]]:
+    """Return the occurrences in those files that have not changed since they were indexed.
+
+    An index that states no position encoding has the one with which most of its files agree.
+    """
+    is_stated = all(file.encoding or sources[path].text.isascii() for path, file in placed.items())
+    found = []
+    for encoding in _LIKELY_ENCODINGS[:1] if is_stated else _LIKELY_ENCODINGS:
+        read = {
+            path: places
+            for path, file in placed.items()
+            if (places := _places(file, sources[path], encoding)) is not None
+        }
+        aliases = {
+            alias
+            for path, places in read.items()
+            for alias in _aliases(places, sources[path].text, symbols)
+        }
+        agreeing = {
+            path: places for path, places in read.items() if _agrees(places, symbols, aliases)
+        }
+        found.append(agreeing)
+    return max(found, key=len)
+
+
+def _places(indexed: _IndexedFile, source: SourceFile, encoding: int) -> list[_Place] | None:
+    """Return the occurrences in a present file; None if the file is certain to have changed.
+
+    Args:
+        indexed: the file as the index describes it.
+        source: the present file.
+        encoding: the position encoding, if the index states none.
+    """
+    is_hashed = indexed.text_hash != NO_HASH and not source.is_masked
+    if is_hashed and indexed.text_hash != hash_of_text(source.text):
+        return None
+    encoding = indexed.encoding or encoding
+    lines = source.text.split("\n")
+    begins = [0, *accumulate(len(line) + 1 for line in lines)]
+    found = []
+    for one in indexed.occurrences:
+        line = one.line
+        text = lines[line] if line < len(lines) else ""
+        first, last = (_column(text, units, encoding) for units in (one.start, one.end))
+        if not 0 <= first < last <= len(text):
+            return None
+        at = begins[line]
+        place = line, at + first, at + last, text[first:last]
+        found.append(_Place(*place, one.symbol, one.is_definition))
+    return found
+
+
+def _column(line: str, units: int, encoding: int) -> int:
+    """Return the number of characters in the first code units of a line; -1 past its end."""
+    if line.isascii():
+        return units
+    codec, width = _CODECS[encoding]
+    encoded = line.encode(codec, "surrogatepass")
+    at = units * width
+    return len(encoded[:at].decode(codec, "replace")) if at <= len(encoded) else -1
+
+
+def _aliases(
+    places: Iterable[_Place], text: str, symbols: Sequence[IndexedSymbol]
+) -> Iterator[_Alias]:
+    """Yield the names that imports and exports in a file give to symbols."""
+    for one in places:
+        name, written = _symbol_of(one, symbols).name, one.written
+        first, _, alias = written.partition(" as ")
+        if alias and first == name:
+            yield one.symbol, alias.strip()
+        elif written != name and not one.is_definition:
+            renamed = rf"\b(?:default|{re.escape(name)})\s+as\s+{re.escape(written)}\b"
+            imported = rf"\bimport +(?:type +)?{re.escape(written)}(?:, *[{{*]| +from +[\"'])"
+            if re.search(f"{renamed}|{imported}", text):
+                yield one.symbol, written
+
+
+def _agrees(
+    places: Iterable[_Place], symbols: Sequence[IndexedSymbol], aliases: Collection[_Alias]
+) -> bool:
+    """Return whether each place still holds the name of its symbol, or an alias of it."""
+    return all(
+        written.partition(" as ")[0] in _names_of(_symbol_of(one, symbols))
+        or (one.symbol, written) in aliases
+        or (not one.is_definition and _IMPLICIT.fullmatch(written) is not None)
+        for one in places
+        for written in (one.written.strip(_MARKS),)
+    )
+
+
+def _names_of(symbol: IndexedSymbol) -> tuple[str, ...]:
+    """Return the names by which code calls a symbol; a constructor also has that of its class."""
+    return (
+        (symbol.name, "constructor", symbol.owner) if symbol.name in _CONSTRUCTORS else symbol[:1]
+    )
+
+
+def _symbol_of(place: _Place, symbols: Sequence[IndexedSymbol]) -> IndexedSymbol:
+    if isinstance(place.symbol, str):
+        return IndexedSymbol(place.symbol, "")
+    return symbols[place.symbol]
+
+
+class ScipReferences(NamedTuple):
+    """The references of some indexes.
+
+    Attributes:
+        documents: one derived document for each file with references.
+        reports: path and figures of each index.
+    """
+
+    documents: Sequence[DerivedDocument]
+    reports: Sequence[tuple[str, str]]
+
+
+def exact_references(
+    indexes: Iterable[ScipIndex], sources: Mapping[str, SourceFile]
+) -> ScipReferences:
+    """Return the references of indexes that agree with the present files.
+
+    Args:
+        indexes: the indexes of one repository.
+        sources: its present files, by path.
+    """
+    stated: dict[str, dict[Statement, None]] = defaultdict(dict)
+    reports = []
+    declared = _Declared(sources)
+    for index in indexes:
+        placed = index.placed(sources)
+        agreeing = _agreeing(placed, sources, index.symbols)
+        nodes = declared.nodes(index, placed, agreeing)
+        for path, places in agreeing.items():
+            found = _Referring(path, sources[path], declared, nodes)
+            stated[sources[path].uri] |= dict.fromkeys(found.statements(places))
+        reports.append((index.path, _figures(index, len(placed), len(agreeing))))
+    documents = (
+        DerivedDocument("scip", uri, (), (REFERENCES + uri,), tuple(found))
+        for uri, found in sorted(stated.items())
+        if found
+    )
+    return ScipReferences(tuple(documents), reports)
+
+
+def _figures(index: ScipIndex, placed: int, agreeing: int) -> str:
+    """Return how much of an index is used, in words for people."""
+    others = len(index.files) - placed
+    unknown = f", {others:,} not among the indexed files" if others else ""
+    return f"{counted(placed, 'document')} read, {placed - agreeing:,} stale, ignored{unknown}"
+
+
+class _Declared:
+    """The definitions that the facts of the present files declare.
+
+    Attributes:
+        names: the last parts of their names.
+    """
+
+    def __init__(self, sources: Mapping[str, SourceFile]) -> None:
+        self._facts: dict[str, list[Fact]] = {}
+        # Only in these languages, names are not unique within the repository.
+        self._counts: Counter[str] = Counter()
+        self.names: set[str] = set()
+        for path, source in sources.items():
+            facts = [one for one in source.facts if one.kind == "declares" and one.symbol]
+            self._facts[path] = sorted(facts, key=lambda one: one.start)
+            self._counts.update(one.symbol for one in facts if style_of(path) == "none")
+            self.names.update(_parts(one.symbol)[-1] for one in facts)
+
+    def around(self, path: str, at: int, name: str = "") -> Fact | None:
+        """Return the innermost definition around an offset; with a name, only one called so."""
+        facts = self._facts[path]
+        for one in reversed(facts[: bisect_right(facts, at, key=lambda one: one.start)]):
+            if at < one.end and (not name or _parts(one.symbol)[-1] == name):
+                return one
+        return None
+
+    def nodes(
+        self,
+        index: ScipIndex,
+        placed: Mapping[str, _IndexedFile],
+        agreeing: Mapping[str, Sequence[_Place]],
+    ) -> dict[int, str]:
+        """Return the nodes of the symbols that an index defines.
+
+        In a stale file, a definition is found by its name, if only one definition has it.
+
+        Args:
+            index: the index.
+            placed: its files that exist.
+            agreeing: the occurrences in those that have not changed.
+        """
+        found: dict[int, str] = {}
+        for path, file in placed.items():
+            for one in agreeing.get(path, file.occurrences):
+                if not one.is_definition or not isinstance(one.symbol, int):
+                    continue
+                name, owner = index.symbols[one.symbol]
+                if name in _CONSTRUCTORS:
+                    name, owner = owner, ""
+                fact = (
+                    self.around(path, one.start, name)
+                    if isinstance(one, _Place)
+                    else self._only(path, name, owner)
+                )
+                if fact is not None and self._counts[fact.symbol] <= 1:
+                    found[one.symbol] = defined_name(fact.symbol, path)
+        return found
+
+    def _only(self, path: str, name: str, owner: str) -> Fact | None:
+        wanted = [owner, name] if owner else [name]
+        found = [one for one in self._facts[path] if _parts(one.symbol)[-len(wanted) :] == wanted]
+        return found[0] if len(found) == 1 else None
+
+
+def _parts(symbol: str) -> list[str]:
+    return re.split(r"::?|[.#\\]", symbol)
+
+
+class _Referring:
+    """Turns the occurrences in one file into statements."""
+
+    def __init__(
+        self, path: str, source: SourceFile, declared: _Declared, nodes: Mapping[int, str]
+    ) -> None:
+        self._path, self._source, self._declared = path, source, declared
+        self._nodes = nodes
+        self._lines = source.text.split("\n")
+        self._imports = [one for one in source.facts if one.kind == "imports"]
+        self._bases = {
+            (one.symbol, _parts(str(one.values.get("name", "")))[-1]): one.kind
+            for one in source.facts
+            if one.kind in {"extends", "implements"}
+        }
+
+    def statements(self, places: Iterable[_Place]) -> Iterator[Statement]:
+        """Yield the references to definitions, and the places of names that mean none of them."""
+        for one in places:
+            if one.is_definition:
+                continue
+            target = self._nodes.get(one.symbol) if isinstance(one.symbol, int) else None
+            written = one.written.strip(_MARKS)
+            if target is not None:
+                yield from self._referring(one, written, target)
+            is_named_so = target is not None and written == _parts(target)[-1]
+            if written in self._declared.names and not is_named_so:
+                yield self._statement(one, ELSEWHERE, "", f"{ELSEWHERE}:{written}")
+
+    def _referring(self, place: _Place, written: str, target: str) -> Iterator[Statement]:
+        """Yield the reference at a place; the definition around it is the source."""
+        if self._is_import(place):
+            yield self._statement(place, "imports", "", target)
+            return
+        around = self._declared.around(self._path, place.start)
+        base = None if around is None else self._bases.get((around.symbol, written))
+        called = "calls" if _CALL.match(self._source.text, place.end) else "uses"
+        source = "" if around is None else defined_name(around.symbol, self._path)
+        if source != target:
+            yield self._statement(place, base or called, source, target)
+
+    def _is_import(self, place: _Place) -> bool:
+        stated = any(one.start <= place.start < one.end for one in self._imports)
+        return stated or _IMPORT.match(self._lines[place.line]) is not None
+
+    def _statement(self, place: _Place, kind: str, source: str, target: str) -> Statement:
+        line, evidence = place.line + 1, self._lines[place.line].strip()[:_EVIDENCE]
+        return Statement(kind, source, target, "scip", self._path, line, line, evidence)

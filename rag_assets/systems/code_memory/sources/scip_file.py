@@ -1,0 +1,346 @@
+"""Index files in the format SCIP: where they are, and their definitions and references as text.
+
+An index (`index.scip`) is a protobuf message, see https://github.com/sourcegraph/scip. A source
+lists it like a document, and returns this text in place of its bytes. The text has no passages;
+derived/scip.py compares it with the present files. It has one line for each symbol that the index
+defines (name and owner), then for each file a line (path, position encoding, hash of its text) and
+its occurrences: line and columns, the number of the symbol or `-NAME` of another package, and `d`
+for a definition:
+
+    scip web/index.scip
+    root shop/web
+    symbol total Invoice
+    file src/models.ts 2 -
+    12 4 9 0 d
+
+Local variables, parameters and modules are left out.
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import re
+import stat
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, NamedTuple, TypeAlias
+from urllib.parse import quote, unquote
+
+from rag_assets.common.errors import DocumentRejected, DocumentTooLarge
+from rag_assets.common.hashing import key_of, sha256_hex
+from rag_assets.ingest.sources.safe_files import stream_file
+from rag_assets.systems.code_memory.derived.text import INDEX
+
+FILE_NAME: Final = "index.scip"
+MOST_BYTES: Final = 128 << 20
+"""Size in bytes above which an index is refused."""
+_MANIFESTS: Final = frozenset(
+    {"Cargo.toml", "Gemfile", "build.gradle", "build.gradle.kts", "build.sbt", "composer.json"}
+    | {"go.mod", "package.json", "pom.xml", "pubspec.yaml", "pyproject.toml", "setup.py"}
+    | {"tsconfig.json"}
+)
+"""Names of files that make a folder the root of a subproject."""
+_MOST_CHARACTERS: Final = 20_000_000
+"""Maximum length of an index's text; the parser refuses a longer text as well."""
+_ROOT_PARTS: Final = 3
+"""Number of last folders of the project's root that are kept; the others describe a machine."""
+NO_HASH: Final = "-"
+"""In place of the hash of a file's text, if the index does not contain the text."""
+_DEFINITION: Final = 1
+"""Bit of `symbol_roles` for a definition."""
+_ENCODINGS: Final = range(1, 4)
+"""Known position encodings: code units of UTF-8, UTF-16 and UTF-32."""
+_DESCRIPTOR: Final = re.compile(
+    r"(?:`(?P<escaped>(?:[^`]|``)+)`|(?P<name>[\w+$-]+))(?P<suffix>\([^()]*\)\.|[/#.:!])"
+    r"|[\[(](?P<parameter>`[^`]+`|[^\])]+)[\])]"
+)
+
+
+class ScipFiles:
+    """The SCIP indexes that a source lists: those in its folders, and those that it names.
+
+    Args:
+        root: the top folder of the repository, absolute and resolved.
+        named: paths below the root, or absolute paths that the tenant may read.
+    """
+
+    def __init__(self, root: Path, named: Iterable[str]) -> None:
+        self._root = root
+        self._named = {_listed_path(path): root / path for path in named}
+
+    def __contains__(self, path: str) -> bool:
+        """Return whether a document of this path is an index, if there is one."""
+        return path in self._named or path.rpartition("/")[2] == FILE_NAME
+
+    def find(self, paths: Iterable[str] = ()) -> dict[str, os.stat_result | None]:
+        """Return the facts of each index by the path of its document; None if it is missing.
+
+        Args:
+            paths: the paths of the repository's files; an index is looked for in the root folder
+                and in folders that hold a manifest.
+        """
+        split = (path.rpartition("/") for path in paths)
+        folders = {folder for folder, _, name in split if name in _MANIFESTS}
+        usual = (f"{folder}/{FILE_NAME}".lstrip("/") for folder in sorted({"", *folders}))
+        found = {path: _facts(self._root / path) for path in usual}
+        found = {path: facts for path, facts in found.items() if facts is not None}
+        return found | {path: _facts(place) for path, place in self._named.items()}
+
+    def read(self, path: str) -> str:
+        """Return the text of an index.
+
+        Raises:
+            DocumentRejected: the file is missing, damaged, too large, or no SCIP index.
+        """
+        place = self._named.get(path, self._root / path)
+        if path in self._named and _facts(place) is None:
+            raise DocumentRejected(
+                f"the SCIP index {path!r} is missing, or a link",
+                hint="write it, or remove its path from `scip` of the source",
+            )
+        pieces = stream_file(place.parent, place.name, max_bytes=MOST_BYTES)
+        return text_of_index(b"".join(pieces), path)
+
+
+def _listed_path(path: str) -> str:
+    """Return the path under which an index is listed; another folder's name is not shown."""
+    return (
+        f".scip/{key_of('scip', path)[:8]}/{posixpath.basename(path)}" if path[0] == "/" else path
+    )
+
+
+def _facts(place: Path) -> os.stat_result | None:
+    """Return the facts of a file; None if it is missing or no regular file."""
+    try:
+        facts = place.lstat()
+    except OSError:
+        return None
+    return facts if stat.S_ISREG(facts.st_mode) else None
+
+
+class IndexedSymbol(NamedTuple):
+    """The last parts of a symbol: the name of a definition, and of the type that contains it."""
+
+    name: str
+    owner: str
+
+
+def text_of_index(data: bytes, path: str) -> str:
+    """Return the definitions and references of an index as a text.
+
+    Args:
+        data: the content of the file.
+        path: the path under which its source lists it.
+
+    Raises:
+        DocumentRejected: the file is damaged, too large, or no SCIP index.
+    """
+    if len(data) > MOST_BYTES:
+        raise DocumentTooLarge(
+            f"the SCIP index {path!r} is larger than {MOST_BYTES >> 20} MiB",
+            hint="write an index for each subproject",
+        )
+    try:
+        root, documents = _decoded(memoryview(data))
+    except (ValueError, IndexError) as error:
+        raise DocumentRejected(
+            f"{path!r} is damaged, or no SCIP index", hint="write it again with its tool"
+        ) from error
+    text = "\n".join(_lines(path, root, documents)) + "\n"
+    if len(text) > _MOST_CHARACTERS:
+        raise DocumentTooLarge(
+            f"the SCIP index {path!r} has too many occurrences",
+            hint="write an index for each subproject",
+        )
+    return text
+
+
+_Found: TypeAlias = tuple[int, int, int, str, bool]
+"""Line, columns and symbol of an occurrence, and whether it is the symbol's definition."""
+
+
+@dataclass(slots=True)
+class _Document:
+    """A document of an index."""
+
+    path: str = ""
+    text_hash: str = NO_HASH
+    encoding: int = 0
+    occurrences: list[_Found] = field(default_factory=list)
+
+
+def _decoded(data: memoryview) -> tuple[str, list[_Document]]:
+    """Return the root folder of the project, and the documents of an index.
+
+    Raises:
+        ValueError, IndexError: the bytes are no SCIP index.
+    """
+    root, is_index = "", False
+    documents = []
+    for number, value in _fields(data):
+        match number:
+            case 1:
+                is_index = True
+                of_metadata = dict(_fields(_view(value)))
+                root = _text(_view(of_metadata.get(_PROJECT_ROOT, memoryview(b""))))
+            case 2:
+                documents.append(_document(_view(value)))
+    if not is_index:
+        raise ValueError("there is no metadata")
+    return root, documents
+
+
+def _document(data: memoryview) -> _Document:
+    found = _Document()
+    for number, value in _fields(data):
+        match number, value:
+            case 1, memoryview():
+                found.path = _text(value)
+            case 2, memoryview():
+                if (one := _occurrence(value)) is not None:
+                    found.occurrences.append(one)
+            case 5, memoryview() if len(value):
+                found.text_hash = hash_of_text(_text(value))
+            case 6, int() if value in _ENCODINGS:
+                found.encoding = value
+    return found
+
+
+def _occurrence(data: memoryview) -> _Found | None:
+    """Return an occurrence; None for a local symbol, and for a range of several lines."""
+    places: list[int] = []
+    symbol, roles = "", 0
+    for number, value in _fields(data):
+        match number, value:
+            case 1, int():
+                places.append(value)
+            case 1, memoryview():
+                places += _numbers(value)
+            case 2, memoryview():
+                symbol = _text(value)
+            case 3, int():
+                roles = value
+            case 8, memoryview():
+                of_range = dict(_fields(value))
+                places = [at for key in _RANGE if isinstance(at := of_range.get(key, 0), int)]
+    if not symbol or symbol.startswith("local ") or len(places) != len(_RANGE):
+        return None
+    line, start, end = places
+    return line, start, end, symbol, bool(roles & _DEFINITION)
+
+
+_RANGE: Final = (1, 2, 3)
+"""Fields of a range within one line: line, first and last column."""
+_PROJECT_ROOT: Final = 3
+_CONTINUED: Final = 1 << 7
+"""Bit of a byte that another byte of the same number follows."""
+_MOST_BITS: Final = 64
+_LENGTH: Final = 2
+"""Wire type of texts and messages, which start with their length."""
+_FIXED_BYTES: Final = {1: 8, 5: 4}
+"""Bytes of a number of fixed size, by its wire type."""
+
+
+def _fields(data: memoryview) -> Iterator[tuple[int, int | memoryview]]:
+    """Yield the fields of a message: the number of each, and its number or bytes.
+
+    Raises:
+        ValueError, IndexError: the bytes are no message.
+    """
+    at, end = 0, len(data)
+    while at < end:
+        key, at = _varint(data, at)
+        kind = key & 7
+        if kind == 0:
+            value, at = _varint(data, at)
+            yield key >> 3, value
+            continue
+        size = _FIXED_BYTES.get(kind, -1)
+        if kind == _LENGTH:
+            size, at = _varint(data, at)
+        if size < 0 or at + size > end or not key >> 3:
+            raise ValueError("no protobuf message")
+        yield key >> 3, data[at : at + size]
+        at += size
+
+
+def _varint(data: memoryview, at: int) -> tuple[int, int]:
+    """Return a number of variable length, and the offset after it."""
+    byte = data[at]
+    if byte < _CONTINUED:
+        return byte, at + 1
+    value = shift = 0
+    while byte >= _CONTINUED and shift < _MOST_BITS:
+        value |= (byte - _CONTINUED) << shift
+        shift += 7
+        at += 1
+        byte = data[at]
+    return value | byte << shift, at + 1
+
+
+def _numbers(data: memoryview) -> Iterator[int]:
+    at = 0
+    while at < len(data):
+        value, at = _varint(data, at)
+        yield value
+
+
+def _view(value: int | memoryview) -> memoryview:
+    if not isinstance(value, memoryview):
+        raise ValueError("a number in place of a message")  # noqa: TRY004
+    return value
+
+
+def _text(value: memoryview) -> str:
+    return str(value, "utf-8")
+
+
+def hash_of_text(text: str) -> str:
+    """Return a hash of a text that does not depend on its kind of line ends."""
+    return sha256_hex(text.replace("\r\n", "\n"))[:16]
+
+
+def _lines(path: str, root: str, documents: Iterable[_Document]) -> Iterator[str]:
+    """Yield the lines of an index's text."""
+    placed = sorted(documents, key=lambda one: one.path)
+    yield INDEX + quote(path)
+    yield "root " + quote("/".join(unquote(root).rstrip("/").split("/")[-_ROOT_PARTS:]))
+    parsed: dict[str, IndexedSymbol | None] = {}
+    numbers: dict[str, int] = {}
+    for document in placed:
+        for *_, symbol, is_definition in document.occurrences:
+            if symbol not in parsed:
+                parsed[symbol] = _parsed_symbol(symbol)
+            found = parsed[symbol]
+            if is_definition and found is not None and symbol not in numbers:
+                numbers[symbol] = len(numbers)
+                yield f"symbol {quote(found.name)} {quote(found.owner)}".rstrip()
+    own_names = {found.name for symbol in numbers if (found := parsed[symbol]) is not None}
+    for document in placed:
+        yield f"file {quote(document.path)} {document.encoding} {document.text_hash}"
+        for line, start, end, symbol, is_definition in sorted(set(document.occurrences)):
+            found = parsed[symbol]
+            if symbol in numbers:
+                mark = " d" if is_definition else ""
+                yield f"{line} {start} {end} {numbers[symbol]}{mark}"
+            elif found is not None and found.name in own_names:
+                yield f"{line} {start} {end} -{quote(found.name)}"
+
+
+def _parsed_symbol(symbol: str) -> IndexedSymbol | None:
+    """Return the last parts of a symbol; None for a module, a parameter or a type parameter."""
+    # Spaces within a part are doubled.
+    descriptors = re.split(r"(?<! ) (?! )", symbol, maxsplit=4)[-1]
+    found = [*_DESCRIPTOR.finditer(descriptors)]
+    if not found or found[-1]["suffix"] in {None, "/", ":"}:
+        return None
+    name, before = _name_in(found[-1]), found[-2] if len(found) > 1 else None
+    is_owned = before is not None and before["suffix"] in {None, "#"}
+    return IndexedSymbol(name, _name_in(before) if before is not None and is_owned else "")
+
+
+def _name_in(descriptor: re.Match[str]) -> str:
+    escaped = (descriptor["escaped"] or "").replace("``", "`")
+    return escaped or descriptor["name"] or (descriptor["parameter"] or "").strip("`")

@@ -1,0 +1,202 @@
+"""References of real SCIP indexes, compared with the files that they describe."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from rag_assets.systems.code_memory.derived.scip import (
+    ScipIndex,
+    ScipReferences,
+    SourceFile,
+    exact_references,
+)
+from rag_assets.systems.code_memory.derived.text import read, rendered
+from rag_assets.systems.code_memory.reading import read_code
+from rag_assets.systems.code_memory.relations.relations import relations_of
+from rag_assets.systems.code_memory.sources.repositories.names import repository_type_of
+from rag_assets.systems.code_memory.sources.scip_file import text_of_index
+from tests.scip_index import Document, index_of
+
+PROJECTS = Path(__file__).parent / "indexed"
+CHECKOUT = "shop/checkout.py"
+
+
+def sources_of(project: str, changes: Mapping[str, str] | None = None) -> dict[str, SourceFile]:
+    """Return the files of a project, some of them with another text."""
+    root = PROJECTS / project
+    texts = {
+        path.relative_to(root).as_posix(): path.read_text()
+        for path in root.rglob("*")
+        if path.suffix in {".py", ".ts"}
+    }
+    return read_sources(texts | dict(changes or {}))
+
+
+def read_sources(texts: Mapping[str, str]) -> dict[str, SourceFile]:
+    return {
+        path: SourceFile(
+            f"repo/{path}", read_code(text, repository_type_of(path) or "").facts, text
+        )
+        for path, text in texts.items()
+    }
+
+
+def references_of(project: str, changes: Mapping[str, str] | None = None) -> ScipReferences:
+    """Return the references of a project's index."""
+    data = (PROJECTS / project / "index.scip").read_bytes()
+    index = ScipIndex.read(text_of_index(data, "index.scip"))
+    return exact_references([index], sources_of(project, changes))
+
+
+def stated(found: ScipReferences, path: str) -> set[tuple[str, str, str, int]]:
+    """Return kind, source, target and line of the statements about a file."""
+    return {
+        (one.kind, one.source, one.target, one.line_start)
+        for document in found.documents
+        for one in document.statements
+        if one.path == path
+    }
+
+
+def test_exact_references_of_a_python_index_lead_to_the_method_of_the_receiver() -> None:
+    found = references_of("shop")
+    assert found.reports == [("index.scip", "8 documents read, 0 stale, ignored")]
+    here = stated(found, CHECKOUT)
+    check_out, remind = "shop.checkout.check_out", "shop.checkout.remind"
+    assert ("calls", check_out, "shop.carts.Cart.total", 12) in here
+    assert ("calls", check_out, "shop.models.Invoice.total", 14) in here
+    assert ("calls", check_out, "shop.carts.Cart.close", 15) in here
+    assert ("calls", remind, "shop.models.Document.save", 22) in here, "it is inherited"
+    assert ("calls", remind, "shop.store.Store.close", 24) in here
+    assert ("imports", "", "shop.store.open_store", 6) in here
+    assert ("extends", "shop.models.Invoice", "shop.models.Document", 15) in stated(
+        found, "shop/models.py"
+    )
+
+
+def test_exact_references_follow_aliases_of_imports() -> None:
+    here = stated(references_of("shop"), CHECKOUT)
+    assert ("calls", "shop.checkout.check_out", "shop.models.Invoice", 11) in here, "Bill(number)"
+    assert ("calls", "shop.checkout.check_out", "shop.prices.round_price", 12) in here, "rounded("
+
+
+def test_exact_references_count_columns_in_utf16_code_units() -> None:
+    """`𝄞` is one character, two code units of UTF-16, and four bytes of UTF-8."""
+    calls = stated(references_of("shop"), "shop/prices.py")
+    assert ("calls", "shop.prices.currency", "shop.models.Invoice.total", 12) in calls
+    assert ("calls", "shop.prices.names", "shop.carts.Cart.total", 16) in calls
+
+
+def test_exact_references_of_a_typescript_index_follow_default_imports_and_constructors() -> None:
+    here = stated(references_of("web"), "src/page.ts")
+    page = "src/page#page"
+    assert ("calls", page, "src/lib/money#format", 8) in here, "imported as `print`"
+    assert ("calls", page, "src/lib/money#Bill", 6) in here
+    assert ("calls", page, "src/lib/money#Bill.total", 8) in here
+    assert ("calls", page, "src/lib/cart#Cart.total", 8) in here
+
+
+def test_exact_references_state_which_names_belong_to_another_package() -> None:
+    assert ("elsewhere", "", "elsewhere:close", 9) in stated(references_of("shop"), "shop/log.py")
+
+
+@pytest.mark.parametrize(
+    ("path", "before", "after"),
+    [
+        (CHECKOUT, "def check_out", "\ndef check_out"),
+        (CHECKOUT, "store.save(bill)", "store.keep(bill)"),
+        (CHECKOUT, "bill = Bill(number)", "bill = Cart(number)"),
+        (CHECKOUT, "𝄞", ""),
+        (CHECKOUT, "import Invoice as Bill, Reminder", "import Remind as Bill, Document"),
+    ],
+)
+def test_exact_references_ignore_a_file_that_changed(path: str, before: str, after: str) -> None:
+    text = (PROJECTS / "shop" / path).read_text()
+    found = references_of("shop", {path: text.replace(before, after, 1)})
+    assert found.reports == [("index.scip", "8 documents read, 1 stale, ignored")]
+    assert stated(found, path) == set()
+    assert stated(found, "shop/prices.py") == stated(references_of("shop"), "shop/prices.py")
+
+
+def test_exact_references_find_definitions_in_a_changed_file_by_name() -> None:
+    text = (PROJECTS / "shop/shop/models.py").read_text()
+    found = references_of("shop", {"shop/models.py": "# a new line\n" + text})
+    assert stated(found, "shop/models.py") == set()
+    here = stated(found, CHECKOUT)
+    assert ("calls", "shop.checkout.check_out", "shop.models.Invoice.total", 14) in here
+    renamed = references_of("shop", {"shop/models.py": text.replace("def total", "def sum_up")})
+    assert not any(
+        target.endswith("Invoice.total") for _, _, target, _ in stated(renamed, CHECKOUT)
+    )
+
+
+TEXT = "def f():\n    pass\n\n\nx = '€𝄞'; f()\n"
+
+
+@pytest.mark.parametrize(("encoding", "column"), [(1, 15), (2, 11), (3, 10)])
+def test_exact_references_read_each_position_encoding(encoding: int, column: int) -> None:
+    found = references_of_made(
+        Document("a.py", [(0, 4, 5, "f().", 1), (4, column, column + 1, "f().", 8)], encoding)
+    )
+    assert stated(found, "a.py") == {("calls", "", "a.f", 5)}
+
+
+@pytest.mark.parametrize("encoding", [1, 3])
+def test_exact_references_of_another_position_encoding_are_stale(encoding: int) -> None:
+    occurrences = [(0, 4, 5, "f().", 1), (4, 11, 12, "f().", 8)]
+    found = references_of_made(Document("a.py", occurrences, encoding))
+    assert found.reports == [("index.scip", "1 document read, 1 stale, ignored")]
+
+
+@pytest.mark.parametrize(("text", "stale"), [(TEXT, 0), (TEXT + "# later\n", 1)])
+def test_exact_references_compare_the_text_in_the_index(text: str, stale: int) -> None:
+    occurrences = [(0, 4, 5, "f().", 1), (4, 11, 12, "f().", 8)]
+    found = references_of_made(Document("a.py", occurrences, 2, text=text))
+    assert found.reports == [("index.scip", f"1 document read, {stale} stale, ignored")]
+
+
+@pytest.mark.parametrize(
+    "path", ["../a.py", "/a.py", "b/../a.py", "b/../../a.py", "/etc/passwd", ""]
+)
+def test_exact_references_ignore_paths_that_leave_the_repository(path: str) -> None:
+    found = references_of_made(Document(path, [(0, 4, 5, "f().", 1), (4, 11, 12, "f().", 8)]))
+    assert found.documents == ()
+    assert found.reports == [
+        ("index.scip", "0 documents read, 0 stale, ignored, 1 not among the indexed files")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("index", "root"),
+    [("back/index.scip", ""), ("index.scip", "file:///ci/back"), ("out/a.scip", "file:///x/back/")],
+)
+def test_exact_references_find_the_folder_of_a_subproject(index: str, root: str) -> None:
+    data = index_of([Document("a.py", [(0, 4, 5, "f().", 1), (4, 11, 12, "f().", 8)])], root)
+    sources = read_sources({"back/a.py": TEXT, "front/a.py": TEXT})
+    found = exact_references([ScipIndex.read(text_of_index(data, index))], sources)
+    assert stated(found, "back/a.py") == {("calls", "", "back.a.f", 5)}
+    assert stated(found, "front/a.py") == set()
+
+
+def references_of_made(document: Document) -> ScipReferences:
+    """Return the references of an index with one document, in a repository with one file."""
+    index = ScipIndex.read(text_of_index(index_of([document]), "index.scip"))
+    return exact_references([index], read_sources({"a.py": TEXT}))
+
+
+def test_the_text_of_references_states_edges_and_has_no_unit() -> None:
+    [document] = [
+        one for one in references_of("shop").documents if one.name == "repo/shop/checkout.py"
+    ]
+    reading = read(rendered(document))
+    assert reading.units == ()
+    edges = relations_of(reading.facts, names="none").edges
+    assert {(one.kind, one.source, one.target, one.line_start) for one in edges} >= {
+        ("calls", "shop.checkout.check_out", "shop.carts.Cart.total", 12),
+        ("imports", "file:repo/shop/checkout.py", "shop.carts.Cart", 3),
+    }
+    assert {(one.how, one.confidence, one.path) for one in edges} == {("scip", 1.0, CHECKOUT)}
+    assert len({one.line_start for one in edges if one.target == "shop.models.Invoice"}) == 3
