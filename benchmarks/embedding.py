@@ -25,7 +25,7 @@ from rag_assets.models.embedding.batches import EmbedItem
 from rag_assets.models.embedding.bulk import embed_all
 from rag_assets.models.embedding.local import OnnxEmbedder
 from rag_assets.models.embedding.model_folder import describe_folder
-from rag_assets.models.onnx.cores import available_cores
+from rag_assets.models.onnx import count_cores
 
 SENTENCE = "the river ran past an old mill while engineers measured voltage and pressure"
 
@@ -106,7 +106,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--texts", type=int, default=200)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--threads", type=int, default=available_cores())
+    parser.add_argument("--threads", type=int, default=count_cores())
     parser.add_argument("--words", type=int, nargs="+", default=[16, 220])
     arguments = parser.parse_args()
     for words in arguments.words:

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.measure import PROJECT, load, machine, save
-from rag_assets.models.config.embedder import EmbedderConfig
+from rag_assets.models.config import EmbedderConfig
 from rag_assets.models.factory import build_embedder
 from rag_assets.systems.experience.assignment import BOUNDS, Bounds
 from rag_assets.systems.experience.differences import problems_differ, solutions_differ

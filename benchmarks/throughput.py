@@ -33,12 +33,12 @@ from benchmarks.latency_server import TEXTS
 from benchmarks.measure import PROJECT, load, machine, save
 from rag_assets.common.hashing import sha256_hex
 from rag_assets.common.private_endpoints import PrivateEndpoints
-from rag_assets.models.config.embedder import EmbedderConfig
+from rag_assets.models.config import EmbedderConfig
 from rag_assets.models.embedding.batches import EmbedItem
 from rag_assets.models.embedding.bulk import embed_all
 from rag_assets.models.embedding.protocol import Embedder, Vectors
 from rag_assets.models.factory import build_embedder
-from rag_assets.models.onnx.cores import available_cores
+from rag_assets.models.onnx import count_cores
 from rag_assets.storage.lake.store import Lake
 
 MILLISECONDS = 200
@@ -164,7 +164,7 @@ def arrivals(port: int) -> list[float]:
 
 def local(rounds: int) -> list[dict[str, Any]]:
     """The local model by length of text."""
-    threads = available_cores()
+    threads = count_cores()
     return [
         {"words": words, "threads": threads, **compare(make_texts(200, words), threads, rounds)}
         for words in (16, 220)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from rag_assets.checks.tenant_check import CheckContext, tenant_check
 from rag_assets.checks.verdict import Compared, Verdict
-from rag_assets.models.embedding.canary import PROBES
+from rag_assets.models.embedding.vectors import PROBES
 from rag_assets.pipeline.canary import FRESH, CanaryResult, CanaryTarget, run_canary
 
 _FIRST_WORDS = 40

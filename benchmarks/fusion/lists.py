@@ -29,10 +29,10 @@ import numpy.typing as npt
 from benchmarks.fusion.sets import SETS, JudgedSet, Passage
 from rag_assets.common.tokens import count_tokens
 from rag_assets.ingest.chunking.model import Chunk, embedding_text, text_hash
-from rag_assets.models.embedding.coverage import reading_of
-from rag_assets.models.embedding.e5 import E5Embedder
+from rag_assets.models.embedding.coverage import assess_reading
 from rag_assets.models.embedding.local import LocalEmbedder, OnnxEmbedder
 from rag_assets.models.embedding.protocol import Purpose
+from rag_assets.models.providers.local import E5Embedder
 from rag_assets.storage.index.common_words import is_english, sentence_language
 from rag_assets.storage.index.fields import entry_source
 from rag_assets.storage.index.memory.ranking import ranking
@@ -189,7 +189,7 @@ def _of_questions(judged: JudgedSet, embedder: LocalEmbedder) -> dict[str, Array
     return {
         "english": np.array([is_english(question) for question in questions], np.bool_),
         "foreign": np.array(
-            [reading_of(embedder, q, sentence_language(q)) == "foreign" for q in questions],
+            [assess_reading(embedder, q, sentence_language(q)) == "foreign" for q in questions],
             np.bool_,
         ),
         "unread": np.array([embedder.unread_share([q]) or 0 for q in questions], np.float16),

@@ -25,10 +25,9 @@ from rag_assets.ingest.parsing.media_types import CSV, DOCX, HTML, MARKDOWN, PDF
 from rag_assets.ingest.sources.records import FILE, MAX_FILE_BYTES, record_document_id
 from rag_assets.ingest.sources.uploads import UploadsConfig
 from rag_assets.privacy.described import described_spans
-from rag_assets.privacy.secrets.masking import mask
-from rag_assets.privacy.secrets.spans import merged
+from rag_assets.privacy.secrets.spans import mask, merge_spans
 from rag_assets.records.text_records import records_source
-from rag_assets.storage.catalog.tenants import TenantRecord
+from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.tenants.model import Tenant
 from rag_assets.tenants.profiles import profile_of
 
@@ -155,5 +154,5 @@ def _file(backend: Backend, target: RecordTarget) -> _File:
     name = str(json.loads(record.text)["name"])
     # The name is masked because it is shown in more places than the record, which is stored
     # unchanged.
-    shown = mask(name, merged(described_spans(name)))
+    shown = mask(name, merge_spans(described_spans(name)))
     return _File(known, document_id, shown, takes, may_be_picture=tenant.parser.ocr)

@@ -12,19 +12,16 @@ from rag_assets.billing.key_health import KeyReportingChat
 from rag_assets.billing.key_ring import KeyRing
 from rag_assets.common.errors import NoChatModel, NoProviderKey
 from rag_assets.common.settings import Settings
-from rag_assets.models.chat.prices import ChatPrice
-from rag_assets.models.chat.protocol import ChatModel
-from rag_assets.models.chat.remote import RemoteChat
-from rag_assets.models.config.chat import MOST_SECONDS_OF_OWN, ChatModelConfig
-from rag_assets.models.config.embedder import EmbedderConfig
+from rag_assets.models.chat import ChatModel, RemoteChat
+from rag_assets.models.config import MOST_SECONDS_OF_OWN, ChatModelConfig, EmbedderConfig
+from rag_assets.models.prices import ChatPrice
 from rag_assets.models.providers.base import ChatOffer, Provider
-from rag_assets.models.providers.registry import provider_of, provider_of_chat_model
-from rag_assets.models.transport.credentials import Credentials
-from rag_assets.models.transport.sdk_connection import Server
-from rag_assets.models.transport.settings import ConnectionSettings
+from rag_assets.models.providers.registry import find_chat_provider, provider_of
+from rag_assets.models.transport.connection import Server
+from rag_assets.models.transport.settings import ConnectionSettings, Credentials
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
-from rag_assets.storage.catalog.tenants import TenantRecord
+from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.tenants.model import Tenant
 
 
@@ -139,7 +136,7 @@ def chat_model_of(tenant: Tenant) -> tuple[ChatModelConfig, Provider, ChatOffer]
     if config.provider is not None:
         provider: Provider | None = provider_of(config.provider)
     else:
-        provider = provider_of_chat_model(config.model)
+        provider = find_chat_provider(config.model)
     if provider is not None and provider.chat is not None:
         return config, provider, provider.chat
     raise NoChatModel(

@@ -10,12 +10,11 @@ from rag_assets.billing.ledger import present_caps
 from rag_assets.billing.spending import Cap, cap_that_stops
 from rag_assets.common.errors import CapReached, ChatError, ChatFailed, ChatTimeout
 from rag_assets.common.formatting import dollars
-from rag_assets.models.chat.prices import ChatPrice
-from rag_assets.models.chat.protocol import ChatModel, Completion
-from rag_assets.models.chat.remote import tokens_of
+from rag_assets.models.chat import ChatModel, Completion, estimate_input_tokens
+from rag_assets.models.prices import ChatPrice
+from rag_assets.storage.catalog.accounts.usage import Usage
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
-from rag_assets.storage.catalog.usage import Usage
 from rag_assets.tenants.model import Tenant
 
 _LOG = logging.getLogger(__name__)
@@ -107,7 +106,7 @@ class BilledChat:
         Raises:
             CapReached: the answer's highest possible cost would exceed a cap; no request was sent.
         """
-        read = tokens_of(instructions, prompt)
+        read = estimate_input_tokens(instructions, prompt)
         most = (self._price or _FREE).of(read, max_tokens)
         await self._reserve(most)
         used = Usage()

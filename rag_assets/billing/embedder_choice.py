@@ -6,12 +6,12 @@ from collections.abc import Set
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from rag_assets.models.config.embedder import AUTO, EmbedderConfig
+from rag_assets.models.config import AUTO, EmbedderConfig
 from rag_assets.models.providers.base import Provider
 from rag_assets.models.providers.registry import (
-    auto_embeddings,
+    find_chat_provider,
+    list_auto_embeddings,
     provider_of,
-    provider_of_chat_model,
 )
 
 KeySource: TypeAlias = Literal["none needed", "variable", "stored", "missing"]
@@ -52,10 +52,10 @@ def choose(
         serving: the provider of the serving generation.
     """
     if embedder.provider == AUTO:
-        preferred = _preferred(provider_of_chat_model(chat_model))
+        preferred = _preferred(find_chat_provider(chat_model))
         if embedder.only is not None:
             serving, preferred = None, (embedder.only,)
-        kept = (serving,) if serving in auto_embeddings() else ()
+        kept = (serving,) if serving in list_auto_embeddings() else ()
         usable = (provider for provider in (*kept, *preferred) if provider in stored)
         embedder = _auto(embedder, next(usable, preferred[0]))
     return Choice(embedder, _key_source(embedder, stored))
@@ -63,7 +63,7 @@ def choose(
 
 def _preferred(chat_provider: Provider | None) -> tuple[str, ...]:
     """Return the providers of embeddings for a tenant with that chat provider, in order."""
-    offered = auto_embeddings()
+    offered = list_auto_embeddings()
     if chat_provider is None:
         return tuple(offered)
     own = (chat_provider.name,) if chat_provider.name in offered else ()
@@ -71,7 +71,7 @@ def _preferred(chat_provider: Provider | None) -> tuple[str, ...]:
 
 
 def _auto(embedder: EmbedderConfig, provider: str) -> EmbedderConfig:
-    offer = auto_embeddings()[provider]
+    offer = list_auto_embeddings()[provider]
     chosen: dict[str, Any] = {
         "provider": provider,
         "model": offer.default_model,

@@ -10,7 +10,7 @@ from rag_assets.billing.key_health import KeyReportingBatchApi, KeyReportingEmbe
 from rag_assets.billing.key_ring import KeyRing
 from rag_assets.billing.opt_in import NotOptedInEmbedder, lacks_opt_in
 from rag_assets.common.settings import Settings
-from rag_assets.models.config.embedder import AUTO, EmbedderConfig
+from rag_assets.models.config import AUTO, EmbedderConfig
 from rag_assets.models.embedding.batch_api import BatchApi
 from rag_assets.models.embedding.protocol import Embedder
 from rag_assets.models.factory import (
@@ -21,11 +21,11 @@ from rag_assets.models.factory import (
     remote_model,
 )
 from rag_assets.models.providers.base import LocalEmbedding, RemoteEmbedding
-from rag_assets.models.transport.traffic import Traffic
+from rag_assets.models.transport.retries import Traffic
+from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
-from rag_assets.storage.catalog.generations import Generation
-from rag_assets.storage.catalog.tenants import TenantRecord
+from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.tenants.model import Tenant
 
 

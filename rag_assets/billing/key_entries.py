@@ -8,9 +8,9 @@ from datetime import datetime
 from typing import Any, Literal, TypeAlias
 
 from rag_assets.billing.master_key import MasterKeys
-from rag_assets.models.providers.registry import provider_of_chat_model
-from rag_assets.storage.catalog.organizations import OrganizationRef
-from rag_assets.storage.catalog.provider_keys import StoredKey
+from rag_assets.models.providers.registry import find_chat_provider
+from rag_assets.storage.catalog.accounts.provider_keys import StoredKey
+from rag_assets.storage.catalog.tenants.organizations import OrganizationRef
 
 RERANK = "rerank"
 """The purpose of a rerank endpoint's key, in place of a provider's name."""
@@ -90,5 +90,5 @@ def _references(config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _chat_provider(model: str | None) -> str:
-    provider = provider_of_chat_model(model)
+    provider = find_chat_provider(model)
     return provider.name if provider else ""

@@ -9,11 +9,10 @@ from contextlib import contextmanager, suppress
 from datetime import datetime
 
 from rag_assets.common.errors import ChatRefused, ProviderRefused, ServiceUnavailable
-from rag_assets.models.chat.protocol import ChatModel, Completion
+from rag_assets.models.chat import ChatModel, Completion
 from rag_assets.models.embedding.batch_api import BatchApi, BatchResult, BatchStatus
 from rag_assets.models.embedding.batches import EmbedItem
-from rag_assets.models.embedding.protocol import Answer, Embedder, Purpose
-from rag_assets.models.embedding.wrapped import WrappedEmbedder
+from rag_assets.models.embedding.protocol import Answer, Embedder, Purpose, WrappedEmbedder
 
 _REPORT_SECONDS = 600.0
 

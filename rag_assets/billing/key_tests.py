@@ -16,16 +16,16 @@ from rag_assets.common.errors import (
     ProviderError,
 )
 from rag_assets.common.settings import Settings
-from rag_assets.models.config.embedder import AUTO, EmbedderConfig
-from rag_assets.models.embedding.prices import provider_and_model
+from rag_assets.models.config import AUTO, EmbedderConfig
 from rag_assets.models.embedding.protocol import Charge
-from rag_assets.models.embedding.query import embed_query
+from rag_assets.models.embedding.vectors import embed_query
 from rag_assets.models.factory import build_embedder, price_of
-from rag_assets.models.providers.registry import auto_embeddings
+from rag_assets.models.prices import split_embedder_id
+from rag_assets.models.providers.registry import list_auto_embeddings
 from rag_assets.plugins.registry import installed_systems
+from rag_assets.storage.catalog.accounts.provider_keys import KeyOwner
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
-from rag_assets.storage.catalog.provider_keys import KeyOwner
 from rag_assets.tenants.file import TenantsFile
 from rag_assets.tenants.model import Tenant
 
@@ -92,7 +92,7 @@ class KeyTests:
             latency = time.monotonic() - began
             await embedder.close()
         if isinstance(owner, TenantRef) and charge.tokens:
-            account = provider_and_model(embedder.embedder_id)
+            account = split_embedder_id(embedder.embedder_id)
             self._catalog.usage.add(owner, *account, used_of(charge, price_of(config)))
         return KeyTest(reason is None, reason, round(latency * 1000))
 
@@ -104,7 +104,7 @@ class KeyTests:
             embedder = self._of_projects()
         if embedder.provider == provider:
             return embedder
-        if provider in auto_embeddings():
+        if provider in list_auto_embeddings():
             auto = embedder if embedder.provider == AUTO else EmbedderConfig(provider=AUTO)
             return choose(auto.model_copy(update={"only": provider})).embedder
         raise ConfigurationError(

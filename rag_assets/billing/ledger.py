@@ -7,11 +7,11 @@ from datetime import date
 from typing import Final
 
 from rag_assets.billing.spending import Cap, CapName, Spending, caps_of, require_price
-from rag_assets.models.embedding.prices import provider_and_model
+from rag_assets.models.prices import split_embedder_id
+from rag_assets.storage.catalog.accounts.usage import SpendingTotals, Usage, today
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
-from rag_assets.storage.catalog.events import Event
-from rag_assets.storage.catalog.usage import SpendingTotals, Usage, today
+from rag_assets.storage.catalog.journal.events import Event
 from rag_assets.tenants.model import Tenant
 
 EVENTS_READ: Final = 20
@@ -28,7 +28,7 @@ def present_caps(catalog: Catalog, ref: TenantRef, tenant: Tenant, *, run: float
         run: dollars that the current sync has spent.
     """
     day = today()
-    spent = catalog.usage.spent(ref.id, day)
+    spent = catalog.usage.read_spending(ref.id, day)
     promised = catalog.batches.open_cost(ref.id)
     return caps_of(
         tenant.caps, SpendingTotals(run, spent.day + promised, spent.month + promised), day
@@ -79,7 +79,7 @@ class Ledger:
         self.budget = Spending(ref.id, require_price(tenant), caps)
         self._catalog = catalog
         self._ref = ref
-        self._provider, self._model = provider_and_model(embedder_id)
+        self._provider, self._model = split_embedder_id(embedder_id)
         self._before = before
         self._generation = generation
 

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from rag_assets.common.errors import NotOptedIn
-from rag_assets.models.embedding.protocol import Embedder, Purpose
-from rag_assets.models.embedding.wrapped import WrappedEmbedder
+from rag_assets.models.embedding.protocol import Embedder, Purpose, WrappedEmbedder
 from rag_assets.plugins.registry import installed_systems
-from rag_assets.storage.catalog.tenants import TenantRecord
+from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.tenants.profiles import profile_of
 
 

@@ -8,10 +8,9 @@ from pathlib import Path
 from rag_assets.billing.key_entries import RERANK
 from rag_assets.billing.key_ring import KeyRing
 from rag_assets.common.settings import Settings
-from rag_assets.models.config.reranking import RerankConfig
+from rag_assets.models.config import RerankConfig
 from rag_assets.models.factory import build_reranker
-from rag_assets.models.reranking.circuit_breaker import CircuitBreakerReranker
-from rag_assets.models.reranking.protocol import Reranker
+from rag_assets.models.reranking.protocol import CircuitBreakerReranker, Reranker
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
 

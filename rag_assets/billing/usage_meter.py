@@ -8,11 +8,11 @@ from typing import TypeAlias
 
 from rag_assets.billing.spending import used_of
 from rag_assets.common.background_batcher import BackgroundBatcher
-from rag_assets.models.embedding.prices import FREE, Price, provider_and_model
 from rag_assets.models.embedding.protocol import Charge
+from rag_assets.models.prices import FREE, Price, split_embedder_id
+from rag_assets.storage.catalog.accounts.usage import Usage
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
-from rag_assets.storage.catalog.usage import Usage
 
 _LOG = logging.getLogger(__name__)
 
@@ -50,6 +50,6 @@ class Meter:
             sums[account] = sums.get(account, Usage()) + used
         for (ref, embedder_id), used in sums.items():
             try:
-                self._catalog.usage.add(ref, *provider_and_model(embedder_id), used)
+                self._catalog.usage.add(ref, *split_embedder_id(embedder_id), used)
             except Exception as error:
                 _LOG.warning(f"{ref.id}: usage was not recorded: {type(error).__name__}")

@@ -7,6 +7,7 @@ responses (pipeline, retrieval).
 |---|---|
 | transport | guarded connections, failures, retries and limits, for models of every kind |
 | onnx | folders with ONNX models, and how they are loaded |
+| prices | prices of tokens |
 | embedding, reranking, chat | one kind of model each; none imports another |
 | providers | one value for each provider: its names, models, prices and endpoints |
 | config | a tenant's models in tenants.yaml |

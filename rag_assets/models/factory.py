@@ -12,34 +12,31 @@ from pydantic import SecretStr
 
 from rag_assets.common.errors import ConfigurationError, NoProviderKey
 from rag_assets.common.private_endpoints import PrivateEndpoints
-from rag_assets.models.config.embedder import AUTO, EmbedderConfig
-from rag_assets.models.config.reranking import RerankConfig
+from rag_assets.models.config import AUTO, EmbedderConfig, RerankConfig
 from rag_assets.models.embedding.batch_api import BatchApi
-from rag_assets.models.embedding.prices import Price, provider_and_model
-from rag_assets.models.embedding.protocol import CallLimits, Embedder
-from rag_assets.models.embedding.remote import RemoteEmbedder
-from rag_assets.models.embedding.remote_model import KnownModel, RemoteModel
-from rag_assets.models.embedding.revision import RevisedEmbedder, revised_id
+from rag_assets.models.embedding.local import LocalEmbedder, OnnxEmbedder
+from rag_assets.models.embedding.protocol import CallLimits, Embedder, RevisedEmbedder, add_revision
+from rag_assets.models.embedding.remote import KnownModel, RemoteEmbedder, RemoteModel
 from rag_assets.models.embedding.vectors import MAX_BATCH
+from rag_assets.models.prices import Price, split_embedder_id
 from rag_assets.models.providers.base import TRAFFIC_OPTIONS, LocalEmbedding, RemoteEmbedding
 from rag_assets.models.providers.registry import provider_of
 from rag_assets.models.reranking.endpoint import RerankEndpoint, UrlReranker
-from rag_assets.models.transport.credentials import Credentials
-from rag_assets.models.transport.sdk_connection import Server
-from rag_assets.models.transport.settings import ConnectionSettings
-from rag_assets.models.transport.traffic import Traffic
+from rag_assets.models.transport.connection import Server
+from rag_assets.models.transport.retries import Traffic
+from rag_assets.models.transport.settings import ConnectionSettings, Credentials
 
 DEFAULT_CONCURRENCY = 8
 
 
-def _no_key() -> SecretStr:
+def _raise_no_key() -> SecretStr:
     raise NoProviderKey("the embedder has no key", hint="set one with `rag-assets keys set`")
 
 
 def build_embedder(
     config: EmbedderConfig,
     *,
-    credentials: Credentials = _no_key,
+    credentials: Credentials = _raise_no_key,
     network: PrivateEndpoints | None = None,
     traffic: Traffic | None = None,
 ) -> Embedder:
@@ -50,12 +47,12 @@ def build_embedder(
         credentials: returns the tenant's key; not called for a model on this machine.
         network: private endpoints that a base_url may name.
         traffic: the tenant's limits at this provider, if several embedders share them; by
-            default a new Traffic, see traffic_of.
+            default a new Traffic, see build_traffic.
 
     Raises:
         ConfigurationError: the configured model's folder is missing or not usable.
     """
-    offer = _offer(config)
+    offer = _require_offer(config)
     if isinstance(offer, LocalEmbedding):
         embedder = offer.build(config)
     else:
@@ -66,7 +63,7 @@ def build_embedder(
             embedder_id=model.embedder_id,
             dimensions=model.dimensions,
             limits=model.limits,
-            traffic=traffic or traffic_of(config),
+            traffic=traffic or build_traffic(config),
             count=model.count_tokens,
             module=offer.module,
         )
@@ -76,13 +73,12 @@ def build_embedder(
 def build_reranker(
     config: RerankConfig,
     *,
-    credentials: Credentials = _no_key,
+    credentials: Credentials = _raise_no_key,
     network: PrivateEndpoints | None = None,
 ) -> RerankEndpoint:
     """Build the reranker of a provider, or of an endpoint at a url.
 
     Args:
-        config: configuration with a provider or a url.
         credentials, network: see build_embedder.
 
     Raises:
@@ -141,8 +137,6 @@ def build_former(config: EmbedderConfig, embedder_id: str) -> Embedder | None:
     """
     if config.path is None or (config.document_prefix, config.query_prefix) != (None, None):
         return None
-    from rag_assets.models.embedding.local import OnnxEmbedder
-
     former = OnnxEmbedder(
         config.path,
         config.threads,
@@ -150,7 +144,7 @@ def build_former(config: EmbedderConfig, embedder_id: str) -> Embedder | None:
         pooling=config.pooling,
         former=True,
     )
-    if revised_id(former.embedder_id, config.revision) != embedder_id:
+    if add_revision(former.embedder_id, config.revision) != embedder_id:
         return None
     return former if config.revision is None else RevisedEmbedder(former, config.revision)
 
@@ -158,7 +152,7 @@ def build_former(config: EmbedderConfig, embedder_id: str) -> Embedder | None:
 def build_batch_api(
     config: EmbedderConfig,
     *,
-    credentials: Credentials = _no_key,
+    credentials: Credentials = _raise_no_key,
     network: PrivateEndpoints | None = None,
 ) -> BatchApi:
     """Build the batch API of a configuration with batch_above, for one event loop.
@@ -169,18 +163,14 @@ def build_batch_api(
     Raises:
         ConfigurationError: the provider does not support a batch API.
     """
-    offer = _offer(config)
+    offer = _require_offer(config)
     if isinstance(offer, LocalEmbedding) or offer.batch_api is None:
         raise ConfigurationError(f"the provider {config.provider!r} has no supported batch API")
     return offer.batch_api(remote_model(config), credentials, network or PrivateEndpoints())
 
 
-def traffic_of(config: EmbedderConfig) -> Traffic:
-    """Return a new Traffic with the configured limits.
-
-    Args:
-        config: configuration of a remote provider.
-    """
+def build_traffic(config: EmbedderConfig) -> Traffic:
+    """Return a new Traffic with the configured limits."""
     return Traffic(
         concurrency=remote_model(config).limits.concurrency,
         requests_per_minute=config.requests_per_minute,
@@ -197,11 +187,11 @@ def embedder_id_of(config: EmbedderConfig) -> str:
         ConfigurationError: the configured model's folder is missing or not usable, or the
             provider's SDK is not installed.
     """
-    offer = _offer(config)
+    offer = _require_offer(config)
     if isinstance(offer, LocalEmbedding):
-        return revised_id(offer.identify(config), config.revision)
+        return add_revision(offer.identify(config), config.revision)
     provider_of(config.provider).require_extra(config.connection)
-    return revised_id(remote_model(config).embedder_id, config.revision)
+    return add_revision(remote_model(config).embedder_id, config.revision)
 
 
 def require_local_model(config: EmbedderConfig) -> None:
@@ -217,11 +207,9 @@ def require_local_model(config: EmbedderConfig) -> None:
         return
     try:
         embedder = config.offer.build(config)
-        if config.path is not None or config.model is not None:
-            from rag_assets.models.embedding.local import LocalEmbedder
-
-            if isinstance(embedder, LocalEmbedder):
-                embedder.check()
+        is_chosen = config.path is not None or config.model is not None
+        if is_chosen and isinstance(embedder, LocalEmbedder):
+            embedder.check()
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise ConfigurationError(
@@ -252,7 +240,7 @@ def price_of(config: EmbedderConfig) -> Price | None:
         return config.price
     if config.base_url and not provider_of(config.provider).charges_list_prices(config.base_url):
         return None
-    provider, model = provider_and_model(embedder_id_of(config))
+    provider, model = split_embedder_id(embedder_id_of(config))
     return provider_of(provider).embedding_price(model)
 
 
@@ -262,9 +250,11 @@ def remote_model(config: EmbedderConfig) -> RemoteModel:
     Raises:
         ConfigurationError: the provider is not remote.
     """
-    offer = _offer(config)
+    offer = _require_offer(config)
     if isinstance(offer, LocalEmbedding):
-        raise ConfigurationError(f"the provider {config.provider!r} is not a remote one")
+        raise ConfigurationError(
+            f"the provider {config.provider!r} has no server: it runs on this machine"
+        )
     provider = provider_of(config.provider)
     model = offer.known(config.model_name, config.dimensions)
     dimensions = config.dimensions or model.dimensions
@@ -279,13 +269,13 @@ def remote_model(config: EmbedderConfig) -> RemoteModel:
         base_url=config.base_url,
         document_prefix=model.document_prefix if documents is None else documents,
         query_prefix=model.query_prefix if queries is None else queries,
-        limits=_limits(config, model),
+        limits=_build_limits(config, model),
         key_optional=provider.key == "optional" and config.api_key is None,
         settings=config.connection or ConnectionSettings(),
     )
 
 
-def _offer(config: EmbedderConfig) -> LocalEmbedding | RemoteEmbedding:
+def _require_offer(config: EmbedderConfig) -> LocalEmbedding | RemoteEmbedding:
     if config.offer is None:
         raise ConfigurationError(
             f"the embedder's provider is not chosen yet: {config.provider}",
@@ -294,7 +284,7 @@ def _offer(config: EmbedderConfig) -> LocalEmbedding | RemoteEmbedding:
     return config.offer
 
 
-def _limits(config: EmbedderConfig, model: KnownModel) -> CallLimits:
+def _build_limits(config: EmbedderConfig, model: KnownModel) -> CallLimits:
     return CallLimits(
         texts=min(config.batch_size or MAX_BATCH, model.request_texts),
         concurrency=config.concurrency or DEFAULT_CONCURRENCY,

@@ -19,16 +19,16 @@ from rag_assets.common.errors import (
     RequestsStopped,
 )
 from rag_assets.common.formatting import counted
-from rag_assets.models.config.embedder import EmbedderConfig
-from rag_assets.models.embedding.batch_api import BatchApi, BatchResult, closing
-from rag_assets.models.embedding.prices import provider_and_model
+from rag_assets.models.config import EmbedderConfig
+from rag_assets.models.embedding.batch_api import BatchApi, BatchResult, run_and_close
 from rag_assets.models.embedding.protocol import Charge, Vectors
-from rag_assets.models.embedding.vectors import checked_vectors
+from rag_assets.models.embedding.vectors import validate_vectors
 from rag_assets.models.factory import price_of
+from rag_assets.models.prices import split_embedder_id
 from rag_assets.pipeline.batch_submissions import LISTED_AFTER, recover
 from rag_assets.pipeline.context import TenantContext
-from rag_assets.storage.catalog.batches import EmbeddingBatch
-from rag_assets.storage.catalog.generations import Generation
+from rag_assets.storage.catalog.builds.batches import EmbeddingBatch
+from rag_assets.storage.catalog.builds.generations import Generation
 
 _GROUP = 1_000
 
@@ -61,7 +61,7 @@ def collect(ctx: TenantContext, embedder_id: str | None = None) -> Collected:
         embedder_id: only batches of this embedder; None: of all.
     """
     done = Collected()
-    for batch in ctx.catalog.batches.open(ctx.ref.id):
+    for batch in ctx.catalog.batches.list_open(ctx.ref.id):
         if embedder_id not in {None, batch.embedder_id}:
             continue
         try:
@@ -85,7 +85,7 @@ def _resolve_submission(ctx: TenantContext, batch: EmbeddingBatch) -> None:
         ProviderError: the provider does not answer.
     """
     api = ctx.batch_api(EmbedderConfig.model_validate(batch.embedder))
-    if not asyncio.run(closing(api, recover(ctx.catalog, api, batch, locked=True))):
+    if not asyncio.run(run_and_close(api, recover(ctx.catalog, api, batch, locked=True))):
         raise ProviderUnavailable(
             "the provider may have taken a batch whose submission was interrupted",
             hint="it will be looked up again before its texts are sent again",
@@ -107,7 +107,7 @@ def _fetch(ctx: TenantContext, batch: EmbeddingBatch) -> Collected:
     wanted = ctx.lake.missing_vectors(batch.embedder_id, keys)
     fetching = _Fetching(ctx, batch, keys, wanted, api.dimensions)
     try:
-        asyncio.run(closing(api, fetching.run(api)))
+        asyncio.run(run_and_close(api, fetching.run(api)))
     except MalformedResponse as error:
         # The provider charges the whole batch, not only the part that was read.
         _charge(ctx, batch, max(fetching.tokens, batch.tokens), fetching.texts)
@@ -141,7 +141,7 @@ def _charge(ctx: TenantContext, batch: EmbeddingBatch, tokens: int, texts: int) 
     made = [g.number for g in ctx.catalog.generations.live(ctx.ref.id) if _is_for(batch, g)]
     ctx.catalog.usage.add(
         ctx.ref,
-        *provider_and_model(batch.embedder_id),
+        *split_embedder_id(batch.embedder_id),
         used,
         generation=max(made, default=None),
     )
@@ -206,7 +206,7 @@ class _Fetching:
             self.refused += 1
             return
         try:
-            vectors = checked_vectors(
+            vectors = validate_vectors(
                 [result.vector],  # type: ignore[arg-type]
                 count=1,
                 dimensions=self._dimensions,

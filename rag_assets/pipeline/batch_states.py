@@ -10,11 +10,11 @@ from datetime import datetime
 from rag_assets.billing.embedders import Embedders
 from rag_assets.common.clock import Clock
 from rag_assets.common.errors import RagAssetsError, TenantGone
-from rag_assets.models.config.embedder import EmbedderConfig
-from rag_assets.models.embedding.batch_api import ABANDONED_AFTER, BatchStatus, closing
+from rag_assets.models.config import EmbedderConfig
+from rag_assets.models.embedding.batch_api import ABANDONED_AFTER, BatchStatus, run_and_close
 from rag_assets.pipeline.batch_submissions import recover
 from rag_assets.pipeline.clock_guard import ClockDoubt, time_for_deletion
-from rag_assets.storage.catalog.batches import EmbeddingBatch, is_poll_due
+from rag_assets.storage.catalog.builds.batches import EmbeddingBatch, is_poll_due
 from rag_assets.storage.catalog.catalog import Catalog
 
 _CONCURRENCY = 8
@@ -57,14 +57,14 @@ async def _poll_one(catalog: Catalog, embedders: Embedders, batch: EmbeddingBatc
     try:
         api = embedders.batch_api(batch.ref, EmbedderConfig.model_validate(batch.embedder))
         if batch.state == "SUBMITTING":
-            await closing(api, recover(catalog, api, batch, locked=False))
+            await run_and_close(api, recover(catalog, api, batch, locked=False))
         elif batch.state == "ENDED":
             # The run that should have fetched this batch did not, so its documents request another
             # run.
             catalog.batches.mark_polled(batch.ref, batch.id, batch.error)
             catalog.quarantine.release(batch.ref)
         else:
-            _note(catalog, batch, await closing(api, api.status(batch.batch_id or "")))
+            _note(catalog, batch, await run_and_close(api, api.status(batch.batch_id or "")))
     except TenantGone:
         return None
     except Exception as error:  # A failure of one provider must not stop the polling of others.

@@ -22,13 +22,13 @@ from rag_assets.common.errors import (
     RequestsStopped,
 )
 from rag_assets.common.formatting import counted
-from rag_assets.models.embedding.batch_api import BATCH_WINDOW, closing, in_batches
+from rag_assets.models.embedding.batch_api import BATCH_WINDOW, run_and_close, split_into_batches
 from rag_assets.models.embedding.batches import EmbedItem
-from rag_assets.models.embedding.prices import provider_and_model
+from rag_assets.models.prices import split_embedder_id
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.slices import Work, put_off
-from rag_assets.storage.catalog.batches import FETCH_RETRY_INTERVAL, EmbeddingBatch
-from rag_assets.storage.catalog.document_rows import Document, Failure
+from rag_assets.storage.catalog.builds.batches import FETCH_RETRY_INTERVAL, EmbeddingBatch
+from rag_assets.storage.catalog.documents.model import Document, Failure
 
 _GIVE_UP = BATCH_WINDOW + timedelta(hours=1)
 _FIRST_PAUSE = timedelta(minutes=1)
@@ -69,7 +69,7 @@ def submit_batches(
         return None
     try:
         _require_no_fresh_failure(ctx)
-        for group in in_batches(list(tokens_of)):
+        for group in split_into_batches(list(tokens_of)):
             _submit(ctx, group, sum(tokens_of[item] for item in group), budget)
     except RequestsStopped as error:
         return error
@@ -95,7 +95,7 @@ def defer_documents(
     submitted = texts_in_batches(ctx)
     if not submitted:
         return 0
-    batches = {batch.id: batch for batch in ctx.catalog.batches.open(ctx.ref.id)}
+    batches = {batch.id: batch for batch in ctx.catalog.batches.list_open(ctx.ref.id)}
     waits = []
     for document, lacking in waiting:
         if lacking and lacking <= submitted.keys():
@@ -111,7 +111,7 @@ def _wait(document: Document, batch: EmbeddingBatch) -> Failure:
     return Failure(
         document.document_id,
         document.document_key,
-        f"its texts are in batch {batch.batch_id} of {provider_and_model(batch.embedder_id)[0]},"
+        f"its texts are in batch {batch.batch_id} of {split_embedder_id(batch.embedder_id)[0]},"
         f" submitted {batch.submitted_at:%Y-%m-%d %H:%M} UTC, which takes up to {hours:.0f} hours"
         f"{problem}",
         "queued",
@@ -135,7 +135,7 @@ def _submit(ctx: TenantContext, items: Sequence[EmbedItem], tokens: int, budget:
         cost=cost,
     )
     try:
-        batch_id = asyncio.run(closing(api, api.submit(items, tag)))
+        batch_id = asyncio.run(run_and_close(api, api.submit(items, tag)))
     except ProviderUnavailable:
         # The provider may have accepted the batch: the next run looks up its tag.
         raise

@@ -19,14 +19,14 @@ from rag_assets.billing.embedders import Embedders
 from rag_assets.billing.spending import used_of
 from rag_assets.common.batches import batched
 from rag_assets.common.errors import ProviderError, ProviderUnavailable, RagAssetsError, TenantGone
-from rag_assets.models.embedding.canary import PROBES_KEY, distances, probe
-from rag_assets.models.embedding.prices import Price, provider_and_model
 from rag_assets.models.embedding.protocol import Answer, Charge, Embedder
+from rag_assets.models.embedding.vectors import PROBES_KEY, compute_distances, embed_probes
 from rag_assets.models.factory import price_of
+from rag_assets.models.prices import Price, split_embedder_id
+from rag_assets.storage.catalog.builds.measurements import StoredProbes
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
-from rag_assets.storage.catalog.probes import StoredProbes
-from rag_assets.storage.catalog.tenants import TenantRecord
+from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.tenants.model import Tenant
 
 FRESH = timedelta(hours=20)
@@ -142,7 +142,7 @@ async def _answers(embedders: Mapping[str, Embedder]) -> dict[str, Answer | RagA
         async with room:
             try:
                 async with asyncio.timeout(_SECONDS):
-                    return await probe(embedder)
+                    return await embed_probes(embedder)
             except TimeoutError:
                 return ProviderUnavailable(f"no answer within {_SECONDS:.0f} s")
             except RagAssetsError as error:
@@ -171,7 +171,7 @@ def _result_of(
     charge = _charge_of(answer)
     if charge is not None:
         used = used_of(charge, one.price)
-        catalog.usage.add(one.ref, *provider_and_model(embedder_id), used)
+        catalog.usage.add(one.ref, *split_embedder_id(embedder_id), used)
     if isinstance(answer, Answer):
         stored = _stored(before, answer, now)
     elif answer is not None:
@@ -205,4 +205,4 @@ def _stored(before: StoredProbes | None, answer: Answer, now: datetime) -> Store
         packed = np.ascontiguousarray(answer.vectors, dtype="<f4").tobytes()
         return StoredProbes(PROBES_KEY, packed, now, now, (), passed=True)
     first = np.frombuffer(before.vectors, "<f4").reshape(answer.vectors.shape)
-    return replace(before, measured_at=now, distances=distances(first, answer.vectors))
+    return replace(before, measured_at=now, distances=compute_distances(first, answer.vectors))

@@ -17,7 +17,7 @@ from rag_assets.ingest.parsing.options import ParseOptions
 from rag_assets.ingest.parsing.registry import parse_key
 from rag_assets.ingest.sources.model import path_of
 from rag_assets.ingest.workers.pool import KeptPool, WorkerPool, usable_cores
-from rag_assets.models.config.embedder import EmbedderConfig
+from rag_assets.models.config import EmbedderConfig
 from rag_assets.models.embedding.batch_api import BatchApi
 from rag_assets.models.embedding.protocol import Embedder
 from rag_assets.models.factory import build_batch_api, build_embedder
@@ -30,10 +30,10 @@ from rag_assets.pipeline.recipes import (
     tenant_of_build,
 )
 from rag_assets.storage.blobs.store import BlobStore, open_blobs
+from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
-from rag_assets.storage.catalog.document_rows import Document
-from rag_assets.storage.catalog.generations import Generation
+from rag_assets.storage.catalog.documents.model import Document
 from rag_assets.storage.index.beside import EntriesBeside
 from rag_assets.storage.index.model import IndexRef, IndexSpec, Owner, suitable_index
 from rag_assets.storage.index.protocols import EntryWriter

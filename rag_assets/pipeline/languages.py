@@ -23,10 +23,10 @@ from rag_assets.ingest.sources.model import ListedDocument
 from rag_assets.ingest.workers.pool import WorkerPool
 from rag_assets.ingest.workers.tasks import ParseTask
 from rag_assets.models.embedding.coverage import MULTILINGUAL_EMBEDDER, is_read
-from rag_assets.models.embedding.e5 import E5_MODEL
 from rag_assets.models.embedding.model_folder import DEFAULT_MODEL
-from rag_assets.models.embedding.prices import provider_and_model
 from rag_assets.models.embedding.protocol import Embedder
+from rag_assets.models.prices import split_embedder_id
+from rag_assets.models.providers.local import E5_MODEL
 from rag_assets.pipeline.source_listing import open_sources
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.tenants.model import Tenant
@@ -81,7 +81,7 @@ def unread_notice(embedder_id: str, by_language: Mapping[str, int], documents: i
         return ""
     names = [LANGUAGE_NAMES.get(code, code) for code in sorted(by_language) if code]
     languages = f" ({', '.join(names)})" if names else ""
-    provider, model = provider_and_model(embedder_id)
+    provider, model = split_embedder_id(embedder_id)
     notice = (
         f"{unread:,} of {documents:,} documents are in a script that {provider}/{model} does not"
         f" read{languages}: questions in it are answered by words alone"

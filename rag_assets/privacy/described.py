@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
-from rag_assets.privacy.secrets.spans import Scans, SecretSpan, merged
+from rag_assets.privacy.secrets.spans import Scans, SecretSpan, merge_spans
 
 PATTERNS: Final[dict[str, re.Pattern[str]]] = {
     "described-sk": re.compile(r"sk-[A-Za-z0-9]{20,}"),
@@ -46,10 +46,10 @@ def described_spans(text: str) -> list[SecretSpan]:
         for rule, pattern in PATTERNS.items()
         for match in pattern.finditer(text)
     ]
-    return [*found, *_rsa_lines(text)]
+    return [*found, *_find_rsa_lines(text)]
 
 
-def _rsa_lines(text: str) -> Iterator[SecretSpan]:
+def _find_rsa_lines(text: str) -> Iterator[SecretSpan]:
     """Find the lines that start a private RSA key."""
     at = text.find(_RSA)
     while at >= 0:
@@ -61,11 +61,7 @@ def _rsa_lines(text: str) -> Iterator[SecretSpan]:
 
 
 class StrictScanner:
-    """Finds the credentials of a scanner, and the matches of the patterns.
-
-    Args:
-        scanner: finds credentials by its rules.
-    """
+    """Finds the credentials of a scanner, and the matches of the patterns."""
 
     def __init__(self, scanner: Scans) -> None:
         self._scanner = scanner
@@ -82,10 +78,10 @@ class StrictScanner:
         If one of the patterns matches a span, the span gets the pattern's name as its rule.
         """
         described = described_spans(text)
-        spans = merged([*described, *self._scanner.scan(text)])
-        return [_under_pattern(span, described) for span in spans] if described else spans
+        spans = merge_spans([*described, *self._scanner.scan(text)])
+        return [_rename_by_pattern(span, described) for span in spans] if described else spans
 
 
-def _under_pattern(span: SecretSpan, described: Sequence[SecretSpan]) -> SecretSpan:
+def _rename_by_pattern(span: SecretSpan, described: Sequence[SecretSpan]) -> SecretSpan:
     rules = (one.rule for one in described if one.start < span.end and span.start < one.end)
     return replace(span, rule=next(rules, span.rule))

@@ -1,9 +1,9 @@
-"""Masking of credentials in short texts, with a cache of recent texts."""
+"""Masking of credentials in short texts, also if percent-encoded, with a cache of recent texts."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -13,10 +13,58 @@ from cachetools import LRUCache
 
 from rag_assets.common.batches import batched
 from rag_assets.privacy.described import StrictScanner
-from rag_assets.privacy.percent_encoding import decodings
-from rag_assets.privacy.secrets.masking import redact
 from rag_assets.privacy.secrets.scanner import SecretScanner
-from rag_assets.privacy.secrets.spans import merged
+from rag_assets.privacy.secrets.spans import merge_spans, redact
+
+_ENCODED = re.compile(r"(?:%[0-9A-Fa-f]{2})+")
+_TRIPLE = 3
+_MAX_DECODINGS = 3
+"""Limit of repeated decoding, which is needed if a percent sign is itself encoded."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """A decoded text.
+
+    Attributes:
+        text: the text after decoding.
+        places: for each character of the text, its start and end in the original.
+    """
+
+    text: str
+    places: tuple[tuple[int, int], ...]
+
+
+def decode_repeatedly(text: str) -> Iterator[Decoded]:
+    """Yield a text decoded once, twice, and so on, as long as decoding changes it."""
+    decoded = Decoded(text, tuple((at, at + 1) for at in range(len(text))))
+    for _ in range(_MAX_DECODINGS):
+        if _ENCODED.search(decoded.text) is None:
+            return
+        decoded = _decode(decoded)
+        yield decoded
+
+
+def _decode(whole: Decoded) -> Decoded:
+    parts: list[str] = []
+    places: list[tuple[int, int]] = []
+    at = 0
+    for found in _ENCODED.finditer(whole.text):
+        start, end = found.span()
+        parts.append(whole.text[at:start])
+        places += whole.places[at:start]
+        # Each byte that is not valid UTF-8 becomes a lone surrogate.
+        read = bytes.fromhex(found[0].replace("%", "")).decode("utf-8", "surrogateescape")
+        for character in read:
+            width = _TRIPLE * len(character.encode("utf-8", "surrogateescape"))
+            places.append((whole.places[start][0], whole.places[start + width - 1][1]))
+            start += width
+        parts.append(read)
+        at = end
+    parts.append(whole.text[at:])
+    places += whole.places[at:]
+    return Decoded("".join(parts), tuple(places))
+
 
 MASKING_VERSION = 1
 """Increased by hand whenever more of the documents' metadata is masked than before."""
@@ -64,9 +112,6 @@ class Masker:
     """Masks credentials; one per process, see masker_of().
 
     It caches recent texts: names and questions recur.
-
-    Args:
-        scanner: finds credentials.
     """
 
     def __init__(self, scanner: SecretScanner | StrictScanner) -> None:
@@ -124,7 +169,7 @@ class Masker:
 
         Use this if offsets need not stay valid: a name is more informative than filler characters.
         """
-        spans = merged(self._scanner.scan(text))
+        spans = merge_spans(self._scanner.scan(text))
         parts: list[str] = []
         at = 0
         for span in spans:
@@ -147,7 +192,7 @@ class Masker:
         if "%" in text:
             starts += (
                 (decoded.places[span.start][0], span.rule)
-                for decoded in decodings(text)
+                for decoded in decode_repeatedly(text)
                 for span in self._scanner.scan(decoded.text)
             )
         self._loaded.set()
@@ -159,7 +204,7 @@ class Masker:
         if "%" not in text:
             return masked
         characters = list(masked)
-        for decoded in decodings(text):
+        for decoded in decode_repeatedly(text):
             for span in self._scanner.scan(decoded.text):
                 for start, end in decoded.places[span.start : span.end]:
                     characters[start:end] = "*" * (end - start)

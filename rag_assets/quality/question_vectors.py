@@ -13,17 +13,17 @@ from rag_assets.billing.opt_in import require_opt_in
 from rag_assets.billing.spending import Spending, require_price
 from rag_assets.common.errors import IndexInconsistent, ProviderRefused
 from rag_assets.common.hashing import sha256_hex
-from rag_assets.models.config.embedder import EmbedderConfig
+from rag_assets.models.config import EmbedderConfig
 from rag_assets.models.embedding.batches import EmbedItem
 from rag_assets.models.embedding.bulk import embed_all
-from rag_assets.models.embedding.coverage import Reading, reading_of
-from rag_assets.models.embedding.prices import provider_and_model
+from rag_assets.models.embedding.coverage import Reading, assess_reading
 from rag_assets.models.embedding.protocol import Embedder, Vectors
 from rag_assets.models.factory import embedder_id_of
+from rag_assets.models.prices import split_embedder_id
 from rag_assets.retrieval.question_vectors import Vector
+from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
-from rag_assets.storage.catalog.generations import Generation
 from rag_assets.storage.index.common_words import sentence_language
 from rag_assets.tenants.model import Tenant
 
@@ -87,7 +87,7 @@ class KeptVectors:
         if serving.embedder_id not in self._made:
             self._made[serving.embedder_id] = self._embedder(ref, tenant, serving)
         embedder = self._made[serving.embedder_id]
-        return reading_of(embedder, question, sentence_language(question))
+        return assess_reading(embedder, question, sentence_language(question))
 
     async def close(self) -> None:
         """See VectorsOfQuestions."""
@@ -99,7 +99,7 @@ class KeptVectors:
         billed = tenant.model_copy(update={"embedder": _config_of(tenant, generation)})
         caps = present_caps(self._catalog, ref, tenant, run=0.0)
         spending = Spending(ref.id, require_price(billed), caps)
-        account = provider_and_model(embedder.embedder_id)
+        account = split_embedder_id(embedder.embedder_id)
 
         def record() -> None:
             if used := spending.take():

@@ -15,8 +15,7 @@ from anyio.to_thread import run_sync
 
 from rag_assets.billing.chat_models import ChatModels, TenantChat
 from rag_assets.common.errors import PassagesWithdrawn
-from rag_assets.models.chat.protocol import Completion
-from rag_assets.models.chat.remote import tokens_of
+from rag_assets.models.chat import Completion, estimate_input_tokens
 from rag_assets.models.embedding.protocol import Embedder
 from rag_assets.retrieval.answers import (
     CONTEXT_TOKENS,
@@ -144,7 +143,7 @@ class Answerer:
         system = instructions()
         text = prompt(question, hits, seal_of(hits, self._seal_key, tenant_id))
         most = max_tokens or chat.config.max_tokens
-        seconds = chat.config.seconds_for(tokens_of(system, text), most)
+        seconds = chat.config.seconds_for(estimate_input_tokens(system, text), most)
         return await chat.model.complete(system, text, max_tokens=most, seconds=seconds)
 
 

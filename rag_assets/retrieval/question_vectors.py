@@ -15,14 +15,14 @@ from cachetools import LRUCache
 from rag_assets.billing.embedders import Embedders
 from rag_assets.billing.usage_meter import Meter
 from rag_assets.common.errors import IndexInconsistent, MalformedResponse
-from rag_assets.models.config.embedder import EmbedderConfig
-from rag_assets.models.embedding.coverage import Reading, reading_of
-from rag_assets.models.embedding.prices import Price
+from rag_assets.models.config import EmbedderConfig
+from rag_assets.models.embedding.coverage import Reading, assess_reading
 from rag_assets.models.embedding.protocol import Charge, Embedder
-from rag_assets.models.embedding.query import embed_query
+from rag_assets.models.embedding.vectors import embed_query
 from rag_assets.models.factory import price_of
+from rag_assets.models.prices import Price
+from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.catalog.database import TenantRef
-from rag_assets.storage.catalog.generations import Generation
 from rag_assets.storage.index.common_words import sentence_language
 from rag_assets.tenants.model import Tenant
 
@@ -111,7 +111,7 @@ class QuestionVectors:
             return "known"
         cached = await self._embedder(ref, tenant, serving)
         # Run in a thread: it may load a tokenizer.
-        return await run_sync(reading_of, cached.embedder, question, language)
+        return await run_sync(assess_reading, cached.embedder, question, language)
 
     async def close(self) -> None:
         """Close the embedders' connections; must be called in the event loop that used them."""

@@ -14,7 +14,7 @@ from cachetools import LRUCache
 from rag_assets.billing.rerankers import Rerankers
 from rag_assets.common.errors import ConfigurationError, RerankFailed, RerankFault
 from rag_assets.ingest.chunking.model import embedding_text
-from rag_assets.models.config.reranking import RerankConfig
+from rag_assets.models.config import RerankConfig
 from rag_assets.models.reranking.protocol import Reranker
 from rag_assets.retrieval.duplicates import Passage
 from rag_assets.retrieval.fusion import by_rank, fuse

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from rag_assets.common.errors import InvalidRequest, NoReranker
-from rag_assets.models.chat.context_windows import UNKNOWN_WINDOW, context_window
-from rag_assets.models.config.reranking import RerankConfig
+from rag_assets.models.chat import UNKNOWN_WINDOW, find_context_window
+from rag_assets.models.config import RerankConfig
 from rag_assets.retrieval.model import MAX_TOP_K, SearchRequest
-from rag_assets.storage.catalog.generations import Generation
-from rag_assets.storage.catalog.thresholds import measured_floors, measured_value
+from rag_assets.storage.catalog.builds.generations import Generation
+from rag_assets.storage.catalog.builds.measurements import measured_floors, measured_value
 from rag_assets.storage.index.common_words import is_english
 from rag_assets.storage.index.model import is_within
 from rag_assets.tenants.model import Tenant
@@ -148,7 +148,7 @@ def _window(tenant: Tenant, request: SearchRequest) -> int | None:
         return None
     if own is not None and own.context_window is not None and model == own.model:
         return own.context_window
-    return context_window(model) or UNKNOWN_WINDOW
+    return find_context_window(model) or UNKNOWN_WINDOW
 
 
 def _rerank_config(tenant: Tenant, request: SearchRequest) -> RerankConfig | None:

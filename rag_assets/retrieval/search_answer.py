@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from rag_assets.models.embedding.coverage import MULTILINGUAL_EMBEDDER
-from rag_assets.models.embedding.prices import provider_and_model
+from rag_assets.models.prices import split_embedder_id
 from rag_assets.retrieval.hits import scores_of
 from rag_assets.retrieval.model import (
     Debug,
@@ -67,7 +67,7 @@ def _unread_warnings(progress: SearchProgress) -> tuple[UnmatchedFilter, ...]:
     """Return a warning if vectors alone rank and the embedder does not read the question."""
     if progress.reading != "unread" or progress.search.mode != "knn":
         return ()
-    provider, model = provider_and_model(progress.serving.embedder_id)
+    provider, model = split_embedder_id(progress.serving.embedder_id)
     problem = (
         f"{provider}/{model} does not read the script of this question, so that its vectors hardly"
         f" rank by meaning: search with mode text or hybrid, or build with an embedder that reads"

@@ -36,9 +36,12 @@ from rag_assets.ingest.parsing.options import ParseOptions, PdfEngine
 from rag_assets.ingest.parsing.pdf.docling_pipeline import require_docling
 from rag_assets.ingest.sources.kinds import SourceConfig, SourceKind
 from rag_assets.ingest.sources.registry import kind_of
-from rag_assets.models.config.chat import ChatModelConfig, from_name
-from rag_assets.models.config.embedder import EmbedderConfig
-from rag_assets.models.config.reranking import RerankConfig
+from rag_assets.models.config import (
+    ChatModelConfig,
+    EmbedderConfig,
+    RerankConfig,
+    expand_chat_model,
+)
 from rag_assets.plugins.registry import installed_systems
 from rag_assets.tenants.application_settings import VectorBackend
 from rag_assets.tenants.chunkers import ChunkerConfig, ChunkerRule
@@ -351,7 +354,7 @@ class Tenant(_Model):
     name: Annotated[str | None, StringConstraints(min_length=1, max_length=256)] = None
     organization: str | None = None
     project: str | None = None
-    chat_model: Annotated[ChatModelConfig | None, BeforeValidator(from_name)] = None
+    chat_model: Annotated[ChatModelConfig | None, BeforeValidator(expand_chat_model)] = None
     enabled: bool = True
     sources: tuple[Source, ...] = ()
     parser: ParserConfig = ParserConfig()

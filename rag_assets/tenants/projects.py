@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 from pydantic import BaseModel, ConfigDict, StringConstraints, field_validator
 
 from rag_assets.common.errors import ConfigurationError, InvalidRequest
-from rag_assets.models.config.embedder import AUTO
-from rag_assets.models.providers.registry import auto_embeddings
+from rag_assets.models.config import AUTO
+from rag_assets.models.providers.registry import list_auto_embeddings
 from rag_assets.models.transport.settings import ModelName
 from rag_assets.tenants.model import CapsConfig, RetrievalConfig, Tenant, ThresholdFrom
 
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     AutoProvider: TypeAlias = str
     ProjectProvider: TypeAlias = str
 else:
-    AutoProvider = Literal[(AUTO, *auto_embeddings())]
-    ProjectProvider = Literal[(AUTO, *auto_embeddings(), LOCAL)]
+    AutoProvider = Literal[(AUTO, *list_auto_embeddings())]
+    ProjectProvider = Literal[(AUTO, *list_auto_embeddings(), LOCAL)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,9 +17,9 @@ from rag_assets.billing.embedders import Embedders
 from rag_assets.cli.commands.sync import sync
 from rag_assets.common.errors import ProviderUnavailable
 from rag_assets.common.settings import Settings
-from rag_assets.models.config.embedder import EmbedderConfig
-from rag_assets.models.embedding.deterministic import DeterministicEmbedder
+from rag_assets.models.config import EmbedderConfig
 from rag_assets.models.embedding.protocol import Answer, CallLimits, Embedder
+from rag_assets.models.providers.deterministic import DeterministicEmbedder
 from rag_assets.pipeline.drift import inspect_index
 from rag_assets.resources.embedders import EmbedderResource
 from rag_assets.resources.installation import InstallationResource

@@ -19,7 +19,7 @@ from pydantic import SecretStr
 from rag_assets.billing.embedders import Embedders
 from rag_assets.billing.key_ring import KeyRing
 from rag_assets.common.errors import ProviderError
-from rag_assets.models.config.embedder import EmbedderConfig
+from rag_assets.models.config import EmbedderConfig
 from rag_assets.models.embedding.protocol import Embedder
 from tests.installation import CommandResult, Installation
 from tests.integration.echoing import DIMENSIONS, FAULTS, REFUSALS, echoing_provider

@@ -16,7 +16,7 @@ from werkzeug import Request, Response
 from rag_assets.billing.key_ring import KeyRing
 from rag_assets.common.errors import NoReranker
 from rag_assets.local_stack.liveness import wait_for
-from rag_assets.models.reranking.circuit_breaker import FAILURES
+from rag_assets.models.reranking.protocol import FAILURES
 from rag_assets.pipeline.tenancy import reconcile_tenants
 from rag_assets.retrieval import Retriever
 from rag_assets.retrieval.model import SearchAnswer, SearchRequest

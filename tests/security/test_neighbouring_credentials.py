@@ -11,8 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rag_assets.privacy.secrets.masking import mask
 from rag_assets.privacy.secrets.scanner import SecretScanner
+from rag_assets.privacy.secrets.spans import mask
 from tests.rules import shared_scanner
 from tests.security.credentials.kinds import KINDS
 from tests.security.credentials.model import Credential, Kind, Span

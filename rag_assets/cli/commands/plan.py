@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rag_assets.cli.commands.output import print_json, print_table, say
 from rag_assets.cli.commands.session import Session, with_session
 from rag_assets.common.formatting import counted, dollars, duration
-from rag_assets.models.embedding.prices import provider_and_model
+from rag_assets.models.prices import split_embedder_id
 
 if TYPE_CHECKING:
     from rag_assets.pipeline.estimates import Estimate, Twice
@@ -108,7 +108,7 @@ def _some(count: float | None, noun: str) -> str:
 
 
 def _cost(found: Preview) -> str:
-    embedder = " ".join(provider_and_model(found.embedder))
+    embedder = " ".join(split_embedder_id(found.embedder))
     if found.cost is None or found.per_million is None:
         return f"no price known for {embedder}: set embedder.price in tenants.yaml"
     rate = f", {dollars(found.per_million)} a million tokens" if found.per_million else ""

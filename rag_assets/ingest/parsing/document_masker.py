@@ -8,8 +8,7 @@ from dataclasses import replace
 from rag_assets.ingest.parsing.model import Block, MaskedSpan, ParsedText
 from rag_assets.ingest.parsing.outline import Outline
 from rag_assets.ingest.parsing.table_credentials import credential_cells, joined
-from rag_assets.privacy.secrets.masking import mask, redact
-from rag_assets.privacy.secrets.spans import Scans
+from rag_assets.privacy.secrets.spans import Scans, mask, redact
 
 
 def masked(parsed: ParsedText, scanner: Scans) -> ParsedText:

@@ -103,7 +103,7 @@ class BatchApi(Protocol):
         ...
 
 
-def in_batches(items: Iterable[EmbedItem]) -> Iterator[Sequence[EmbedItem]]:
+def split_into_batches(items: Iterable[EmbedItem]) -> Iterator[Sequence[EmbedItem]]:
     """Split texts into batches, in order, each as large as a provider accepts."""
 
     def size(item: EmbedItem) -> int:
@@ -112,7 +112,7 @@ def in_batches(items: Iterable[EmbedItem]) -> Iterator[Sequence[EmbedItem]]:
     return batched(items, MAX_TEXTS, weight=size, most=MAX_BYTES)
 
 
-async def closing(api: BatchApi, work: Coroutine[Any, Any, T]) -> T:
+async def run_and_close(api: BatchApi, work: Coroutine[Any, Any, T]) -> T:
     """Await work on a batch API, then close its connections."""
     try:
         return await work

@@ -23,6 +23,7 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
 from typing import Final, TypeAlias
@@ -40,8 +41,14 @@ from rag_assets.common.errors import (
     ServiceUnavailable,
     WrongShape,
 )
-from rag_assets.models.embedding.batches import Batch, CallPace, EmbedItem, Packer
-from rag_assets.models.embedding.outcome import EmbedOutcome
+from rag_assets.models.embedding.batches import (
+    Batch,
+    CallPace,
+    EmbedItem,
+    Keep,
+    Packer,
+    VectorBuffer,
+)
 from rag_assets.models.embedding.protocol import (
     PROBE_TEXT,
     Answer,
@@ -53,8 +60,33 @@ from rag_assets.models.embedding.protocol import (
     SpooledCall,
     Vectors,
 )
-from rag_assets.models.embedding.vector_buffer import Keep, VectorBuffer
-from rag_assets.models.embedding.vectors import checked_vectors
+from rag_assets.models.embedding.vectors import validate_answer
+
+
+@dataclass(frozen=True, slots=True)
+class EmbedOutcome:
+    """The outcome of embed_all; embedded + len(rejected) + remaining = number of texts.
+
+    Attributes:
+        embedded: number of vectors stored.
+        rejected: reasons by key, for texts that the embedder permanently rejects.
+        remaining: number of texts not embedded because of the deadline or an outage.
+        requests: number of attempts, failed attempts included.
+        retries: number of attempts that repeated a failed attempt.
+        tokens: number of tokens in the successful calls, as the provider counts them.
+        outage: why embedding stopped early; None if it did not.
+        seconds: duration in seconds.
+    """
+
+    embedded: int
+    rejected: Mapping[str, str]
+    remaining: int
+    requests: int
+    retries: int
+    tokens: int
+    outage: RequestsStopped | None
+    seconds: float
+
 
 _NONE: Final = np.empty((0, 0), np.float32)
 
@@ -293,12 +325,7 @@ class _BulkRun:
         try:
             is_bulk = self.is_bulk(batch.items[0].key)
             answer = await self._pay_for(texts, batch.tokens, deadline, is_bulk=is_bulk)
-            vectors = checked_vectors(
-                answer.vectors,
-                count=len(texts),
-                dimensions=self._embedder.dimensions,
-                source=self._embedder.embedder_id,
-            )
+            vectors = validate_answer(answer.vectors, len(texts), self._embedder)
         except ProviderError as error:
             paid = (answer.tokens, answer.requests) if answer.requests else None
             self._count(*(paid or (error.tokens, error.requests)))
@@ -358,7 +385,6 @@ class _BulkRun:
         """Check that the embedder accepts texts other than those for which it failed.
 
         Args:
-            error: the failure.
             began: when the failed call started. If a later call succeeded, no probe is needed.
             deadline: see embed_all.
 

@@ -58,12 +58,10 @@ _SIGNS: Final = (("\u2e80", "\u312f"), ("\u31a0", "\u9fff"), ("\uf900", "\ufaff"
 """Ranges of Chinese and Japanese characters, each of which may be a word."""
 
 
-def reading_of(embedder: Embedder, text: str, language: str | None) -> Reading:
+def assess_reading(embedder: Embedder, text: str, language: str | None) -> Reading:
     """Return how well an embedder reads a text.
 
     Args:
-        embedder: the embedder of the text.
-        text: a question.
         language: language of the text as an ISO 639-1 code; None if unknown. A text in an
             unknown language is foreign to an English model if its letters show that it is not
             English.
@@ -93,7 +91,7 @@ def _has_other_letters(text: str) -> bool:
 
 def _count_words(letters: str) -> int:
     """Return the number of words in letters without blanks; a Chinese character may be a word."""
-    return max(1, sum(_kind(letter)[1] for letter in letters))
+    return max(1, sum(_classify_character(letter)[1] for letter in letters))
 
 
 def is_read(embedder: Embedder, text: str) -> bool:
@@ -104,17 +102,17 @@ def is_read(embedder: Embedder, text: str) -> bool:
     return share is None or share < UNREAD
 
 
-def unread_share(tokenizer: Tokenizer, texts: Sequence[str]) -> float:
+def measure_unread_share(tokenizer: Tokenizer, texts: Sequence[str]) -> float:
     """Return the share of letters that a tokenizer does not read as parts of words; 0 if none."""
     unread = letters = 0
     for text in texts:
-        for count, is_read in _words(text[:_LONGEST], tokenizer.encode(text[:_LONGEST])):
+        for count, is_read in _measure_words(text[:_LONGEST], tokenizer.encode(text[:_LONGEST])):
             letters += count
             unread += 0 if is_read else count
     return unread / letters if letters else 0.0
 
 
-def _words(text: str, encoding: Encoding) -> Iterator[tuple[int, bool]]:
+def _measure_words(text: str, encoding: Encoding) -> Iterator[tuple[int, bool]]:
     """Yield the number of letters of each word, and whether it is read.
 
     A Chinese or Japanese character is a word of its own. Text beyond the model's window is left
@@ -129,7 +127,7 @@ def _words(text: str, encoding: Encoding) -> Iterator[tuple[int, bool]]:
     ]
     end = max((span[1] for span, _ in pieces), default=0) if encoding.overflowing else len(text)
     first = 0
-    for start, stop in _spans(text):
+    for start, stop in _find_words(text):
         if stop > end:
             return
         while first < len(pieces) and pieces[first][0][1] <= start:
@@ -149,9 +147,11 @@ def _is_spelled(pieces: int, letters: int) -> bool:
     return pieces >= _PIECES_PER_LETTER * letters
 
 
-def _spans(text: str) -> Iterator[tuple[int, int]]:
+def _find_words(text: str) -> Iterator[tuple[int, int]]:
     """Yield the start and end of each word; a Chinese or Japanese character is a word."""
-    for (is_word, is_sign), group in groupby(range(len(text)), lambda at: _kind(text[at])):
+    for (is_word, is_sign), group in groupby(
+        range(len(text)), lambda at: _classify_character(text[at])
+    ):
         places = [*group]
         if is_sign:
             yield from ((at, at + 1) for at in places)
@@ -159,7 +159,7 @@ def _spans(text: str) -> Iterator[tuple[int, int]]:
             yield places[0], places[-1] + 1
 
 
-def _kind(character: str) -> tuple[bool, bool]:
+def _classify_character(character: str) -> tuple[bool, bool]:
     # Vowel signs of Indic scripts are in the category of marks, and are parts of words.
     is_word = unicodedata.category(character)[0] in "LM"
     return is_word, is_word and any(first <= character <= last for first, last in _SIGNS)

@@ -1,35 +1,48 @@
-"""Embedding on this machine's CPU, with a model from a folder."""
+"""Embedding on this machine's CPU, with an ONNX model from a folder."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 import numpy.typing as npt
 
-from rag_assets.common.errors import InputRejected
-from rag_assets.models.embedding.coverage import unread_share
-from rag_assets.models.embedding.model_folder import ModelFolder, Pooling, describe_folder
-from rag_assets.models.embedding.network import Network
-from rag_assets.models.embedding.protocol import Answer, CallLimits, Purpose, Vectors
-from rag_assets.models.embedding.vectors import unit
-from rag_assets.models.onnx.cores import available_cores
-from rag_assets.models.onnx.loading import encodable, load_tokenizer
+from rag_assets.common.errors import BadVectors, ConfigurationError, InputRejected
+from rag_assets.models.embedding.coverage import measure_unread_share
+from rag_assets.models.embedding.model_folder import (
+    DenseLayer,
+    FolderSettings,
+    ModelFolder,
+    describe_folder,
+)
+from rag_assets.models.embedding.protocol import Answer, CallLimits, Embedder, Purpose, Vectors
+from rag_assets.models.embedding.vectors import normalize_vector
+from rag_assets.models.onnx import (
+    build_inputs,
+    count_cores,
+    join_surrogates,
+    load_session,
+    load_tokenizer,
+    plan_inputs,
+)
 
 if TYPE_CHECKING:
     from tokenizers import Encoding, Tokenizer
 
+
 _BATCH = 32  # takes two cores half a second: short enough to report progress and to stop
 
 
-class LocalEmbedder(ABC):
+class LocalEmbedder(Embedder, ABC):
     """A model that embeds texts on this machine's cores.
 
     Each text is one call on one thread, and a pool of threads processes texts in parallel. On a CPU
@@ -45,7 +58,7 @@ class LocalEmbedder(ABC):
     """
 
     def __init__(self, threads: int | None = None) -> None:
-        self._threads = threads or available_cores()
+        self._threads = threads or count_cores()
         self._lock = threading.Lock()
         self._pool: ThreadPoolExecutor | None = None
 
@@ -83,7 +96,7 @@ class LocalEmbedder(ABC):
         """
         for position, text in enumerate(texts, start=1):
             if not text.strip():
-                raise _rejected(position, len(texts))
+                raise _build_rejection(position, len(texts))
         todo = deque(enumerate(texts))
         vectors = np.empty((len(texts), self.dimensions), dtype=np.float32)
         tokens = np.zeros(len(texts), dtype=np.int64)
@@ -104,15 +117,6 @@ class LocalEmbedder(ABC):
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """Count the tokens that the model reads for each text; they are not charged."""
 
-    @property
-    def languages(self) -> frozenset[str] | None:
-        """Return None: the languages of the model's training are unknown."""
-        return None
-
-    def unread_share(self, texts: Sequence[str]) -> float | None:
-        """Return None: the tokenizer is not examined."""
-        return None
-
     def check(self) -> None:
         """Load the model and embed a text with it.
 
@@ -121,7 +125,7 @@ class LocalEmbedder(ABC):
         """
         self._embed_one("text", "document")
 
-    async def close(self) -> None:  # noqa: B027 - right for every model on this machine
+    async def close(self) -> None:
         """Keep the loaded model for the next call; no connections are open."""
 
     @abstractmethod
@@ -146,7 +150,7 @@ class LocalEmbedder(ABC):
                 return
             embedded = self._embed_one(text, purpose)
             if embedded is None:
-                raise _rejected(index + 1, len(vectors))
+                raise _build_rejection(index + 1, len(vectors))
             vectors[index], tokens[index] = embedded
 
     def _thread_pool(self) -> ThreadPoolExecutor:
@@ -167,7 +171,7 @@ class OnnxEmbedder(LocalEmbedder):
     Args:
         folder: a folder as model_folder describes it; by default the shipped all-MiniLM-L6-v2.
         threads: see LocalEmbedder.
-        dimensions, pooling, document_prefix, query_prefix, former: see describe_folder.
+        settings: see FolderSettings.
 
     Raises:
         ConfigurationError: the folder does not contain a usable model (also at the first use).
@@ -177,22 +181,10 @@ class OnnxEmbedder(LocalEmbedder):
         self,
         folder: Path | None = None,
         threads: int | None = None,
-        *,
-        dimensions: int | None = None,
-        pooling: Pooling | None = None,
-        document_prefix: str | None = None,
-        query_prefix: str | None = None,
-        former: bool = False,
+        **settings: Unpack[FolderSettings],
     ) -> None:
         super().__init__(threads)
-        self._model = describe_folder(
-            folder,
-            dimensions=dimensions,
-            pooling=pooling,
-            document_prefix=document_prefix,
-            query_prefix=query_prefix,
-            former=former,
-        )
+        self._model = describe_folder(folder, **settings)
         self._tokenizer: Tokenizer | None = None
         self._network: Network | None = None
 
@@ -217,7 +209,7 @@ class OnnxEmbedder(LocalEmbedder):
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """Count the tokens of each text with its prefix, special tokens included."""
         prefix = self._model.document_prefix
-        return [_tokens_of(self._windows(prefix + text)) for text in texts]
+        return [_count_tokens(self._windows(prefix + text)) for text in texts]
 
     @property
     def languages(self) -> frozenset[str] | None:
@@ -226,7 +218,7 @@ class OnnxEmbedder(LocalEmbedder):
 
     def unread_share(self, texts: Sequence[str]) -> float | None:
         """Return the share of letters that the tokenizer does not read as words."""
-        return unread_share(self._loaded_tokenizer(), texts)
+        return measure_unread_share(self._loaded_tokenizer(), texts)
 
     def _embed_one(self, text: str, purpose: Purpose) -> tuple[Vectors, int] | None:
         network, prefix = self._loaded_network(), self._model.prefix(purpose)
@@ -234,23 +226,23 @@ class OnnxEmbedder(LocalEmbedder):
         weights = [len(w.ids) - sum(w.special_tokens_mask) for w in windows]
         if not any(weights) or (prefix and not self._has_tokens(text)):
             return None
-        tokens = _tokens_of(windows)
+        tokens = _count_tokens(windows)
         left_out = self._prefix_tokens(prefix)
         if len(windows) == 1:
             return network.vector(windows[0], left_out).astype(np.float32), tokens
         total = np.zeros(self.dimensions)
         for number, (window, weight) in enumerate(zip(windows, weights, strict=True)):
             total += weight * network.vector(window, 0 if number else left_out)
-        return unit(total).astype(np.float32), tokens
+        return normalize_vector(total).astype(np.float32), tokens
 
     def _windows(self, text: str) -> list[Encoding]:
         """Cut a text into windows of at most the model's length, each with special tokens."""
         text = text.lower() if self._model.is_lowercase else text
-        first = self._loaded_tokenizer().encode(encodable(text))
+        first = self._loaded_tokenizer().encode(join_surrogates(text))
         return [first, *first.overflowing]
 
     def _has_tokens(self, text: str) -> bool:
-        encoding = self._loaded_tokenizer().encode(encodable(text), add_special_tokens=False)
+        encoding = self._loaded_tokenizer().encode(join_surrogates(text), add_special_tokens=False)
         return bool(encoding.ids)
 
     def _prefix_tokens(self, prefix: str) -> int:
@@ -282,9 +274,154 @@ def _load_tokenizer(model: ModelFolder) -> Tokenizer:
     return tokenizer
 
 
-def _tokens_of(windows: list[Encoding]) -> int:
+def _count_tokens(windows: list[Encoding]) -> int:
     return sum(len(window.ids) for window in windows)
 
 
-def _rejected(position: int, count: int) -> InputRejected:
+def _build_rejection(position: int, count: int) -> InputRejected:
     return InputRejected(f"text {position} of {count} is empty or has no readable content")
+
+
+_OUTPUTS = ("sentence_embedding", "last_hidden_state", "token_embeddings")
+_RANK_OF_TEXTS = 2
+_ACTIVATIONS = ("identity", "tanh", "relu")
+_NUMBER_TYPES: Mapping[str, str] = MappingProxyType({"F64": "<f8", "F32": "<f4", "F16": "<f2"})
+
+
+class Network:
+    """A loaded model: tokens in, one unit vector out; usable from several threads at once.
+
+    Raises:
+        ConfigurationError: the files are damaged, not an ONNX model, or of an unsupported shape.
+    """
+
+    def __init__(self, model: ModelFolder) -> None:
+        model.verify()
+        self._dimensions = model.dimensions
+        self._pooling = model.pooling
+        self._session = load_session(model.weights)
+        self._inputs = plan_inputs(self._session, model.weights)
+        self._output, returns_tokens = self._plan_output(model)
+        # An output for the whole text already includes all modules.
+        self._dense = [_Dense(layer) for layer in model.dense] if returns_tokens else []
+
+    def vector(self, window: Encoding, prefix_tokens: int = 0) -> npt.NDArray[np.float64]:
+        """Embed one window of tokens, and return a unit vector.
+
+        Args:
+            window: one text, without padding.
+            prefix_tokens: number of first tokens that the mean leaves out.
+
+        Raises:
+            BadVectors: the model returned no finite vector, or zeros.
+            ConfigurationError: a Dense module does not accept the vectors that it is given.
+        """
+        answer = self._session.run([self._output], build_inputs(self._inputs, [window]))[0][0]
+        pooled = answer if answer.ndim == 1 else self._project(self._pool(answer, prefix_tokens))
+        shaped = pooled.shape == (self._dimensions,)
+        if not (shaped and np.isfinite(pooled).all() and pooled.any()):
+            raise BadVectors(
+                f"the local embedding model returned a vector of shape {pooled.shape} that is"
+                f" not {self._dimensions} finite numbers with a direction"
+            )
+        return normalize_vector(pooled)
+
+    def _pool(self, tokens: npt.NDArray[Any], prefix_tokens: int) -> npt.NDArray[np.float64]:
+        """Combine the vectors of all tokens into one vector."""
+        if self._pooling == "cls":
+            return np.asarray(tokens[0], np.float64)
+        if self._pooling == "last":
+            return np.asarray(tokens[-1], np.float64)
+        # The window is one text without padding: its mask is all ones, so the masked mean is a
+        # plain mean.
+        return np.asarray(np.mean(tokens[prefix_tokens:], axis=0, dtype=np.float64))
+
+    def _project(self, vector: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        for dense in self._dense:
+            vector = dense.project(vector)
+        return vector
+
+    def _plan_output(self, model: ModelFolder) -> tuple[str, bool]:
+        """Return the name of the output to read, and whether it contains token vectors."""
+        outputs = {node.name: node.shape for node in self._session.get_outputs()}
+        name = next(n for n in (*_OUTPUTS, *outputs) if n in outputs)
+        rank, length = len(outputs[name]), outputs[name][-1] if outputs[name] else None
+        if rank not in {_RANK_OF_TEXTS, 3}:
+            raise ConfigurationError(
+                f"the ONNX model's output {name} is neither of tokens nor of texts: {model.weights}"
+            )
+        expected = model.dimensions if rank == _RANK_OF_TEXTS or not model.dense else length
+        if isinstance(length, int) and length != expected:
+            raise ConfigurationError(
+                f"the ONNX model returns {length} dimensions, not {model.dimensions}:"
+                f" {model.weights}",
+                hint=f"set the embedder's dimensions to {length}",
+            )
+        return str(name), rank != _RANK_OF_TEXTS
+
+
+class _Dense:
+    """A loaded Dense module.
+
+    Raises:
+        ConfigurationError: its activation or its file is not supported.
+    """
+
+    def __init__(self, layer: DenseLayer) -> None:
+        if layer.activation not in _ACTIVATIONS:
+            raise ConfigurationError(
+                f"the Dense module's activation is not supported ({layer.activation or 'none'}):"
+                f" {layer.weights.with_name('config.json')}",
+                hint=f"supported are {', '.join(_ACTIVATIONS)}",
+            )
+        if layer.weights.suffix != ".safetensors" or not layer.weights.is_file():
+            raise ConfigurationError(
+                f"the Dense module has no model.safetensors: {layer.weights.parent}",
+                hint="save the model with a current sentence-transformers",
+            )
+        self._path, self._activation = layer.weights, layer.activation
+        self._matrix, self._bias = _load_dense(layer)
+
+    def project(self, vector: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Project a vector.
+
+        Raises:
+            ConfigurationError: the module expects vectors of another length.
+        """
+        if self._matrix.shape[1] != len(vector):
+            raise ConfigurationError(
+                f"the Dense module takes {self._matrix.shape[1]} dimensions, not {len(vector)}:"
+                f" {self._path}"
+            )
+        projected = self._matrix @ vector + self._bias
+        if self._activation == "tanh":
+            return np.tanh(projected)
+        return np.maximum(projected, 0.0) if self._activation == "relu" else projected
+
+
+def _load_dense(layer: DenseLayer) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Load the matrix and the bias of a Dense module from its safetensors file.
+
+    Raises:
+        ConfigurationError: the file is damaged, or has other tensors.
+    """
+    content = layer.weights.read_bytes()
+    start = 8 + int.from_bytes(content[:8], "little")
+    try:
+        header = json.loads(content[8:start])
+        tensors = {
+            name: np.frombuffer(
+                content[start:][slice(*tensor["data_offsets"])], _NUMBER_TYPES[tensor["dtype"]]
+            ).reshape(tensor["shape"])
+            for name, tensor in header.items()
+            if name != "__metadata__"
+        }
+        matrix = tensors["linear.weight"].astype(np.float64)
+        rows, _ = matrix.shape
+        bias = tensors.get("linear.bias", np.zeros(rows)).astype(np.float64).reshape(rows)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ConfigurationError(
+            f"the Dense module's file has no readable linear.weight with its bias: {layer.weights}",
+            hint="save it as safetensors with numbers of 16, 32 or 64 bits (not bfloat16)",
+        ) from error
+    return matrix, bias

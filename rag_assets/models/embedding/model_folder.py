@@ -4,14 +4,16 @@ A run that has nothing to embed only needs the embedder's id. So describing a fo
 small JSON files, and imports neither onnxruntime nor tokenizers. The weights of a tenant's own
 folder are hashed once per process, and again if the file changes.
 
-| file | decides | if missing | |---|---|---| | weights, tokenizer, word pieces read at once | see
-onnx_folder | | | config.json: hidden_size | dimensions, unless given | an error, unless given | |
-modules.json | modules after the network: Pooling, Dense, Normalize (not Dropout) | Pooling | |
-1_Pooling/config.json | pooling, unless given; whether it includes the prefix | mean; it does | |
-2_Dense/config.json, model.safetensors | a projection of the pooled vector | none | |
-config_sentence_transformers.json: prompts | prefixes, unless given | none | |
-sentence_bert_config.json: do_lower_case | whether texts are read in lower case | no | | README.md:
-language | languages that the model was trained for; changes no vector | unknown |
+| file | decides | if missing |
+|---|---|---|
+| weights, tokenizer, word pieces read at once | see onnx.py | |
+| config.json: hidden_size | dimensions, unless given | an error, unless given |
+| modules.json | modules after the network: Pooling, Dense, Normalize (not Dropout) | Pooling |
+| 1_Pooling/config.json | pooling, unless given; whether it includes the prefix | mean; it does |
+| 2_Dense/config.json, model.safetensors | a projection of the pooled vector | none |
+| config_sentence_transformers.json: prompts | prefixes, unless given | none |
+| sentence_bert_config.json: do_lower_case | whether texts are read in lower case | no |
+| README.md: language | languages of the training; changes no vector | unknown |
 
 These are the files of sentence-transformers, with its rules for them. Vectors are normalized
 whether or not Normalize is among the modules.
@@ -24,22 +26,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypedDict, Unpack
 
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.hashing import key_of
 from rag_assets.models.embedding.protocol import Purpose
-from rag_assets.models.onnx.folder import (
-    digest_of,
+from rag_assets.models.onnx import (
     find_tokenizer,
     find_weights,
-    missing,
-    positive,
+    hash_file,
+    list_weight_files,
+    parse_positive,
+    raise_missing,
     read_card_languages,
     read_json,
     read_json_list,
-    window_of,
-    with_external_data,
+    read_window,
 )
 
 Pooling: TypeAlias = Literal["mean", "cls", "last"]
@@ -74,6 +76,26 @@ _KNOWN = frozenset(
     }
 )
 """SHA-256 of the files of those models that may be loaded from any folder."""
+
+
+class FolderSettings(TypedDict, total=False):
+    """Settings in place of those in a model's folder; None leaves the folder's.
+
+    Attributes:
+        dimensions: length of a vector, if it differs from the last Dense module's or
+            hidden_size.
+        pooling: how token vectors are combined, if the folder does not set it and it is not the
+            mean.
+        document_prefix, query_prefix: prefixes in place of the folder's prompts.
+        former: whether to use the rules of earlier versions; vectors that were computed by
+            these rules may still be searched.
+    """
+
+    dimensions: int | None
+    pooling: Pooling | None
+    document_prefix: str | None
+    query_prefix: str | None
+    former: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,59 +194,49 @@ class ModelFolder:
             ConfigurationError: a file is damaged, or was replaced since it was described.
         """
         for path, expected in self.digests:
-            if digest_of(path) != expected:
+            if hash_file(path) != expected:
                 raise ConfigurationError(
                     f"a file of the embedding model does not match its checksum: {path}",
                     hint="reinstall rag-assets, or restart after replacing a model of your own",
                 )
 
 
-def describe_folder(
-    folder: Path | None = None,
-    *,
-    dimensions: int | None = None,
-    pooling: Pooling | None = None,
-    document_prefix: str | None = None,
-    query_prefix: str | None = None,
-    former: bool = False,
-) -> ModelFolder:
+def describe_folder(folder: Path | None = None, **settings: Unpack[FolderSettings]) -> ModelFolder:
     """Describe a model's folder, by default the folder of the shipped model.
 
     Args:
         folder: a folder with an ONNX model and its tokenizer.json.
-        dimensions: length of a vector, if it differs from the last Dense module's or
-            hidden_size.
-        pooling: how token vectors are combined, if the folder does not set it and it is not the
-            mean.
-        document_prefix, query_prefix: prefixes in place of the folder's prompts.
-        former: whether to use the rules of earlier versions; vectors that were computed by
-            these rules may still be searched.
+        settings: see FolderSettings.
 
     Raises:
         ConfigurationError: the folder lacks a required file or setting, contains several
             models, or has a malformed file.
     """
     folder = MODELS / DEFAULT_MODEL if folder is None else folder
-    if former:
+    dimensions, pooling = settings.get("dimensions"), settings.get("pooling")
+    if settings.get("former"):
         return _describe_as_before(folder, dimensions, pooling)
     weights, tokenizer = find_weights(folder), find_tokenizer(folder)
-    pooling_folder, dense_folders = _modules(folder)
+    pooling_folder, dense_folders = _read_modules(folder)
     pooling_config = read_json(pooling_folder / "config.json")
-    dense = tuple(_dense_layer(dense_folder) for dense_folder in dense_folders)
+    dense = tuple(_describe_dense_layer(dense_folder) for dense_folder in dense_folders)
     projections = (layer.weights for layer in dense if layer.weights.is_file())
-    files = (*with_external_data(weights), tokenizer, *projections)
-    prompts = _prompts(folder)
+    files = (*list_weight_files(weights), tokenizer, *projections)
+    document, query = settings.get("document_prefix"), settings.get("query_prefix")
+    prompts = _read_prompts(folder)
     return ModelFolder(
         name=folder.resolve().name,
         weights=weights,
         tokenizer=tokenizer,
-        digests=_digests(folder, files),
-        dimensions=dimensions or (dense[-1].dimensions if dense else None) or _hidden_size(folder),
-        window=window_of(folder),
-        pooling=pooling or _pooling(pooling_folder, pooling_config),
+        digests=_hash_files(folder, files),
+        dimensions=dimensions
+        or (dense[-1].dimensions if dense else None)
+        or _read_hidden_size(folder),
+        window=read_window(folder),
+        pooling=pooling or _read_pooling(pooling_folder, pooling_config),
         pools_prefix=pooling_config.get("include_prompt") is not False,
-        document_prefix=prompts["document"] if document_prefix is None else document_prefix,
-        query_prefix=prompts["query"] if query_prefix is None else query_prefix,
+        document_prefix=prompts["document"] if document is None else document,
+        query_prefix=prompts["query"] if query is None else query,
         is_lowercase=read_json(folder / "sentence_bert_config.json").get("do_lower_case") is True,
         dense=dense,
     )
@@ -244,33 +256,35 @@ def _describe_as_before(
         name=folder.resolve().name,
         weights=weights,
         tokenizer=tokenizer,
-        digests=_digests(folder, (*with_external_data(weights), tokenizer)),
-        dimensions=dimensions or _hidden_size(folder),
-        window=positive(read_json(folder / "sentence_bert_config.json").get("max_seq_length"))
-        or positive(read_json(folder / "tokenizer_config.json").get("model_max_length"))
-        or positive(read_json(folder / "config.json").get("max_position_embeddings"))
-        or missing(folder, "sentence_bert_config.json: max_seq_length"),
-        pooling=pooling or _pooling(folder / "1_Pooling", pooling_config),
+        digests=_hash_files(folder, (*list_weight_files(weights), tokenizer)),
+        dimensions=dimensions or _read_hidden_size(folder),
+        window=parse_positive(read_json(folder / "sentence_bert_config.json").get("max_seq_length"))
+        or parse_positive(read_json(folder / "tokenizer_config.json").get("model_max_length"))
+        or parse_positive(read_json(folder / "config.json").get("max_position_embeddings"))
+        or raise_missing(folder, "sentence_bert_config.json: max_seq_length"),
+        pooling=pooling or _read_pooling(folder / "1_Pooling", pooling_config),
     )
 
 
-def _digests(folder: Path, files: tuple[Path, ...]) -> tuple[tuple[Path, str], ...]:
+def _hash_files(folder: Path, files: tuple[Path, ...]) -> tuple[tuple[Path, str], ...]:
     # Trust only the manifest of shipped models: next to another model, it may be outdated or
     # forged.
     manifest = read_json(folder / _MANIFEST) if folder.parent == MODELS else {}
     listed = manifest.get("files", {})
     return tuple(
-        (path, listed[path.name]["sha256"] if path.name in listed else digest_of(path))
+        (path, listed[path.name]["sha256"] if path.name in listed else hash_file(path))
         for path in files
     )
 
 
-def _hidden_size(folder: Path) -> int:
+def _read_hidden_size(folder: Path) -> int:
     config = read_json(folder / "config.json")
-    return positive(config.get("hidden_size")) or missing(folder, "config.json: hidden_size")
+    return parse_positive(config.get("hidden_size")) or raise_missing(
+        folder, "config.json: hidden_size"
+    )
 
 
-def _modules(folder: Path) -> tuple[Path, list[Path]]:
+def _read_modules(folder: Path) -> tuple[Path, list[Path]]:
     """Return the folders of the Pooling and the Dense modules.
 
     Raises:
@@ -290,17 +304,17 @@ def _modules(folder: Path) -> tuple[Path, list[Path]]:
     return pooling, [path for kind, path in modules if kind == "Dense"]
 
 
-def _dense_layer(folder: Path) -> DenseLayer:
+def _describe_dense_layer(folder: Path) -> DenseLayer:
     """Describe a Dense module."""
     config = read_json(folder / "config.json")
     activation = str(config.get("activation_function", "")).rpartition(".")[2].lower()
     weights, older = folder / "model.safetensors", folder / "pytorch_model.bin"
     if older.is_file() and not weights.is_file():
         weights = older
-    return DenseLayer(weights, positive(config.get("out_features")), activation)
+    return DenseLayer(weights, parse_positive(config.get("out_features")), activation)
 
 
-def _prompts(folder: Path) -> dict[Purpose, str]:
+def _read_prompts(folder: Path) -> dict[Purpose, str]:
     """Return the prefixes of texts and questions that the folder's own files set.
 
     Raises:
@@ -315,14 +329,14 @@ def _prompts(folder: Path) -> dict[Purpose, str]:
         and isinstance(named, str)
     ):
         raise ConfigurationError(
-            f"the prompts are not texts by name, or the default one is no name: {path}"
+            f"prompts must be texts by name, and default_prompt_name a name: {path}"
         )
     default = prompts.get(named) or ""
     document = next((prompts[name] for name in _DOCUMENT_PROMPTS if name in prompts), default)
     return {"document": document or "", "query": prompts.get("query", default) or ""}
 
 
-def _pooling(folder: Path, config: Mapping[str, Any]) -> Pooling:
+def _read_pooling(folder: Path, config: Mapping[str, Any]) -> Pooling:
     named = config.get("pooling_mode") or []
     stated = named if isinstance(named, list) else [named]
     if not all(isinstance(mode, str) for mode in stated):

@@ -1,4 +1,4 @@
-"""The interface of embedders."""
+"""The interface of embedders, and embedders that extend another one."""
 
 from __future__ import annotations
 
@@ -56,6 +56,9 @@ class Answer:
 class Embedder(Protocol):
     """Turns texts into unit vectors; a vector depends only on its own text.
 
+    An embedder that derives from this class may leave out `languages` and `unread_share`, which are
+    unknown by default.
+
     Attributes:
         embedder_id: provider/model@dims and a digest of everything else that determines a
             vector (weights, prefix, truncation, pooling); vectors are stored under this id.
@@ -111,14 +114,14 @@ class Embedder(Protocol):
     @property
     def languages(self) -> frozenset[str] | None:
         """Return ISO 639-1 codes of the languages in the model's training; None if unknown."""
-        ...
+        return None
 
     def unread_share(self, texts: Sequence[str]) -> float | None:
         """Return the share of letters that the model does not read as words (see coverage).
 
         None if unknown, for example if the tokenizer is at the provider.
         """
-        ...
+        return None
 
     async def close(self) -> None:
         """Close connections; must be called in the event loop in which embed was called.
@@ -181,3 +184,80 @@ class Budget(Protocol):
     def settle(self, reserved: int, charge: Charge) -> None:
         """Release the reservation of a call, and record its charge."""
         ...
+
+
+class WrappedEmbedder(Embedder):
+    """An embedder that delegates to another embedder; subclasses override what differs."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        self._embedder = embedder
+
+    @property
+    def embedder_id(self) -> str:
+        """See Embedder."""
+        return self._embedder.embedder_id
+
+    @property
+    def dimensions(self) -> int:
+        """See Embedder."""
+        return self._embedder.dimensions
+
+    @property
+    def limits(self) -> CallLimits:
+        """See Embedder."""
+        return self._embedder.limits
+
+    async def embed(
+        self,
+        texts: Sequence[str],
+        *,
+        purpose: Purpose = "document",
+        deadline: float | None = None,
+        is_bulk: bool = False,
+    ) -> Answer:
+        """See Embedder."""
+        return await self._embedder.embed(
+            texts, purpose=purpose, deadline=deadline, is_bulk=is_bulk
+        )
+
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        """See Embedder."""
+        return self._embedder.count_tokens(texts)
+
+    @property
+    def languages(self) -> frozenset[str] | None:
+        """See Embedder."""
+        return self._embedder.languages
+
+    def unread_share(self, texts: Sequence[str]) -> float | None:
+        """See Embedder."""
+        return self._embedder.unread_share(texts)
+
+    async def close(self) -> None:
+        """See Embedder."""
+        await self._embedder.close()
+
+
+def add_revision(embedder_id: str, revision: str | None) -> str:
+    """Return an embedder's id with the revision that its tenant configured, if any."""
+    return embedder_id if revision is None else f"{embedder_id}~{revision}"
+
+
+class RevisedEmbedder(WrappedEmbedder):
+    """An embedder with another id that otherwise behaves like the wrapped embedder.
+
+    It is used if a provider changed a model without renaming it, because new vectors must not be
+    mixed with earlier vectors.
+
+    Args:
+        revision: a word that distinguishes the new vectors from earlier vectors.
+    """
+
+    def __init__(self, embedder: Embedder, revision: str) -> None:
+        super().__init__(embedder)
+        self._revision = revision
+
+    @property
+    def embedder_id(self) -> str:
+        """Return the wrapped embedder's id with the revision."""
+        return add_revision(self._embedder.embedder_id, self._revision)

@@ -1,26 +1,44 @@
-"""Embedders over the network, with limits and retries."""
+"""Embedders over the network: models of providers, requests through SDKs, limits and retries."""
 
 from __future__ import annotations
 
 import time
+from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Protocol
+from dataclasses import dataclass, field, replace
+from typing import Protocol, TypeVar
 
 import numpy.typing as npt
 
-from rag_assets.common.errors import InputRejected, MalformedResponse, ProviderUnavailable
+from rag_assets.common.errors import (
+    InputRejected,
+    MalformedResponse,
+    ProviderUnavailable,
+    WrongShape,
+)
+from rag_assets.common.hashing import key_of
+from rag_assets.common.private_endpoints import PrivateEndpoints
 from rag_assets.common.tokens import count_tokens
-from rag_assets.models.embedding.protocol import PROBE_TEXT, Answer, CallLimits, Purpose
-from rag_assets.models.embedding.vectors import checked_vectors
-from rag_assets.models.transport.loop_clients import LoopClients
+from rag_assets.models.embedding.protocol import PROBE_TEXT, Answer, CallLimits, Embedder, Purpose
+from rag_assets.models.embedding.vectors import MAX_BATCH, validate_answer
+from rag_assets.models.prices import Price
+from rag_assets.models.transport.connection import (
+    LoopClients,
+    Sdk,
+    SdkConnection,
+    Server,
+    replace_surrogates,
+)
 from rag_assets.models.transport.retries import (
     DOCUMENT_RETRIES,
     QUERY_RETRIES,
     RetriedCall,
     RetryPolicy,
+    Traffic,
 )
-from rag_assets.models.transport.traffic import Traffic
+from rag_assets.models.transport.settings import ConnectionSettings, Credentials
+
+T = TypeVar("T")
 
 _FAILURES_BEFORE_PROBE = 2
 
@@ -70,7 +88,7 @@ _CALLS_A_MINUTE = 8
 long."""
 
 
-class RemoteEmbedder:
+class RemoteEmbedder(Embedder):
     """An embedder over the network: an endpoint with limits and retries.
 
     Safe to use from several tasks, event loops and threads: each loop has its own connections, and
@@ -148,7 +166,7 @@ class RemoteEmbedder:
             InputRejected: a text cannot be embedded; also if it is empty, which no provider
                 accepts.
         """
-        _require_text(texts)
+        _require_texts(texts)
         await self._connections.load()
         attempts = _Attempts(self._attempt, texts, purpose)
         call = RetriedCall(
@@ -166,15 +184,6 @@ class RemoteEmbedder:
         """Estimate the number of tokens that the provider charges for each text."""
         return self._count(texts)
 
-    @property
-    def languages(self) -> frozenset[str] | None:
-        """Return None: the provider does not publish these languages."""
-        return None
-
-    def unread_share(self, texts: Sequence[str]) -> float | None:
-        """Return None: the tokenizer is at the provider."""
-        return None
-
     async def close(self) -> None:
         """Close this event loop's connections after the last request that uses them."""
         await self._connections.close()
@@ -187,12 +196,7 @@ class RemoteEmbedder:
             async with self._connections.use() as endpoint:
                 reply = await endpoint.request(texts, purpose)
             charged = reply.tokens
-            vectors = checked_vectors(
-                reply.vectors,
-                count=len(texts),
-                dimensions=self._dimensions,
-                source=self._embedder_id,
-            )
+            vectors = validate_answer(reply.vectors, len(texts), self)
         except MalformedResponse as error:
             error.tokens = error.tokens or charged or self._tokens_of(texts)
             raise
@@ -213,10 +217,6 @@ class _Attempts:
     A single text may cause a server error. After two such errors a harmless text is sent instead,
     until the server accepts it or the attempts are used up. So an outage of any length costs only
     two batches. A single text is sent again before it is rejected.
-
-    Args:
-        attempt: sends one request.
-        texts, purpose: the texts of the call, and the use of their vectors.
     """
 
     def __init__(
@@ -262,9 +262,158 @@ class _Attempts:
             raise
 
 
-def _require_text(texts: Sequence[str]) -> None:
+def _require_texts(texts: Sequence[str]) -> None:
     for position, text in enumerate(texts, start=1):
         if not text.strip():
             error = InputRejected(f"text {position} of {len(texts)} is empty")
             error.requests = 0
             raise error
+
+
+@dataclass(frozen=True, slots=True)
+class KnownModel:
+    """The properties of a model, the same for all tenants.
+
+    Attributes:
+        dimensions: default number of dimensions of a vector.
+        choices: the numbers of dimensions that may be chosen; empty if any number up to `most`
+            may be chosen.
+        most: the highest number of dimensions.
+        shortens: whether a request may set the number of dimensions.
+        native: number of dimensions of the vectors that the model returns; they are padded with
+            zeros to the chosen number. None if it returns vectors with the chosen number.
+        input_tokens: maximum tokens of a text.
+        request_tokens: maximum tokens of a request; None for no limit.
+        request_texts: maximum texts of a request.
+        task_types: whether a request states the use of its texts.
+        document_prefix, query_prefix: text put before a text to state its use.
+        price: price at the provider's own server; None if unknown.
+    """
+
+    dimensions: int
+    most: int
+    choices: tuple[int, ...] = ()
+    shortens: bool = True
+    native: int | None = None
+    input_tokens: int = 8192
+    request_tokens: int | None = None
+    request_texts: int = MAX_BATCH
+    task_types: bool = False
+    document_prefix: str = ""
+    query_prefix: str = ""
+    price: Price | None = None
+
+    def problem_with(self, dimensions: int) -> str | None:
+        """Return why the model cannot return vectors with these dimensions; None if it can."""
+        if self.choices and dimensions not in self.choices:
+            listed = ", ".join(map(str, self.choices))
+            return f"it has vectors of {listed} dimensions, not {dimensions}"
+        if dimensions > self.most:
+            return f"its vectors have {self.most} dimensions at most, not {dimensions}"
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteModel:
+    """A model with a tenant's settings; all is known without a request to the provider.
+
+    Attributes:
+        provider: name of the provider.
+        name: name of the model at the provider.
+        dimensions: number of dimensions of the stored vectors.
+        requested_dimensions: number of dimensions sent with a request; None if requests cannot
+            set it.
+        native: number of dimensions of the returned vectors, which are padded with zeros to
+            `dimensions`.
+        task_types: whether a request states the use of its texts.
+        base_url: address of a server other than the provider's own.
+        document_prefix, query_prefix: text put before each text to state its use.
+        limits: limits of a call.
+        key_optional: whether the server may accept requests without a key.
+        settings: settings of the provider's connections.
+    """
+
+    provider: str
+    name: str
+    dimensions: int
+    requested_dimensions: int | None
+    native: int
+    task_types: bool
+    base_url: str | None
+    document_prefix: str
+    query_prefix: str
+    limits: CallLimits
+    key_optional: bool
+    settings: ConnectionSettings = field(default_factory=ConnectionSettings)
+
+    @property
+    def embedder_id(self) -> str:
+        """Return provider/model@dimensions, and a digest of all else that affects a vector."""
+        plain = f"{self.provider}/{self.name}@{self.dimensions}"
+        recipe = {
+            name: value
+            for name, value in (
+                ("base_url", self.base_url),
+                ("document_prefix", self.document_prefix),
+                ("query_prefix", self.query_prefix),
+                ("native", None if self.native == self.dimensions else self.native),
+                ("task_types", self.task_types),
+                ("settings", self.settings.recipe()),
+            )
+            if value
+        }
+        return f"{plain}+{key_of('remote_embedder', recipe)[:12]}" if recipe else plain
+
+    def prefix(self, purpose: Purpose) -> str:
+        """Return the prefix for texts with this purpose."""
+        return self.query_prefix if purpose == "query" else self.document_prefix
+
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        """Estimate the tokens of documents by OpenAI's encoding, which is close to the others."""
+        return count_tokens([self.document_prefix + text for text in texts])
+
+
+class SdkEndpoint(SdkConnection[Sdk]):
+    """A model at a provider, through the provider's SDK; see Endpoint."""
+
+    def __init__(
+        self, model: RemoteModel, credentials: Credentials, allowed: PrivateEndpoints
+    ) -> None:
+        server = Server(
+            model.embedder_id, model.base_url, model.key_optional, settings=model.settings
+        )
+        super().__init__(server, credentials, allowed, model.name)
+        self.model = model
+
+    async def request(self, texts: Sequence[str], purpose: Purpose) -> Reply:
+        """Send a request; see Endpoint."""
+        prefix = self.model.prefix(purpose)
+        prefixed = [replace_surrogates(prefix + text) for text in texts]
+        return await self.exchange(lambda sdk: self._embed(sdk, prefixed, purpose))
+
+    @abstractmethod
+    async def _embed(self, sdk: Sdk, texts: list[str], purpose: Purpose) -> Reply:
+        """Send a request; pass on the SDK's errors, raise ValueError for a malformed response."""
+
+    def _require_count(self, vectors: Sequence[T] | None, count: int) -> Sequence[T]:
+        """Require one vector for each text.
+
+        Raises:
+            WrongShape: the response has another number of vectors.
+        """
+        if vectors is None or len(vectors) != count:
+            raise WrongShape(
+                f"{self.model.embedder_id} returned {len(vectors or ())} vectors for {count} texts",
+                hint="check the embedder's model, batch_size and base_url",
+            )
+        return vectors
+
+    def _reply(self, vectors: Callable[[], npt.ArrayLike], tokens: int | None) -> Reply:
+        """Unpack the vectors of a response; if that fails, the error carries the charged tokens."""
+        try:
+            return Reply(vectors(), tokens)
+        except Exception as error:
+            failure = self._classified(error)
+        failure.tokens = tokens or 0
+        # Raise it outside the except block, so that it has no context, as in exchange.
+        raise failure

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Final, cast
 from pydantic import Field, SecretStr, StringConstraints
 
 from rag_assets.common.errors import ProviderError, ProviderRefused, ProviderUnavailable
-from rag_assets.models.embedding.prices import Price
+from rag_assets.models.prices import Price
 from rag_assets.models.providers.base import ChatOffer, Extra, Provider, RemoteEmbedding
 from rag_assets.models.providers.openai import (
     CHAT_PRICES,
@@ -29,10 +29,9 @@ from rag_assets.models.providers.openai import (
     OpenAIConnection,
     OpenAIEndpoint,
 )
-from rag_assets.models.transport.credentials import KEY_HEADERS
-from rag_assets.models.transport.failures import causes
-from rag_assets.models.transport.sdk_connection import REQUEST_SECONDS, HttpRefusal
-from rag_assets.models.transport.settings import CloudSettings
+from rag_assets.models.transport.connection import REQUEST_SECONDS
+from rag_assets.models.transport.failures import HttpRefusal, iterate_causes
+from rag_assets.models.transport.settings import KEY_HEADERS, CloudSettings
 
 if TYPE_CHECKING:
     import httpx2
@@ -87,7 +86,7 @@ class AzureConnection(OpenAIConnection):
             azure_deployment=settings.deployment,
             api_version=settings.api_version,
             api_key=key.get_secret_value() if key is not None else None,
-            azure_ad_token_provider=None if key is not None else _managed_identity(settings),
+            azure_ad_token_provider=None if key is not None else _build_token_source(settings),
             http_client=http,
             timeout=REQUEST_SECONDS,
             max_retries=0,
@@ -119,7 +118,7 @@ class AzureChat(AzureConnection, OpenAIChat):
     """A chat deployment; see SdkChatEndpoint."""
 
 
-def _managed_identity(settings: AzureSettings) -> Callable[[], Awaitable[str]]:
+def _build_token_source(settings: AzureSettings) -> Callable[[], Awaitable[str]]:
     """Return a source of the managed identity's tokens, which are cached until they expire.
 
     The address of the token service comes from the platform's own environment variables, or is a
@@ -155,7 +154,7 @@ def _is_without_response(error: Exception) -> bool:
     from azure.core.exceptions import ServiceRequestError, ServiceResponseError
 
     kinds = (ServiceRequestError, ServiceResponseError)
-    return any(isinstance(cause, kinds) for cause in causes(error))
+    return any(isinstance(cause, kinds) for cause in iterate_causes(error))
 
 
 AZURE = Provider(

@@ -15,18 +15,15 @@ from pydantic import ValidationError
 
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.private_endpoints import PrivateEndpoints
-from rag_assets.models.chat.prices import ChatPrice
-from rag_assets.models.chat.remote import ChatEndpoint
+from rag_assets.models.chat import ChatEndpoint
 from rag_assets.models.embedding.batch_api import BatchApi
 from rag_assets.models.embedding.model_folder import Pooling
-from rag_assets.models.embedding.prices import FREE, Price
 from rag_assets.models.embedding.protocol import Embedder
-from rag_assets.models.embedding.remote import Endpoint
-from rag_assets.models.embedding.remote_model import KnownModel, RemoteModel
+from rag_assets.models.embedding.remote import Endpoint, KnownModel, RemoteModel
+from rag_assets.models.prices import FREE, ChatPrice, Price
 from rag_assets.models.reranking.endpoint import RerankConnection
-from rag_assets.models.transport.credentials import Credentials
-from rag_assets.models.transport.sdk_connection import Server
-from rag_assets.models.transport.settings import ConnectionSettings
+from rag_assets.models.transport.connection import Server
+from rag_assets.models.transport.settings import ConnectionSettings, Credentials
 
 KeyUse: TypeAlias = Literal["required", "optional", "none"]
 """Whether requests carry a tenant's key; "none": the provider runs on this machine."""
@@ -276,7 +273,7 @@ class Provider:
             )
 
 
-def with_settings(values: Any, provider: Provider | None) -> Any:
+def validate_connection(values: Any, provider: Provider | None) -> Any:
     """Replace `connection` in a configuration with the provider's settings, validated.
 
     Args:

@@ -13,7 +13,7 @@ import logging
 import os
 import re
 import threading
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from http import HTTPStatus
 from io import BytesIO
@@ -28,24 +28,16 @@ from rag_assets.common.errors import (
     ProviderError,
     ProviderRefused,
     ProviderUnavailable,
-    WrongShape,
 )
-from rag_assets.models.chat.endpoint import SdkChatEndpoint
-from rag_assets.models.chat.prices import ChatPrice
-from rag_assets.models.chat.protocol import Prompt
-from rag_assets.models.chat.remote import Reply as ChatReply
-from rag_assets.models.embedding.endpoint import SdkEndpoint
-from rag_assets.models.embedding.prices import Price
+from rag_assets.models.chat import Prompt, SdkChatEndpoint
+from rag_assets.models.chat import Reply as ChatReply
 from rag_assets.models.embedding.protocol import Purpose
-from rag_assets.models.embedding.remote import Reply
-from rag_assets.models.embedding.remote_model import KnownModel
+from rag_assets.models.embedding.remote import KnownModel, Reply, SdkEndpoint
+from rag_assets.models.prices import Price, build_chat_price
 from rag_assets.models.providers.base import ChatOffer, Extra, Provider, RemoteEmbedding
-from rag_assets.models.transport.failures import Refusal, failure_of
-from rag_assets.models.transport.sdk_connection import (
-    HttpRefusal,
-    SdkConnection,
-    plausible_tokens,
-)
+from rag_assets.models.providers.cohere import INPUT_TYPES
+from rag_assets.models.transport.connection import SdkConnection, read_token_count
+from rag_assets.models.transport.failures import HttpRefusal, Refusal, classify_refusal
 from rag_assets.models.transport.settings import CloudSettings
 
 if TYPE_CHECKING:
@@ -61,7 +53,6 @@ _THREADS: Final = 32
 _COHERE_3 = re.compile(r"cohere\.embed-[a-z]+-v3")
 _COHERE_3_CHARACTERS: Final = 2_048
 """Maximum characters of a text. With `truncate: NONE`, Bedrock rejects even shorter texts."""
-_INPUT_TYPES: Mapping[Purpose, str] = {"document": "search_document", "query": "search_query"}
 _FAULTS: Mapping[str, Fault] = {
     "AccessDeniedException": "key",
     "UnrecognizedClientException": "key",
@@ -122,9 +113,9 @@ class _Client:
     def _send(self, request: AWSPreparedRequest, **_: object) -> AWSResponse:
         from botocore.awsrequest import AWSResponse
 
-        from rag_assets.models.transport.bridges import send
+        from rag_assets.models.transport.http_client import send
 
-        headers = {name: _text(value) for name, value in request.headers.items()}
+        headers = {name: _decode_header(value) for name, value in request.headers.items()}
         body = request.body.encode() if isinstance(request.body, str) else request.body
         call: _Call = self._of_thread.call
         response = call.await_result(
@@ -172,7 +163,7 @@ class _Body(BytesIO):
         yield self.read()
 
 
-def _text(value: str | bytes) -> str:
+def _decode_header(value: str | bytes) -> str:
     return value.decode() if isinstance(value, bytes) else value
 
 
@@ -208,9 +199,9 @@ class BedrockConnection(SdkConnection[_Client]):
                 fault="address",
             )
         if key is None:
-            session, scheme = _own_session(), None
+            session, scheme = _open_own_session(), None
         else:
-            session, scheme = _tenants_session(key.get_secret_value())
+            session, scheme = _open_tenant_session(key.get_secret_value())
         sdk = session.create_client(
             "bedrock-runtime",
             region_name=self._settings.region,
@@ -230,11 +221,13 @@ class BedrockConnection(SdkConnection[_Client]):
         sdk.close()
 
     def _refusal(self, error: Exception) -> ProviderError | None:
-        if isinstance(error, HttpRefusal) and _kind(error) in _LIMITED:
-            return failure_of(Refusal(HTTPStatus.TOO_MANY_REQUESTS, error.headers), self.server.id)
+        if isinstance(error, HttpRefusal) and _read_error_kind(error) in _LIMITED:
+            return classify_refusal(
+                Refusal(HTTPStatus.TOO_MANY_REQUESTS, error.headers), self.server.id
+            )
         if isinstance(error, HttpRefusal) and error.status == HTTPStatus.FAILED_DEPENDENCY:
             # The model or its stream failed, for which Bedrock has its own names of a server error.
-            return failure_of(
+            return classify_refusal(
                 Refusal(HTTPStatus.SERVICE_UNAVAILABLE, error.headers), self.server.id
             )
         from botocore.exceptions import CredentialRetrievalError, MetadataRetrievalError
@@ -254,22 +247,22 @@ class BedrockConnection(SdkConnection[_Client]):
         return super()._refusal(error)
 
     def _fault(self, refusal: HttpRefusal) -> Fault | None:
-        return _FAULTS.get(_kind(refusal))
+        return _FAULTS.get(_read_error_kind(refusal))
 
 
-def _kind(refusal: HttpRefusal) -> str:
+def _read_error_kind(refusal: HttpRefusal) -> str:
     """Return the kind of an error; AWS puts it into a header, sometimes with a suffix."""
     return refusal.headers.get("x-amzn-errortype", "").partition(":")[0]
 
 
-def _own_session() -> Session:
+def _open_own_session() -> Session:
     """Return a session with the credentials of this machine, task, pod or environment."""
     from botocore.session import Session
 
     return Session()
 
 
-def _tenants_session(key: str) -> tuple[Session, str]:
+def _open_tenant_session(key: str) -> tuple[Session, str]:
     """Return a session that reads neither the operator's environment nor configuration files.
 
     Returns:
@@ -315,8 +308,8 @@ class BedrockEndpoint(BedrockConnection, SdkEndpoint[_Client]):
         name = self.model.name
         body = self._cohere(texts, purpose) if "cohere." in name else self._titan(texts)
         answer, headers = await sdk.call(lambda client: _invoke(client, name, body))
-        charged = answer.get("inputTextTokenCount", _count(headers))
-        return self._reply(lambda: self._vectors(answer, len(texts)), plausible_tokens(charged))
+        charged = answer.get("inputTextTokenCount", _read_token_header(headers))
+        return self._reply(lambda: self._vectors(answer, len(texts)), read_token_count(charged))
 
     def _titan(self, texts: list[str]) -> dict[str, Any]:
         body: dict[str, Any] = {"inputText": texts[0]}
@@ -327,7 +320,7 @@ class BedrockEndpoint(BedrockConnection, SdkEndpoint[_Client]):
     def _cohere(self, texts: list[str], purpose: Purpose) -> dict[str, Any]:
         body: dict[str, Any] = {
             "texts": texts,
-            "input_type": _INPUT_TYPES[purpose],
+            "input_type": INPUT_TYPES[purpose],
             "embedding_types": ["float"],
         }
         if _COHERE_3.search(self.model.name):
@@ -347,15 +340,10 @@ class BedrockEndpoint(BedrockConnection, SdkEndpoint[_Client]):
             error.requests = 0
             raise error
 
-    def _vectors(self, answer: Mapping[str, Any], count: int) -> list[Any]:
+    def _vectors(self, answer: Mapping[str, Any], count: int) -> Sequence[Any]:
         single = answer.get("embedding")
         vectors = [single] if single is not None else answer["embeddings"]["float"]
-        if len(vectors) != count:
-            raise WrongShape(
-                f"{self.model.embedder_id} returned {len(vectors)} vectors for {count} texts",
-                hint="check the embedder's model and batch_size",
-            )
-        return vectors
+        return self._require_count(vectors, count)
 
 
 def _invoke(client: Any, model: str, body: Mapping[str, Any]) -> tuple[Mapping[str, Any], Any]:
@@ -371,7 +359,7 @@ def _invoke(client: Any, model: str, body: Mapping[str, Any]) -> tuple[Mapping[s
     return answer, response["ResponseMetadata"]["HTTPHeaders"]
 
 
-def _count(headers: Mapping[str, str]) -> int | None:
+def _read_token_header(headers: Mapping[str, str]) -> int | None:
     count = headers.get("x-amzn-bedrock-input-token-count", "")
     return int(count) if count.isdecimal() else None
 
@@ -391,13 +379,13 @@ class BedrockChat(BedrockConnection, SdkChatEndpoint[_Client]):
         usage = answer.get("usage", {})
         return ChatReply(
             "".join(part.get("text", "") for part in answer["output"]["message"]["content"]),
-            plausible_tokens(usage.get("inputTokens")),
-            plausible_tokens(usage.get("outputTokens")),
+            read_token_count(usage.get("inputTokens")),
+            read_token_count(usage.get("outputTokens")),
             cut=answer.get("stopReason") == "max_tokens",
         )
 
 
-def _cohere_3() -> KnownModel:
+def _describe_cohere_3() -> KnownModel:
     return KnownModel(
         1024,
         1024,
@@ -408,10 +396,6 @@ def _cohere_3() -> KnownModel:
         task_types=True,
         price=Price(per_million=0.10),
     )
-
-
-def _chat_price(read: float, written: float) -> ChatPrice:
-    return ChatPrice(input_per_million=read, output_per_million=written)
 
 
 BEDROCK = Provider(
@@ -444,8 +428,8 @@ BEDROCK = Provider(
                     task_types=True,
                     price=Price(per_million=0.12),
                 ),
-                "cohere.embed-multilingual-v3": _cohere_3(),
-                "cohere.embed-english-v3": _cohere_3(),
+                "cohere.embed-multilingual-v3": _describe_cohere_3(),
+                "cohere.embed-english-v3": _describe_cohere_3(),
             }
         ),
         unlisted=KnownModel(0, 0, shortens=False, request_texts=1),
@@ -456,9 +440,9 @@ BEDROCK = Provider(
         endpoint=BedrockChat,
         prices=MappingProxyType(
             {
-                "amazon.nova-pro-v1:0": _chat_price(0.80, 3.20),
-                "amazon.nova-lite-v1:0": _chat_price(0.06, 0.24),
-                "amazon.nova-micro-v1:0": _chat_price(0.035, 0.14),
+                "amazon.nova-pro-v1:0": build_chat_price(0.80, 3.20),
+                "amazon.nova-lite-v1:0": build_chat_price(0.06, 0.24),
+                "amazon.nova-micro-v1:0": build_chat_price(0.035, 0.14),
             }
         ),
         module=_MODULE,

@@ -13,16 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import SecretStr
 
-from rag_assets.common.errors import MalformedResponse, ProviderError, WrongShape
-from rag_assets.models.chat.endpoint import SdkChatEndpoint
-from rag_assets.models.chat.prices import ChatPrice
-from rag_assets.models.chat.protocol import Prompt
-from rag_assets.models.chat.remote import Reply as ChatReply
-from rag_assets.models.embedding.endpoint import SdkEndpoint
-from rag_assets.models.embedding.prices import Price
+from rag_assets.common.errors import MalformedResponse, ProviderError
+from rag_assets.models.chat import Prompt, SdkChatEndpoint
+from rag_assets.models.chat import Reply as ChatReply
 from rag_assets.models.embedding.protocol import Purpose
-from rag_assets.models.embedding.remote import Reply
-from rag_assets.models.embedding.remote_model import KnownModel
+from rag_assets.models.embedding.remote import KnownModel, Reply, SdkEndpoint
+from rag_assets.models.prices import Price, build_chat_price
 from rag_assets.models.providers.base import (
     ChatOffer,
     Extra,
@@ -32,10 +28,10 @@ from rag_assets.models.providers.base import (
     RerankOffer,
 )
 from rag_assets.models.reranking.endpoint import SdkReranker
-from rag_assets.models.transport.sdk_connection import (
+from rag_assets.models.transport.connection import (
     REQUEST_SECONDS,
     SdkConnection,
-    plausible_tokens,
+    read_token_count,
 )
 
 if TYPE_CHECKING:
@@ -44,7 +40,7 @@ if TYPE_CHECKING:
 
 _MODULE = "cohere.client_v2"
 """Module of the SDK to import in advance; the SDK imports its parts only when they are used."""
-_INPUT_TYPES: Mapping[Purpose, str] = {"document": "search_document", "query": "search_query"}
+INPUT_TYPES: Mapping[Purpose, str] = {"document": "search_document", "query": "search_query"}
 
 
 class CohereConnection(SdkConnection["AsyncClientV2"]):
@@ -55,7 +51,7 @@ class CohereConnection(SdkConnection["AsyncClientV2"]):
     def _open(self, key: SecretStr | None, http: httpx2.AsyncClient) -> AsyncClientV2:
         from cohere import AsyncClientV2
 
-        from rag_assets.models.transport.bridges import httpx_client
+        from rag_assets.models.transport.http_client import build_httpx_client
 
         if key is None:
             raise ValueError("Cohere requires a key")
@@ -64,7 +60,7 @@ class CohereConnection(SdkConnection["AsyncClientV2"]):
             base_url=self.address(),
             timeout=REQUEST_SECONDS,
             max_retries=0,
-            httpx_client=httpx_client(http),
+            httpx_client=build_httpx_client(http),
             log_warning_experimental_features=False,
         )
 
@@ -86,7 +82,7 @@ class CohereEndpoint(CohereConnection, SdkEndpoint["AsyncClientV2"]):
             options["output_dimension"] = self.model.requested_dimensions
         answer = await sdk.embed(
             model=self.model.name,
-            input_type=_INPUT_TYPES[purpose],
+            input_type=INPUT_TYPES[purpose],
             texts=texts,
             embedding_types=["float"],
             truncate="NONE",
@@ -94,17 +90,9 @@ class CohereEndpoint(CohereConnection, SdkEndpoint["AsyncClientV2"]):
         )
         units = answer.meta.billed_units if answer.meta else None
         return self._reply(
-            lambda: self._vectors(answer.embeddings.float_, len(texts)),
-            _tokens(units.input_tokens if units else None),
+            lambda: self._require_count(answer.embeddings.float_, len(texts)),
+            _read_tokens(units.input_tokens if units else None),
         )
-
-    def _vectors(self, vectors: Sequence[Any] | None, count: int) -> Sequence[Any]:
-        if vectors is None or len(vectors) != count:
-            raise WrongShape(
-                f"{self.model.embedder_id} returned {len(vectors or ())} vectors for {count} texts",
-                hint="check the embedder's model and base_url",
-            )
-        return vectors
 
 
 class CohereChat(CohereConnection, SdkChatEndpoint["AsyncClientV2"]):
@@ -126,8 +114,8 @@ class CohereChat(CohereConnection, SdkChatEndpoint["AsyncClientV2"]):
         return ChatReply(
             # Thinking is in parts of another type.
             "".join(part.text for part in parts if part.type == "text"),
-            _tokens(billed.input_tokens if billed else None),
-            _tokens(billed.output_tokens if billed else None),
+            _read_tokens(billed.input_tokens if billed else None),
+            _read_tokens(billed.output_tokens if billed else None),
             cut=answer.finish_reason == "MAX_TOKENS",
         )
 
@@ -142,16 +130,16 @@ class CohereReranker(CohereConnection, SdkReranker["AsyncClientV2"]):
         ]
 
 
-def _tokens(reported: float | None) -> int | None:
+def _read_tokens(reported: float | None) -> int | None:
     """Return the tokens charged, which Cohere reports as a decimal; None if not reported."""
-    return plausible_tokens(int(reported)) if isinstance(reported, int | float) else None
+    return read_token_count(int(reported)) if isinstance(reported, int | float) else None
 
 
 _TEXTS = 96
 """Maximum number of texts in a request."""
 
 
-def _version_3(dimensions: int) -> KnownModel:
+def _describe_version_3(dimensions: int) -> KnownModel:
     return KnownModel(
         dimensions,
         dimensions,
@@ -162,10 +150,6 @@ def _version_3(dimensions: int) -> KnownModel:
         task_types=True,
         price=Price(per_million=0.10),
     )
-
-
-def _chat_price(read: float, written: float) -> ChatPrice:
-    return ChatPrice(input_per_million=read, output_per_million=written)
 
 
 COHERE = Provider(
@@ -183,10 +167,10 @@ COHERE = Provider(
                     task_types=True,
                     price=Price(per_million=0.12),
                 ),
-                "embed-multilingual-v3.0": _version_3(1024),
-                "embed-english-v3.0": _version_3(1024),
-                "embed-multilingual-light-v3.0": _version_3(384),
-                "embed-english-light-v3.0": _version_3(384),
+                "embed-multilingual-v3.0": _describe_version_3(1024),
+                "embed-english-v3.0": _describe_version_3(1024),
+                "embed-multilingual-light-v3.0": _describe_version_3(384),
+                "embed-english-light-v3.0": _describe_version_3(384),
             }
         ),
         unlisted=KnownModel(
@@ -199,10 +183,10 @@ COHERE = Provider(
         endpoint=CohereChat,
         prices=MappingProxyType(
             {
-                "command-a-03-2025": _chat_price(2.50, 10.0),
-                "command-r-plus-08-2024": _chat_price(2.50, 10.0),
-                "command-r-08-2024": _chat_price(0.15, 0.60),
-                "command-r7b-12-2024": _chat_price(0.0375, 0.15),
+                "command-a-03-2025": build_chat_price(2.50, 10.0),
+                "command-r-plus-08-2024": build_chat_price(2.50, 10.0),
+                "command-r-08-2024": build_chat_price(0.15, 0.60),
+                "command-r7b-12-2024": build_chat_price(0.0375, 0.15),
             }
         ),
         module=_MODULE,

@@ -16,18 +16,14 @@ from typing import TYPE_CHECKING, Any
 from pydantic import SecretStr
 
 from rag_assets.common.errors import Fault, InputRejected, ProviderError, WrongShape
-from rag_assets.models.chat.endpoint import SdkChatEndpoint
-from rag_assets.models.chat.prices import ChatPrice
-from rag_assets.models.chat.protocol import Prompt
-from rag_assets.models.chat.remote import Reply as ChatReply
-from rag_assets.models.embedding.endpoint import SdkEndpoint
-from rag_assets.models.embedding.prices import Price
+from rag_assets.models.chat import Prompt, SdkChatEndpoint
+from rag_assets.models.chat import Reply as ChatReply
 from rag_assets.models.embedding.protocol import Purpose
-from rag_assets.models.embedding.remote import Reply
-from rag_assets.models.embedding.remote_model import KnownModel
+from rag_assets.models.embedding.remote import KnownModel, Reply, SdkEndpoint
+from rag_assets.models.prices import Price, build_chat_price
 from rag_assets.models.providers.base import ChatOffer, Provider, RemoteEmbedding
-from rag_assets.models.transport.failures import Refusal, failure_of
-from rag_assets.models.transport.sdk_connection import SdkConnection, plausible_tokens
+from rag_assets.models.transport.connection import SdkConnection, read_token_count
+from rag_assets.models.transport.failures import Refusal, classify_refusal
 
 if TYPE_CHECKING:
     import httpx2
@@ -73,20 +69,20 @@ class GeminiConnection(SdkConnection["Client"]):
 
         if not isinstance(error, APIError):
             return None
-        details = list(_details(error.details))
+        details = list(_list_details(error.details))
         headers = getattr(error.response, "headers", None) or {}
-        refusal = Refusal(error.code, headers, _fault(details), _delay(details))
-        return failure_of(refusal, self.server.id)
+        refusal = Refusal(error.code, headers, _read_fault(details), _read_delay(details))
+        return classify_refusal(refusal, self.server.id)
 
 
-def _details(body: Any) -> Iterable[Mapping[str, Any]]:
+def _list_details(body: Any) -> Iterable[Mapping[str, Any]]:
     """Return the typed details of an error, as google.rpc defines them."""
     error = body.get("error", body) if isinstance(body, Mapping) else {}
     details = error.get("details") if isinstance(error, Mapping) else None
     return (each for each in details or () if isinstance(each, Mapping))
 
 
-def _fault(details: Iterable[Mapping[str, Any]]) -> Fault | None:
+def _read_fault(details: Iterable[Mapping[str, Any]]) -> Fault | None:
     for detail in details:
         if fault := _REASONS.get(str(detail.get("reason"))):
             return fault
@@ -98,7 +94,7 @@ def _fault(details: Iterable[Mapping[str, Any]]) -> Fault | None:
     return None
 
 
-def _delay(details: Iterable[Mapping[str, Any]]) -> float | None:
+def _read_delay(details: Iterable[Mapping[str, Any]]) -> float | None:
     for detail in details:
         if match := _DELAY.fullmatch(str(detail.get("retryDelay"))):
             return float(match[1])
@@ -131,15 +127,11 @@ class GeminiEndpoint(GeminiConnection, SdkEndpoint["Client"]):
                 auto_truncate=self.auto_truncate,
             ),
         )
-        return self._reply(lambda: self._vectors(answer, len(texts)), _tokens(answer))
+        return self._reply(lambda: self._vectors(answer, len(texts)), _read_tokens(answer))
 
     def _vectors(self, answer: EmbedContentResponse, count: int) -> Any:
-        rows = [embedding.values for embedding in answer.embeddings or ()]
-        if len(rows) != count:
-            raise WrongShape(
-                f"{self.model.embedder_id} returned {len(rows)} vectors for {count} texts",
-                hint="check the embedder's model and base_url",
-            )
+        embeddings = self._require_count(answer.embeddings, count)
+        rows = [embedding.values for embedding in embeddings]
         missing = self.model.dimensions - self.model.native
         if not missing:
             return rows
@@ -154,13 +146,13 @@ class GeminiEndpoint(GeminiConnection, SdkEndpoint["Client"]):
         return [[*row, *padding] if row and len(row) == native else [] for row in rows]
 
 
-def _tokens(answer: EmbedContentResponse) -> int | None:
+def _read_tokens(answer: EmbedContentResponse) -> int | None:
     """Return the tokens charged, as reported in total or summed; None if not reported."""
     total = getattr(answer.usage_metadata, "prompt_token_count", None)
     if total is None:
         each = [embedding.statistics for embedding in answer.embeddings or ()]
         total = sum(int(counted.token_count or 0) for counted in each if counted is not None)
-    return plausible_tokens(total)
+    return read_token_count(total)
 
 
 class GeminiChat(GeminiConnection, SdkChatEndpoint["Client"]):
@@ -188,24 +180,24 @@ class GeminiChat(GeminiConnection, SdkChatEndpoint["Client"]):
             raise InputRejected(f"{self.server.id} rejects the question")
         candidate = (answer.candidates or [])[0]
         return ChatReply(
-            "".join(_text_parts(candidate)),
-            plausible_tokens(getattr(answer.usage_metadata, "prompt_token_count", None)),
-            _written(answer),
+            "".join(_list_text_parts(candidate)),
+            read_token_count(getattr(answer.usage_metadata, "prompt_token_count", None)),
+            _read_written_tokens(answer),
             cut=candidate.finish_reason == FinishReason.MAX_TOKENS,
         )
 
 
-def _text_parts(candidate: Candidate) -> Iterator[str]:
+def _list_text_parts(candidate: Candidate) -> Iterator[str]:
     """Yield the parts of an answer that are text and not thinking; none if it has no content."""
     parts = candidate.content.parts if candidate.content else None
     return (part.text for part in parts or () if part.text and not part.thought)
 
 
-def _written(answer: GenerateContentResponse) -> int | None:
+def _read_written_tokens(answer: GenerateContentResponse) -> int | None:
     """Return the output tokens charged; the response reports thinking separately."""
     usage = answer.usage_metadata
-    text = plausible_tokens(getattr(usage, "candidates_token_count", None))
-    thoughts = plausible_tokens(getattr(usage, "thoughts_token_count", None))
+    text = read_token_count(getattr(usage, "candidates_token_count", None))
+    thoughts = read_token_count(getattr(usage, "thoughts_token_count", None))
     return None if text is None and thoughts is None else (text or 0) + (thoughts or 0)
 
 
@@ -255,9 +247,9 @@ _CHAT = ChatOffer(
     endpoint=GeminiChat,
     prices=MappingProxyType(
         {
-            "gemini-2.5-pro": ChatPrice(input_per_million=1.25, output_per_million=10.0),
-            "gemini-2.5-flash": ChatPrice(input_per_million=0.30, output_per_million=2.50),
-            "gemini-2.5-flash-lite": ChatPrice(input_per_million=0.10, output_per_million=0.40),
+            "gemini-2.5-pro": build_chat_price(1.25, 10.0),
+            "gemini-2.5-flash": build_chat_price(0.30, 2.50),
+            "gemini-2.5-flash-lite": build_chat_price(0.10, 0.40),
         }
     ),
     module=MODULE,

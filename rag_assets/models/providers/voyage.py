@@ -19,11 +19,9 @@ from rag_assets.common.errors import (
     ProviderError,
     ProviderRefused,
 )
-from rag_assets.models.embedding.endpoint import SdkEndpoint
-from rag_assets.models.embedding.prices import Price
 from rag_assets.models.embedding.protocol import Purpose
-from rag_assets.models.embedding.remote import Reply
-from rag_assets.models.embedding.remote_model import KnownModel
+from rag_assets.models.embedding.remote import KnownModel, Reply, SdkEndpoint
+from rag_assets.models.prices import Price
 from rag_assets.models.providers.base import (
     Extra,
     KnownReranker,
@@ -31,12 +29,12 @@ from rag_assets.models.providers.base import (
     RemoteEmbedding,
     RerankOffer,
 )
-from rag_assets.models.providers.openai import in_order
+from rag_assets.models.providers.openai import order_vectors
 from rag_assets.models.reranking.endpoint import SdkReranker
-from rag_assets.models.transport.sdk_connection import (
+from rag_assets.models.transport.connection import (
     REQUEST_SECONDS,
     SdkConnection,
-    plausible_tokens,
+    read_token_count,
 )
 
 if TYPE_CHECKING:
@@ -55,7 +53,7 @@ class _Client:
     """
 
     def __init__(self, key: str, address: str, http: httpx2.AsyncClient) -> None:
-        from rag_assets.models.transport.bridges import AiohttpSession
+        from rag_assets.models.transport.http_client import AiohttpSession
 
         self._params = {"api_key": key, "base_url": address, "request_timeout": REQUEST_SECONDS}
         self._session = AiohttpSession(http)
@@ -113,8 +111,8 @@ class VoyageEndpoint(VoyageConnection, SdkEndpoint[_Client]):
             encoding_format="base64",
         )
         return self._reply(
-            lambda: in_order(answer.data, len(texts), self.model.embedder_id),
-            plausible_tokens(answer.usage.total_tokens),
+            lambda: order_vectors(answer.data, len(texts), self.model.embedder_id),
+            read_token_count(answer.usage.total_tokens),
         )
 
 
@@ -132,7 +130,7 @@ class VoyageReranker(VoyageConnection, SdkReranker[_Client]):
         return [{"index": result.index, "score": result.relevance_score} for result in answer.data]
 
 
-def _model(dollars: float, request_tokens: int, *, dimensions: int = 1024) -> KnownModel:
+def _describe_model(dollars: float, request_tokens: int, *, dimensions: int = 1024) -> KnownModel:
     """Describe a model with vectors of 256 to 2,048 dimensions."""
     return KnownModel(
         dimensions,
@@ -145,7 +143,7 @@ def _model(dollars: float, request_tokens: int, *, dimensions: int = 1024) -> Kn
     )
 
 
-def _fixed(input_tokens: int) -> KnownModel:
+def _describe_fixed_model(input_tokens: int) -> KnownModel:
     """Describe a model for one domain, with vectors of 1,024 dimensions."""
     return KnownModel(
         1024,
@@ -165,15 +163,15 @@ VOYAGE = Provider(
         endpoint=VoyageEndpoint,
         models=MappingProxyType(
             {
-                "voyage-4": _model(0.06, 320_000),
-                "voyage-4-large": _model(0.12, 120_000),
-                "voyage-4-lite": _model(0.02, 1_000_000),
-                "voyage-3.5": _model(0.06, 320_000),
-                "voyage-3.5-lite": _model(0.02, 1_000_000),
-                "voyage-3-large": _model(0.18, 120_000),
-                "voyage-code-3": _model(0.18, 120_000),
-                "voyage-finance-2": _fixed(32_000),
-                "voyage-law-2": _fixed(16_000),
+                "voyage-4": _describe_model(0.06, 320_000),
+                "voyage-4-large": _describe_model(0.12, 120_000),
+                "voyage-4-lite": _describe_model(0.02, 1_000_000),
+                "voyage-3.5": _describe_model(0.06, 320_000),
+                "voyage-3.5-lite": _describe_model(0.02, 1_000_000),
+                "voyage-3-large": _describe_model(0.18, 120_000),
+                "voyage-code-3": _describe_model(0.18, 120_000),
+                "voyage-finance-2": _describe_fixed_model(32_000),
+                "voyage-law-2": _describe_fixed_model(16_000),
             }
         ),
         unlisted=KnownModel(

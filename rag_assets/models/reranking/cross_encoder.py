@@ -17,20 +17,19 @@ from typing import Any
 import numpy as np
 
 from rag_assets.common.errors import ConfigurationError, RerankFailed
-from rag_assets.models.onnx.cores import available_cores
-from rag_assets.models.onnx.folder import (
-    digest_of,
+from rag_assets.models.onnx import (
+    build_inputs,
+    count_cores,
+    cut_message,
     find_tokenizer,
     find_weights,
-    read_json,
-    window_of,
-)
-from rag_assets.models.onnx.loading import (
-    encodable,
-    feed,
+    hash_file,
+    join_surrogates,
     load_session,
     load_tokenizer,
     plan_inputs,
+    read_json,
+    read_window,
 )
 from rag_assets.models.reranking.protocol import MODELS
 
@@ -64,7 +63,7 @@ class CrossEncoder:
 
     Args:
         folder: a folder with an ONNX model, its tokenizer.json, and a file that sets its window
-            (see onnx/folder.py).
+            (see onnx.py).
         threads: number of pairs scored concurrently, over all searches; by default the number
             of cores of this process.
 
@@ -76,8 +75,8 @@ class CrossEncoder:
     def __init__(self, folder: Path, threads: int | None = None) -> None:
         self._weights = find_weights(folder)
         self._tokenizer = find_tokenizer(folder)
-        self._window = window_of(folder)
-        self._threads = threads or available_cores()
+        self._window = read_window(folder)
+        self._threads = threads or count_cores()
         self._id = "local/" + re.sub(r"[^A-Za-z0-9._-]+", "-", folder.resolve().name)
         self._lock = threading.Lock()
         self._loading = threading.Lock()
@@ -178,7 +177,7 @@ def _require_checksums(folder: Path) -> None:
     if folder.parent != MODELS:
         return
     for name, facts in read_json(folder / "manifest.json")["files"].items():
-        if digest_of(folder / name) != facts["sha256"]:
+        if hash_file(folder / name) != facts["sha256"]:
             raise ConfigurationError(
                 f"a file of the reranker does not match its checksum: {folder / name}",
                 hint="reinstall rag-assets",
@@ -204,10 +203,10 @@ class _Pairs:
 
     def cut(self, question: str) -> str:
         """Cut a question to half of the window."""
-        encoded = self._plain.encode(encodable(question), add_special_tokens=False)
+        encoded = self._plain.encode(join_surrogates(question), add_special_tokens=False)
         if len(encoded.ids) <= self._question_limit:
-            return encodable(question)
-        return encodable(question)[: encoded.offsets[self._question_limit - 1][1]]
+            return join_surrogates(question)
+        return join_surrogates(question)[: encoded.offsets[self._question_limit - 1][1]]
 
     def score(self, question: str, passage: str) -> float:
         """Return the score of a passage; for two classes, the log-odds of the second class."""
@@ -215,8 +214,8 @@ class _Pairs:
         return float(values[-1] - values[0]) if values.size == _TWO_CLASSES else float(values[0])
 
     def _answer(self, question: str, passage: str) -> Any:
-        pair = self._both.encode(question, encodable(passage))
-        answer = self._session.run([self._output], feed(self._inputs, [pair]))[0]
+        pair = self._both.encode(question, join_surrogates(passage))
+        answer = self._session.run([self._output], build_inputs(self._inputs, [pair]))[0]
         return np.asarray(answer, np.float64)
 
     def _require_scores(self, weights: Path) -> None:
@@ -225,7 +224,7 @@ class _Pairs:
         except Exception as error:  # errors of onnxruntime and of the tokenizer
             raise ConfigurationError(
                 f"the ONNX model cannot read a question with a passage: {weights}",
-                hint=str(error).splitlines()[0][:300] if str(error) else None,
+                hint=cut_message(error),
             ) from error
         if shape not in {(1,), (1, 1), (1, _TWO_CLASSES)}:
             raise ConfigurationError(

@@ -31,15 +31,15 @@ from rag_assets.common.errors import (
     RerankFault,
 )
 from rag_assets.common.private_endpoints import PrivateEndpoints
-from rag_assets.models.transport.credentials import Credentials
-from rag_assets.models.transport.loop_clients import LoopClients
-from rag_assets.models.transport.sdk_connection import (
-    HttpRefusal,
+from rag_assets.models.transport.connection import (
+    LoopClients,
     Sdk,
     SdkConnection,
     Server,
-    encodable,
+    replace_surrogates,
 )
+from rag_assets.models.transport.failures import HttpRefusal
+from rag_assets.models.transport.settings import Credentials
 
 if TYPE_CHECKING:
     import httpx2
@@ -57,7 +57,7 @@ class RerankConnection(Protocol):
         """Send a request for the scores of all passages.
 
         Returns:
-            The response's JSON, or its list of results; see scores_of.
+            The response's JSON, or its list of results; see extract_scores.
 
         Raises:
             ProviderError: see SdkConnection.exchange.
@@ -102,15 +102,15 @@ class RerankEndpoint:
             RerankFailed: see Reranker.scores.
         """
         await self._connections.load()
-        texts = [encodable(passage) for passage in passages]
+        texts = [replace_surrogates(passage) for passage in passages]
         try:
             async with asyncio.timeout(seconds), self._connections.use() as connection:
-                answer = await connection.rank(encodable(question), texts)
-            return scores_of(answer, len(passages))
+                answer = await connection.rank(replace_surrogates(question), texts)
+            return extract_scores(answer, len(passages))
         except TimeoutError:
             failure = RerankFailed(f"{self._id} did not answer in time", "late")
         except ProviderError as error:
-            failure = RerankFailed(error.message, _fault(error), hint=error.hint)
+            failure = RerankFailed(error.message, _classify_fault(error), hint=error.hint)
         except ValueError as error:
             failure = RerankFailed(f"{self._id} sent a malformed response: {error}", "malformed")
         # Raise it outside the except block, since the context would quote the server's response.
@@ -121,12 +121,8 @@ class RerankEndpoint:
         await self._connections.close()
 
 
-def scores_of(answer: object, count: int) -> list[float]:
+def extract_scores(answer: object, count: int) -> list[float]:
     """Extract the scores from a response, in the order of the passages.
-
-    Args:
-        answer: a response's JSON.
-        count: number of passages.
 
     Raises:
         ValueError: the response does not have one finite score for each passage; the message
@@ -149,7 +145,7 @@ def scores_of(answer: object, count: int) -> list[float]:
     return [scores[index] for index in range(count)]
 
 
-def _fault(error: ProviderError) -> RerankFault:
+def _classify_fault(error: ProviderError) -> RerankFault:
     match error:
         case ProviderRefused() | InputRejected():
             return "refused"
@@ -159,20 +155,9 @@ def _fault(error: ProviderError) -> RerankFault:
 
 
 class SdkReranker(SdkConnection[Sdk]):
-    """A reranker at a provider, through the provider's SDK; see RerankConnection.
-
-    Args:
-        server, credentials, allowed: see SdkConnection.
-        model: the model's name at the provider.
-    """
+    """A reranker through a provider's SDK; see RerankConnection, SdkConnection."""
 
     most_bytes = _MOST_BYTES
-
-    def __init__(
-        self, server: Server, credentials: Credentials, allowed: PrivateEndpoints, model: str
-    ) -> None:
-        super().__init__(server, credentials, allowed)
-        self._model = model
 
     async def rank(self, question: str, passages: Sequence[str]) -> object:
         """Send a request; see RerankConnection.rank."""

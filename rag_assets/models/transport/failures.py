@@ -47,21 +47,32 @@ class Refusal:
     retry_after: float | None = None
 
 
-def failure_of(refusal: Refusal, model: str) -> ProviderError:
+class HttpRefusal(Exception):
+    """A response that reports a failure, as an SDK would raise one.
+
+    Its text contains only the status, because the response may repeat a key or a text.
+    """
+
+    def __init__(self, status: int, headers: Mapping[str, str]) -> None:
+        super().__init__(f"HTTP {status}")
+        self.status = status
+        self.headers = headers
+
+
+def classify_refusal(refusal: Refusal, model: str) -> ProviderError:
     """Convert a refusal into an error.
 
     Args:
-        refusal: the provider's response.
         model: provider and model, for the error message.
     """
     status = refusal.status
     fault = refusal.fault or _FAULTS.get(status)
     if fault is not None:
-        return _refused(fault, status, model)
+        return _build_refused(fault, status, model)
     if status in _INPUT_REJECTED:
         return InputRejected(f"{model} rejects a text (HTTP {status})")
     if status in _TRANSIENT or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-        return _transient(refusal, model)
+        return _build_unavailable(refusal, model)
     if HTTPStatus.MULTIPLE_CHOICES <= status < HTTPStatus.BAD_REQUEST:
         return ProviderRefused(
             f"{model} redirects to another address (HTTP {status}), which is not followed",
@@ -74,14 +85,14 @@ def failure_of(refusal: Refusal, model: str) -> ProviderError:
     )
 
 
-def interruption_of(error: BaseException, model: str) -> ProviderError:
+def classify_interruption(error: BaseException, model: str) -> ProviderError:
     """Convert the failure of a connection into an error, which is usually transient.
 
     If one of its causes is an error of this project, such as an address that is not permitted, that
     error is returned unchanged. A certificate that cannot be verified is a permanent failure, which
     needs a person.
     """
-    for cause in causes(error):
+    for cause in iterate_causes(error):
         if isinstance(cause, ProviderError):
             return cause
         if isinstance(cause, SSLCertVerificationError):
@@ -97,17 +108,17 @@ def interruption_of(error: BaseException, model: str) -> ProviderError:
     return error
 
 
-def retry_after(headers: Mapping[str, str]) -> float | None:
+def parse_retry_after(headers: Mapping[str, str]) -> float | None:
     """Return the seconds to wait from a response's headers, in any usual form; None without.
 
     Args:
         headers: headers with names in lower case, or with case-insensitive names.
     """
-    milliseconds = _seconds(headers.get("retry-after-ms"))
+    milliseconds = _parse_seconds(headers.get("retry-after-ms"))
     if milliseconds is not None:
         return milliseconds / 1000
     header = headers.get("retry-after")
-    seconds = _seconds(header)
+    seconds = _parse_seconds(header)
     if seconds is not None or header is None:
         return seconds
     try:
@@ -116,9 +127,9 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
         return None
 
 
-def _transient(refusal: Refusal, model: str) -> ProviderUnavailable:
+def _build_unavailable(refusal: Refusal, model: str) -> ProviderUnavailable:
     stated = refusal.retry_after
-    wait = retry_after(refusal.headers) if stated is None else stated
+    wait = parse_retry_after(refusal.headers) if stated is None else stated
     wait = None if wait is None else min(wait, _LONGEST_WAIT)
     is_limited = refusal.status == HTTPStatus.TOO_MANY_REQUESTS
     what = "limits requests" if is_limited else "is unavailable"
@@ -128,7 +139,7 @@ def _transient(refusal: Refusal, model: str) -> ProviderUnavailable:
     return error
 
 
-def _refused(fault: Fault, status: int, model: str) -> ProviderRefused:
+def _build_refused(fault: Fault, status: int, model: str) -> ProviderRefused:
     if fault == "key":
         return ProviderRefused(
             f"the key for {model} is refused (HTTP {status})", hint=_KEY_HINT, fault=fault
@@ -146,7 +157,7 @@ def _refused(fault: Fault, status: int, model: str) -> ProviderRefused:
     )
 
 
-def _seconds(text: str | None) -> float | None:
+def _parse_seconds(text: str | None) -> float | None:
     try:
         seconds = float(text or "")
     except ValueError:
@@ -154,9 +165,16 @@ def _seconds(text: str | None) -> float | None:
     return seconds if math.isfinite(seconds) and seconds >= 0 else None
 
 
-def causes(error: BaseException) -> Iterator[BaseException]:
+def iterate_causes(error: BaseException) -> Iterator[BaseException]:
     """Yield an error and its causes, outermost first."""
     seen: BaseException | None = error
     while seen is not None:
         yield seen
         seen = seen.__cause__ or seen.__context__
+
+
+def build_unsent_refusal(message: str, *, hint: str | None = None) -> ProviderRefused:
+    """Return the error for a request that was not sent."""
+    error = ProviderRefused(message, hint=hint, fault="address")
+    error.requests = 0
+    return error

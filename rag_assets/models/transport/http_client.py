@@ -1,6 +1,13 @@
 """HTTP clients of models: permitted servers, headers sent, limits of responses.
 
-The SDKs of providers receive their HTTP client from this module. Importing it loads httpx2.
+A tenant names a server, and this process connects to it. Without these rules, a tenant could reach
+any server that this machine can reach, such as a cloud's metadata service or another tenant's
+database (SSRF).
+
+The SDKs of providers receive their HTTP client from this module. An SDK with an httpx, aiohttp or
+blocking client passes each request to a bridge. It receives only successful responses: any other
+response is raised as HttpRefusal. So no parser, logger or error of an SDK sees the content of a
+refusal. Importing this module loads httpx2.
 """
 
 from __future__ import annotations
@@ -8,16 +15,21 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import TypeAlias
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
+from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.request import getproxies, proxy_bypass
 
 import httpx2
 
 from rag_assets.common.errors import MalformedResponse, ProviderUnavailable
-from rag_assets.common.private_endpoints import PrivateEndpoints
-from rag_assets.models.transport.addresses import permitted, refused
-from rag_assets.models.transport.credentials import KEY_HEADERS
+from rag_assets.common.private_endpoints import Address, PrivateEndpoints
+from rag_assets.models.transport.failures import HttpRefusal, build_unsent_refusal
+from rag_assets.models.transport.settings import KEY_HEADERS
+
+if TYPE_CHECKING:
+    import httpx
+
 
 Resolve: TypeAlias = Callable[[str, int], Awaitable[list[str]]]
 """A function that resolves a server's name and port to addresses; it raises OSError if there are
@@ -53,7 +65,7 @@ async def resolve(host: str, port: int) -> list[str]:
     return list(dict.fromkeys(str(entry[4][0]) for entry in found))
 
 
-def tenants_client(
+def build_tenant_client(
     base_url: str,
     allowed: PrivateEndpoints,
     *,
@@ -69,9 +81,7 @@ def tenants_client(
     and passwords from the environment are not used.
 
     Args:
-        base_url: address of the server.
         allowed: private endpoints that the operator allows.
-        resolver: finds the server's addresses.
         most_bytes: maximum bytes of a response.
         read_seconds: maximum seconds without data, if it is not a minute.
         key_headers: headers, in lower case, that carry the tenant's key; other providers' key
@@ -83,12 +93,14 @@ def tenants_client(
     try:
         url = httpx2.URL(base_url)
     except httpx2.InvalidURL:
-        raise refused("base_url is not a URL") from None
+        raise build_unsent_refusal("base_url is not a URL") from None
     transport = _PinnedTransport(url, allowed, resolver)
-    return _client(transport, most_bytes, key_headers, trust_env=False, read_seconds=read_seconds)
+    return _build_client(
+        transport, most_bytes, key_headers, trust_env=False, read_seconds=read_seconds
+    )
 
 
-def providers_client(
+def build_provider_client(
     base_url: str,
     *,
     most_bytes: int = MAX_RESPONSE_BYTES,
@@ -98,11 +110,11 @@ def providers_client(
 
     Args:
         base_url: address of the provider's server, as in its SDK.
-        most_bytes, key_headers: see tenants_client.
+        most_bytes, key_headers: see build_tenant_client.
     """
     url = httpx2.URL(base_url)
     proxy = None if proxy_bypass(url.host) else getproxies().get(url.scheme)
-    return _client(
+    return _build_client(
         httpx2.AsyncHTTPTransport(proxy=proxy, limits=_CONNECTIONS),
         most_bytes,
         key_headers,
@@ -110,7 +122,7 @@ def providers_client(
     )
 
 
-def _client(
+def _build_client(
     transport: httpx2.AsyncBaseTransport,
     most_bytes: int,
     key_headers: frozenset[str],
@@ -201,7 +213,7 @@ class _PinnedTransport(httpx2.AsyncBaseTransport):
     """Connects only to the permitted addresses of a server's name."""
 
     def __init__(self, base_url: httpx2.URL, allowed: PrivateEndpoints, resolver: Resolve) -> None:
-        self._origin = _origin(base_url)
+        self._origin = _parse_origin(base_url)
         self._allowed = allowed
         self._resolver = resolver
         self._addresses: list[str] = []
@@ -209,8 +221,8 @@ class _PinnedTransport(httpx2.AsyncBaseTransport):
         self._inner = httpx2.AsyncHTTPTransport(trust_env=False, limits=_CONNECTIONS)
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        if _origin(request.url) != self._origin:
-            raise refused("a request to another server than base_url's was blocked")
+        if _parse_origin(request.url) != self._origin:
+            raise build_unsent_refusal("a request to another server than base_url's was blocked")
         for address in await self._pinned():
             try:
                 return await self._inner.handle_async_request(self._to(address, request))
@@ -236,7 +248,7 @@ class _PinnedTransport(httpx2.AsyncBaseTransport):
                         f"base_url has no address: {host}",
                         hint="check its spelling and this machine's name resolution",
                     )
-                self._addresses = permitted(
+                self._addresses = require_permitted(
                     found, scheme=scheme, host=host, port=port, allowed=self._allowed
                 )
         return self._addresses
@@ -252,5 +264,139 @@ class _PinnedTransport(httpx2.AsyncBaseTransport):
         )
 
 
-def _origin(url: httpx2.URL) -> tuple[str, str, int]:
+def _parse_origin(url: httpx2.URL) -> tuple[str, str, int]:
     return url.scheme, url.host, url.port or _DEFAULT_PORTS.get(url.scheme, 0)
+
+
+_UNICAST = IPv6Network("2000::/3")  # all global unicast addresses that IANA has assigned
+_NAT64 = IPv6Network("64:ff9b::/96")
+# Networks that ipaddress, in this or an earlier Python, calls global although they have no public
+# servers.
+_NOT_PUBLIC = (
+    IPv4Network("192.0.0.0/24"),  # protocol assignments
+    IPv4Network("192.88.99.0/24"),  # relays of 6to4
+    IPv6Network("2001::/23"),  # protocol assignments, including Teredo and ORCHID
+    IPv6Network("2001:db8::/32"),  # documentation
+    IPv6Network("3fff::/20"),  # documentation
+    IPv6Network("5f00::/16"),  # segment routing
+)
+
+
+def is_public(address: Address) -> bool:
+    """Return whether an address belongs to a server on the public internet.
+
+    An address that embeds an IPv4 address (IPv4-mapped, NAT64, 6to4) is public if the embedded
+    address is public.
+    """
+    embedded = _extract_ipv4(address)
+    if embedded is not None:
+        return is_public(embedded)
+    if address.is_multicast or not address.is_global:
+        return False
+    if isinstance(address, IPv6Address) and address not in _UNICAST:
+        return False
+    return not any(address in network for network in _NOT_PUBLIC)
+
+
+def _extract_ipv4(address: Address) -> IPv4Address | None:
+    if isinstance(address, IPv4Address):
+        return None
+    if address in _NAT64:
+        return IPv4Address(int(address) & 0xFFFF_FFFF)
+    return address.ipv4_mapped or address.sixtofour
+
+
+def require_permitted(
+    resolved: list[str], *, scheme: str, host: str, port: int, allowed: PrivateEndpoints
+) -> list[str]:
+    """Return the addresses of a server, if all of them are permitted.
+
+    Args:
+        resolved: the addresses to which the server's name resolves.
+        scheme, host, port: parts of the URL.
+        allowed: private endpoints that the operator allows.
+
+    Raises:
+        ProviderRefused: an address is not public or the connection would not be encrypted, and
+            the operator does not allow this server.
+    """
+    if allowed.names(host, port):
+        return resolved
+    addresses = [ip_address(text) for text in resolved]
+    if all(allowed.holds(address) for address in addresses):
+        return resolved
+    if scheme != "https":
+        raise build_unsent_refusal(
+            f"base_url is not encrypted: {host}:{port}",
+            hint="use https://, or the operator can add it to RAG_ASSETS_PRIVATE_ENDPOINTS",
+        )
+    if not all(is_public(address) or allowed.holds(address) for address in addresses):
+        raise build_unsent_refusal(
+            f"base_url leads to an address that is not public: {host}:{port}",
+            hint="if this is intended, the operator can add it to RAG_ASSETS_PRIVATE_ENDPOINTS",
+        )
+    return resolved
+
+
+async def send(
+    http: httpx2.AsyncClient,
+    method: str,
+    url: str,
+    headers: Mapping[str, Any],
+    content: bytes | None,
+) -> httpx2.Response:
+    """Send a request through the guarded client, and read its response.
+
+    Raises:
+        HttpRefusal: the response is not a success.
+    """
+    pairs = {str(name): str(value) for name, value in headers.items()}
+    response = await http.request(method, url, headers=pairs, content=content)
+    if not response.is_success:
+        raise HttpRefusal(response.status_code, response.headers)
+    return response
+
+
+def build_httpx_client(http: httpx2.AsyncClient) -> httpx.AsyncClient:
+    """Return an httpx client that sends its requests through the guarded client."""
+    import httpx
+
+    class Transport(httpx.AsyncBaseTransport):
+        async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+            content = await request.aread()
+            response = await send(http, request.method, str(request.url), request.headers, content)
+            return httpx.Response(
+                response.status_code, headers=dict(response.headers), content=response.content
+            )
+
+    return httpx.AsyncClient(transport=Transport(), trust_env=False, follow_redirects=False)
+
+
+class AiohttpSession:
+    """The part of aiohttp's session that an SDK needs; it sends through the guarded client."""
+
+    def __init__(self, http: httpx2.AsyncClient) -> None:
+        self._http = http
+
+    async def request(
+        self, method: str, url: str, *, headers: Mapping[str, str], data: bytes | None, **_: object
+    ) -> AiohttpResponse:
+        """Send a request; the SDK's own proxy and time limit are ignored."""
+        return AiohttpResponse(await send(self._http, method.upper(), url, headers, data))
+
+
+class AiohttpResponse:
+    """The part of aiohttp's response that an SDK reads."""
+
+    def __init__(self, response: httpx2.Response) -> None:
+        self.status = response.status_code
+        # Names are case-insensitive, as in aiohttp's own headers.
+        self.headers = response.headers
+        self.content = response.content
+
+    async def read(self) -> bytes:
+        """Return the body."""
+        return self.content
+
+    def release(self) -> None:
+        """Do nothing: the body has been read."""

@@ -1,13 +1,45 @@
-"""Types of settings that models of every kind share."""
+"""Settings of connections to providers: addresses, keys, names of models."""
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, TypeAlias
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 
 from rag_assets.common.references import require_reference
-from rag_assets.models.transport.addresses import normal_base_url
+
+if TYPE_CHECKING:
+    from pydantic import SecretStr
+
+
+def normalize_base_url(url: str) -> str:
+    """Normalise a base_url: remove a trailing slash, and put its host in lower case.
+
+    Raises:
+        ValueError: the URL is not usable. The message does not quote it, since a malformed URL
+            may contain a password.
+    """
+    if not url.isascii() or not url.isprintable() or " " in url or "\\" in url:
+        raise ValueError("base_url has characters that are not valid in a URL")
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        raise ValueError("base_url is not a URL") from None
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        raise ValueError("base_url must begin with https:// (or http://) and name a server")
+    if "@" in parts.netloc:
+        raise ValueError("base_url must have no user and no password; a key goes into api_key")
+    if "?" in url or "#" in url:
+        raise ValueError("base_url must have no query and no fragment (? and #)")
+    if port == 0:
+        raise ValueError("base_url has an invalid port")
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    where = host if port is None else f"{host}:{port}"
+    return f"{parts.scheme}://{where}{parts.path.rstrip('/')}"
+
 
 MAX_URL = 2_000
 
@@ -15,7 +47,7 @@ ModelName: TypeAlias = Annotated[
     str, StringConstraints(pattern=r"^[A-Za-z0-9._:/@-]+$", min_length=1, max_length=200)
 ]
 
-BaseUrl: TypeAlias = Annotated[str, Field(max_length=MAX_URL), AfterValidator(normal_base_url)]
+BaseUrl: TypeAlias = Annotated[str, Field(max_length=MAX_URL), AfterValidator(normalize_base_url)]
 """The URL of a server; its addresses are validated on connection."""
 
 
@@ -50,7 +82,7 @@ class CloudSettings(ConnectionSettings):
         return self.identity is not None
 
 
-def key_reference(setting: str) -> AfterValidator:
+def require_key_reference(setting: str) -> AfterValidator:
     """Return a validator that refuses a key unless it is $NAME of an environment variable.
 
     Args:
@@ -62,3 +94,13 @@ def key_reference(setting: str) -> AfterValidator:
         return reference
 
     return AfterValidator(checked)
+
+
+Credentials: TypeAlias = "Callable[[], SecretStr]"
+"""A function that returns a tenant's key when it is needed.
+
+Raises NoProviderKey if the tenant has no key, and KeyUnreadable if its key cannot be decrypted.
+"""
+
+KEY_HEADERS: Final = frozenset({"authorization"})
+"""Headers that may carry a key, in lower case; the default for providers."""

@@ -1,22 +1,26 @@
-"""`password = literal`, in the notations of configuration, code and notes.
+"""Credentials found by their names: assignments, markup and tables; sentences are in prose.
 
-A match is the name of a credential, a separator, and a value that is not a placeholder, a type or
-an expression. A value of letters only is a password if it is neither code nor a word about
-passwords.
+An assignment is the name of a credential, a separator, and a value that is not a placeholder, a
+type or an expression. A value of letters only is a password if it is neither code nor a word about
+passwords. In markup, elements, attributes, calls or cells separate a value from its name.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from rag_assets.privacy.secrets.names import Name
+from rag_assets.privacy.secrets.names import ANCHORS, Name, find_names
 from rag_assets.privacy.secrets.placeholders import is_placeholder
+from rag_assets.privacy.secrets.prose import find_stated
+from rag_assets.privacy.secrets.rules import Anchor, Rule
 from rag_assets.privacy.secrets.spans import SecretSpan
 from rag_assets.privacy.secrets.values import (
     ValueKind,
     is_alphabetic_password,
     is_bare_password,
+    is_cell_secret,
+    is_generated,
     is_phrase,
     is_pin,
     is_secret_value,
@@ -117,16 +121,16 @@ _TYPED = re.compile(
 )
 
 
-def assigned(text: str, name: Name) -> Iterator[SecretSpan]:
+def find_assigned(text: str, name: Name) -> Iterator[SecretSpan]:
     """Find the value assigned to a name, if it is a credential."""
-    found = _value_of(text, name)
+    found = _find_value(text, name)
     if found is not None:
         yield found
     else:
-        yield from _listed(text, name)
+        yield from _find_listed(text, name)
 
 
-def _listed(text: str, name: Name) -> Iterator[SecretSpan]:
+def _find_listed(text: str, name: Name) -> Iterator[SecretSpan]:
     """Find the items of a list: `tokens: [X, Y]`, or lines that start with a dash."""
     found = _LISTED.match(text, name.end, name.end + _REACH)
     if found is None:
@@ -139,28 +143,28 @@ def _listed(text: str, name: Name) -> Iterator[SecretSpan]:
             yield SecretSpan(start, start + len(value), _RULE)
 
 
-def _value_of(text: str, name: Name) -> SecretSpan | None:
+def _find_value(text: str, name: Name) -> SecretSpan | None:
     if name.kind is ValueKind.PAIR:
-        return _paired(text, name)
-    whole = _phrase(text, name) or _directive(text, name)
+        return _find_paired(text, name)
+    whole = _find_phrase(text, name) or _find_in_directive(text, name)
     if whole is not None:
         return whole
     for pattern in (_NESTED, _ASSIGNED, _ON_NEXT_LINE):
         found = pattern.match(text, name.end, name.end + _REACH)
         if found is not None:
-            return _accepted(text, name, found)
+            return _accept(text, name, found)
     return None
 
 
-def _paired(text: str, name: Name) -> SecretSpan | None:
+def _find_paired(text: str, name: Name) -> SecretSpan | None:
     """Find the password of `Login: admin / X`."""
     pair = _PAIR.match(text, name.end, name.end + _REACH) if name.text.isalpha() else None
     if pair is None or not _is_paired(text, pair):
         return None
-    return SecretSpan(pair.start("bare"), _trimmed(text, *pair.span("bare")), _RULE)
+    return SecretSpan(pair.start("bare"), _trim_end(text, *pair.span("bare")), _RULE)
 
 
-def _phrase(text: str, name: Name) -> SecretSpan | None:
+def _find_phrase(text: str, name: Name) -> SecretSpan | None:
     """Find several plain words up to the end of the line."""
     found = _PHRASED.match(text, name.end, name.end + _REACH)
     if found is None or name.kind is not ValueKind.PASSWORD or not is_phrase(found["bare"]):
@@ -168,7 +172,7 @@ def _phrase(text: str, name: Name) -> SecretSpan | None:
     return SecretSpan(*found.span("bare"), _RULE)
 
 
-def _directive(text: str, name: Name) -> SecretSpan | None:
+def _find_in_directive(text: str, name: Name) -> SecretSpan | None:
     """Find the value after a space in a directive: `ENV DB_PASSWORD X`, `requirepass X`."""
     known = name.text.lower() in _DIRECTIVES
     if not known and not _COMMAND.search(text, max(0, name.start - 20), name.end):
@@ -192,11 +196,11 @@ def _is_paired(text: str, pair: re.Match[str]) -> bool:
     return is_alphabetic_password(value) and _LINE_END.match(text, pair.end()) is not None
 
 
-def _accepted(text: str, name: Name, found: re.Match[str]) -> SecretSpan | None:
+def _accept(text: str, name: Name, found: re.Match[str]) -> SecretSpan | None:
     group = found.lastgroup or ""
     start, end = found.span(group)
     if group in {"bare", "emphasis"}:
-        end = _trimmed(text, start, end)
+        end = _trim_end(text, start, end)
     value = text[start:end]
     if text.startswith("...", end):
         return None
@@ -215,7 +219,7 @@ def _is_credential(text: str, name: Name, value: str, group: str, found: re.Matc
     if is_secret_value(expected, value, quoted=quoted):
         return True
     if name.kind is ValueKind.PASSWORD and not quoted:
-        return is_alphabetic_password(value) and _allows_letters_only(text, name, value, found)
+        return is_alphabetic_password(value) and _can_be_letters_only(text, name, value, found)
     return False
 
 
@@ -231,7 +235,7 @@ def _is_label(text: str, name: Name, value: str) -> bool:
     return " " in key or (key[:1].isupper() and not key.isupper() and "_" not in key)
 
 
-def _allows_letters_only(text: str, name: Name, value: str, found: re.Match[str]) -> bool:
+def _can_be_letters_only(text: str, name: Name, value: str, found: re.Match[str]) -> bool:
     """Return whether a value of letters only is a password on this line.
 
     It is one if the rest of the line is empty and the line is not code.
@@ -246,14 +250,18 @@ def _allows_letters_only(text: str, name: Name, value: str, found: re.Match[str]
         return False
     if _ENVIRONMENT.search(text, begin, name.end):
         return not is_type_name(value)
-    if is_type_name(value) and "=" not in found[0] and _TYPED.search(_around(text, begin, end)):
+    if (
+        is_type_name(value)
+        and "=" not in found[0]
+        and _TYPED.search(_get_paragraph(text, begin, end))
+    ):
         return False
     return not _is_code(text, begin, end, line, value)
 
 
 def _is_code(text: str, begin: int, end: int, line: str, value: str) -> bool:
     """Return whether a line is code: by its form, its neighbours, or a value that is a variable."""
-    near = _around(text, begin, end)
+    near = _get_paragraph(text, begin, end)
     if _LINE_CODE.search(line) or _TYPED.search(near):
         return True
     if any(_LINE_CODE.search(other) for other in near.splitlines()):
@@ -262,7 +270,7 @@ def _is_code(text: str, begin: int, end: int, line: str, value: str) -> bool:
     return re.search(rf"\b{re.escape(value)}\b", others) is not None
 
 
-def _around(text: str, begin: int, end: int) -> str:
+def _get_paragraph(text: str, begin: int, end: int) -> str:
     """Return the paragraph around a line: the text between the previous and the next blank line."""
     low, high = max(0, begin - _NEAR), (end if end >= 0 else len(text)) + _NEAR
     first = text.rfind("\n\n", low, begin)
@@ -270,7 +278,7 @@ def _around(text: str, begin: int, end: int) -> str:
     return text[first + 2 if first >= 0 else low : last if last >= 0 else min(high, len(text))]
 
 
-def _trimmed(text: str, start: int, end: int) -> int:
+def _trim_end(text: str, start: int, end: int) -> int:
     """Return the end of an unquoted value without punctuation, closing brackets and emphasis."""
     while end > start + 1:
         last = text[end - 1]
@@ -284,3 +292,211 @@ def _trimmed(text: str, start: int, end: int) -> int:
         else:
             break
     return end
+
+
+_MARKUP_REACH = 400
+_QUOTED = r"(?:\"(?P<double>[^\"\r\n]{3,256})\"|'(?P<single>[^'\r\n]{3,256})'|`(?P<tick>[^`\r\n]{3,256})`)"
+
+_ELEMENT = re.compile(
+    # <password>X</password>, <key>password</key><string>X</string>, <td>Password</td><td>X</td>
+    r"[\"']?(?:\s[^<>\n]{0,120})?>\s{0,40}(?:(?:</?[A-Za-z][\w:.-]*(?:\s[^<>]{0,120})?>\s{0,40}){0,4})"
+    r"(?:<!\[CDATA\[)?(?P<text>[^<>\r\n]{3,256}?)(?:\]\]>)?\s{0,40}</"
+)
+_LABELLED = re.compile(
+    # <td>Password:</td><td>X</td>, <dt>Password</dt><dd>X</dd>, <b>Password</b>: X
+    r"[ \t]?:?[ \t]?(?:\([^()<>\n]{1,40}\))?[ \t]?:?</[A-Za-z][\w:-]*>[ \t]?:?\s{0,40}"
+    r"(?:</?[A-Za-z][\w:.-]*(?:\s[^<>]{0,120})?>\s{0,40}){0,5}(?P<text>[^<>\r\n]{3,256}?)\s{0,40}</"
+)
+_ATTRIBUTE = re.compile(
+    # name="password" value="X", key: "DB_PASSWORD", "value": "X", - name: X newline value: Y
+    r"[\"'`]?[ \t]{0,4}(?:,|/?>|\{)?\s{0,60}(?:type[ \t]*=[ \t]*\w+\s{1,40})?(?:<)?[\"'`]?(?i:value|val|content|default|string)[\"'`]?"
+    r"[ \t]{0,4}[:=>][ \t]{0,4}(?:"
+    + _QUOTED
+    + r"|(?P<bare>[^\W\d_]{2,20}(?: [^\W\d_]{2,20}){3,7}(?=[ \t]*(?:[\r\n]|$))|[^\s\"'`,;<>|{}]{3,256}))"
+)
+_SECOND = re.compile(
+    # env('DB_PASSWORD', 'X'), define("DB_PASSWORD", "X"), os.environ.get("X", "Y")
+    r"[\"'`][ \t]{0,2},[ \t]{0,4}" + _QUOTED
+)
+_GETTER = re.compile(
+    r"(?i:env|define|fetch|get|config|property|secret|default|set|put|opt|add|append|setting|param|variable|value|fill|type)"
+    r"\w*[ \t]{0,2}\([ \t]{0,2}[\"'`]\Z"
+)
+_CALL = re.compile(
+    # setPassword("X"), getenv("PASSWORD") or "X", ENV["PASSWORD"] || "X", ENV.fetch("PASSWORD") { "X" }
+    r"(?:[\"'`]?[ \t]{0,2}[\])]?[ \t]{0,2}(?:\|\||\?\?|or|\?:|\{)[ \t]{0,4}|\([ \t]{0,4})" + _QUOTED
+)
+_DEFAULT = re.compile(r"(?::[-=?]?|:=)(?P<text>[^\s{}$\"'`]{3,256})\}")
+_LABEL_END = re.compile(r"[*_`'}]{0,3}(?::?[ \t]?\([^()|\n]{1,40}\))?:?[*_`]{0,3}")
+_PARTING = re.compile(r"[ \t]*\|{1,2}|[ ]?\t|[ ]{3,40}(?=[^ |])")
+_CELL_MARKS = " \t\r*_`'"
+_LONGEST_ROW = 400
+_MOST_ROWS = 1_000
+_DELIMITER = re.compile(r"\|\||\^|!!|\||(?<=^)!")
+_FIRST_IN_ELEMENT = re.compile(r"(?<!/)>\s{0,20}(?:[\w-]{1,20}[ \t]){0,3}\Z")
+_FIRST_CELL = re.compile(r"(?:^|\n)[ \t>]*\|?[ \t]*[*_`]{0,3}(?:[\w-]+[ \t]){0,2}\Z")
+_EXPANSION = re.compile(r"\$\{[\w.-]*\Z")
+_SQL = re.compile(
+    r"[ \t]{1,4}(?:(?i:=|to|by|values?)[ \t]{1,4})?(?:'(?P<single>[^'\r\n]{3,256})'|\"(?P<double>[^\"\r\n]{3,256})\")"
+)
+_SQL_WORDS = frozenset({"password", "passwd"})
+_TEXTS = ("text", "bare", "double", "single", "tick")
+
+
+def find_in_markup(text: str, name: Name) -> Iterator[SecretSpan]:
+    """Find the value of a name in markup, a call or a table."""
+    limit = name.end + _MARKUP_REACH
+    for pattern in _select_patterns(text, name):
+        found = pattern.match(text, name.end, limit)
+        span = _accept_in_markup(name, found, pattern) if found is not None else None
+        if span is not None:
+            yield span
+            break
+    cell = _find_in_row(text, name)
+    if cell is not None:
+        yield cell
+    yield from _find_in_column(text, name)
+    if _EXPANSION.search(text, max(0, name.start - 60), name.end):
+        found = _DEFAULT.match(text, name.end, limit)
+        span = _accept_in_markup(name, found, _DEFAULT) if found is not None else None
+        if span is not None:
+            yield span
+
+
+def _find_in_row(text: str, name: Name) -> SecretSpan | None:
+    """Return the value in the cell after a label at the start of a row of a plain-text table."""
+    label = _LABEL_END.match(text, name.end)
+    parting = _PARTING.match(text, label.end() if label else name.end)
+    if parting is None or not _FIRST_CELL.search(text, max(0, name.start - 80), name.start):
+        return None
+    end = text.find("\n", parting.end(), parting.end() + _LONGEST_ROW)
+    row = text[parting.end() : end if end >= 0 else parting.end() + _LONGEST_ROW]
+    aligned = "|" not in parting[0] and "\t" not in parting[0]
+    cells = [row] if aligned else re.split(r"\||\t", row)
+    value = cells[0].strip(_CELL_MARKS)
+    described = any(cell.strip(_CELL_MARKS) for cell in cells[1:])
+    if aligned and (value.endswith(",") or " " in value or ":" in text[name.end : parting.start()]):
+        return None
+    if name.kind is ValueKind.PAIR or not is_cell_secret(name.kind, value, described=described):
+        return None
+    start = parting.end() + row.index(value)
+    return SecretSpan(start, start + len(value), _RULE)
+
+
+def _find_in_column(text: str, name: Name) -> Iterator[SecretSpan]:
+    """Find the cells below a name in the first row of a table, in wiki markup and plain text."""
+    low = max(0, name.start - _LONGEST_ROW)
+    begin = text.rfind("\n", low, name.start) + 1 or low
+    if begin and text[begin - 1] != "\n":
+        return
+    head = text[begin : name.start].lstrip(" \t>")
+    if not head.startswith(("|", "^", "!")) or text[max(0, begin - 2) : begin - 1] == "|":
+        return
+    column = len(_DELIMITER.findall(head)) - 1
+    at = text.find("\n", name.end, name.end + _LONGEST_ROW)
+    for _ in range(_MOST_ROWS):
+        end = text.find("\n", at + 1, at + _LONGEST_ROW) if at >= 0 else -1
+        line = text[at + 1 : end] if end >= 0 else text[at + 1 : at + _LONGEST_ROW]
+        if at < 0 or not line.lstrip(" \t>").startswith(("|", "^")):
+            return
+        cell = _find_cell(line, column)
+        if cell is not None and is_cell_secret(name.kind, line[slice(*cell)]):
+            yield SecretSpan(at + 1 + cell[0], at + 1 + cell[1], _RULE)
+        at = end
+
+
+def _find_cell(line: str, column: int) -> tuple[int, int] | None:
+    """Return the span of a column's cell in a row, without the markup around it."""
+    partings = list(_DELIMITER.finditer(line))
+    if column >= len(partings):
+        return None
+    start = partings[column].end()
+    end = partings[column + 1].start() if column + 1 < len(partings) else len(line)
+    inner = line[start:end].strip(_CELL_MARKS + "%{}")
+    if not inner:
+        return None
+    start = line.index(inner, start)
+    return start, start + len(inner)
+
+
+def _select_patterns(text: str, name: Name) -> Iterator[re.Pattern[str]]:
+    """Yield the patterns for the text after a name."""
+    yield _ELEMENT
+    if _FIRST_IN_ELEMENT.search(text, max(0, name.start - 60), name.start):
+        yield _LABELLED
+    yield _ATTRIBUTE
+    if _GETTER.search(text, max(0, name.start - 40), name.start):
+        yield _SECOND
+    yield _CALL
+    if name.text.lower() in _SQL_WORDS:
+        yield _SQL
+
+
+def _accept_in_markup(
+    name: Name, found: re.Match[str], pattern: re.Pattern[str]
+) -> SecretSpan | None:
+    group = next(g for g in _TEXTS if g in found.re.groupindex and found[g] is not None)
+    start, end = found.span(group)
+    value = found[group].strip()
+    start += len(found[group]) - len(found[group].lstrip())
+    end = start + len(value)
+    if any(map(str.isspace, value)):
+        phrase = name.kind is ValueKind.PASSWORD and is_phrase(value)
+        return SecretSpan(start, end, _RULE) if phrase else None
+    if name.kind is ValueKind.PAIR:
+        return None
+    if name.kind is ValueKind.RANDOM:
+        return SecretSpan(start, end, _RULE) if is_generated(value) else None
+    if name.kind is ValueKind.PIN:
+        good = is_pin(value)
+    elif name.kind is ValueKind.PASSWORD:
+        quoted = group in {"double", "single", "tick"}
+        good = is_secret_value(ValueKind.PASSWORD, value, quoted=quoted)
+        if pattern is _CALL and value.replace("_", "").isalpha():
+            good = is_alphabetic_password(value) and _is_password_call(name, found)
+        good = good or (group in {"text", "bare"} and is_alphabetic_password(value))
+    else:
+        good = is_secret_value(ValueKind.KEY, value, quoted=True) or (
+            pattern is _ELEMENT and is_bare_password(value) and not value.isdigit()
+        )
+    return SecretSpan(start, end, _RULE) if good else None
+
+
+def _is_password_call(name: Name, found: re.Match[str]) -> bool:
+    """Return whether a call takes a password itself: `setPassword("X")`, `PASSWORD || "X"`.
+
+    Other calls take a text about a password.
+    """
+    if "(" not in found[0]:
+        return True
+    method = found.string[name.start - 1 : name.start] in {".", ">", ":"} or "." in name.text
+    return method or name.text.lower().startswith(("set", "with"))
+
+
+_ARN_REACH = 120
+_ARN = re.compile(r"\barn:aws[\w-]*:[\w:/-]*\Z")
+"""Matches the text before a name that is part of a resource's name:
+`arn:aws:secretsmanager:…:secret:X`."""
+
+
+def _is_in_arn(text: str, start: int) -> bool:
+    low = max(0, start - _ARN_REACH)
+    return text.find("arn:", low, start) >= 0 and _ARN.search(text, low, start) is not None
+
+
+def _find_named(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
+    done = 0
+    for name in find_names(text, anchors):
+        if name.end <= done or _is_in_arn(text, name.start):
+            continue
+        for span in (
+            *find_assigned(text, name),
+            *find_in_markup(text, name),
+            *find_stated(text, name),
+        ):
+            if span.start >= name.end:
+                done = span.end
+            yield span
+
+
+RULES: Sequence[Rule] = (Rule(ANCHORS, _find_named),)

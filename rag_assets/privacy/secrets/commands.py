@@ -1,4 +1,9 @@
-"""Credentials on command lines: `--password X`, `-u user:X`, `mysql -pX`, and files like .netrc."""
+"""Credentials on command lines, in files like .netrc, and in the configuration of devices.
+
+Examples are `--password X`, `-u user:X`, `mysql -pX`, and `snmp-server community X` of routers,
+switches, firewalls and wireless networks. A row of a table describes a kind of line: the literals
+that anchor it, and a pattern with a group for the credential.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +12,10 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from rag_assets.privacy.secrets.names import value_kind
-from rag_assets.privacy.secrets.placeholders import is_placeholder
-from rag_assets.privacy.secrets.rules import Anchor, Rule
+from rag_assets.privacy.secrets.placeholders import WORDS, is_placeholder
+from rag_assets.privacy.secrets.rules import Anchor, Rule, build_rule
 from rag_assets.privacy.secrets.spans import SecretSpan
-from rag_assets.privacy.secrets.values import ValueKind, is_bare_password, is_key, is_secret_value
+from rag_assets.privacy.secrets.values import ValueKind, is_bare_password, is_secret_value
 
 _RULE = "command-line-secret"
 _WORD = r"(?:\"(?P<double>[^\"\r\n]{3,256})\"|'(?P<single>[^'\r\n]{3,256})'|(?P<bare>[^\s\"'`;|&<>,)]{3,256}))"
@@ -71,7 +76,7 @@ _NO_VALUE = ("ask-", "no-", "disable", "require-", "prompt-", "show-", "generate
 _GROUPS = ("within", "inside", "double", "single", "bare")
 
 
-def _flags(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
+def _find_flags(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
     """Find the value of a flag with the name of a credential."""
     done = 0
     for anchor in anchors:
@@ -86,12 +91,12 @@ def _flags(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
         done = found.end()
         if kind not in {ValueKind.PASSWORD, ValueKind.KEY}:
             continue
-        span = _accepted(found, password=kind is ValueKind.PASSWORD, strict=True)
+        span = _accept(found, password=kind is ValueKind.PASSWORD)
         if span is not None:
             yield span
 
 
-def _users(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
+def _find_users(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
     """Find X in `-u user:X` of HTTP clients."""
     for anchor in anchors:
         if anchor.start and not (
@@ -101,7 +106,7 @@ def _users(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
         found = _USER_QUOTED.match(text, anchor.start) or _USER.match(text, anchor.start)
         if found is None:
             continue
-        start, end = _span(found)
+        start, end = _get_span(found)
         value = text[start:end]
         line = text[text.rfind("\n", 0, anchor.start) + 1 : anchor.start]
         known = _CLIENTS.search(line) is not None or _CLIENTS.search(
@@ -113,7 +118,7 @@ def _users(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
             yield SecretSpan(start, end, _RULE)
 
 
-def _attached(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
+def _find_attached(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
     """Find X in `-pX` and `-p X` of programs that take a password this way."""
     for anchor in anchors:
         if not anchor.start or not text[anchor.start - 1].isspace():
@@ -125,52 +130,44 @@ def _attached(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
             found = _SPACED.match(text, anchor.start) if _PASSED.search(line) else None
         if found is None:
             continue
-        span = _accepted(found, password=True, strict=True, known=True)
+        span = _accept(found, known=True)
         if span is not None and not text[span.start : span.end].isdigit():
             yield span
 
 
-def _by_pattern(
-    pattern: re.Pattern[str], strict: bool, text: str, anchors: Sequence[Anchor]
-) -> Iterator[SecretSpan]:
-    for anchor in anchors:
-        if found := pattern.match(text, anchor.start):
-            span = _accepted(found, password=True, strict=strict)
-            if span is not None:
-                yield span
+def _accept_in_netrc(found: re.Match[str]) -> SecretSpan | None:
+    is_login = _LOGIN.search(found.string[max(0, found.start() - 160) : found.start()])
+    return _accept(found) if is_login else None
 
 
-def _netrc(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
-    for anchor in anchors:
-        found = _NETRC.match(text, anchor.start)
-        if found is not None and _LOGIN.search(text[max(0, anchor.start - 160) : anchor.start]):
-            span = _accepted(found, password=True, strict=True)
-            if span is not None:
-                yield span
+def _accept_in_pgpass(found: re.Match[str]) -> SecretSpan | None:
+    """Return X in `host:port:database:user:X`, as in .pgpass."""
+    value = found["bare"]
+    if not _HOST.search(found.string, max(0, found.start() - 256), found.start()):
+        return None
+    if is_placeholder(value) or value.isdigit():
+        return None
+    return SecretSpan(*found.span("bare"), "pgpass-password")
 
 
-def _pgpass(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
-    """Find X in `host:port:database:user:X`, as in .pgpass."""
-    for anchor in anchors:
-        found = _PGPASS.match(text, anchor.start)
-        if found is None or not _HOST.search(text, max(0, anchor.start - 256), anchor.start):
-            continue
-        if not is_placeholder(found["bare"]) and not found["bare"].isdigit():
-            yield SecretSpan(*found.span("bare"), "pgpass-password")
+def _accept_known(found: re.Match[str]) -> SecretSpan | None:
+    """Return the value of a line that is certainly a command."""
+    span = _accept(found, known=True)
+    is_written = span is not None and is_written_value(found.string[span.start : span.end])
+    return span if is_written else None
 
 
-def _accepted(
-    found: re.Match[str], *, password: bool, strict: bool, known: bool = False
+def _accept(
+    found: re.Match[str], *, password: bool = True, strict: bool = True, known: bool = False
 ) -> SecretSpan | None:
     """Return the value of a match; None if it is not a credential.
 
     Args:
-        found: a match with one of the value groups.
         password: whether a password is expected; otherwise a key is expected.
         strict: whether only a credential is possible at this position.
         known: whether the program takes a credential there, so that the text is not a sentence.
     """
-    start, end = _span(found)
+    start, end = _get_span(found)
     value = found.string[start:end]
     while end > start and value[-1] in ".)]}*_~\\" and not value[:-1].endswith(value[-1]):
         value, end = value[:-1], end - 1
@@ -181,24 +178,18 @@ def _accepted(
         or value.startswith(("-", "/", "./", "~/", "@", "file:", "("))
     ):
         return None
-    if strict and password:
-        good = known or not value.isalpha() or _ENDS.match(found.string, end) is not None
-    elif strict:
+    if not password:
         good = len(value) > 5 and any(map(str.isdigit, value))  # noqa: PLR2004
+    elif strict:
+        good = known or not value.isalpha() or _ENDS.match(found.string, end) is not None
     else:
-        good = (
-            is_secret_value(ValueKind.PASSWORD, value, quoted=False) if password else is_key(value)
-        )
+        good = is_secret_value(ValueKind.PASSWORD, value, quoted=False)
     return SecretSpan(start, end, _RULE) if good else None
 
 
-def _span(found: re.Match[str]) -> tuple[int, int]:
+def _get_span(found: re.Match[str]) -> tuple[int, int]:
     group = next(g for g in _GROUPS if g in found.re.groupindex and found[g] is not None)
     return found.span(group)
-
-
-def _rule(pattern: re.Pattern[str], *anchors: str, strict: bool = True) -> Rule:
-    return Rule(anchors, partial(_by_pattern, pattern, strict))
 
 
 _FLAG_PROGRAMS: Sequence[tuple[str, str, str]] = (
@@ -257,7 +248,7 @@ _LINE_PATTERNS: Sequence[tuple[str, str]] = (
 )
 
 
-def _program_flags(
+def _find_program_flags(
     programs: re.Pattern[str], value: re.Pattern[str], text: str, anchors: Sequence[Anchor]
 ) -> Iterator[SecretSpan]:
     """Find the value of a flag that means a credential only to some programs."""
@@ -266,7 +257,7 @@ def _program_flags(
         low = max(0, at - _COMMAND_LINE)
         begin = max(text.rfind("\n", low, at) + 1, low)
         found = value.match(text, at) if programs.search(text, begin, at) else None
-        span = _accepted(found, password=True, strict=True) if found is not None else None
+        span = _accept(found) if found is not None else None
         if span is not None and is_written_value(text[span.start : span.end]):
             yield span
 
@@ -281,36 +272,143 @@ def is_written_value(value: str) -> bool:
     )
 
 
-def _by_line(
+_SHORTEST, _SHORTEST_WORD = 4, 6
+_DEFAULTS = frozenset(
+    [
+        "public",
+        "private",
+        "cisco",
+        "word",
+        "string",
+        "community",
+        "encrypted",
+        "text",
+        "line",
+        "hex",
+        "ascii",
+        "md5",
+        "key-chain",
+        "none",
+        "local",
+        "level",
+        "host",
+        "view",
+        "read",
+        "write",
+        "snmptrap",
+        "mystring",
+    ]
+)
+_QUOTED = r"[\"']?(?P<value>[^\s\"';<>{}|\[\]]{4,256})"
+_TYPE = r"(?:[0-9][ \t]+)?"
+_LINE_LEFT = 200
+_BLOCK_LINES = 6
+_SERVER = re.compile(r"(?i:radius|tacacs\+?|aaa-server|server-private)\b")
+_SETTING = re.compile(
+    r"(?i:[#>$][ \t]*|\b(?:set|ip|ntp|crypto|ikev[12]|security|system|no|local|remote|interface)\b[^\n]*)\Z"
+)
+_WHOLE = re.compile(r"[\"']?;?[ \t]*(?:#.*)?(?:[\r\n]|$)")
+
+_LINES: Sequence[tuple[str, str]] = (
+    # anchors, separated by commas; the pattern that starts at an anchor
+    ("snmp-server community ,snmp community ,snmp-agent community ",
+     r"(?:snmp-server|snmp|snmp-agent)[ \t]community[ \t]+(?:(?:read|write|cipher|simple)[ \t]+)?" + _QUOTED),
+    ("/snmp community", r"/snmp[ \t]community[ \t][^\n]{0,60}?\bname=" + _QUOTED),
+    ("snmp-server host", r"snmp-server[ \t]host[ \t]\S+[ \t](?:(?:traps|informs)[ \t])?(?:version[ \t](?:1|2c)[ \t])" + _QUOTED),
+    ("snmp-server user", r"snmp-server[ \t]user[ \t][^\n]{1,80}?[ \t]auth[ \t](?:md5|sha\d*)[ \t]" + _QUOTED),
+    (" priv ", r"[ \t]priv[ \t](?:des|3des|aes)[ \t]?(?:\d{3}[ \t])?" + _QUOTED),
+    ("radius-server,tacacs-server", r"(?:radius|tacacs)-server[ \t](?:host[ \t][^\n]{1,100}?[ \t])?key[ \t]+" + _TYPE + _QUOTED),
+    ("server-key ", r"server-key[ \t]+" + _TYPE + _QUOTED),
+    ("key-string ", r"key-string[ \t]+" + _TYPE + _QUOTED),
+    ("pre-shared-key", r"pre-shared-key[ \t]+(?:(?:local|remote|ascii-text|hexadecimal|address[ \t]\S+[ \t]key|plain|cipher)[ \t]+)*" + _TYPE + _QUOTED),
+    ("isakmp key", r"isakmp[ \t]key[ \t]+" + _TYPE + _QUOTED + r"(?=[ \t]+(?:address|hostname))"),
+    ("authentication-key ", r"authentication-key[ \t]+(?:\d+[ \t]+md5[ \t]+)?" + _TYPE + _QUOTED),
+    ("message-digest-key", r"message-digest-key[ \t]+\d+[ \t]+md5[ \t]+" + _TYPE + _QUOTED),
+    ("vrrp ,standby ,glbp ", r"(?:vrrp|standby|glbp)[ \t]+\d+[ \t]+authentication[ \t]+(?:text[ \t]+|md5[ \t]+key-string[ \t]+)?" + _TYPE + _QUOTED),
+    ("neighbor ", r"neighbor[ \t]+[\w.:-]{2,45}[ \t]+password[ \t]+" + _TYPE + _QUOTED),
+    ("ppp ", r"ppp[ \t](?:chap|pap)[ \t][^\n]{0,60}?password[ \t]+" + _TYPE + _QUOTED),
+    ("wpa-psk", r"wpa-psk[ \t]+(?:ascii|hex)[ \t]+" + _TYPE + _QUOTED),
+    ("wpa2-pre-shared-key,wpa-pre-shared-key", r"wpa2?-pre-shared-key=" + _QUOTED),
+    (" enc ", r"[ \t]ENC[ \t]" + r"[\"']?(?P<value>[A-Za-z0-9+/=]{16,256})"),
+    ("enable ", r"enable[ \t](?:password|secret)[ \t]+(?:level[ \t]\d+[ \t]+)?" + _TYPE + _QUOTED),
+    ("username ", r"username[ \t]\S{1,64}[ \t](?:privilege[ \t]\d+[ \t])?(?:password|secret)[ \t]+" + _TYPE + _QUOTED),
+    ("encrypted-password ", r"encrypted-password[ \t]+" + _QUOTED),
+)  # fmt: skip
+"""Lines of Cisco IOS, Junos, FortiOS, RouterOS, Comware and the like."""
+
+
+def _find_device_lines(
     pattern: re.Pattern[str], text: str, anchors: Sequence[Anchor]
 ) -> Iterator[SecretSpan]:
     for anchor in anchors:
-        if found := pattern.match(text, anchor.start):
-            span = _accepted(found, password=True, strict=True, known=True)
-            if span is not None and is_written_value(text[span.start : span.end]):
-                yield span
+        found = pattern.match(text, anchor.start, anchor.end + _LINE_LEFT)
+        if found is not None and is_device_secret(found) and _is_line_start(text, anchor.start):
+            yield SecretSpan(*found.span("value"), "device-secret")
+
+
+def _is_line_start(text: str, at: int) -> bool:
+    """Return whether the line starts with only a prompt, a sign or other words of a setting."""
+    low = max(0, at - _LINE_LEFT)
+    begin = max(text.rfind("\n", low, at) + 1, low)
+    before = text[begin:at]
+    return not before.strip(" \t>*-`\"'#") or _SETTING.search(before) is not None
+
+
+def is_device_secret(found: re.Match[str]) -> bool:
+    """Return whether the value of a line is a credential; a value of letters must end the line."""
+    value = found["value"].rstrip(".,:")
+    if is_placeholder(value) or value.lower() in _DEFAULTS or value.lower() in WORDS:
+        return False
+    if not value.isalpha():
+        return len(value) >= _SHORTEST and any(map(str.isalnum, value))
+    ends = _WHOLE.match(found.string, found.end("value")) is not None
+    return len(value) >= _SHORTEST_WORD and ends and not value.isupper()
+
+
+_KEY = re.compile(r"[ \t]+key[ \t]+" + _TYPE + _QUOTED)
+
+
+def _find_server_keys(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
+    """Find the indented `key X` below the line of a RADIUS or TACACS server."""
+    for anchor in anchors:
+        found = _KEY.match(text, anchor.start + 1, anchor.end + _LINE_LEFT)
+        if found is None or not is_device_secret(found):
+            continue
+        at = anchor.start
+        for _ in range(_BLOCK_LINES):
+            begin = text.rfind("\n", max(0, at - _LINE_LEFT), at) + 1
+            if not text[begin : begin + 1].isspace():
+                if _SERVER.match(text, begin, at):
+                    yield SecretSpan(*found.span("value"), "device-secret")
+                break
+            at = begin - 1
 
 
 RULES: Sequence[Rule] = (
     *(
-        Rule((anchor.lower(),), partial(_program_flags, re.compile(rf"(?<![\w-])(?:{programs})"), re.compile(flag + _WORD)))
+        Rule((anchor.lower(),), partial(_find_program_flags, re.compile(rf"(?<![\w-])(?:{programs})"), re.compile(flag + _WORD)))
         for anchor, programs, flag in _FLAG_PROGRAMS
     ),
     *(
-        Rule(tuple(anchors.split(",")), partial(_by_line, re.compile(pattern)))
+        build_rule(re.compile(pattern), _accept_known, *anchors.split(","))
         for anchors, pattern in _LINE_PATTERNS
     ),
-    Rule(("--", "-pass", "-store", "-key", "-token"), _flags),
-    Rule(("-u ", "-u\"", "-u'", "--user", "--proxy-user", "-a ", "--auth", "--cred", "--login", "--basic", "-u"), _users),
-    Rule((" -p", "\t-p"), lambda text, places: _attached(text, [Anchor(a.start + 1, a.end) for a in places])),
-    Rule((" -a ", " -w "), lambda text, places: _attached(text, [Anchor(a.start + 1, a.end) for a in places])),
-    Rule(("password",), _netrc),
-    Rule((":5432:", ":*:", ":5433:", ":6432:"), _pgpass),
-    _rule(_PASS, "pass:", "password:"),
-    _rule(_BATCH, "htpasswd"),
-    _rule(_SECURE_STRING, "convertto-securestring"),
-    _rule(_CREDENTIAL, "networkcredential("),
-    _rule(_CISCO, "enable ", "username ", strict=False),
-    _rule(_CHPASSWD, "echo "),
-    _rule(_STDIN, "echo "),
+    Rule(("--", "-pass", "-store", "-key", "-token"), _find_flags),
+    Rule(("-u ", "-u\"", "-u'", "--user", "--proxy-user", "-a ", "--auth", "--cred", "--login", "--basic", "-u"), _find_users),
+    Rule((" -p", "\t-p"), lambda text, places: _find_attached(text, [Anchor(a.start + 1, a.end) for a in places])),
+    Rule((" -a ", " -w "), lambda text, places: _find_attached(text, [Anchor(a.start + 1, a.end) for a in places])),
+    build_rule(_NETRC, _accept_in_netrc, "password"),
+    build_rule(_PGPASS, _accept_in_pgpass, ":5432:", ":*:", ":5433:", ":6432:"),
+    build_rule(_PASS, _accept, "pass:", "password:"),
+    build_rule(_BATCH, _accept, "htpasswd"),
+    build_rule(_SECURE_STRING, _accept, "convertto-securestring"),
+    build_rule(_CREDENTIAL, _accept, "networkcredential("),
+    build_rule(_CISCO, partial(_accept, strict=False), "enable ", "username "),
+    build_rule(_CHPASSWD, _accept, "echo "),
+    build_rule(_STDIN, _accept, "echo "),
+    *(
+        Rule(tuple(anchors.split(",")), partial(_find_device_lines, re.compile(f"(?i:{pattern})")))
+        for anchors, pattern in _LINES
+    ),
+    Rule(("\n key ", "\n  key ", "\n   key ", "\n    key ", "\n\tkey "), _find_server_keys),
 )  # fmt: skip

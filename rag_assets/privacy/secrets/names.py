@@ -151,17 +151,17 @@ def find_names(text: str, anchors: Sequence[Anchor]) -> Iterator[Name]:
             continue
         if text[anchor.start] >= _IDEOGRAPHIC:
             done = anchor.end
-            kind = _kind_of_word(text[anchor.start : anchor.end].lower())
+            kind = _find_kind_of_word(text[anchor.start : anchor.end].lower())
             if kind is not None:
                 yield Name(anchor.start, anchor.end, kind, text[anchor.start : anchor.end])
             continue
-        start = _name_start(text, anchor.start)
+        start = _find_name_start(text, anchor.start)
         found = _IDENTIFIER.match(text, anchor.start, anchor.end + _LEFT_REACH)
         end = found.end() if found else anchor.end
         while end > anchor.end and text[end - 1] in ".-_$":
             end -= 1
         done = end
-        kind, start = _kind_in(text, start, end)
+        kind, start = _find_kind(text, start, end)
         if kind is not None:
             after = _ADJECTIVE.match(text, end)
             if after is not None and (after[1].isdigit() or after[1].lower() in _ADJECTIVES):
@@ -176,17 +176,17 @@ def value_kind(name: str) -> ValueKind | None:
     """
     bare = name.strip(" \t*_`\"':")
     bare = re.sub(r"\s*\([^()]*\)$", "", bare)
-    return _kind_in(bare, 0, len(bare))[0] if len(bare) <= _LEFT_REACH else None
+    return _find_kind(bare, 0, len(bare))[0] if len(bare) <= _LEFT_REACH else None
 
 
-def _name_start(text: str, at: int) -> int:
+def _find_name_start(text: str, at: int) -> int:
     low = max(0, at - _LEFT_REACH)
     while at > low and (text[at - 1].isalnum() or text[at - 1] in "_.-$"):
         at -= 1
     return at
 
 
-def _kind_in(text: str, start: int, end: int) -> tuple[ValueKind | None, int]:
+def _find_kind(text: str, start: int, end: int) -> tuple[ValueKind | None, int]:
     """Return the kind of value of the name between two offsets, and the start of the name.
 
     The start includes a preceding word that belongs to the name.
@@ -197,12 +197,12 @@ def _kind_in(text: str, start: int, end: int) -> tuple[ValueKind | None, int]:
     if not words or _is_other_term(text[start:end], words) or _is_other_thing(text, start, words):
         return None, start
     if words[-1] in {"key", "keys"}:
-        if _of_wifi(text, start, end):
+        if _is_of_wifi(text, start, end):
             return ValueKind.PASSWORD, start
-        return _kind_of_key(text, start, words)
+        return _find_kind_of_key(text, start, words)
     if words[-1] in _KEY_NOUNS and (words[-1] != "clave" or _KEY_AFTER.match(text, end)):
-        return _of_noun(text, start, end), start
-    return _kind_of_words(text[start:end], words), start
+        return _find_kind_of_noun(text, start, end), start
+    return _find_kind_of_words(text[start:end], words), start
 
 
 def _is_other_term(name: str, words: list[str]) -> bool:
@@ -232,7 +232,7 @@ def _is_other_thing(text: str, start: int, words: list[str]) -> bool:
     return before is not None and before.search(text, low, start) is not None
 
 
-def _kind_of_words(name: str, words: list[str]) -> ValueKind | None:
+def _find_kind_of_words(name: str, words: list[str]) -> ValueKind | None:
     if _PIN.search(name):
         return ValueKind.PIN
     if name in {"_auth", ":_auth"} or words[-2:] == ["secret", "id"]:
@@ -241,7 +241,7 @@ def _kind_of_words(name: str, words: list[str]) -> ValueKind | None:
         return ValueKind.RANDOM
     if words[-1] == "pat":
         return ValueKind.KEY if name.rstrip("0123456789_").endswith("PAT") else None
-    return _kind_of_word(words[-1])
+    return _find_kind_of_word(words[-1])
 
 
 _OTHER_TOKENS = frozenset(
@@ -251,7 +251,7 @@ _OTHER_TOKENS = frozenset(
 """Words before `token` that never name a credential."""
 
 
-def _of_noun(text: str, start: int, end: int) -> ValueKind | None:
+def _find_kind_of_noun(text: str, start: int, end: int) -> ValueKind | None:
     """Return the kind of value of a noun such as key, judging by the words around it.
 
     Some languages qualify such a noun by nearby words.
@@ -259,7 +259,7 @@ def _of_noun(text: str, start: int, end: int) -> ValueKind | None:
     beside = {
         word.lower() for word in re.findall(r"[^\W\d_]+", text[max(0, start - 16) : end + 16])
     }
-    if beside & {"wifi", "wlan"} or _of_wifi(text, start, end):
+    if beside & {"wifi", "wlan"} or _is_of_wifi(text, start, end):
         return ValueKind.PASSWORD
     return ValueKind.KEY if beside & _SECRET_WORDS else None
 
@@ -268,7 +268,7 @@ _WIFI = re.compile(r"\bwi-?fi\b|\bwlan\b|\bwpa[23]?\b|\bssid\b|netzwerkschlüsse
 _WIFI_PARTS = ("wi-fi", "wifi", "wlan", "wpa", "ssid", "netzwerk")
 
 
-def _of_wifi(text: str, start: int, end: int) -> bool:
+def _is_of_wifi(text: str, start: int, end: int) -> bool:
     """Return whether a key belongs to a wireless network: `WLAN key`, `WiFi: Depot, key`."""
     low = max(0, start - _LEFT_REACH)
     begin = max(text.rfind("\n", low, start) + 1, low)
@@ -279,7 +279,7 @@ def _of_wifi(text: str, start: int, end: int) -> bool:
 _KEY_AFTER = re.compile(r"[ \t](?:de[ \t])?(?i:api|secreta|privada)\b")
 
 
-def _kind_of_word(word: str) -> ValueKind | None:
+def _find_kind_of_word(word: str) -> ValueKind | None:
     if word in _PASSWORDS or word.endswith(_PASSWORD_ENDS):
         return ValueKind.PASSWORD
     if word in _PAIRS:
@@ -296,7 +296,7 @@ _GENERIC_BEFORE = frozenset(
 )
 
 
-def _kind_of_key(text: str, start: int, words: list[str]) -> tuple[ValueKind | None, int]:
+def _find_kind_of_key(text: str, start: int, words: list[str]) -> tuple[ValueKind | None, int]:
     """Return the kind of value of a key, by the word before it: an API key, not a primary key."""
     if len(words) > 1:
         kind = ValueKind.KEY if words[-2] in _KEY_QUALIFIERS else ValueKind.RANDOM

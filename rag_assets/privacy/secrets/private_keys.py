@@ -45,7 +45,7 @@ _SEQUENCE, _INTEGER, _OBJECT, _OCTETS = 0x30, 0x02, 0x06, 0x04
 _PKCS5 = bytes.fromhex("2a864886f70d0105")  # the identifiers of password-based encryption
 
 
-def _blocks(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
+def _find_blocks(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
     """Find each key, from its BEGIN line to its END line or to the end of its base64."""
     done = 0
     for anchor in anchors:
@@ -56,12 +56,12 @@ def _blocks(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
             start -= 1
         while text[start] == " ":
             start += 1
-        done = _key_end(text, begin.end())
+        done = _find_key_end(text, begin.end())
         if _KEY_CHARACTERS.search(text, begin.end(), done):
             yield SecretSpan(start, done, _NAME)
 
 
-def _key_end(text: str, after: int) -> int:
+def _find_key_end(text: str, after: int) -> int:
     reach = after + _KEY_REACH
     following = _BEGIN.search(text, after, reach)
     end = _END.search(text, after, following.start() if following else reach)
@@ -71,7 +71,7 @@ def _key_end(text: str, after: int) -> int:
     return body.end() if body else after
 
 
-def _rsa_lines(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
+def _find_rsa_lines(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
     """Find every line with BEGIN RSA, without the markup at its start."""
     done = 0
     for anchor in anchors:
@@ -87,7 +87,7 @@ def _rsa_lines(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
         yield SecretSpan(markup.end() if markup else start, done, _NAME)
 
 
-def _putty(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
+def _find_putty_keys(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
     """Find the private lines of a PuTTY key, with their message authentication code."""
     for anchor in anchors:
         if head := _PUTTY.match(text, anchor.start):
@@ -96,14 +96,14 @@ def _putty(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
                 yield SecretSpan(head.end(), body.end(), "putty-key")
 
 
-def _bodies(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
+def _find_bodies(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
     """Find bodies of keys without BEGIN and END, recognised by their decoded content."""
     done = 0
     for anchor in anchors:
         if anchor.start < done:
             continue
         body = _BODY.match(text, anchor.start, anchor.start + _KEY_REACH)
-        if body is None or not _begins_key(text[anchor.start : anchor.start + _HEAD_LENGTH]):
+        if body is None or not _is_key_start(text[anchor.start : anchor.start + _HEAD_LENGTH]):
             run = _BASE64.match(text, anchor.start)
             done = run.end() if run else anchor.end
         elif len(body[0]) >= _LEAST_BODY:
@@ -111,7 +111,7 @@ def _bodies(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
             yield SecretSpan(anchor.start, done, "private-key-body")
 
 
-def _begins_key(head: str) -> bool:
+def _is_key_start(head: str) -> bool:
     """Return whether base64 starts a private key: PKCS#1, PKCS#8, SEC 1 or OpenSSH."""
     try:
         raw = base64.b64decode(head)
@@ -119,7 +119,7 @@ def _begins_key(head: str) -> bool:
         return False
     if raw.startswith(_OPENSSH):
         return True
-    inner = _inside(raw)
+    inner = _read_der_sequence(raw)
     if inner[:1] == bytes([_INTEGER]):  # version first: a certificate has a sequence there
         version = inner[2:3]
         kind = inner[3:4]
@@ -127,11 +127,11 @@ def _begins_key(head: str) -> bool:
             (version == b"\x00" and kind in (bytes([_SEQUENCE]), bytes([_INTEGER])))
             or (version == b"\x01" and kind in (bytes([_OCTETS]), bytes([_SEQUENCE])))
         )
-    identifier = _inside(inner)
+    identifier = _read_der_sequence(inner)
     return identifier[:1] == bytes([_OBJECT]) and identifier[2:].startswith(_PKCS5)
 
 
-def _inside(der: bytes) -> bytes:
+def _read_der_sequence(der: bytes) -> bytes:
     """Return the content of a DER sequence; empty if the bytes are not a sequence."""
     if len(der) < _INTEGER or der[0] != _SEQUENCE:
         return b""
@@ -140,8 +140,8 @@ def _inside(der: bytes) -> bytes:
 
 
 RULES: Sequence[Rule] = (
-    Rule(("begin ",), _blocks),
-    Rule(("begin rsa",), _rsa_lines),
-    Rule(("private-lines:",), _putty),
-    Rule(("mii", "mhcc", "migh", "mc4c", "mgsc", "mihc", "b3blbnnzac1rzxkt"), _bodies),
+    Rule(("begin ",), _find_blocks),
+    Rule(("begin rsa",), _find_rsa_lines),
+    Rule(("private-lines:",), _find_putty_keys),
+    Rule(("mii", "mhcc", "migh", "mc4c", "mgsc", "mihc", "b3blbnnzac1rzxkt"), _find_bodies),
 )

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from rag_assets.privacy.secrets.names import Name
-from rag_assets.privacy.secrets.placeholders import is_placeholder
+from rag_assets.privacy.secrets.placeholders import is_placeholder, is_predicate
 from rag_assets.privacy.secrets.spans import SecretSpan
 from rag_assets.privacy.secrets.values import (
     ValueKind,
@@ -23,7 +23,6 @@ from rag_assets.privacy.secrets.values import (
     is_strong,
     is_symbols,
 )
-from rag_assets.privacy.secrets.vocabulary import is_predicate
 
 _RULE = "told-secret"
 _REACH = 260
@@ -96,40 +95,40 @@ _STRONG = 8
 _TOKEN = 20
 
 
-def stated(text: str, name: Name) -> Iterator[SecretSpan]:
+def find_stated(text: str, name: Name) -> Iterator[SecretSpan]:
     """Find the value that a sentence states for a name, if it is a credential."""
     limit = name.end + _REACH
     if name.text.lower() == "pass":
         return
     if name.text[0] >= _IDEOGRAPHIC:
-        yield from _ideographic(text, name)
+        yield from _find_ideographic(text, name)
         return
     phrase = _PHRASED.match(text, name.end, limit)
     if phrase is not None and name.kind is ValueKind.PASSWORD and is_phrase(phrase["bare"]):
         yield SecretSpan(*phrase.span("bare"), _RULE)
         return
     found = _STATED.match(text, name.end, limit)
-    span = _accepted(text, name, found) if found is not None else None
-    if span is not None and found is not None and _goes_on(text, span, found):
+    span = _accept(text, name, found) if found is not None else None
+    if span is not None and found is not None and _is_continued(text, span, found):
         span = None
     if span is None and (beside := _BESIDE.match(text, name.end, limit)) is not None:
-        span = _beside(text, name, beside)
+        span = _accept_after_name(text, name, beside)
     if span is None:
-        span = _before(text, name)
+        span = _find_before(text, name)
     if span is not None:
         yield span
     else:
-        yield from _changed(text, name)
+        yield from _find_changed(text, name)
 
 
-def _goes_on(text: str, span: SecretSpan, found: re.Match[str]) -> bool:
+def _is_continued(text: str, span: SecretSpan, found: re.Match[str]) -> bool:
     """Return whether a sentence goes on after an emphasized word: `It is **very** important`."""
     value = text[span.start : span.end]
     starred = found["starred"] is not None and value.isalpha() and value.islower()
     return starred and is_predicate(value) and _WORD_AFTER.match(text, span.end) is not None
 
 
-def _changed(text: str, name: Name) -> Iterator[SecretSpan]:
+def _find_changed(text: str, name: Name) -> Iterator[SecretSpan]:
     """Find the values of `changed the password from X to Y`, `passphrase of the stick X`."""
     if text[name.end : name.end + 1] not in {" ", "\t"}:
         return
@@ -141,21 +140,21 @@ def _changed(text: str, name: Name) -> Iterator[SecretSpan]:
             continue
         for group in found.groupdict():
             start = found.start(group)
-            end = _trimmed(text, *found.span(group))
-            if _is_lone(name, text[start:end]):
+            end = _trim_end(text, *found.span(group))
+            if _is_evident_credential(name, text[start:end]):
                 yield SecretSpan(start, end, _RULE)
         return
 
 
-def _is_lone(name: Name, value: str) -> bool:
+def _is_evident_credential(name: Name, value: str) -> bool:
     if is_placeholder(value) or "://" in value or value[0] in "/-.(}":
         return False
     if name.kind is ValueKind.PIN:
         return is_pin(value)
-    return name.kind in {ValueKind.PASSWORD, ValueKind.KEY} and _stands_alone(value)
+    return name.kind in {ValueKind.PASSWORD, ValueKind.KEY} and _is_evident_password(value)
 
 
-def _ideographic(text: str, name: Name) -> Iterator[SecretSpan]:
+def _find_ideographic(text: str, name: Name) -> Iterator[SecretSpan]:
     """Find a value stated in a script without spaces: `パスワードはXです`, `密码是X`."""
     found = _GLUED.match(text, name.end, name.end + _REACH)
     if found is None:
@@ -165,11 +164,11 @@ def _ideographic(text: str, name: Name) -> Iterator[SecretSpan]:
         yield SecretSpan(found.start("bare"), found.start("bare") + len(value), _RULE)
 
 
-def _accepted(text: str, name: Name, found: re.Match[str]) -> SecretSpan | None:
+def _accept(text: str, name: Name, found: re.Match[str]) -> SecretSpan | None:
     group = next(g for g in _GROUPS if found[g] is not None)
     marked = group != "bare"
     start, end = found.span(group)
-    end = _trimmed(text, start, end)
+    end = _trim_end(text, start, end)
     value = text[start:end]
     if is_placeholder(value) or name.kind is ValueKind.PAIR:
         return None
@@ -179,7 +178,7 @@ def _accepted(text: str, name: Name, found: re.Match[str]) -> SecretSpan | None:
         return SecretSpan(start, end, _RULE) if is_pin(value) else None
     if (
         found["to"]
-        and not _stands_alone(value)
+        and not _is_evident_password(value)
         and not is_key(value)
         and (not marked or "-" in value)
     ):
@@ -197,18 +196,18 @@ def _accepted(text: str, name: Name, found: re.Match[str]) -> SecretSpan | None:
     return SecretSpan(start, end, _RULE) if good else None
 
 
-def _beside(text: str, name: Name, found: re.Match[str]) -> SecretSpan | None:
+def _accept_after_name(text: str, name: Name, found: re.Match[str]) -> SecretSpan | None:
     """Return a value directly after its name, if the form of the value alone shows a credential."""
     group = next(g for g in _GROUPS if found[g] is not None)
     start, end = found.span(group)
-    end = _trimmed(text, start, end)
+    end = _trim_end(text, start, end)
     value = text[start:end]
     if is_placeholder(value) or "://" in value or "=" in value[:-2] or value[0] in "/-.(}":
         return None
     if name.kind is ValueKind.KEY:
         good = len(value) >= _TOKEN and is_key(value)
     elif name.kind is ValueKind.PASSWORD:
-        good = _stands_alone(value)
+        good = _is_evident_password(value)
     elif name.kind is ValueKind.RANDOM:
         good = len(value) >= _TOKEN and is_generated(value)
     else:
@@ -216,20 +215,20 @@ def _beside(text: str, name: Name, found: re.Match[str]) -> SecretSpan | None:
     return SecretSpan(start, end, _RULE) if good else None
 
 
-def _stands_alone(value: str) -> bool:
+def _is_evident_password(value: str) -> bool:
     """Return whether the form of a value alone shows a password."""
     if is_symbols(value) or is_strong(value) or is_scrambled_word(value):
         return True
     return len(value) >= _STRONG and is_bare_password(value) and is_mixed(value)
 
 
-def _before(text: str, name: Name) -> SecretSpan | None:
+def _find_before(text: str, name: Name) -> SecretSpan | None:
     """Find X in `X is the password`, `use X as the token`."""
     found = _PRECEDING.search(text, max(0, name.start - _REACH), name.start)
     if found is None or is_placeholder(found["bare"]) or name.kind is ValueKind.RANDOM:
         return None
     value = found["bare"]
-    good = is_key(value) if name.kind is ValueKind.KEY else _stands_alone(value)
+    good = is_key(value) if name.kind is ValueKind.KEY else _is_evident_password(value)
     return SecretSpan(*found.span("bare"), _RULE) if good else None
 
 
@@ -253,7 +252,7 @@ def _is_stated(text: str, end: int, value: str) -> bool:
     return is_phrase(value.replace("-", " ")) if "-" in value else not is_predicate(value)
 
 
-def _trimmed(text: str, start: int, end: int) -> int:
+def _trim_end(text: str, start: int, end: int) -> int:
     while end > start + 1 and text[end - 1] in ".,;:)]}*_~":
         if text[end - 1] == ")" and "(" in text[start:end]:
             break

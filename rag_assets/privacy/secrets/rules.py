@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from rag_assets.privacy.secrets.spans import SecretSpan
@@ -43,6 +43,33 @@ class Rule:
     find: Callable[[str, Sequence[Anchor]], Iterator[SecretSpan]]
 
 
+def build_rule(
+    pattern: re.Pattern[str],
+    accept: Callable[[re.Match[str]], SecretSpan | None],
+    *anchors: str,
+) -> Rule:
+    """Return the rule that matches a pattern at its anchors.
+
+    Args:
+        pattern: starts at an anchor.
+        accept: returns the credential in a match; None if there is none.
+    """
+    return Rule(anchors, partial(_find_matches, pattern, accept))
+
+
+def _find_matches(
+    pattern: re.Pattern[str],
+    accept: Callable[[re.Match[str]], SecretSpan | None],
+    text: str,
+    anchors: Sequence[Anchor],
+) -> Iterator[SecretSpan]:
+    for anchor in anchors:
+        found = pattern.match(text, anchor.start)
+        span = accept(found) if found is not None else None
+        if span is not None:
+            yield span
+
+
 class RuleSet:
     """Rules, with one automaton for all their anchors."""
 
@@ -64,7 +91,7 @@ class RuleSet:
         self.load()
         assert self._automaton is not None  # noqa: S101 - load() just built it
         places: dict[int, list[tuple[int, int]]] = {}
-        hits = self._automaton.find_matches_as_indexes(lowered(text), overlapping=True)
+        hits = self._automaton.find_matches_as_indexes(to_lower_case(text), overlapping=True)
         for number, start, end in hits:
             places.setdefault(self._owners[number], []).append((start, end))
         for owner, found in places.items():
@@ -73,50 +100,9 @@ class RuleSet:
             yield from rule.find(text, ())
 
 
-def lowered(text: str) -> str:
+def to_lower_case(text: str) -> str:
     """Return the text in lower case, with the same length."""
     text = _SURROGATE.sub("?", text)
     small = text.lower()
     # Only one character becomes two in lower case: a capital I with a dot.
     return small if len(small) == len(text) else text.replace("\u0130", "I").lower()
-
-
-@cache
-def own_rules() -> RuleSet:
-    """Return all of the project's own rules."""
-    from rag_assets.privacy.secrets import (
-        call_arguments,
-        commands,
-        devices,
-        logins,
-        name_rules,
-        private_keys,
-        sessions,
-        sql_statements,
-        token_kinds,
-        token_patterns,
-        uris,
-    )
-
-    modules = (
-        private_keys,
-        token_kinds,
-        token_patterns,
-        uris,
-        commands,
-        devices,
-        sessions,
-        logins,
-        call_arguments,
-        sql_statements,
-        name_rules,
-    )
-    return RuleSet([rule for module in modules for rule in module.RULES])
-
-
-@cache
-def token_rules() -> RuleSet:
-    """Return the rules for tokens that their form alone identifies."""
-    from rag_assets.privacy.secrets import token_kinds, token_patterns
-
-    return RuleSet([*token_kinds.RULES, *token_patterns.RULES])

@@ -2,17 +2,123 @@
 
 from __future__ import annotations
 
+import re
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from itertools import chain
 from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
 
-from rag_assets.privacy.secrets import encodings, line_wraps, text_views
-from rag_assets.privacy.secrets.kingfisher import Kingfisher
-from rag_assets.privacy.secrets.masking import mask
 from rag_assets.privacy.secrets.placeholders import is_placeholder
-from rag_assets.privacy.secrets.rules import RuleSet, own_rules, token_rules
-from rag_assets.privacy.secrets.spans import SecretSpan, merged
+from rag_assets.privacy.secrets.rules import RuleSet
+from rag_assets.privacy.secrets.spans import SecretSpan, mask, merge_spans
+from rag_assets.privacy.secrets.text_views import (
+    Seam,
+    View,
+    blank_markup,
+    decode_parts,
+    find_candidates,
+    fold_lookalikes,
+    join_lines,
+)
+from rag_assets.privacy.secrets.tokens import read_token_rules
+
+if TYPE_CHECKING:
+    from kingfisher_sdk import Scanner
+
+
+_CONTINUATION = re.compile(rb"[\x80-\xbf]")  # continuation bytes of UTF-8
+# Greedy across lines and quotation marks; commands.py has a rule for each of its flags.
+_REPLACED_RULES = ("curl-auth-user",)
+_WINDOW = 8_192
+_OVERLAP = 2_048
+_ADDRESS = re.compile(r"://[^/\s]*@")
+
+
+class Kingfisher:
+    """Kingfisher's scanner, loaded at its first use.
+
+    Credentials are not verified with their services: no data leaves the process. All instances in a
+    process share the rules that the first of them loads, because the rules are the same everywhere.
+
+    Args:
+        cache_dir: a private folder for the compiled rules; without it they are compiled each time.
+        timeout: the maximum number of seconds of one scan.
+    """
+
+    _lock: ClassVar[threading.Lock] = threading.Lock()
+    _scanner: ClassVar[Scanner | None] = None
+
+    def __init__(self, cache_dir: Path | None, timeout: float) -> None:
+        self._cache_dir = cache_dir
+        self._timeout = timeout
+
+    def load(self) -> Scanner:
+        """Return the rules; load them if no scan of the process has loaded them yet."""
+        with Kingfisher._lock:
+            if Kingfisher._scanner is None:
+                from kingfisher_sdk import Rules, Scanner
+
+                folder = self._cache_dir
+                Kingfisher._scanner = Scanner(Rules(cache=folder is not None, cache_dir=folder))
+            return Kingfisher._scanner
+
+    def scan(self, text: str) -> Iterator[SecretSpan]:
+        """Find credentials in a text.
+
+        Raises:
+            TimeoutError: the scan took too long; there is no partial answer.
+        """
+        scanner = self.load()
+        for start, end in _split_into_windows(len(text)):
+            for span in self._in_window(scanner, text[start:end]):
+                yield SecretSpan(start + span.start, start + span.end, span.rule)
+
+    def _in_window(self, scanner: Scanner, text: str) -> Iterator[SecretSpan]:
+        raw = text.encode("utf-8", "surrogatepass")
+        found = [
+            (at["start_offset"], at["end_offset"], finding.rule_id)
+            for finding in scanner.scan(raw, timeout=self._timeout)
+            if finding.visible
+            and not finding.rule_id.endswith(_REPLACED_RULES)
+            and (at := finding.location)
+        ]
+        if not found:
+            return
+        characters = _convert_offsets(raw, {n for low, high, _ in found for n in (low, high)})
+        for low, high, rule in found:
+            start, end = characters[low], characters[high]
+            value = text[start:end]
+            # In an address, only the password is a credential; the project's own rule finds it.
+            if _ADDRESS.search(value) or is_placeholder(value):
+                continue
+            if not is_placeholder(value.rpartition(":")[2]):
+                yield SecretSpan(start, end, rule)
+
+
+def _split_into_windows(length: int) -> Iterator[tuple[int, int]]:
+    """Split a text into overlapping parts, since some rules take time quadratic in its length."""
+    start = 0
+    while start + _WINDOW < length:
+        yield start, start + _WINDOW
+        start += _WINDOW - _OVERLAP
+    yield start, length
+
+
+def _convert_offsets(raw: bytes, offsets: set[int]) -> dict[int, int]:
+    """Convert byte offsets to character offsets.
+
+    An offset inside a character is converted to that character's offset.
+    """
+    characters: dict[int, int] = {}
+    at = count = 0
+    for offset in sorted(offsets):
+        count += offset - at - len(_CONTINUATION.findall(raw, at, offset))
+        characters[offset] = count
+        at = offset
+    return characters
+
 
 __all__ = ["RULES_VERSION", "SecretScanner", "SecretSpan", "rules_version"]
 
@@ -40,6 +146,35 @@ def rules_version() -> str:
     return f"{RULES_VERSION}+kingfisher-{version('kingfisher-secret-scanner')}"
 
 
+@cache
+def load_own_rules() -> RuleSet:
+    """Return all of the project's own rules; their modules are imported when they are first used."""
+    from rag_assets.privacy.secrets import (
+        assignments,
+        commands,
+        logins,
+        private_keys,
+        statements,
+    )
+
+    return RuleSet(
+        [
+            *private_keys.RULES,
+            *read_token_rules(),
+            *logins.RULES,
+            *commands.RULES,
+            *statements.RULES,
+            *assignments.RULES,
+        ]
+    )
+
+
+@cache
+def load_token_rules() -> RuleSet:
+    """Return the rules for tokens that their form alone identifies."""
+    return RuleSet(read_token_rules())
+
+
 class SecretScanner:
     """Finds credentials.
 
@@ -58,8 +193,8 @@ class SecretScanner:
     def load(self) -> None:
         """Load the rules now instead of on the first scan."""
         self._kingfisher.load()
-        own_rules().load()
-        token_rules().load()
+        load_own_rules().load()
+        load_token_rules().load()
 
     def scan(self, text: str) -> list[SecretSpan]:
         """Find the credentials in a text, sorted, with overlapping spans joined.
@@ -70,35 +205,37 @@ class SecretScanner:
         Raises:
             TimeoutError: the scan took too long; there is no partial answer.
         """
-        found = merged(self._scan_views(text))
+        found = merge_spans(self._scan_views(text))
         spans = list(found)
         rest = text
         for _ in range(_MOST_ROUNDS):
             if not found:
                 break
             rest = mask(rest, found)
-            found = merged(
-                chain.from_iterable(self._scan_part(rest, *w) for w in _lines_around(rest, found))
+            found = merge_spans(
+                chain.from_iterable(
+                    self._scan_part(rest, *w) for w in _find_lines_around(rest, found)
+                )
             )
             spans += found
-        return merged(spans)
+        return merge_spans(spans)
 
     def _scan_views(self, text: str) -> Iterator[SecretSpan]:
         """Scan a text and its views."""
         yield from self._scan_text(text)
-        places = text_views.candidates(text)
-        if view := text_views.without_marks(text, places):
-            for span in _in_view(view, self._kingfisher.scan):
+        places = find_candidates(text)
+        if view := blank_markup(text, places):
+            for span in _scan_view(view, self._kingfisher.scan):
                 # Spaces in place of brackets may have turned a placeholder into a credential.
                 if not is_placeholder(text[span.start : span.end].rpartition(":")[2]):
                     yield span
-        for view in filter(None, (text_views.folded(text), encodings.decoded(text, places))):
-            yield from _in_view(view, self._scan_text)
-        for view, seams in line_wraps.joined(text):
-            yield from _over_seams(view, seams, token_rules())
+        for view in filter(None, (fold_lookalikes(text), decode_parts(text, places))):
+            yield from _scan_view(view, self._scan_text)
+        for view, seams in join_lines(text):
+            yield from _scan_over_seams(view, seams, load_token_rules())
 
     def _scan_text(self, text: str) -> Iterator[SecretSpan]:
-        ours = list(own_rules().scan(text))
+        ours = list(load_own_rules().scan(text))
         yield from ours
         ends = {span.end: span.start for span in ours}
         for span in self._kingfisher.scan(text):
@@ -110,26 +247,26 @@ class SecretScanner:
         """Scan a part of a text, both as a whole and line by line."""
         part = text[start:end]
         for span in self._scan_text(part):
-            yield _shifted(span, start)
+            yield _shift(span, start)
         at = start
         for line in part.splitlines(keepends=True):
             for span in self._kingfisher.scan(line):
-                yield _shifted(span, at)
+                yield _shift(span, at)
             at += len(line)
 
 
-def _shifted(span: SecretSpan, by: int) -> SecretSpan:
+def _shift(span: SecretSpan, by: int) -> SecretSpan:
     return SecretSpan(span.start + by, span.end + by, span.rule)
 
 
-def _lines_around(text: str, spans: Sequence[SecretSpan]) -> Iterator[tuple[int, int]]:
+def _find_lines_around(text: str, spans: Sequence[SecretSpan]) -> Iterator[tuple[int, int]]:
     """Yield the lines around findings that a rule can reach; adjacent parts are joined."""
     low = high = -1
     for span in spans:
         start, end = span.start, span.end
         for _ in range(_LINES_AROUND):
-            start = _line_before(text, start)
-            end = _line_after(text, end)
+            start = _find_line_start(text, start)
+            end = _find_line_end(text, end)
         if start > high:
             if high >= 0:
                 yield low, high
@@ -139,26 +276,22 @@ def _lines_around(text: str, spans: Sequence[SecretSpan]) -> Iterator[tuple[int,
         yield low, high
 
 
-def _line_before(text: str, at: int) -> int:
+def _find_line_start(text: str, at: int) -> int:
     low = max(0, at - _LONGEST_LINE)
     return max(low, text.rfind("\n", low, at))
 
 
-def _line_after(text: str, at: int) -> int:
+def _find_line_end(text: str, at: int) -> int:
     high = min(len(text), at + _LONGEST_LINE)
     end = text.find("\n", at + 1, high)
     return high if end < 0 else end
 
 
-def _in_view(
-    view: text_views.View, scan: Callable[[str], Iterable[SecretSpan]]
-) -> Iterator[SecretSpan]:
+def _scan_view(view: View, scan: Callable[[str], Iterable[SecretSpan]]) -> Iterator[SecretSpan]:
     return map(view.original, scan(view.text))
 
 
-def _over_seams(
-    view: text_views.View, seams: list[line_wraps.Seam], rules: RuleSet
-) -> Iterator[SecretSpan]:
+def _scan_over_seams(view: View, seams: list[Seam], rules: RuleSet) -> Iterator[SecretSpan]:
     """Find credentials across the seams of joined lines.
 
     A word after a complete token is not part of that token; after an incomplete token it may be.
@@ -170,16 +303,14 @@ def _over_seams(
         end = span.end
         line = max((seam.at for seam in seams if seam.at <= span.start), default=0)
         for seam in [seam for seam in seams if span.start < seam.at < span.end]:
-            if not _continues(view.text, span, seam, line, rules):
+            if not _is_continued(view.text, span, seam, line, rules):
                 end = seam.at
                 break
         if any(span.start < seam.at < end for seam in seams):
             yield view.original(SecretSpan(span.start, end, span.rule))
 
 
-def _continues(
-    text: str, span: SecretSpan, seam: line_wraps.Seam, line: int, rules: RuleSet
-) -> bool:
+def _is_continued(text: str, span: SecretSpan, seam: Seam, line: int, rules: RuleSet) -> bool:
     """Return whether a token continues after a seam.
 
     It does not continue if another token starts there, or if the token is complete and a word
@@ -188,9 +319,7 @@ def _continues(
     Args:
         text: text of the joined lines.
         span: the token, across the seam.
-        seam: where lines were joined.
         line: start offset of the line in which the token starts.
-        rules: rules for tokens.
     """
     if any(other.start == 0 for other in rules.scan(text[seam.at :])):
         return False
@@ -199,6 +328,6 @@ def _continues(
     # A part of a complete token may look like the start of another.
     before = rules.scan(text[: seam.at])
     # The end of the previous line may hide the start of another token.
-    before = chain(before, (_shifted(one, line) for one in rules.scan(text[line : seam.at])))
+    before = chain(before, (_shift(one, line) for one in rules.scan(text[line : seam.at])))
     whole = any(other.start <= span.start < other.end for other in before)
     return not whole and (seam.certain or span.end == seam.end)

@@ -1,4 +1,4 @@
-"""Spans of credentials in a text, and the union of overlapping spans."""
+"""Spans of credentials in a text: joining them, and masking them without changing offsets."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _GENERIC = frozenset(
 preferred."""
 
 
-def merged(spans: Iterable[SecretSpan]) -> list[SecretSpan]:
+def merge_spans(spans: Iterable[SecretSpan]) -> list[SecretSpan]:
     """Sort spans, and join overlapping spans under the rule of the first one."""
     result: list[SecretSpan] = []
     for span in sorted(spans, key=lambda s: (s.start, -s.end, s.rule in _GENERIC)):
@@ -43,3 +43,52 @@ def merged(spans: Iterable[SecretSpan]) -> list[SecretSpan]:
         else:
             result.append(span)
     return result
+
+
+FILLERS = ("*", "·", "█", "🔒")  # by UTF-8 width, from one byte to four
+_WIDTH_STARTS = (0x80, 0x800, 0x10000)
+
+
+class Span(Protocol):
+    """Anything with character offsets, half open."""
+
+    @property
+    def start(self) -> int: ...  # noqa: D102
+    @property
+    def end(self) -> int: ...  # noqa: D102
+
+
+def mask(text: str, spans: Iterable[Span]) -> str:
+    """Mask each span of a text.
+
+    The number of characters, the number of UTF-8 bytes and the line breaks of the text stay the
+    same, so that all offsets remain valid.
+
+    Args:
+        spans: the spans in order, not overlapping.
+    """
+    parts: list[str] = []
+    at = 0
+    for span in spans:
+        parts.append(text[at : span.start])
+        parts.append(_fill(text[span.start : span.end]))
+        at = span.end
+    parts.append(text[at:])
+    return "".join(parts)
+
+
+def redact(text: str, scanner: Scans) -> str:
+    """Mask the credentials in a short text: a title, file name, URI or logged query."""
+    return mask(text, scanner.scan(text))
+
+
+def _fill(piece: str) -> str:
+    if piece.isascii() and "\n" not in piece and "\r" not in piece:
+        return "*" * len(piece)
+    return "".join(map(_select_filler, piece))
+
+
+def _select_filler(character: str) -> str:
+    if character in "\r\n":
+        return character
+    return FILLERS[sum(ord(character) >= start for start in _WIDTH_STARTS)]

@@ -6,6 +6,9 @@ masked in the original.
 
 from __future__ import annotations
 
+import base64
+import binascii
+import html
 import re
 import unicodedata
 from bisect import bisect_right
@@ -14,8 +17,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from operator import attrgetter
 from typing import NamedTuple
+from urllib.parse import unquote_to_bytes
 
 from rag_assets.privacy.secrets.spans import SecretSpan
+from rag_assets.privacy.secrets.values import HOST_NAME
 
 _DIGIT = re.compile(r"\d")
 _LETTER = re.compile(r"[A-Za-z]")
@@ -113,12 +118,12 @@ class ViewBuilder:
             self._length += len(text)
 
 
-def candidates(text: str) -> list[tuple[int, int]]:
+def find_candidates(text: str) -> list[tuple[int, int]]:
     """Return the spans of long words that contain a digit; they may be hidden tokens."""
     return [found.span() for found in _CANDIDATE.finditer(text) if _DIGIT.search(found[0])]
 
 
-def without_marks(text: str, places: Sequence[tuple[int, int]]) -> View | None:
+def blank_markup(text: str, places: Sequence[tuple[int, int]]) -> View | None:
     """Copy lines with a candidate, blanking markup around words; None if there are no candidates.
 
     Most rules of libraries require a quotation mark, a space or the end of the text after a token.
@@ -152,15 +157,15 @@ def _blank(mark: re.Match[str]) -> str:
     return " " * len(mark[0])
 
 
-def folded(text: str) -> View | None:
+def fold_lookalikes(text: str) -> View | None:
     """Return lines with lookalike, invisible or full-width characters, converted to ASCII."""
     if text.isascii():
         return None
     builder = ViewBuilder()
     runs = filter(_is_part_of_word, _CONFUSABLE_RUN.finditer(text))
-    for start, end in lines_of(text, runs):
+    for start, end in find_lines(text, runs):
         for at in range(start, end):
-            builder.replace(_plain(text[at]), at, at + 1)
+            builder.replace(_convert_to_ascii(text[at]), at, at + 1)
     view = builder.view()
     return view if view.text else None
 
@@ -174,7 +179,7 @@ def _is_part_of_word(found: re.Match[str]) -> bool:
 
 
 @lru_cache(4_096)
-def _plain(character: str) -> str:
+def _convert_to_ascii(character: str) -> str:
     if character.isascii():
         return character
     if _HIDDEN.match(character):
@@ -197,7 +202,7 @@ def is_mixed_word(word: str) -> bool:
     return _INNER_CAPITAL.search(word) is not None
 
 
-def lines_of(text: str, places: Iterable[re.Match[str]]) -> Iterator[tuple[int, int]]:
+def find_lines(text: str, places: Iterable[re.Match[str]]) -> Iterator[tuple[int, int]]:
     """Yield the spans of the lines with matches, each once."""
     done = 0
     for found in places:
@@ -207,3 +212,177 @@ def lines_of(text: str, places: Iterable[re.Match[str]]) -> Iterator[tuple[int, 
         end = text.find("\n", found.end())
         done = len(text) if end < 0 else end + 1
         yield start, done
+
+
+_PERCENT = re.compile(r"%[0-9A-Fa-f]{2}")
+_WORD_BEFORE = re.compile(r"[^\s\"'<>`]*\Z")
+_WORD_AFTER = re.compile(r"[^\s\"'<>`]*")
+_BASE64 = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{20,}={0,2}(?![A-Za-z0-9+/_-])")
+_HEX = re.compile(r"(?<![A-Za-z0-9])(?:0x)?(?:[0-9a-fA-F]{2}:?){10,}(?![A-Za-z0-9])")
+_ESCAPES = re.compile(
+    r"&(?:#\d{2,6}|#[xX][0-9A-Fa-f]{2,6}|quot|apos|lt|gt|amp|nbsp|lbrace|rbrace|equals|colon);"
+    r"|\\u00[0-9A-Fa-f]{2}|\\x[0-9A-Fa-f]{2}|\\[\"'nrt/]"
+)
+_ESCAPED_CHARACTERS = {"\\n": "\n", "\\r": "\n", "\\t": "\t", "\\/": "/", '\\"': '"', "\\'": "'"}
+_MOST_ENCODED = 65_536
+_HEAD = 8
+_SEEN_FROM, _SEEN_TO = 0x09, 0x7E
+_READABLE = 0.95
+_WORD_REACH = 240
+
+
+def decode_parts(text: str, places: Sequence[tuple[int, int]]) -> View | None:
+    """Decode those encoded parts of a text that decode to readable text; None if there are none."""
+    builder = ViewBuilder()
+    for word, at in _find_words(text, _PERCENT):
+        _unquote(builder, word, at)
+    for start, end in find_lines(text, _ESCAPES.finditer(text)):
+        _unescape(builder, text, start, end)
+    for first, last in places:
+        for pattern, decode in ((_BASE64, _decode_base64), (_HEX, _decode_hex)):
+            for found in pattern.finditer(text, first, last):
+                if len(found[0]) <= _MOST_ENCODED and (plain := decode(found[0])):
+                    builder.replace(plain, *found.span())
+                    builder.replace("\n\n", *found.span())
+    view = builder.view()
+    return view if view.text else None
+
+
+def _unquote(builder: ViewBuilder, word: str, offset: int) -> None:
+    at = 0
+    for found in re.finditer(r"(?:%[0-9A-Fa-f]{2})+", word):
+        builder.copy(word[at : found.start()], offset + at)
+        raw = unquote_to_bytes(found[0])
+        for n, byte in enumerate(raw):
+            place = offset + found.start() + 3 * n
+            builder.replace(chr(byte), place, place + 3)
+        at = found.end()
+    builder.copy(word[at:], offset + at)
+    builder.replace("\n\n", offset, offset)
+
+
+def _unescape(builder: ViewBuilder, text: str, start: int, end: int) -> None:
+    at = start
+    for found in _ESCAPES.finditer(text, start, end):
+        builder.copy(text[at : found.start()], at)
+        builder.replace(_decode_escape(found[0]), *found.span())
+        at = found.end()
+    builder.copy(text[at:end], at)
+    builder.replace("\n\n", end, end)
+
+
+def _decode_escape(escape: str) -> str:
+    if escape[0] == "&":
+        return html.unescape(escape).replace("\xa0", " ")
+    return _ESCAPED_CHARACTERS.get(escape) or chr(int(escape[2:], 16))
+
+
+def _decode_base64(word: str) -> str | None:
+    plain = word.rstrip("=").replace("-", "+").replace("_", "/")
+    if not all(_SEEN_FROM <= byte <= _SEEN_TO for byte in base64.b64decode(plain[:_HEAD])):
+        return None
+    try:
+        return _decode_readable(base64.b64decode(plain + "=" * (-len(plain) % 4)))
+    except (binascii.Error, ValueError):
+        return None
+
+
+def _decode_hex(word: str) -> str | None:
+    try:
+        return _decode_readable(bytes.fromhex(word.removeprefix("0x").replace(":", " ")))
+    except ValueError:
+        return None
+
+
+def _decode_readable(raw: bytes) -> str | None:
+    """Return the text of bytes; None if they are not readable text."""
+    try:
+        plain = raw.decode()
+    except UnicodeDecodeError:
+        return None
+    seen = sum(c.isprintable() or c in "\r\n\t" for c in plain)
+    return plain if plain and seen >= _READABLE * len(plain) else None
+
+
+def _find_words(text: str, pattern: re.Pattern[str]) -> Iterator[tuple[str, int]]:
+    """Find the words that contain a match of a pattern, and their start offsets."""
+    done = 0
+    for found in pattern.finditer(text):
+        if found.start() < done:
+            continue
+        before = _WORD_BEFORE.search(text, max(done, found.start() - _WORD_REACH), found.start())
+        start = before.start() if before else found.start()
+        after = _WORD_AFTER.match(text, found.start(), found.start() + _MOST_ENCODED)
+        done = max(found.end(), after.end() if after else 0)
+        yield text[start:done], start
+
+
+_WRAPPED = re.compile(r"[ \t]*(?:<br ?/?>|\\)?\r?\n[ \t>|]*(?=[A-Za-z0-9+/=_~-])")
+# Starts with a character set, so that the search skips other characters quickly.
+_LINE_END = re.compile(
+    r"([\dA-Z](?:(?<![A-Z])|(?<=[a-z][A-Z]))[A-Za-z0-9+/=_~.:-]{0,240})"
+    r"[ \t]*(?:<br ?/?>|\\)?\r?\n"
+)
+_WORD = re.compile(r"[A-Za-z0-9+/=_~.:-]+")
+_PIECE_RIGHT = re.compile(r"[A-Za-z0-9+/=_~.-]*")
+_VALUE_FOLLOWS = re.compile(r"[ \t]*[:=][ \t]+\S")
+_MOST_PIECES = 8
+_LINE_REACH = 240
+
+
+@dataclass(frozen=True, slots=True)
+class Seam:
+    """A position in a view at which two lines were joined_lines.
+
+    Attributes:
+        at: offset in the view at which the second line starts.
+        end: end of the second line's first word, which may continue a token.
+        certain: whether that word cannot be an ordinary word.
+        is_name: whether that word is a label of the value after it, or a host name; then it does
+            not continue a token.
+    """
+
+    at: int
+    end: int
+    certain: bool
+    is_name: bool
+
+
+def join_lines(text: str) -> Iterator[tuple[View, list[Seam]]]:
+    """Join lines across which a token may continue; yield views with their seams."""
+    done = 0
+    for gap in _find_gaps(text):
+        if gap.start() < done:
+            continue
+        builder = ViewBuilder()
+        start = max(text.rfind("\n", 0, gap.start()) + 1, gap.start() - _LINE_REACH)
+        builder.copy(text[start : gap.start()], start)
+        length = gap.start() - start
+        seams: list[Seam] = []
+        following: re.Match[str] | None = gap
+        while following is not None and len(seams) < _MOST_PIECES:
+            at = following.end()
+            piece = _PIECE_RIGHT.match(text, at, at + _LINE_REACH)
+            end = piece.end() if piece else at
+            rest = text[at:end]
+            certain = is_mixed_word(rest) and "=" not in rest.rstrip("=")
+            builder.copy(text[at:end], at)
+            is_host = HOST_NAME.match(text, at) is not None
+            is_name = is_host or _VALUE_FOLLOWS.match(text, end) is not None
+            seams.append(Seam(length, length + end - at, certain, is_name))
+            length += end - at
+            following = _WRAPPED.match(text, end) if certain else None
+        done = at
+        yield builder.view(), seams
+
+
+def _find_gaps(text: str) -> Iterator[re.Match[str]]:
+    """Find the line ends after a word that looks like a part of a token."""
+    for found in _LINE_END.finditer(text):
+        end = found.end(1)
+        # Match backwards: a pattern for the end of a word would be tried from every start.
+        word = _WORD.match(text[max(0, end - _LINE_REACH) : end][::-1])
+        if word is not None and is_mixed_word(word[0][::-1]):
+            gap = _WRAPPED.match(text, end)
+            if gap is not None:
+                yield gap

@@ -6,8 +6,12 @@ import re
 from enum import StrEnum
 from itertools import pairwise
 
-from rag_assets.privacy.secrets.placeholders import is_placeholder, is_token_placeholder
-from rag_assets.privacy.secrets.vocabulary import WORDS, is_sentence_word
+from rag_assets.privacy.secrets.placeholders import (
+    WORDS,
+    is_placeholder,
+    is_sentence_word,
+    is_token_placeholder,
+)
 
 _FEW = 3
 _SHORT = 4
@@ -100,7 +104,6 @@ def is_secret_value(kind: ValueKind, value: str, *, quoted: bool) -> bool:
 
     Args:
         kind: the kind of value that the name announces.
-        value: the value.
         quoted: whether the value is in quotation marks, so that it is not code.
     """
     if is_placeholder(value) or _PATH.match(value):
@@ -262,7 +265,6 @@ def is_cell_secret(kind: ValueKind, value: str, *, described: bool = False) -> b
 
     Args:
         kind: the kind of value that the name announces.
-        value: the cell's value.
         described: whether other cells of the row may describe the name, as in a table of fields.
     """
     if is_placeholder(value) or "://" in value or _PATH.match(value):

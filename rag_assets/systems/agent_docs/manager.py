@@ -15,7 +15,7 @@ import numpy as np
 
 from rag_assets.common.batches import batched
 from rag_assets.common.errors import ConfigurationError, InputRejected
-from rag_assets.models.embedding.coverage import reading_of
+from rag_assets.models.embedding.coverage import assess_reading
 from rag_assets.models.embedding.protocol import Embedder, Purpose
 from rag_assets.retrieval.contexts import results_text
 from rag_assets.storage.index.common_words import sentence_language
@@ -208,7 +208,7 @@ class RagIndexManager:
                 index = WordIndex.from_passages(self.store.chunks(agent_id))
                 words = self._words[agent_id] = (state.fingerprint, index)
             nearest = search_vectors(len(state.text_hashes))
-            reading = reading_of(self._embedder, query, sentence_language(query))
+            reading = assess_reading(self._embedder, query, sentence_language(query))
             return fuse_rankings(query, words[1], nearest, count, reading=reading)
 
         for _ in range(_MAX_TRIES):

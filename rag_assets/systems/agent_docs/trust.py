@@ -22,7 +22,7 @@ from typing import Final, Literal, TypeAlias
 
 import orjson
 
-from rag_assets.privacy.secrets.masking import FILLERS
+from rag_assets.privacy.secrets.spans import FILLERS
 from rag_assets.systems.agent_docs.stores import DocChunk, IndexState
 
 Verdict: TypeAlias = Literal["valid", "altered", "stale"]

@@ -20,12 +20,12 @@ from rag_assets.billing.chat_models import ChatModels, TenantChat
 from rag_assets.cli.commands.output import print_json, print_table, say, warn
 from rag_assets.cli.commands.session import Session, with_reading_session
 from rag_assets.common.errors import InvalidRequest, RagAssetsError
-from rag_assets.models.chat.remote import tokens_of
+from rag_assets.models.chat import estimate_input_tokens
 from rag_assets.privacy.masker import masker_of
 from rag_assets.retrieval import AsyncRetriever
 from rag_assets.retrieval.contexts import neutralised
 from rag_assets.retrieval.model import Caller
-from rag_assets.storage.catalog.tenants import TenantRecord
+from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.systems.experience.context import block_of
 from rag_assets.systems.experience.model import MAX_TEXT, FailureQuestion, TaskQuestion
 from rag_assets.systems.experience.questions import Questions
@@ -210,7 +210,9 @@ class Assessor:
             instructions,
             prompt,
             max_tokens=config.max_tokens,
-            seconds=config.seconds_for(tokens_of(instructions, prompt), config.max_tokens),
+            seconds=config.seconds_for(
+                estimate_input_tokens(instructions, prompt), config.max_tokens
+            ),
         )
         given = {one.number: one for one in parse_grades(completion.text)}
         return [

@@ -20,14 +20,14 @@ from rag_assets.common.errors import (
     NoVectorBackend,
 )
 from rag_assets.common.private_endpoints import PrivateEndpoints
-from rag_assets.models.config.embedder import MAX_DIMENSIONS, EmbedderConfig
+from rag_assets.models.config import MAX_DIMENSIONS, EmbedderConfig
 from rag_assets.models.embedding.model_folder import DEFAULT_MODEL
 from rag_assets.models.factory import build_embedder
 from rag_assets.models.providers.local import LOCAL
 from rag_assets.models.transport.settings import BaseUrl, ModelName
 from rag_assets.privacy.masker import Masker
 from rag_assets.storage.catalog.catalog import Catalog
-from rag_assets.storage.catalog.tenants import TenantRecord
+from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.storage.index.pgvector.entries import PgVectors
 from rag_assets.systems.workspace.errors import require_workspace
 from rag_assets.tenants.application_settings import (

@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks.late_interaction import build, rarity
 from rag_assets.models.embedding.model_folder import describe_folder
-from rag_assets.models.onnx.loading import feed, load_session, load_tokenizer, plan_inputs
+from rag_assets.models.onnx import build_inputs, load_session, load_tokenizer, plan_inputs
 from rag_assets.models.reranking.cross_encoder import CrossEncoder
 
 QUESTION = "How long can I send something back?"
@@ -31,7 +31,7 @@ def test_a_pair_is_scored_by_the_nearest_word_pieces_of_each_text_alone(tmp_path
 
     def pieces(text: str) -> tuple[list[int], np.ndarray]:
         encoded = tokenizer.encode(text)
-        vectors = session.run(None, feed(inputs, [encoded]))[0][0][1:-1]
+        vectors = session.run(None, build_inputs(inputs, [encoded]))[0][0][1:-1]
         return encoded.ids[1:-1], vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
     ids, asked = pieces(QUESTION)

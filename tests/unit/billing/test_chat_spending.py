@@ -17,16 +17,15 @@ from rag_assets.common.errors import (
     NoProviderKey,
     RagAssetsError,
 )
-from rag_assets.models.chat.prices import ChatPrice
-from rag_assets.models.chat.protocol import Completion
-from rag_assets.models.chat.remote import tokens_of
+from rag_assets.models.chat import Completion, estimate_input_tokens
+from rag_assets.models.prices import ChatPrice
+from rag_assets.storage.catalog.accounts.usage import SpendingTotals, Usage
 from rag_assets.storage.catalog.database import TenantRef
-from rag_assets.storage.catalog.usage import SpendingTotals, Usage
 from rag_assets.tenants.model import CapsConfig, Tenant
 
 REF = TenantRef("acme", 1)
 PRICE = ChatPrice(input_per_million=1.0, output_per_million=1_000.0)
-MOST = PRICE.of(tokens_of("Be short.", "What?"), 100)
+MOST = PRICE.of(estimate_input_tokens("Be short.", "What?"), 100)
 
 
 class Books:
@@ -37,7 +36,7 @@ class Books:
         self.used: list[Usage] = []
         self.error = error
 
-    def spent(self, tenant_id: str, day: object) -> SpendingTotals:
+    def read_spending(self, tenant_id: str, day: object) -> SpendingTotals:
         return SpendingTotals(0.0, self.cost, self.cost)
 
     def add(self, ref: TenantRef, provider: str, model: str, used: Usage) -> None:

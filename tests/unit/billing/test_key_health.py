@@ -18,11 +18,11 @@ from rag_assets.common.errors import (
     ServiceUnavailable,
 )
 from rag_assets.common.private_endpoints import PrivateEndpoints
-from rag_assets.models.config.embedder import EmbedderConfig
-from rag_assets.models.embedding.batch_api import closing
-from rag_assets.models.embedding.deterministic import DeterministicEmbedder
+from rag_assets.models.config import EmbedderConfig
+from rag_assets.models.embedding.batch_api import run_and_close
 from rag_assets.models.embedding.protocol import Answer, Purpose
 from rag_assets.models.factory import build_batch_api
+from rag_assets.models.providers.deterministic import DeterministicEmbedder
 
 REFUSED = ProviderRefused("401", fault="key")
 
@@ -126,7 +126,7 @@ def test_calls_about_batches_tell_of_the_key_as_well(
             told.append,
         )
         with suppress(ProviderError):
-            await closing(api, api.status("batch_1"))
+            await run_and_close(api, api.status("batch_1"))
 
     asyncio.run(look())
     assert told == noted

@@ -8,7 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from rag_assets.billing.embedder_choice import choose
-from rag_assets.models.config.embedder import EmbedderConfig
+from rag_assets.models.config import EmbedderConfig
 from rag_assets.models.factory import price_of
 
 GATEWAY = "https://models.example.org/v1"

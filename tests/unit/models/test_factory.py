@@ -8,11 +8,11 @@ import pytest
 from pydantic import ValidationError
 
 from rag_assets.common.errors import ConfigurationError
-from rag_assets.models.config.embedder import EmbedderConfig
-from rag_assets.models.embedding.deterministic import DeterministicEmbedder
+from rag_assets.models.config import EmbedderConfig
 from rag_assets.models.embedding.local import OnnxEmbedder
 from rag_assets.models.embedding.model_folder import DEFAULT_MODEL
 from rag_assets.models.factory import build_embedder, embedder_id_of, make_same_vectors
+from rag_assets.models.providers.deterministic import DeterministicEmbedder
 
 
 def test_the_shipped_model_is_the_default():
@@ -80,7 +80,7 @@ def test_a_missing_folder_is_reported_when_the_embedder_is_needed(tmp_path: Path
 def test_asking_for_an_id_loads_no_heavy_library():
     code = (
         "import sys\n"
-        "from rag_assets.models.config.embedder import EmbedderConfig\n"
+        "from rag_assets.models.config import EmbedderConfig\n"
         "from rag_assets.models.factory import build_embedder, embedder_id_of, make_same_vectors\n"
         "for config in (EmbedderConfig(), EmbedderConfig(provider='openai'),\n"
         "               EmbedderConfig(provider='gemini')):\n"

@@ -8,8 +8,7 @@ from urllib.parse import quote
 
 import pytest
 
-from rag_assets.privacy.masker import Masker, might_hold_credential
-from rag_assets.privacy.percent_encoding import decodings
+from rag_assets.privacy.masker import Masker, decode_repeatedly, might_hold_credential
 from rag_assets.privacy.secrets.rules import SecretSpan
 from rag_assets.privacy.secrets.scanner import SecretScanner
 from tests.rules import with_rules
@@ -70,7 +69,7 @@ def test_percent_encoded_credentials_are_masked_in_place(
     assert masked.startswith("https://wiki.example/a%20b?key=")
     assert masked.endswith("&page=3")
     assert encoded not in masked
-    for decoded in decodings(masked):
+    for decoded in decode_repeatedly(masked):
         assert planted.TOKENS[kind][-20:] not in decoded.text
 
 
@@ -81,7 +80,7 @@ def test_texts_without_credentials_stay_unchanged(masker: Masker) -> None:
 
 @pytest.mark.parametrize("text", ["ä%C3%A4b%2Fc%25", "%E2%82%AC%ff%F0%9F%94%92x", "%2525", "a%20"])
 def test_places_of_decoded_characters_cover_the_whole_text(text: str) -> None:
-    found = list(decodings(text))
+    found = list(decode_repeatedly(text))
     assert found
     for decoded in found:
         assert len(decoded.places) == len(decoded.text)

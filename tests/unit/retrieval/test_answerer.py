@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from rag_assets.models.chat.protocol import Completion
+from rag_assets.models.chat import Completion
 from rag_assets.retrieval import answerer
 from rag_assets.retrieval.answerer import Answerer, supported_answer
 from rag_assets.retrieval.answers import AnswerRequest, AnswerResult

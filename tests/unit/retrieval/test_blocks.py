@@ -105,7 +105,7 @@ def test_url_ends_with_the_block(uri: str, block: str | None, url: str) -> None:
 
 def test_citation_names_the_block_that_its_sentence_rests_on() -> None:
     hit = hit_of(TEXT, uri="https://wiki.example/p/1", start=OFFSET, blocks=BLOCKS)
-    from rag_assets.models.chat.protocol import Completion
+    from rag_assets.models.chat import Completion
 
     answer = supported_answer(Completion("The pump starts afterwards [1].", 10, 10), [hit])
     [citation] = answer.citations

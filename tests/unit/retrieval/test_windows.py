@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from rag_assets.models.chat.context_windows import UNKNOWN_WINDOW
+from rag_assets.models.chat import UNKNOWN_WINDOW
 from rag_assets.retrieval.model import SearchRequest
 from rag_assets.retrieval.resolved_search import ResolvedSearch
 from rag_assets.tenants.model import Tenant

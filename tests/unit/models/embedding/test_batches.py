@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 
 from rag_assets.common.errors import CapReached, InputRejected, ProviderRefused
 from rag_assets.models.embedding.batches import Batch, CallPace, EmbedItem, pack
-from rag_assets.models.embedding.bulk import embed_all
-from rag_assets.models.embedding.deterministic import DeterministicEmbedder
-from rag_assets.models.embedding.outcome import EmbedOutcome
+from rag_assets.models.embedding.bulk import EmbedOutcome, embed_all
 from rag_assets.models.embedding.protocol import PROBE_TEXT, Answer, CallLimits, Charge, Vectors
+from rag_assets.models.providers.deterministic import DeterministicEmbedder
 
 
 class Limited(DeterministicEmbedder):

@@ -22,10 +22,9 @@ from rag_assets.common.errors import (
     ProviderUnavailable,
 )
 from rag_assets.models.embedding.batches import EmbedItem
-from rag_assets.models.embedding.bulk import embed_all
-from rag_assets.models.embedding.deterministic import DeterministicEmbedder
-from rag_assets.models.embedding.outcome import EmbedOutcome
+from rag_assets.models.embedding.bulk import EmbedOutcome, embed_all
 from rag_assets.models.embedding.protocol import PROBE_TEXT, Answer, CallLimits, Vectors
+from rag_assets.models.providers.deterministic import DeterministicEmbedder
 
 
 class Recorder(DeterministicEmbedder):

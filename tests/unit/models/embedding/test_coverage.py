@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from rag_assets.models.embedding.coverage import UNREAD, is_read, reading_of
-from rag_assets.models.embedding.deterministic import DeterministicEmbedder
+from rag_assets.models.embedding.coverage import UNREAD, assess_reading, is_read
 from rag_assets.models.embedding.local import OnnxEmbedder
+from rag_assets.models.providers.deterministic import DeterministicEmbedder
 
 READ = (
     "How many weeks may the other parent stay at home?",
@@ -88,5 +88,5 @@ def test_reading_of_language_that_the_model_card_does_not_name_foreign(
     shipped: OnnxEmbedder, text: str, language: str | None, reading: str
 ) -> None:
     assert shipped.languages == {"en"}
-    assert reading_of(shipped, text, language) == reading
-    assert reading_of(DeterministicEmbedder(), text, language) == "known"
+    assert assess_reading(shipped, text, language) == reading
+    assert assess_reading(DeterministicEmbedder(), text, language) == "known"

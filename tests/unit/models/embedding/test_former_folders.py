@@ -16,13 +16,13 @@ import pytest
 from rag_assets.billing.embedders import Embedders
 from rag_assets.billing.usage_meter import Meter
 from rag_assets.common.errors import IndexInconsistent
-from rag_assets.models.config.embedder import EmbedderConfig
+from rag_assets.models.config import EmbedderConfig
 from rag_assets.models.embedding.local import OnnxEmbedder
 from rag_assets.models.embedding.model_folder import describe_folder
 from rag_assets.models.factory import embedder_id_of
 from rag_assets.retrieval.question_vectors import QuestionVectors, Vector
+from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.catalog.database import TenantRef
-from rag_assets.storage.catalog.generations import Generation
 from rag_assets.tenants.model import Tenant
 from tests.sentence_encoders import WIDTH, sentence_encoder, write_dense
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from rag_assets.common.errors import BadVectors, ConfigurationError, InputRejected
 from rag_assets.models.embedding.local import OnnxEmbedder
 from rag_assets.models.embedding.protocol import Embedder, Vectors
-from rag_assets.models.onnx.cores import available_cores
+from rag_assets.models.onnx import count_cores
 
 TEXTS = (
     "How do I reset my password?",
@@ -165,7 +165,7 @@ def test_cancelling_drops_what_has_not_begun():
 def test_threads_default_to_the_cores_left_to_this_process():
     import os
 
-    assert 1 <= available_cores() <= (os.cpu_count() or 1)
+    assert 1 <= count_cores() <= (os.cpu_count() or 1)
 
 
 @pytest.mark.parametrize("integer", [6, 7])

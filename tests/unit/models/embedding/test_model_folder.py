@@ -11,7 +11,7 @@ import pytest
 
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.models.embedding.model_folder import DEFAULT_MODEL, MODELS, describe_folder
-from rag_assets.models.onnx.folder import read_card_languages
+from rag_assets.models.onnx import read_card_languages
 
 
 @pytest.fixture

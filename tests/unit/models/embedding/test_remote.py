@@ -27,8 +27,12 @@ from rag_assets.models.embedding.batches import EmbedItem
 from rag_assets.models.embedding.bulk import embed_all
 from rag_assets.models.embedding.protocol import Answer, CallLimits, Purpose
 from rag_assets.models.embedding.remote import RemoteEmbedder, Reply
-from rag_assets.models.transport.retries import DOCUMENT_RETRIES, QUERY_RETRIES, RetryPolicy
-from rag_assets.models.transport.traffic import Traffic
+from rag_assets.models.transport.retries import (
+    DOCUMENT_RETRIES,
+    QUERY_RETRIES,
+    RetryPolicy,
+    Traffic,
+)
 
 QUICK = RetryPolicy(
     turn=2.0, tries=4, seconds=5.0, least=0.05, first_pause=0.01, longest_pause=0.05

@@ -12,17 +12,14 @@ from pytest_httpserver import HTTPServer
 
 from rag_assets.common.errors import NoProviderKey
 from rag_assets.common.private_endpoints import PrivateEndpoints
-from rag_assets.models.chat.protocol import Completion
-from rag_assets.models.chat.remote import RemoteChat
-from rag_assets.models.config.embedder import EmbedderConfig
-from rag_assets.models.config.reranking import RerankConfig
-from rag_assets.models.embedding.endpoint import SdkEndpoint
+from rag_assets.models.chat import Completion, RemoteChat
+from rag_assets.models.config import EmbedderConfig, RerankConfig
 from rag_assets.models.embedding.protocol import Purpose
-from rag_assets.models.embedding.remote import Reply
+from rag_assets.models.embedding.remote import Reply, SdkEndpoint
 from rag_assets.models.factory import build_reranker, remote_model
 from rag_assets.models.providers.base import RemoteEmbedding
 from rag_assets.models.providers.registry import provider_of
-from rag_assets.models.transport.sdk_connection import Server
+from rag_assets.models.transport.connection import Server
 from rag_assets.models.transport.settings import ConnectionSettings
 
 KEY = "sk-planted-key-0123456789"

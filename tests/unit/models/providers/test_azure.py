@@ -19,8 +19,7 @@ from rag_assets.common.errors import (
     ProviderRefused,
     ProviderUnavailable,
 )
-from rag_assets.models.config.chat import ChatModelConfig
-from rag_assets.models.config.embedder import EmbedderConfig
+from rag_assets.models.config import ChatModelConfig, EmbedderConfig
 from rag_assets.models.factory import embedder_id_of, price_of
 from tests.unit.models.providers.conftest import KEY, Ask, AskChat
 

@@ -20,7 +20,7 @@ from rag_assets.common.errors import (
     NoProviderKey,
     PromptRejected,
 )
-from rag_assets.models.chat.remote import MOST_ANSWER_BYTES, MOST_STREAM_BYTES
+from rag_assets.models.chat import MOST_ANSWER_BYTES, MOST_STREAM_BYTES
 from rag_assets.models.providers import openai as openai_provider
 
 from .conftest import GEMINI_PATH, KEY, OPENAI_PATH, AskChat

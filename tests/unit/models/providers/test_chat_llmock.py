@@ -19,10 +19,9 @@ from rag_assets.common.errors import (
     PromptRejected,
 )
 from rag_assets.common.private_endpoints import PrivateEndpoints
-from rag_assets.models.chat.protocol import Completion
-from rag_assets.models.chat.remote import RemoteChat
+from rag_assets.models.chat import Completion, RemoteChat
 from rag_assets.models.providers.registry import provider_of
-from rag_assets.models.transport.sdk_connection import Server
+from rag_assets.models.transport.connection import Server
 
 if TYPE_CHECKING:
     from llmock.pytest_plugin import LLMock

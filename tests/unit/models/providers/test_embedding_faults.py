@@ -19,20 +19,17 @@ from pydantic import SecretStr
 from rag_assets.billing.spending import Cap, Spending
 from rag_assets.common.errors import MalformedResponse, ProviderRefused, ProviderUnavailable
 from rag_assets.common.private_endpoints import PrivateEndpoints
-from rag_assets.models.config.embedder import EmbedderConfig
+from rag_assets.models.config import EmbedderConfig
 from rag_assets.models.embedding import batches
 from rag_assets.models.embedding.batches import EmbedItem
-from rag_assets.models.embedding.bulk import embed_all
-from rag_assets.models.embedding.endpoint import SdkEndpoint
-from rag_assets.models.embedding.outcome import EmbedOutcome
-from rag_assets.models.embedding.prices import Price
+from rag_assets.models.embedding.bulk import EmbedOutcome, embed_all
 from rag_assets.models.embedding.protocol import PROBE_TEXT, Budget, Vectors
-from rag_assets.models.embedding.remote import RemoteEmbedder
+from rag_assets.models.embedding.remote import RemoteEmbedder, SdkEndpoint
 from rag_assets.models.factory import remote_model
+from rag_assets.models.prices import Price
 from rag_assets.models.providers.gemini import GeminiEndpoint
 from rag_assets.models.providers.openai import OpenAIEndpoint
-from rag_assets.models.transport.retries import RetryPolicy
-from rag_assets.models.transport.traffic import Traffic
+from rag_assets.models.transport.retries import RetryPolicy, Traffic
 from tests.embedding_server import (
     Cut,
     EmbeddingServer,

@@ -13,15 +13,13 @@ from pydantic import SecretStr
 
 from rag_assets.common.errors import ProviderRefused, ProviderUnavailable
 from rag_assets.common.private_endpoints import PrivateEndpoints
-from rag_assets.models.config.embedder import EmbedderConfig
+from rag_assets.models.config import EmbedderConfig
 from rag_assets.models.embedding.batches import EmbedItem
-from rag_assets.models.embedding.bulk import embed_all
-from rag_assets.models.embedding.outcome import EmbedOutcome
+from rag_assets.models.embedding.bulk import EmbedOutcome, embed_all
 from rag_assets.models.embedding.remote import RemoteEmbedder
 from rag_assets.models.factory import remote_model
 from rag_assets.models.providers.openai import OpenAIEndpoint
-from rag_assets.models.transport.retries import RetryPolicy
-from rag_assets.models.transport.traffic import Traffic
+from rag_assets.models.transport.retries import RetryPolicy, Traffic
 
 if TYPE_CHECKING:
     from llmock.pytest_plugin import LLMock

@@ -17,8 +17,8 @@ from werkzeug import Response
 
 from rag_assets.common.errors import BatchLost, MalformedResponse, ProviderUnavailable
 from rag_assets.common.private_endpoints import PrivateEndpoints
-from rag_assets.models.config.embedder import EmbedderConfig
-from rag_assets.models.embedding.batch_api import BatchResult, BatchStatus, closing
+from rag_assets.models.config import EmbedderConfig
+from rag_assets.models.embedding.batch_api import BatchResult, BatchStatus, run_and_close
 from rag_assets.models.embedding.batches import EmbedItem
 from rag_assets.models.factory import remote_model
 from rag_assets.models.providers import openai as openai_provider
@@ -44,7 +44,7 @@ def ask_api(httpserver: HTTPServer) -> Ask[Any]:
             async def asked() -> Any:
                 return await what(api)
 
-            return await closing(api, asked())
+            return await run_and_close(api, asked())
 
         return asyncio.run(work())
 

@@ -14,8 +14,13 @@ from pydantic import SecretStr
 
 from rag_assets.common.errors import MalformedResponse, ProviderRefused, ProviderUnavailable
 from rag_assets.common.private_endpoints import PrivateEndpoints
-from rag_assets.models.config.embedder import EmbedderConfig
-from rag_assets.models.embedding.batch_api import BatchResult, BatchStatus, closing, in_batches
+from rag_assets.models.config import EmbedderConfig
+from rag_assets.models.embedding.batch_api import (
+    BatchResult,
+    BatchStatus,
+    run_and_close,
+    split_into_batches,
+)
 from rag_assets.models.embedding.batches import EmbedItem
 from rag_assets.models.factory import build_batch_api
 from rag_assets.models.providers.openai import OpenAIBatches
@@ -47,7 +52,7 @@ def ask(server: BatchServer, what: Callable[[OpenAIBatches], Awaitable[_T]]) -> 
         async def work() -> _T:
             return await what(api)
 
-        return await closing(api, work())
+        return await run_and_close(api, work())
 
     return asyncio.run(run())
 
@@ -159,10 +164,10 @@ def test_failures_have_the_names_they_have_elsewhere(
 
 def test_batches_are_as_large_as_a_provider_takes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rag_assets.models.embedding.batch_api.MAX_TEXTS", 3)
-    assert [len(batch) for batch in in_batches(ITEMS)] == [3, 2]
+    assert [len(batch) for batch in split_into_batches(ITEMS)] == [3, 2]
     monkeypatch.setattr("rag_assets.models.embedding.batch_api.MAX_BYTES", 40)
-    assert [len(batch) for batch in in_batches(ITEMS)] == [2, 2, 1]
-    assert list(in_batches([])) == []
+    assert [len(batch) for batch in split_into_batches(ITEMS)] == [2, 2, 1]
+    assert list(split_into_batches([])) == []
 
 
 def _with_embedding(line: dict[str, Any], embedding: str) -> dict[str, Any]:

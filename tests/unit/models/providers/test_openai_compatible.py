@@ -15,7 +15,7 @@ from rag_assets.common.errors import (
     ProviderRefused,
     ProviderUnavailable,
 )
-from rag_assets.models.config.embedder import EmbedderConfig
+from rag_assets.models.config import EmbedderConfig
 from rag_assets.models.factory import price_of, remote_model
 from tests.unit.models.providers.conftest import Ask, AskChat
 

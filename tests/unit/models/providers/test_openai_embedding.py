@@ -19,7 +19,7 @@ from rag_assets.common.errors import (
     ProviderRefused,
     ProviderUnavailable,
 )
-from rag_assets.models.config.embedder import EmbedderConfig
+from rag_assets.models.config import EmbedderConfig
 from tests.unit.models.providers.conftest import KEY, endpoint_of
 
 PATH = "/v1/embeddings"
@@ -251,7 +251,7 @@ def test_connections_that_are_cut_are_tried_again_later():
 
 
 def test_an_answer_that_drips_is_given_up(monkeypatch):
-    monkeypatch.setattr("rag_assets.models.transport.sdk_connection.REQUEST_SECONDS", 0.3)
+    monkeypatch.setattr("rag_assets.models.transport.connection.REQUEST_SECONDS", 0.3)
 
     async def drip(reader, writer):
         writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n")

@@ -16,18 +16,16 @@ from ruamel.yaml import YAML
 from rag_assets.billing.chat_models import chat_model_of
 from rag_assets.billing.key_ring import PURPOSES
 from rag_assets.common.errors import ConfigurationError
-from rag_assets.models.config.chat import ChatModelConfig
-from rag_assets.models.config.embedder import EmbedderConfig
-from rag_assets.models.config.reranking import RerankConfig
-from rag_assets.models.embedding.prices import FREE
-from rag_assets.models.embedding.remote_model import KnownModel
+from rag_assets.models.config import ChatModelConfig, EmbedderConfig, RerankConfig
+from rag_assets.models.embedding.remote import KnownModel
 from rag_assets.models.factory import build_embedder, build_reranker, embedder_id_of
+from rag_assets.models.prices import FREE
 from rag_assets.models.providers.base import RemoteEmbedding
 from rag_assets.models.providers.registry import (
     PROVIDERS,
-    auto_embeddings,
+    find_chat_provider,
+    list_auto_embeddings,
     provider_of,
-    provider_of_chat_model,
 )
 from rag_assets.tenants.model import Tenant
 
@@ -236,9 +234,9 @@ def test_keys_are_stored_for_providers_over_the_network_and_for_rerankers() -> N
 
 
 def test_auto_chooses_between_providers_with_a_server_of_their_own() -> None:
-    assert list(auto_embeddings()) == ["openai", "gemini"]
+    assert list(list_auto_embeddings()) == ["openai", "gemini"]
     for provider in PROVIDERS.values():
-        assert set(provider.embeddings_of) <= auto_embeddings().keys()
+        assert set(provider.embeddings_of) <= list_auto_embeddings().keys()
 
 
 def test_a_provider_that_is_not_known_is_named_with_those_that_are() -> None:
@@ -280,7 +278,7 @@ def test_a_provider_that_is_not_known_is_named_with_those_that_are() -> None:
 def test_a_chat_models_name_determines_its_provider(
     chat_model: str | None, name: str | None
 ) -> None:
-    provider = provider_of_chat_model(chat_model)
+    provider = find_chat_provider(chat_model)
     assert (provider.name if provider else None) == name
 
 
@@ -289,9 +287,9 @@ import asyncio, sys
 from importlib import import_module
 from pydantic import SecretStr
 from rag_assets.common.private_endpoints import PrivateEndpoints
-from rag_assets.models.config.embedder import EmbedderConfig
+from rag_assets.models.config import EmbedderConfig
 from rag_assets.models.factory import remote_model
-from rag_assets.models.transport import bridges
+from rag_assets.models.transport import http_client
 
 config = EmbedderConfig.model_validate_json(sys.argv[1])
 import_module(config.offer.module)

@@ -17,9 +17,9 @@ from werkzeug import Request, Response
 from rag_assets.common.errors import KeyUnreadable, NoProviderKey, RerankFailed
 from rag_assets.common.private_endpoints import PrivateEndpoints
 from rag_assets.local_stack.liveness import wait_for
-from rag_assets.models.config.reranking import RerankConfig
+from rag_assets.models.config import RerankConfig
 from rag_assets.models.factory import build_reranker
-from rag_assets.models.reranking.endpoint import scores_of
+from rag_assets.models.reranking.endpoint import extract_scores
 
 LOOPBACK = PrivateEndpoints.parse("127.0.0.1/32")
 PASSAGES = ["first passage", "second passage", "third passage"]
@@ -139,9 +139,9 @@ def test_what_is_no_answer_is_malformed(httpserver: HTTPServer, body: bytes) -> 
     ],
 )
 def test_every_passage_has_one_finite_score_or_none_counts(results: object) -> None:
-    assert scores_of({"results": RESULTS}, 3) == [0.5, 0.1, 0.9]
+    assert extract_scores({"results": RESULTS}, 3) == [0.5, 0.1, 0.9]
     with pytest.raises(ValueError, match=r"results|result|index|score"):
-        scores_of({"results": results}, 3)
+        extract_scores({"results": results}, 3)
 
 
 def test_a_slow_server_costs_no_more_than_its_time(httpserver: HTTPServer) -> None:

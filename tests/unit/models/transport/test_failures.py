@@ -14,9 +14,9 @@ from rag_assets.common.errors import (
 )
 from rag_assets.models.transport.failures import (
     Refusal,
-    failure_of,
-    interruption_of,
-    retry_after,
+    classify_interruption,
+    classify_refusal,
+    parse_retry_after,
 )
 
 REFUSED, TRANSIENT, REJECTED = ProviderRefused, ProviderUnavailable, InputRejected
@@ -52,7 +52,7 @@ REFUSED, TRANSIENT, REJECTED = ProviderRefused, ProviderUnavailable, InputReject
     ],
 )
 def test_every_status_has_its_meaning(status, fault, kind, message):
-    failure = failure_of(Refusal(status, {}, fault), "openai/m@3")
+    failure = classify_refusal(Refusal(status, {}, fault), "openai/m@3")
     assert type(failure) is kind
     assert failure.requests == 1
     with pytest.raises(kind, match=message):
@@ -77,7 +77,7 @@ def test_every_status_has_its_meaning(status, fault, kind, message):
     ],
 )
 def test_a_refusal_has_its_fault(status, said, fault):
-    failure = failure_of(Refusal(status, {}, said), "openai/m@3")
+    failure = classify_refusal(Refusal(status, {}, said), "openai/m@3")
     assert isinstance(failure, ProviderRefused)
     assert failure.fault == fault
 
@@ -97,19 +97,19 @@ def test_a_refusal_has_its_fault(status, said, fault):
     ],
 )
 def test_how_long_to_wait_is_understood(headers, seconds):
-    assert retry_after(headers) == seconds
+    assert parse_retry_after(headers) == seconds
 
 
 def test_a_date_to_wait_for_is_understood():
     then = datetime.now(UTC) + timedelta(seconds=90)
-    assert retry_after({"retry-after": format_datetime(then, usegmt=True)}) == pytest.approx(
+    assert parse_retry_after({"retry-after": format_datetime(then, usegmt=True)}) == pytest.approx(
         90, abs=2
     )
 
 
 def test_a_wait_in_the_body_precedes_that_of_headers():
     refusal = Refusal(429, {"retry-after": "1"}, retry_after=30.0)
-    failure = failure_of(refusal, "gemini/m@3")
+    failure = classify_refusal(refusal, "gemini/m@3")
     assert isinstance(failure, ProviderUnavailable)
     assert failure.retry_after == 30.0
 
@@ -119,7 +119,7 @@ def test_a_required_wait_is_cut_to_a_day():
         Refusal(429, {"retry-after": "99999999999999999"}),
         Refusal(429, {}, retry_after=float("1" * 400)),
     ):
-        failure = failure_of(refusal, "gemini/m@3")
+        failure = classify_refusal(refusal, "gemini/m@3")
         assert isinstance(failure, ProviderUnavailable)
         assert failure.retry_after == 86_400
 
@@ -142,7 +142,7 @@ def caused(error: Exception, cause: Exception) -> Exception:
     ],
 )
 def test_an_interruption_is_passing_unless_it_is_for_a_person(error, kind, message):
-    failure = interruption_of(error, "openai/m@3")
+    failure = classify_interruption(error, "openai/m@3")
     with pytest.raises(kind, match=message):
         raise failure
     assert "sk-key" not in failure.advice

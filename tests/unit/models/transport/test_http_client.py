@@ -1,4 +1,4 @@
-"""On real sockets: what a tenant's base_url can and cannot make this process connect to."""
+"""A client reaches permitted servers alone, sends no foreign header, and bounds responses."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import ssl
 import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
 
 import httpx2
 import pytest
@@ -16,9 +17,21 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
-from rag_assets.common.errors import MalformedResponse, ProviderRefused, ProviderUnavailable
+from rag_assets.common.errors import (
+    ConfigurationError,
+    MalformedResponse,
+    ProviderRefused,
+    ProviderUnavailable,
+)
 from rag_assets.common.private_endpoints import PrivateEndpoints
-from rag_assets.models.transport.http_client import providers_client, resolve, tenants_client
+from rag_assets.models.transport.http_client import (
+    build_provider_client,
+    build_tenant_client,
+    is_public,
+    require_permitted,
+    resolve,
+)
+from rag_assets.models.transport.settings import normalize_base_url
 
 LOOPBACK = PrivateEndpoints.parse("127.0.0.1/32")
 
@@ -51,7 +64,7 @@ def answers(*answers: list[str]):
 
 def get(url: str, *, path: str = "/", times: int = 1, allowed=LOOPBACK, **options):
     async def run() -> list[httpx2.Response]:
-        async with tenants_client(url, allowed, **options) as client:
+        async with build_tenant_client(url, allowed, **options) as client:
             return [
                 await client.get(url + path, headers={"connection": "close"}) for _ in range(times)
             ]
@@ -77,7 +90,7 @@ def test_a_name_is_validated_again_when_its_server_is_unreachable(inside):
     url = f"http://rebinding.example:{inside.port}"
 
     async def run() -> None:
-        async with tenants_client(url, LOOPBACK, resolver=resolver) as client:
+        async with build_tenant_client(url, LOOPBACK, resolver=resolver) as client:
             with pytest.raises(httpx2.ConnectError):
                 await client.get(url)
             with pytest.raises(ProviderRefused, match=r"rebinding\.example"):
@@ -139,7 +152,7 @@ def test_redirects_are_not_followed(httpserver, inside, status):
 
 def test_a_request_to_another_server_is_held_back(httpserver, inside):
     async def run() -> None:
-        async with tenants_client(f"http://127.0.0.1:{httpserver.port}", LOOPBACK) as client:
+        async with build_tenant_client(f"http://127.0.0.1:{httpserver.port}", LOOPBACK) as client:
             await client.get(f"http://127.0.0.2:{inside.port}/")
 
     with pytest.raises(ProviderRefused, match="another server"):
@@ -167,7 +180,7 @@ def test_a_providers_own_server_is_reached_through_the_operators_proxy(httpserve
     httpserver.expect_request("/v1").respond_with_data("by the proxy")
 
     async def run() -> str:
-        async with providers_client("http://provider.example") as client:
+        async with build_provider_client("http://provider.example") as client:
             return (await client.get("http://provider.example/v1")).text
 
     assert asyncio.run(run()) == "by the proxy"
@@ -212,7 +225,7 @@ def test_only_headers_that_a_provider_needs_go_out(httpserver):
     url = f"http://127.0.0.1:{httpserver.port}"
 
     async def run() -> None:
-        async with tenants_client(url, LOOPBACK) as client:
+        async with build_tenant_client(url, LOOPBACK) as client:
             headers = {"Authorization": "Bearer key", "OpenAI-Organization": "org", "Cookie": "a=b"}
             headers |= {"api-key": "other", "x-goog-api-key": "other"}
             await client.get(url, headers=headers)
@@ -292,3 +305,127 @@ def test_clients_in_two_loops_do_not_disturb_each_other(httpserver):
     for thread in threads:
         thread.join()
     assert seen == ["ok", "ok"]
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "1.1.1.1",
+        "93.184.216.34",
+        "2606:4700::1111",
+        "::ffff:1.1.1.1",
+        "64:ff9b::101:101",
+        "2002:101:101::1",
+    ],
+)
+def test_public_addresses(address):
+    assert is_public(ip_address(address))
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        # this machine, this network, none
+        *("127.0.0.1", "127.255.255.254", "0.0.0.0", "10.0.0.1", "172.16.0.1", "172.31.255.255"),
+        *("192.168.1.1", "100.64.0.1", "169.254.169.254", "192.0.0.8", "192.0.0.192", "198.18.0.1"),
+        # documentation, former relays, multicast, reserved
+        *("192.0.2.1", "198.51.100.1", "203.0.113.1", "192.88.99.1", "224.0.0.1", "239.1.2.3"),
+        *("240.0.0.1", "255.255.255.255"),
+        # the same in IPv6
+        *("::", "::1", "fe80::1", "fe80::1%1", "fc00::1", "fd00:ec2::254", "ff02::1", "fec0::1"),
+        *("2001:db8::1", "3fff::1", "100::1", "5f00::1", "4000::1", "64:ff9b:1::1"),
+        # IPv4 within IPv6: mapped, compatible, NAT64, 6to4, Teredo
+        *("::ffff:127.0.0.1", "::ffff:10.0.0.1", "::ffff:169.254.169.254", "::127.0.0.1"),
+        *("64:ff9b::a00:1", "64:ff9b::7f00:1", "2002:7f00:1::", "2002:a9fe:a9fe::1", "2001::1"),
+    ],
+)
+def test_addresses_that_are_not_public(address):
+    assert not is_public(ip_address(address))
+
+
+@pytest.mark.parametrize(
+    ("url", "normal"),
+    [
+        ("https://API.Example.org/v1/", "https://api.example.org/v1"),
+        ("https://api.example.org", "https://api.example.org"),
+        ("http://127.0.0.1:8080/v1", "http://127.0.0.1:8080/v1"),
+        ("https://[2606:4700::1111]:8443/", "https://[2606:4700::1111]:8443"),
+    ],
+)
+def test_a_base_url_has_one_form(url, normal):
+    assert normalize_base_url(url) == normal
+    assert normalize_base_url(normal) == normal
+
+
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [
+        ("api.example.org/v1", "must begin with https://"),
+        ("ftp://api.example.org", "must begin with https://"),
+        ("file:///etc/passwd", "must begin with https://"),
+        ("https://", "must begin with https://"),
+        ("https://user:hunter2@api.example.org", "no user and no password"),
+        ("https://@api.example.org", "no user and no password"),
+        ("https://api.example.org/v1?key=hunter2", "no query and no fragment"),
+        ("https://api.example.org/v1#hunter2", "no query and no fragment"),
+        ("https://api.example.org/?", "no query and no fragment"),
+        ("https://api.example.org:99999/", "not a URL"),
+        ("https://api.example.org:0/", "an invalid port"),
+        ("https://[::1", "not a URL"),
+        ("https://api.example.org\\@127.0.0.1/", "characters"),
+        ("https://api.example.org/\r\nX-Header: 1", "characters"),
+        ("https://api example.org/", "characters"),
+        ("https://exämple.org/", "characters"),
+    ],
+)
+def test_a_malformed_base_url_is_refused_without_being_quoted(url, message):
+    with pytest.raises(ValueError, match=message) as caught:
+        normalize_base_url(url)
+    assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("allowed", "url", "resolved", "refusal"),
+    [
+        ("", ("https", "a.example", 443), ["1.1.1.1", "2606:4700::1111"], None),
+        ("", ("https", "a.example", 443), ["10.0.0.1"], "not public"),
+        ("", ("https", "a.example", 443), ["1.1.1.1", "10.0.0.1"], "not public"),
+        ("", ("http", "a.example", 80), ["1.1.1.1"], "not encrypted"),
+        ("a.example", ("http", "a.example", 80), ["1.1.1.1"], None),
+        ("A.example:8080", ("http", "a.EXAMPLE", 8080), ["10.0.0.1"], None),
+        ("a.example:8080", ("http", "a.example", 8081), ["10.0.0.1"], "not encrypted"),
+        ("a.example:8080", ("https", "b.a.example", 8080), ["10.0.0.1"], "not public"),
+        ("10.1.0.0/16", ("http", "a.example", 80), ["10.1.2.3"], None),
+        ("10.1.0.0/16", ("https", "a.example", 443), ["10.1.2.3", "1.1.1.1"], None),
+        ("10.1.0.0/16", ("http", "a.example", 80), ["10.1.2.3", "1.1.1.1"], "not encrypted"),
+        ("10.1.0.0/16", ("https", "a.example", 443), ["10.2.2.3"], "not public"),
+        ("[::1]:8080", ("http", "::1", 8080), ["::1"], None),
+        ("fd00::/8, 127.0.0.1", ("http", "a.example", 80), ["fd00::1"], None),
+        ("0.0.0.0/0", ("https", "a.example", 443), ["::ffff:10.0.0.1"], "not public"),
+    ],
+)
+def test_what_the_operator_lets_through(allowed, url, resolved, refusal):
+    scheme, host, port = url
+
+    def judge():
+        return require_permitted(
+            resolved, scheme=scheme, host=host, port=port, allowed=PrivateEndpoints.parse(allowed)
+        )
+
+    if refusal is None:
+        assert judge() == resolved
+    else:
+        with pytest.raises(ProviderRefused, match=refusal) as caught:
+            judge()
+        assert "RAG_ASSETS_PRIVATE_ENDPOINTS" in caught.value.hint
+        assert caught.value.requests == 0
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["http://a.example", "a.example:0", "a.example:99999", "10.0.0.0/33", "10.0.0.1/8", "a b"],
+)
+def test_a_malformed_list_of_private_endpoints_is_refused(text):
+    with pytest.raises(ConfigurationError, match="RAG_ASSETS_PRIVATE_ENDPOINTS") as caught:
+        PrivateEndpoints.parse(f"localhost,{text}")
+    assert text in caught.value.message

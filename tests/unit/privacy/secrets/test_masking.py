@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_assets.privacy.secrets.masking import mask, redact
 from rag_assets.privacy.secrets.scanner import SecretScanner
-from rag_assets.privacy.secrets.spans import SecretSpan
+from rag_assets.privacy.secrets.spans import SecretSpan, mask, redact
 from tests.unit.privacy.secrets import planted
 
 

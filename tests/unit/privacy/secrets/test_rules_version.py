@@ -21,11 +21,11 @@ from typing import Any, NamedTuple
 import pytest
 
 from rag_assets.privacy import secrets
-from rag_assets.privacy.secrets import uris
+from rag_assets.privacy.secrets import logins
 from rag_assets.privacy.secrets.names import value_kind
 from rag_assets.privacy.secrets.rules import Rule
 from rag_assets.privacy.secrets.scanner import RULES_VERSION, SecretScanner, rules_version
-from rag_assets.privacy.secrets.tokens import TokenKind
+from rag_assets.privacy.secrets.tokens import TokenKind, read_token_rules
 from rag_assets.privacy.secrets.values import ValueKind, is_cell_secret
 from tests.cost import untraced
 from tests.security.credentials.clean import clean_samples
@@ -55,7 +55,7 @@ class Pinned(NamedTuple):
 
 PINNED = Pinned(
     "4+kingfisher-1.5.0",
-    tables="2325e0936fadfb55",
+    tables="2c03870bef61847f",
     corpus="3e4689274966a401",
     findings="fe7b4502bad65153",
 )
@@ -96,10 +96,10 @@ def test_a_constant_counts_by_its_value_and_not_by_its_name(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     before = sorted(_tables())
-    monkeypatch.setattr(uris, "_ANOTHER_NAME", uris._SHORTEST, raising=False)
-    monkeypatch.delattr(uris, "_SHORTEST")
+    monkeypatch.setattr(logins, "_ANOTHER_NAME", logins._SHORTEST, raising=False)
+    monkeypatch.delattr(logins, "_SHORTEST")
     assert sorted(_tables()) == before
-    monkeypatch.setattr(uris, "_ANOTHER_NAME", 5)
+    monkeypatch.setattr(logins, "_ANOTHER_NAME", 5)
     assert sorted(_tables()) != before
 
 
@@ -109,7 +109,7 @@ def test_names_placeholders_tokens_letters_and_anchors_count(part: str) -> None:
 
 
 def _tables() -> Iterator[str]:
-    """The constants of all modules of rules, without their names, in any order."""
+    """The constants of all modules of rules and the table of tokens, in any order, unnamed."""
     seen: set[int] = set()
     for found in pkgutil.iter_modules(secrets.__path__, f"{secrets.__name__}."):
         for name, value in vars(import_module(found.name)).items():
@@ -119,6 +119,8 @@ def _tables() -> Iterator[str]:
             seen.add(id(value))
             if not imported and (described := _described(value)):
                 yield described
+    for rule in read_token_rules():
+        yield _described(rule)
 
 
 def _described(value: Any) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rag_assets.privacy.secrets.scanner import SecretScanner
-from rag_assets.privacy.secrets.spans import SecretSpan, merged
+from rag_assets.privacy.secrets.spans import SecretSpan, merge_spans
 from tests.cost import assert_linear
 from tests.unit.privacy.secrets import planted
 
@@ -183,7 +183,7 @@ def test_time_is_linear_in_what_a_text_repeats(scanner: SecretScanner, unit: str
 def test_overlapping_spans_are_joined() -> None:
     spans = [SecretSpan(5, 9, "b"), SecretSpan(0, 6, "a"), SecretSpan(9, 12, "c"),
              SecretSpan(3, 3, "none")]  # fmt: skip
-    assert merged(spans) == [SecretSpan(0, 9, "a"), SecretSpan(9, 12, "c")]
+    assert merge_spans(spans) == [SecretSpan(0, 9, "a"), SecretSpan(9, 12, "c")]
 
 
 @pytest.mark.slow

@@ -11,8 +11,8 @@ import pytest
 
 from rag_assets.common.errors import InputRejected, ProviderUnavailable
 from rag_assets.ingest.parsing.model import ParsedText
-from rag_assets.models.embedding.deterministic import DeterministicEmbedder
 from rag_assets.models.embedding.protocol import Answer, Purpose
+from rag_assets.models.providers.deterministic import DeterministicEmbedder
 from rag_assets.systems.agent_docs.file_store import FileStore
 from rag_assets.systems.agent_docs.manager import IndexReport, RagIndexManager
 from rag_assets.systems.agent_docs.passages import Chunking

@@ -1,0 +1,357 @@
+"""Chat models of tenants: instructions and a prompt → text.
+
+Belongs here: the ChatModel protocol, requests with retries, the conversion of failures, context
+windows. Does not: the contents of prompts and the use of answers (retrieval), keys and costs
+(billing), requests to one provider (providers).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import date
+from types import MappingProxyType
+from typing import Final, Protocol
+
+from rag_assets.common.errors import (
+    ChatError,
+    ChatFailed,
+    ChatRefused,
+    ChatTimeout,
+    ChatUnavailable,
+    InputRejected,
+    KeyUnreadable,
+    NoProviderKey,
+    PromptRejected,
+    ProviderError,
+    ProviderRefused,
+    ProviderUnavailable,
+    RagAssetsError,
+)
+from rag_assets.common.tokens import count_text
+from rag_assets.models.transport.connection import (
+    LoopClients,
+    Sdk,
+    SdkConnection,
+    replace_surrogates,
+)
+from rag_assets.models.transport.retries import RetriedCall, RetryPolicy, Traffic
+
+MOST_WRITTEN = 16_384
+"""Maximum token limit of an answer that can be configured, thinking included."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """A request to a chat model.
+
+    Attributes:
+        instructions: the system prompt, which comes from this project.
+        text: the question and the passages.
+        max_tokens: maximum tokens of the answer, including hidden thinking.
+    """
+
+    instructions: str
+    text: str
+    max_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """The answer of a chat model.
+
+    Attributes:
+        text: text of the answer; empty if the model wrote none.
+        input_tokens, output_tokens: tokens charged for the request, thinking included.
+        cut: whether the answer was cut off at the token limit.
+        requests: number of attempts.
+    """
+
+    text: str
+    input_tokens: int
+    output_tokens: int
+    cut: bool = False
+    requests: int = 1
+
+    @property
+    def tokens(self) -> int:
+        """Return the number of all tokens charged."""
+        return self.input_tokens + self.output_tokens
+
+
+class ChatModel(Protocol):
+    """Answers prompts."""
+
+    async def complete(
+        self, instructions: str, prompt: str, *, max_tokens: int, seconds: float
+    ) -> Completion:
+        """Answer a prompt; connections stay open for the next call.
+
+        Args:
+            instructions, prompt, max_tokens: see Prompt.
+            seconds: time limit of all attempts together.
+
+        Raises:
+            ChatError: the model returned no usable answer.
+            NoProviderKey: the tenant's key for its provider is missing.
+            KeyUnreadable: the tenant's key cannot be decrypted.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Close connections; must be called in the event loop in which complete was called."""
+        ...
+
+
+MOST_ANSWER_BYTES = 4 * 1024 * 1024
+"""Maximum bytes of an answer: of a single response as JSON, or of a streamed response as text."""
+MOST_STREAM_BYTES = 64 * 1024 * 1024
+"""Maximum bytes of a streamed response as sent: 4 KiB for each token that may be configured."""
+CONCURRENCY = 16
+"""Maximum concurrent requests of a process to a tenant's model; further requests wait."""
+
+_TURN_SECONDS = 5.0
+_TRIES = 3
+_LEAST_SECONDS = 2.0
+# The inner time limit must not end first, since that would look like a different failure.
+_SLACK_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """The response to a request.
+
+    Attributes:
+        text: the text as the model wrote it.
+        input_tokens, output_tokens: tokens that the provider charges for; None if it does not
+            report them.
+        cut: see Completion.
+    """
+
+    text: str
+    input_tokens: int | None
+    output_tokens: int | None
+    cut: bool
+
+
+class ChatEndpoint(Protocol):
+    """A chat model at a provider, for one event loop; it does not retry."""
+
+    async def request(self, prompt: Prompt, seconds: float) -> Reply:
+        """Send a request without retries.
+
+        Raises:
+            ProviderError: the request failed; see SdkConnection.exchange.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Close connections; must be called in the event loop in which request was called."""
+        ...
+
+
+class RemoteChat:
+    """A chat model over the network; see ChatModel.
+
+    After a transient failure, a request is retried up to twice, after a pause or after the time
+    that the provider requires; all attempts must fit into the time limit of the answer. Safe to use
+    from several event loops.
+
+    Args:
+        connect: creates the endpoint for one event loop.
+        id_: provider and model, for messages.
+        first_pause: longest pause before the second attempt, in seconds.
+        module: module that requests need; importing it does not count towards a time limit.
+    """
+
+    def __init__(
+        self,
+        connect: Callable[[], ChatEndpoint],
+        id_: str,
+        *,
+        first_pause: float = 0.5,
+        module: str | None = None,
+    ) -> None:
+        self._connections = LoopClients(connect, module)
+        self._traffic = Traffic(concurrency=CONCURRENCY)
+        self._id = id_
+        self._first_pause = first_pause
+
+    async def complete(
+        self, instructions: str, prompt: str, *, max_tokens: int, seconds: float
+    ) -> Completion:
+        """See ChatModel."""
+        await self._connections.load()
+        request = Prompt(replace_surrogates(instructions), replace_surrogates(prompt), max_tokens)
+        within = seconds + _SLACK_SECONDS
+        call = RetriedCall(
+            lambda: self._attempt(request, within),
+            self._traffic,
+            tokens=0,
+            policy=RetryPolicy(
+                _TURN_SECONDS, _TRIES, within, _LEAST_SECONDS, first_pause=self._first_pause
+            ),
+            source=self._id,
+        )
+        failure: RagAssetsError
+        try:
+            async with asyncio.timeout(seconds):
+                completion = await call.answer(None)
+            return replace(completion, requests=call.attempts)
+        except TimeoutError:
+            failure = ChatTimeout(f"{self._id} did not answer within {seconds:g} seconds")
+            failure.requests = call.attempts
+        except ProviderError as error:
+            failure = convert_failure(error, self._id)
+        # Raise it outside the except block, so that its context is not the provider's error.
+        raise failure
+
+    async def close(self) -> None:
+        """Close this event loop's connections after the last request that uses them."""
+        await self._connections.close()
+
+    async def _attempt(self, prompt: Prompt, seconds: float) -> Completion:
+        async with self._connections.use() as endpoint:
+            reply = await endpoint.request(prompt, seconds)
+        read, written = reply.input_tokens, reply.output_tokens
+        return Completion(
+            reply.text,
+            estimate_input_tokens(prompt.instructions, prompt.text) if read is None else read,
+            count_text(reply.text) if written is None else written,
+            cut=reply.cut,
+        )
+
+
+def estimate_input_tokens(instructions: str, prompt: str) -> int:
+    """Estimate the input tokens of a request."""
+    return count_text(instructions) + count_text(prompt)
+
+
+class SdkChatEndpoint(SdkConnection[Sdk]):
+    """A chat model at a provider, through the provider's SDK; see ChatEndpoint, SdkConnection."""
+
+    most_bytes = MOST_ANSWER_BYTES
+
+    async def request(self, prompt: Prompt, seconds: float) -> Reply:
+        """Send a request and return its response; see ChatEndpoint."""
+        return await self.exchange(lambda sdk: self._complete(sdk, prompt), seconds=seconds)
+
+    @abstractmethod
+    async def _complete(self, sdk: Sdk, prompt: Prompt) -> Reply:
+        """Send a request; pass on the SDK's errors, raise ValueError for a malformed response."""
+
+
+def convert_failure(error: ProviderError, model: str) -> ChatError | NoProviderKey | KeyUnreadable:
+    """Convert a connection's error into a chat model's error."""
+    if isinstance(error, NoProviderKey | KeyUnreadable):
+        return error.with_traceback(None)
+    failure: ChatError
+    match error:
+        case ProviderUnavailable():
+            failure = ChatUnavailable(error.message, retry_after=error.retry_after)
+        case ProviderRefused():
+            hint = "raise it at the provider" if error.fault == "quota" else error.hint
+            failure = ChatRefused(error.message, hint=hint, fault=error.fault)
+        case InputRejected():
+            failure = PromptRejected(
+                f"{model} rejects the request",
+                hint="it may be longer than the model reads: set a smaller token_budget or"
+                " max_tokens",
+            )
+        case _:
+            failure = ChatFailed(error.message)
+    failure.requests = error.requests
+    return failure
+
+
+WINDOWS_AS_OF: Final = date(2025, 12, 1)
+
+CONTEXT_WINDOWS: Final[Mapping[str, int]] = MappingProxyType(
+    {
+        "gpt-3.5-turbo": 16_385,
+        "gpt-4": 8_192,
+        "gpt-4-0125": 128_000,
+        "gpt-4-1106": 128_000,
+        "gpt-4-32k": 32_768,
+        "gpt-4-turbo": 128_000,
+        "gpt-4o": 128_000,
+        "gpt-4.1": 1_047_576,
+        "gpt-4.5": 128_000,
+        "gpt-5": 400_000,
+        "gpt-5-chat": 128_000,
+        "gpt-oss": 131_072,
+        "o1": 200_000,
+        "o1-mini": 128_000,
+        "o1-preview": 128_000,
+        "o3": 200_000,
+        "o4-mini": 200_000,
+        "claude-2.0": 100_000,
+        "claude": 200_000,
+        "gemini-1.0": 32_760,
+        "gemini-1.5-flash": 1_048_576,
+        "gemini-1.5-pro": 2_097_152,
+        "gemini-2": 1_048_576,
+        "gemini-3": 1_048_576,
+        "gemma-2": 8_192,
+        "gemma-3": 128_000,
+        "grok-2": 131_072,
+        "grok-3": 131_072,
+        "grok-4": 256_000,
+        "grok-4-fast": 2_000_000,
+        "grok-4-1-fast": 2_000_000,
+        "grok-code-fast-1": 256_000,
+        "codestral": 256_000,
+        "devstral": 128_000,
+        "ministral": 128_000,
+        "mistral-large": 128_000,
+        "mistral-medium": 128_000,
+        "mistral-small": 128_000,
+        "llama-3": 8_192,
+        "llama-3.1": 128_000,
+        "llama-3.2": 128_000,
+        "llama-3.3": 128_000,
+        "llama-4": 1_048_576,
+        "llama-4-scout": 10_485_760,
+        "command-r": 128_000,
+        "command-a": 256_000,
+        "deepseek-chat": 128_000,
+        "deepseek-reasoner": 128_000,
+        "deepseek-r1": 128_000,
+        "deepseek-v3": 128_000,
+        "glm-4.5": 128_000,
+        "glm-4.6": 200_000,
+        "kimi-k2": 131_072,
+        "nova-lite": 300_000,
+        "nova-micro": 128_000,
+        "nova-pro": 300_000,
+        "phi-4": 16_384,
+        "qwen2.5": 128_000,
+        "qwen3": 128_000,
+        "qwen3-coder": 262_144,
+    }
+)
+"""Number of tokens by the prefix of a model's name; the longest matching prefix wins."""
+
+UNKNOWN_WINDOW: Final = 32_768
+"""Assumed for a model whose window is unknown: most models in use can read more, few only less."""
+
+_ENDS: Final = "-.:@"
+
+
+def find_context_window(model: str) -> int | None:
+    """Return the number of tokens that a model reads at once; None if unknown.
+
+    Args:
+        model: name of the model, with or without a provider prefix: openai/gpt-4o-2024-11-20.
+    """
+    name = model.strip().lower().rpartition("/")[2]
+    known = [one for one in CONTEXT_WINDOWS if _is_version_of(name, one)]
+    return CONTEXT_WINDOWS[max(known, key=len)] if known else None
+
+
+def _is_version_of(name: str, beginning: str) -> bool:
+    """Return whether a name is another name, perhaps with a version suffix: gpt-4o is not gpt-4."""
+    rest = name.removeprefix(beginning)
+    return rest != name and (not rest or rest[0] in _ENDS)

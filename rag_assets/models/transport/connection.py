@@ -1,0 +1,323 @@
+"""Connections to providers: clients of each event loop, keys, time limits, classified errors."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from urllib.parse import urlsplit
+from weakref import WeakKeyDictionary
+
+from pydantic import SecretStr
+
+from rag_assets.common.errors import (
+    Fault,
+    MalformedResponse,
+    NoProviderKey,
+    ProviderError,
+    ProviderRefused,
+)
+from rag_assets.common.private_endpoints import PrivateEndpoints
+from rag_assets.models.transport.failures import (
+    HttpRefusal,
+    Refusal,
+    build_unsent_refusal,
+    classify_interruption,
+    classify_refusal,
+)
+from rag_assets.models.transport.settings import KEY_HEADERS, ConnectionSettings, Credentials
+
+if TYPE_CHECKING:
+    import httpx2
+
+
+REQUEST_SECONDS = 120.0
+"""Maximum seconds of one request, since a server may send one byte per minute for ever."""
+
+_MOST_TOKENS = 10_000_000
+"""Maximum number of tokens reported for a request, beyond that of any model."""
+
+Sdk = TypeVar("Sdk")
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A provider's server, and the model to use there.
+
+    Attributes:
+        id: provider and model, for messages.
+        base_url: address of a server other than the provider's own.
+        key_optional: whether the server may accept requests without a key.
+        silent_seconds: maximum seconds without data from a slow server that streams answers;
+            None for answers in one piece.
+        settings: other settings of the provider.
+    """
+
+    id: str
+    base_url: str | None
+    key_optional: bool
+    silent_seconds: float | None = None
+    settings: ConnectionSettings = field(default_factory=ConnectionSettings)
+
+
+@dataclass(slots=True, eq=False)
+class _OpenClient(Generic[Sdk]):
+    sdk: Sdk
+    http: httpx2.AsyncClient
+    users: int = 0
+    retired: bool = False
+
+
+class SdkConnection(ABC, Generic[Sdk]):
+    """A connection to a provider through its SDK, with the project's HTTP client.
+
+    A connection belongs to one event loop. At the first request, the SDK is imported, the key is
+    read and the server's name is resolved.
+
+    Args:
+        credentials: returns the tenant's key; called again after the provider has refused it.
+        allowed: private endpoints that the operator allows.
+        model: the model's name at the provider; "" if the server has no choice of models.
+    """
+
+    own_server: str
+    """The address of the provider's own server, used if the server has no base_url."""
+    most_bytes: int | None = None
+    """Maximum bytes of a response, if it is not MAX_RESPONSE_BYTES."""
+
+    def __init__(
+        self, server: Server, credentials: Credentials, allowed: PrivateEndpoints, model: str
+    ) -> None:
+        self.server = server
+        self._model = model
+        self._credentials = credentials
+        self._allowed = allowed
+        self._opening = asyncio.Lock()
+        self._current: _OpenClient[Sdk] | None = None
+
+    async def exchange(
+        self, send: Callable[[Sdk], Awaitable[T]], *, seconds: float | None = None
+    ) -> T:
+        """Send one request, and classify its failure.
+
+        Args:
+            seconds: time limit, if it is not REQUEST_SECONDS.
+
+        Raises:
+            ProviderUnavailable: a transient failure: no response, a broken connection, too many
+                requests, or a provider's error. The error has the provider's retry_after.
+            ProviderRefused: a failure that lasts until a person changes the key, the model or
+                the quota.
+            InputRejected: the provider never accepts this input.
+            MalformedResponse: the response is malformed, or longer than allowed.
+        """
+        async with self._client() as client:
+            try:
+                async with asyncio.timeout(seconds or REQUEST_SECONDS):
+                    return await send(client.sdk)
+            except Exception as error:  # an error of the SDK, its HTTP client or its parsers
+                failure = self._classified(error)
+            client.retired |= isinstance(failure, ProviderRefused)
+        # Raise it outside the except block, since the context would quote the provider's response.
+        raise failure
+
+    async def close(self) -> None:
+        """Close connections once no request uses them; call it in the event loop of the requests.
+
+        A later request opens them again.
+        """
+        if self._current is not None:
+            self._current.retired = True
+            await self._close_if_done(self._current)
+
+    @abstractmethod
+    def _open(self, key: SecretStr | None, http: httpx2.AsyncClient) -> Sdk:
+        """Create the SDK's client; called in a thread. Only this method unwraps the key."""
+
+    def _refusal(self, error: Exception) -> ProviderError | None:
+        """Convert an error of the SDK; None if it is not about a response of the provider."""
+        if not isinstance(error, HttpRefusal):
+            return None
+        refusal = Refusal(error.status, error.headers, fault=self._fault(error))
+        return classify_refusal(refusal, self.server.id)
+
+    def _fault(self, refusal: HttpRefusal) -> Fault | None:
+        """Return the fault that a refusal states in addition to its status; None if it has none."""
+        return None
+
+    def _shut(self, sdk: Sdk) -> None:
+        """Close the SDK's resources other than the HTTP client; by default there are none."""
+
+    @asynccontextmanager
+    async def _client(self) -> AsyncIterator[_OpenClient[Sdk]]:
+        """Yield a client whose key the provider has not refused; it stays open for the block."""
+        async with self._opening:
+            if self._current is None or self._current.retired:
+                self._current = await self._opened(await self._key())
+            client = self._current
+            client.users += 1
+        try:
+            yield client
+        finally:
+            client.users -= 1
+            await self._close_if_done(client)
+
+    async def _opened(self, key: SecretStr | None) -> _OpenClient[Sdk]:
+        http = self._http()
+        try:
+            # Run in a thread: an SDK may read files, or request credentials from the platform.
+            return _OpenClient(await asyncio.to_thread(self._open, key, http), http)
+        except ImportError:
+            raise
+        except Exception as error:  # an error of the SDK may quote a malformed key
+            failure = self._classified(error)
+        await http.aclose()
+        raise failure
+
+    async def _close_if_done(self, client: _OpenClient[Sdk]) -> None:
+        if client.retired and not client.users:
+            self._shut(client.sdk)
+            await client.http.aclose()
+
+    @property
+    def key_headers(self) -> frozenset[str]:
+        """Return the headers that carry the key; other such headers of the SDK are removed."""
+        return KEY_HEADERS
+
+    def address(self) -> str:
+        """Return the server's address: the tenant's base_url, or the provider's own."""
+        return self.server.base_url or self.own_server
+
+    async def _key(self) -> SecretStr | None:
+        if self.server.settings.uses_identity:
+            self._require_identity_host()
+            return None
+        try:
+            return await asyncio.to_thread(self._credentials)
+        except NoProviderKey:
+            if self.server.key_optional:
+                return None
+            raise
+
+    def _require_identity_host(self) -> None:
+        host = urlsplit(self.address()).hostname or ""
+        if host.lower() not in self._allowed.identity_hosts:
+            raise build_unsent_refusal(
+                f"the operator does not send this installation's cloud identity to {host}",
+                hint=f"the operator can add {host} to RAG_ASSETS_IDENTITY_HOSTS; or take identity"
+                " out of connection, and set a key",
+            )
+
+    def _http(self) -> httpx2.AsyncClient:
+        from rag_assets.models.transport import http_client
+
+        most = self.most_bytes or http_client.MAX_RESPONSE_BYTES
+        if self.server.base_url is None:
+            return http_client.build_provider_client(
+                self.address(), most_bytes=most, key_headers=self.key_headers
+            )
+        return http_client.build_tenant_client(
+            self.server.base_url,
+            self._allowed,
+            most_bytes=most,
+            read_seconds=self.server.silent_seconds,
+            key_headers=self.key_headers,
+        )
+
+    def _classified(self, error: Exception) -> ProviderError:
+        if isinstance(error, ProviderError):
+            return error.with_traceback(None)
+        refusal = self._refusal(error)
+        if refusal is not None:
+            return refusal
+        if isinstance(error, ValueError | TypeError | AttributeError | LookupError | OverflowError):
+            kind = type(error).__name__
+            return MalformedResponse(f"{self.server.id} returned a malformed response ({kind})")
+        return classify_interruption(error, self.server.id)
+
+
+def read_token_count(reported: object) -> int | None:
+    """Return the tokens that a provider reports as charged; None if not a positive number."""
+    return reported if type(reported) is int and 0 < reported <= _MOST_TOKENS else None
+
+
+def replace_surrogates(text: str) -> str:
+    """Replace lone surrogates, which UTF-8 cannot encode, so that a request can hold the text."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+class Closable(Protocol):
+    """Holds the connections of one event loop."""
+
+    async def close(self) -> None:
+        """Close the connections."""
+        ...
+
+
+ClientT = TypeVar("ClientT", bound=Closable)
+
+
+@dataclass(slots=True)
+class _SharedClient(Generic[ClientT]):
+    client: ClientT
+    users: int = 0
+    wanted: bool = True
+
+
+class LoopClients(Generic[ClientT]):
+    """Opens an event loop's client when it is first used, and closes it when it is no longer used.
+
+    Args:
+        module: module that its requests need and that is slow to import; None without such a
+            module.
+    """
+
+    def __init__(self, connect: Callable[[], ClientT], module: str | None = None) -> None:
+        self._connect = connect
+        self._unloaded = module
+        self._lock = threading.Lock()
+        # Weak references: a loop that ended without closing its client does not keep the client
+        # alive.
+        self._opened: WeakKeyDictionary[asyncio.AbstractEventLoop, _SharedClient[ClientT]] = (
+            WeakKeyDictionary()
+        )
+
+    async def load(self) -> None:
+        """Import the modules that requests need, outside their time limits and the event loop.
+
+        An SDK takes seconds to import on a busy machine.
+        """
+        if self._unloaded is not None:
+            await asyncio.to_thread(import_module, self._unloaded)
+            self._unloaded = None
+
+    @asynccontextmanager
+    async def use(self) -> AsyncIterator[ClientT]:
+        """Yield this event loop's client, which stays open for the block."""
+        loop = asyncio.get_running_loop()
+        with self._lock:
+            opened = self._opened.get(loop)
+            if opened is None:
+                opened = self._opened[loop] = _SharedClient(self._connect())
+        opened.users += 1
+        try:
+            yield opened.client
+        finally:
+            opened.users -= 1
+            if not opened.users and not opened.wanted:
+                await opened.client.close()
+
+    async def close(self) -> None:
+        """Close this event loop's client: now, or as soon as no request uses it."""
+        with self._lock:
+            opened = self._opened.pop(asyncio.get_running_loop(), None)
+        if opened is not None:
+            opened.wanted = False
+            if not opened.users:
+                await opened.client.close()
