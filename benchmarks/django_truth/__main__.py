@@ -23,12 +23,12 @@ from ruamel.yaml import YAML
 
 from benchmarks.code_truth.compare import compare, explained
 from benchmarks.measure import PROJECT, save
-from rag_assets.systems.code_memory.django.routes import routes_of
-from rag_assets.systems.code_memory.frameworks.definitions import built_in
+from rag_assets.systems.code_memory.django.urlconf import routes_of
+from rag_assets.systems.code_memory.frameworks.definitions import framework
 from rag_assets.systems.code_memory.frameworks.repository import File
 from rag_assets.systems.code_memory.frameworks.tables import TableReader
 from rag_assets.systems.code_memory.symbols.model import FileFacts
-from tests.unit.systems.code_memory.django.project import facts, written
+from tests.unit.systems.code_memory.django.project import facts, is_suffixed, written
 
 HERE: Final = Path(__file__).parent
 TRUTH: Final = PROJECT / "tests/unit/systems/code_memory/django/truth.py"
@@ -102,16 +102,18 @@ def _read(package: Path, without: list[str], site: Mapping[str, str]) -> list[Fi
 
 
 def _told_routes(told: Any, about: Mapping[str, Any]) -> Iterator[str]:
-    # The admin makes its routes of what is registered there: told as unresolved, once.
+    # The admin makes its routes of what is registered there: told as unresolved, once. A route with
+    # a format suffix repeats another.
     admin = about.get("admin")
     for pattern, name, view, _ in told["routes"]:
-        if admin is None or not pattern.startswith(admin):
+        is_admin = admin is not None and pattern.startswith(admin)
+        if not is_admin and not is_suffixed(pattern):
             yield f"{pattern} {name or '-'} {_last(view)}"
 
 
 def _routes(files: list[FileFacts], about: Mapping[str, Any]) -> Iterator[str]:
     for one in routes_of(files, about.get("root", "")).routes:
-        yield f"{one.pattern} {one.name or '-'} {_last(one.view)}"
+        yield f"{one.pattern} {one.name or '-'} {_last(one.view.name)}"
 
 
 def _last(name: str) -> str:
@@ -127,8 +129,7 @@ def _told_columns(told: Any, package: str) -> Iterator[str]:
 
 
 def _columns(files: list[FileFacts]) -> Iterator[str]:
-    [framework] = [one for one in built_in() if one.name == "django"]
-    for table in TableReader(framework, [File(one) for one in files]).tables():
+    for table in TableReader(framework("django"), [File(one) for one in files]).tables():
         yield from (f"{table.name}.{column}" for column in table.columns)
 
 

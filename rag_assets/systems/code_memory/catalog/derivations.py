@@ -10,11 +10,14 @@ from sqlalchemy.dialects.postgresql import aggregate_order_by
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.common.batches import batched
-from rag_assets.storage.catalog.changes import notify
-from rag_assets.storage.catalog.database import Database, TenantRef, among
-from rag_assets.storage.catalog.index_rows import of_generation, same_document, withhold_statement
-from rag_assets.storage.catalog.pushed_records import PushedRecord, record_values
-from rag_assets.storage.catalog.removals import mark_deleted_statement
+from rag_assets.storage.catalog.database import Database, TenantRef, is_any_of, notify
+from rag_assets.storage.catalog.documents.status import (
+    is_of_generation,
+    is_same_document,
+    mark_deleted_statement,
+    withhold_statement,
+)
+from rag_assets.storage.catalog.records.model import PushedRecord, record_values
 from rag_assets.storage.catalog.tables import (
     document_index,
     documents,
@@ -64,12 +67,12 @@ class DerivationTable:
         query = (
             select(documents.c.source, func.md5(func.string_agg(line, in_order)))
             .select_from(document_index)
-            .join(documents, same_document())
+            .join(documents, is_same_document())
             .where(
-                of_generation(tenant_id, generation),
+                is_of_generation(tenant_id, generation),
                 document_index.c.chunk_set_key.is_not(None),
                 documents.c.status != "DELETED",
-                among(documents.c.source, list(sources)),
+                is_any_of(documents.c.source, list(sources)),
             )
             .group_by(documents.c.source)
         )
@@ -93,7 +96,7 @@ class DerivationTable:
         table = derivations.c
         statement = (
             update(derivations)
-            .where(table.tenant == ref.id, among(table.source, list(sources)))
+            .where(table.tenant == ref.id, is_any_of(table.source, list(sources)))
             .values(fingerprint="")
         )
         with self._database.begin_for(ref) as connection:
@@ -178,7 +181,7 @@ def _forget(connection: Connection, ref: TenantRef, document_ids: Sequence[str])
         ids = list(batch)
         table = source_records.c
         connection.execute(
-            delete(source_records).where(table.tenant == ref.id, among(table.document_id, ids))
+            delete(source_records).where(table.tenant == ref.id, is_any_of(table.document_id, ids))
         )
         connection.execute(mark_deleted_statement(ref, ids))
         connection.execute(withhold_statement(ref, ids))

@@ -14,13 +14,12 @@ from rag_assets.systems.code_memory.derived.model import (
     in_groups,
 )
 from rag_assets.systems.code_memory.derived.unresolved import ROUTES, Unresolved
-from rag_assets.systems.code_memory.django.modules import Evidence
-from rag_assets.systems.code_memory.django.modules import Unresolved as Computed
-from rag_assets.systems.code_memory.django.routes import routes_of
-from rag_assets.systems.code_memory.django.routing import Route
+from rag_assets.systems.code_memory.django.urlconf import parameters_of, routes_of, template_of
+from rag_assets.systems.code_memory.django.views import Route
+from rag_assets.systems.code_memory.languages.python.program import Evidence
+from rag_assets.systems.code_memory.languages.python.program import Unresolved as Computed
 from rag_assets.systems.code_memory.symbols.model import FileFacts
-from rag_assets.systems.code_memory.symbols.names import route_keys
-from rag_assets.systems.code_memory.symbols.nodes import ENDPOINT, endpoint_of
+from rag_assets.systems.code_memory.symbols.names import ENDPOINT, endpoint_of, route_keys
 
 _NOWHERE = Fact("", 0, 0)
 
@@ -30,8 +29,7 @@ def derive(files: Sequence[FileFacts]) -> Derivation:
     python = [one for one in files if one.language == "python"]
     lines = _Lines.of(python)
     routes = routes_of(python)
-    # A suffixed route repeats a view under the same name, for example for `.json`.
-    documents = (one for r in routes.routes if not r.suffixed for one in _routes(r, lines))
+    documents = (one for route in routes.routes for one in _routes(route, lines))
     unresolved = (_unresolved(one, lines) for one in routes.unresolved)
     return Derivation(tuple(documents), tuple(unresolved))
 
@@ -75,18 +73,18 @@ def _unresolved(one: Computed, lines: _Lines) -> Unresolved:
 
 def _routes(route: Route, lines: _Lines) -> Iterator[DerivedDocument]:
     """Yield one document per HTTP method if methods have their own views, else one document."""
-    if not route.actions:
-        yield _route(route, route.methods, "", lines)
-    for method, action in route.actions:
+    if not route.view.actions:
+        yield _route(route, route.view.methods, "", lines)
+    for method, action in route.view.actions:
         yield _route(route, (method.upper(),), action, lines)
 
 
 def _route(route: Route, methods: Sequence[str], action: str, lines: _Lines) -> DerivedDocument:
-    path = "/" + route.uri.lstrip("/")
+    path = "/" + template_of(route.pattern).lstrip("/")
     name = f"{'|'.join(methods) or 'ANY'} {path}"
-    handler = route.handlers.get(action, "")
-    view = handler or (f"{route.view}.{action}" if action and route.view else route.view)
-    parameters = [f"{held} ({kind})" if kind else held for held, kind in route.parameters]
+    handler, owner = route.view.handlers.get(action, ""), route.view.name
+    view = handler or (f"{owner}.{action}" if action and owner else owner)
+    parameters = [f"{held} ({kind})" for held, kind in parameters_of(route.pattern)]
     shown = (
         f"route {name}",
         *([f"methods: {', '.join(methods)}"] if methods else []),
@@ -101,7 +99,7 @@ def _route(route: Route, methods: Sequence[str], action: str, lines: _Lines) -> 
         stated += in_groups(lines.statement("in_group", "", one) for one in groups)
         # An inherited action also routes to the view; an action that only a package has, to the
         # view alone.
-        own = "" if handler.startswith(f"{route.view}.") else route.view
+        own = "" if handler.startswith(f"{owner}.") else owner
         stated += [lines.statement("routes_to", one, last) for one in (handler, own) if one]
         served = methods or ("ANY",)
         targets = [ENDPOINT + endpoint_of(method, path) for method in served]

@@ -1,5 +1,6 @@
-"""Django: interpretation of Python code by Django's conventions, across a repository.
+"""Django: routes and source types that framework data alone cannot state, across a repository.
 
-Belongs here: routes of URL configurations, models, the tables that result from migrations, kinds.
-Does not belong here: the facts of a single Python file (languages.python).
+Belongs here: routes of URL configurations, the routes of routers and viewsets, source types. Does
+not belong here: names of functions and base classes (frameworks/data/django.toml), tables and
+columns (frameworks.tables), and what names in Python refer to (languages.python.program).
 """

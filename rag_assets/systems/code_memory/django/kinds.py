@@ -1,110 +1,46 @@
-"""Source types in Django: by a definition's ancestors, by its use, and by its path."""
+"""Source types in Django: by a definition's ancestors and decorators, by its use, and by its path.
+
+Framework data (`types` in django.toml) say which of these have which type.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from fnmatch import fnmatchcase
+from typing import Any
 
 from rag_assets.ingest.chunking.model import Fact
-from rag_assets.systems.code_memory.django.modules import Module
-from rag_assets.systems.code_memory.django.program import Program
-from rag_assets.systems.code_memory.django.routes import routes_of
-from rag_assets.systems.code_memory.django.routing import Routes
+from rag_assets.systems.code_memory.django.urlconf import routes_of
+from rag_assets.systems.code_memory.frameworks.definitions import framework
+from rag_assets.systems.code_memory.languages.python.program import (
+    Module,
+    Program,
+    argument,
+    is_a,
+    items_of,
+    written_name,
+)
 from rag_assets.systems.code_memory.symbols.model import FileFacts
 from rag_assets.systems.code_memory.symbols.source_types import SourceType
 
-_MODELS: Final = frozenset(
-    {
-        *("django.db.models.Model", "django.db.models.base.Model"),
-        "django.contrib.gis.db.models.Model",
-        *("django.contrib.auth.models.AbstractUser", "django.contrib.auth.models.User"),
-        "django.contrib.auth.models.AbstractBaseUser",
-        "django.contrib.auth.base_user.AbstractBaseUser",
-        *("django.contrib.auth.models.PermissionsMixin", "django.contrib.auth.models.Group"),
-        "django.contrib.sessions.base_session.AbstractBaseSession",
-        *("mptt.models.MPTTModel", "tree_queries.models.TreeNode", "treebeard.mp_tree.MP_Node"),
-        "polymorphic.models.PolymorphicModel",
-        "model_utils.models.TimeStampedModel",
-        "django_extensions.db.models.TimeStampedModel",
-        *("wagtail.models.Page", "modelcluster.models.ClusterableModel"),
-        *("taggit.models.TaggedItemBase", "solo.models.SingletonModel"),
-        "parler.models.TranslatableModel",
-    }
-)
-"""Base classes of models, in Django and in other packages."""
-_BASES: Final[Mapping[str, SourceType]] = {
-    **dict.fromkeys(_MODELS, "model"),
-    "django.db.migrations.Migration": "migration",
-    "django.db.migrations.migration.Migration": "migration",
-    "django.dispatch.Signal": "event",
-    "django.dispatch.dispatcher.Signal": "event",
-    "django.utils.deprecation.MiddlewareMixin": "middleware",
-    "django.core.management.base.BaseCommand": "code",
-    "django.core.management.BaseCommand": "code",
-    "celery.Task": "job",
-    "celery.app.task.Task": "job",
-}
-_PREFIXES: Final[tuple[tuple[str, SourceType], ...]] = (
-    ("rest_framework.serializers.", "resource"),
-    ("rest_framework.permissions.", "policy"),
-    ("rest_framework.viewsets.", "controller"),
-    ("rest_framework.views.", "controller"),
-    ("rest_framework.generics.", "controller"),
-    ("django.views.", "controller"),
-    ("django.contrib.auth.views.", "controller"),
-    ("django.forms.renderers.", "code"),
-    ("django.forms.widgets.", "code"),
-    ("django.forms.fields.", "code"),
-    ("django.forms.", "request"),
-    ("django.contrib.auth.forms.", "request"),
-)
-_ENDS: Final[tuple[tuple[str, SourceType], ...]] = (
-    ("ViewSet", "controller"),
-    ("View", "controller"),
-    ("Serializer", "resource"),
-    ("Permission", "policy"),
-    ("MiddlewareMixin", "middleware"),
-)
-"""Endings of the names of ancestors in other packages, with the source type of each."""
 
-_PARTS: Final = ("Field", "Widget", "FieldFile", "BoundField", "Input", "Renderer")
-"""Endings of the names of parts of forms, which are not forms themselves."""
-
-_TASKS: Final = ("celery.shared_task", "celery.app.shared_task", ".task", "huey.contrib.djhuey")
-_RECEIVERS: Final = ("django.dispatch.receiver", "django.dispatch.dispatcher.receiver")
-_PLACES: Final[tuple[tuple[str, SourceType], ...]] = (
-    ("services", "service"),
-    ("listeners", "listener"),
-    ("receivers", "listener"),
-    ("middleware", "middleware"),
-    ("permissions", "policy"),
-    ("policies", "policy"),
-    ("events", "event"),
-)
-
-
-def kinds_of(
-    files: Sequence[FileFacts], routes: Routes | None = None
-) -> Mapping[tuple[str, str], SourceType]:
+def kinds_of(files: Sequence[FileFacts]) -> Mapping[tuple[str, str], SourceType]:
     """Return the source type of each definition that has one.
 
     Args:
         files: the files of one Django repository.
-        routes: the routes of the repository, if they were read before.
 
     Returns:
         types by path and qualified name within the file; methods have the type of their class.
     """
     program = Program(files)
-    found: dict[tuple[str, str], SourceType] = {}
-    for module in program:
-        for symbol, fact in module.declared.items():
-            kind = _by_text(program, module, symbol, fact)
-            if kind is not None:
-                found[module.path, symbol] = kind
-        for symbol in _signals(program, module):
-            found[module.path, symbol] = "event"
-    for name, kind in _by_use(program, routes or routes_of(files)):
+    reader = _TypeReader(program)
+    found = {
+        (module.path, symbol): kind for module in program for symbol, kind in reader.types(module)
+    }
+    views = dict.fromkeys(one.view.name for one in routes_of(files).routes if one.view.name)
+    used: list[tuple[str, SourceType]] = [(name, "controller") for name in views]
+    for name, kind in [*used, *reader.types_by_use()]:
         place = program.place(name)
         if place is not None and place.symbol in place.module.declared:
             key = place.module.path, place.symbol
@@ -113,107 +49,77 @@ def kinds_of(
     return {key: kind for key, kind in found.items() if kind != "code"}
 
 
-def _by_text(program: Program, module: Module, symbol: str, fact: Fact) -> SourceType | None:
-    """Return the type that a definition's own text shows, or else its path."""
-    role = fact.values["role"]
-    # An inner class such as Meta has its outer class's type.
-    if "." in symbol:
-        return None
-    if role == "class":
-        lineage = program.ancestry(f"{module.name}.{symbol}")
-        kind = _by_ancestry(program, lineage)
-    else:
-        kind = _by_decorators(program, module, fact.values["decorators"])
-    return kind or _by_place(module, fact)
+class _TypeReader:
+    """Determines the source types of definitions in one repository."""
 
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._data = framework("django").types
+        self._known: dict[str, SourceType | None] = {}
 
-def _by_ancestry(program: Program, lineage: Sequence[str]) -> SourceType | None:
-    outside = [one for one in lineage[1:] if program.place(one) is None]
-    for one in outside:
-        if one in _BASES:
-            return _BASES[one]
-        last = one.rpartition(".")[2]
-        if last.endswith(_PARTS) or "Exception" in last:
-            return "code"
-        for prefix, kind in _PREFIXES:
-            if one.startswith(prefix):
+    def types(self, module: Module) -> Iterator[tuple[str, SourceType]]:
+        """Yield the definitions and signals of a module whose text or path shows their type."""
+        for symbol, fact in module.declared.items():
+            # An inner class such as Meta has its outer class's type.
+            if "." not in symbol:
+                kind = self._by_text(module, symbol, fact) or self._by_folder(module, fact)
+                if kind is not None:
+                    yield symbol, kind
+        for fact in module.assigned.get("", ()):
+            called = self._program.called(fact.values["value"], module)
+            if called and self._by_bases(self._program.ancestry(called)) == "event":
+                yield fact.values["name"], "event"
+
+    def types_by_use(self) -> Iterator[tuple[str, SourceType]]:
+        """Yield definitions that a setting lists, or that a call receives as its first argument."""
+        for module in self._program:
+            for setting, kind in self._data.settings.items():
+                for fact in module.values("", setting):
+                    yield from ((one, kind) for one in _texts(fact.values["value"]))
+            for fact in module.invoked:
+                call = fact.values["call"]
+                type_ = self._data.calls.get(written_name(call).rpartition(".")[2])
+                value = argument(call, 0, "receiver") if type_ is not None else None
+                if type_ is not None and is_a(value, "name"):
+                    name = self._program.absolute(value["name"], module)
+                    yield self._program.defined(name), type_
+
+    def _by_text(self, module: Module, symbol: str, fact: Fact) -> SourceType | None:
+        if fact.values["role"] == "class":
+            return self._by_bases(self._program.ancestry(f"{module.name}.{symbol}")[1:])
+        for decorator in fact.values["decorators"]:
+            written = written_name(decorator)
+            name = self._program.defined(self._program.absolute(written, module))
+            if kind := _matching(name, self._data.decorators):
                 return kind
-    for one in outside:
-        for end, kind in _ENDS:
-            if one.rpartition(".")[2].endswith(end):
+        return None
+
+    def _by_bases(self, ancestors: Sequence[str]) -> SourceType | None:
+        """Return the type of the nearest ancestor in another package that has one."""
+        for one in ancestors:
+            if one not in self._known:
+                is_outside = self._program.place(one) is None
+                self._known[one] = _matching(one, self._data.bases) if is_outside else None
+            if (kind := self._known[one]) is not None:
                 return kind
-    return None
-
-
-def _by_decorators(
-    program: Program, module: Module, decorators: Sequence[Any]
-) -> SourceType | None:
-    for value in decorators:
-        name = _name(program, module, value)
-        if name.endswith(_RECEIVERS):
-            return "listener"
-        if name.endswith(_TASKS) or name.startswith(_TASKS[-1]):
-            return "job"
-        if name.endswith("decorators.api_view"):
-            return "controller"
-    return None
-
-
-def _name(program: Program, module: Module, value: Any) -> str:
-    called = value["call"] if isinstance(value, dict) and value["of"] == "call" else value
-    written = called.get("name", "") if isinstance(called, dict) else ""
-    return program.external(program.absolute(written, module)) if written else ""
-
-
-def _by_place(module: Module, fact: Fact) -> SourceType | None:
-    if not fact.values["public"]:
         return None
-    parts = module.name.split(".")
-    if "management" in parts and "commands" in parts:
+
+    def _by_folder(self, module: Module, fact: Fact) -> SourceType | None:
+        """Return the type that the last folders of a public definition's path show."""
+        parts = module.name.split(".")
+        for folder, kind in self._data.folders.items() if fact.values["public"] else ():
+            if folder in parts[-3:] and (kind == "service" or fact.values["role"] == "class"):
+                return None if {"management", "commands"} <= {*parts} else kind
         return None
-    for place, kind in _PLACES:
-        if place in parts[-3:] and (kind == "service" or fact.values["role"] == "class"):
-            return kind
-    return None
 
 
-def _signals(program: Program, module: Module) -> Iterator[str]:
-    for fact in module.assigned.get("", ()):
-        value = fact.values["value"]
-        if isinstance(value, dict) and value["of"] == "call":
-            lineage = program.ancestry(_name(program, module, value))
-            if any(_BASES.get(one) == "event" for one in lineage):
-                yield fact.values["name"]
+def _matching(name: str, patterns: Mapping[str, SourceType]) -> SourceType | None:
+    """Return the type of the first pattern that matches a name."""
+    return next((kind for one, kind in patterns.items() if fnmatchcase(name, one)), None)
 
 
-def _by_use(program: Program, routes: Routes) -> Iterator[tuple[str, SourceType]]:
-    for route in routes.routes:
-        if route.view:
-            yield route.view, "controller"
-    for module in program:
-        for name in ("MIDDLEWARE", "MIDDLEWARE_CLASSES"):
-            for fact in module.values("", name):
-                yield from ((one, "middleware") for one in _strings(fact.values["value"]))
-        for fact in module.invoked:
-            yield from _connected(program, module, fact.values["call"])
-
-
-def _connected(program: Program, module: Module, call: Any) -> Iterator[tuple[str, SourceType]]:
-    """Yield the receiver in `signal.connect(receiver)`."""
-    called = call["call"].get("name", "") if isinstance(call["call"], dict) else ""
-    arguments = [*call["arguments"][:1], *(v for k, v in call["named"].items() if k == "receiver")]
-    if called.endswith(".connect"):
-        for value in arguments[:1]:
-            name = _name(program, module, value)
-            if name:
-                yield name, "listener"
-
-
-def _strings(value: Any) -> Iterator[str]:
-    todo = [value]
-    while todo:
-        at = todo.pop()
-        if isinstance(at, str):
-            yield at
-        elif isinstance(at, dict) and at["of"] in {"list", "tuple", "sum"}:
-            todo.extend(at["items"])
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    for item in items_of(value):
+        yield from _texts(item)

@@ -1,159 +1,129 @@
-"""URL patterns, read in the order in which Django's resolver tries them."""
+"""Routes of URL configurations, in the order in which Django's resolver tries them."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Final
 
-from rag_assets.systems.code_memory.django.calls import LOOPS, argument, is_a, items_of, since_last
-from rag_assets.systems.code_memory.django.modules import Evidence, Module, Unresolved
-from rag_assets.systems.code_memory.django.program import Program
-from rag_assets.systems.code_memory.django.registrations import Registrations
-from rag_assets.systems.code_memory.django.routers import ROUTERS, routes_of_router
-from rag_assets.systems.code_memory.django.routing import Route
-from rag_assets.systems.code_memory.django.views import View, is_of_object, view_of
+from rag_assets.ingest.chunking.model import Fact
+from rag_assets.systems.code_memory.django.views import (
+    LOOPS,
+    Route,
+    RouterReader,
+    View,
+    ViewReader,
+)
+from rag_assets.systems.code_memory.frameworks.definitions import framework
+from rag_assets.systems.code_memory.languages.python.program import (
+    Evidence,
+    Module,
+    Place,
+    Program,
+    Unresolved,
+    argument,
+    is_a,
+    written_name,
+)
+from rag_assets.systems.code_memory.symbols.model import FileFacts
 
-
-@dataclass(frozen=True, slots=True)
-class Suffixes:
-    """The suffix that is added to each path in a list.
-
-    Attributes:
-        formats: allowed formats; all if empty.
-        required: whether paths without a suffix are left out.
-    """
-
-    formats: tuple[str, ...] = ()
-    required: bool = False
-
-    def added(self, pattern: str, *, regex: bool) -> str:
-        """Return a pattern with the suffix added.
-
-        Args:
-            pattern: the pattern as in the list.
-            regex: whether it is a regular expression.
-        """
-        start = pattern.rstrip("$").rstrip("/")
-        if not regex:
-            return f"{start}<{'_'.join(['drf_format_suffix', *self.formats])}:format>"
-        one = "|".join(self.formats) or "[a-z0-9]+"
-        return rf"{start}\.(?P<format>{f'({one})' if len(self.formats) > 1 else one})/?$"
-
-
-def suffixes_of(call: Any) -> Suffixes | None:
-    """Return the suffixes in a call of `format_suffix_patterns`; None if they are computed."""
-    required = argument(call, 1, "suffix_required") or False
-    allowed = argument(call, 2, "allowed")
-    formats = tuple(items_of(allowed))
-    stated = all(isinstance(one, str) for one in formats) and (allowed is None or formats)
-    return Suffixes(formats, required) if stated and isinstance(required, bool) else None
-
-
-_CONVERTED: Final = re.compile(r"<(?:(?P<converter>[^<>:()?]{1,80}):)?(?P<name>[^\W\d]\w{0,80})>")
-_GROUP: Final = re.compile(r"\(\?P<(\w{1,80})>")
+_MOST_ROUTES: Final = 50_000
+_DEEPEST: Final = 30
+"""Maximum number of lists within each other."""
+_CLASS: Final = r"\[(?:[^\]\\]|\\.){0,500}\]"
+_INNER: Final = rf"\((?:[^()\\\[]|\\.|{_CLASS}){{0,500}}\)"
+_NESTED: Final = rf"\((?:[^()\\\[]|\\.|{_CLASS}|{_INNER}){{0,500}}\)"
+_PARAMETER: Final = re.compile(
+    r"<(?:(?P<converter>[^<>:()?]{1,80}):)?(?P<name>[^\W\d]\w{0,80})>"
+    rf"|\(\?P<(?P<group>\w{{1,80}})>(?P<regex>(?:[^()\\\[]|\\.|{_CLASS}|{_NESTED}){{0,500}})\)"
+)
 _MARKS: Final = re.compile(r"\\([-./_ @:])|\\[AZz]|[\^$]")
 
 
 def template_of(pattern: str) -> str:
     """Return the path template (`invoices/{pk}/`) of a pattern or of a regular expression."""
-    found: list[str] = []
-    for piece, name, _ in _pieces(pattern):
-        found.append(f"{{{name}}}" if name else _plain(piece))
-    return "".join(found)
+    found, end = [], 0
+    for one in _PARAMETER.finditer(pattern):
+        found += [_plain(pattern[end : one.start()]), f"{{{one['name'] or one['group']}}}"]
+        end = one.end()
+    return "".join([*found, _plain(pattern[end:])])
 
 
 def parameters_of(pattern: str) -> tuple[tuple[str, str], ...]:
     """Return a pattern's parameters in order, each with its converter or regular expression."""
-    return tuple((name, kind) for _, name, kind in _pieces(pattern) if name)
+    return tuple(
+        (one["name"], one["converter"] or "str") if one["name"] else (one["group"], one["regex"])
+        for one in _PARAMETER.finditer(pattern)
+    )
 
 
 def _plain(piece: str) -> str:
     return _MARKS.sub(lambda found: found.group(1) or "", piece)
 
 
-def _pieces(pattern: str) -> list[tuple[str, str, str]]:
-    """Return the texts and parameters of a pattern in order; parameters have a converter."""
-    found: list[tuple[str, str, str]] = []
-    at = plain = 0
-    while at < len(pattern):
-        group = _GROUP.match(pattern, at)
-        converted = None if group else _CONVERTED.match(pattern, at)
-        if group is None and converted is None:
-            at += 2 if pattern[at] == "\\" else 1
-            continue
-        found.append((pattern[plain:at], "", ""))
-        if group is not None:
-            end = _closed(pattern, at)
-            found.append(("", group.group(1), pattern[group.end() : end - 1]))
-        elif converted is not None:
-            end = converted.end()
-            found.append(("", converted["name"], converted["converter"] or "str"))
-        at = plain = end
-    found.append((pattern[plain:], "", ""))
-    return found
+@dataclass(frozen=True, slots=True)
+class Routes:
+    """The routes of a repository, and statements that may add or change routes."""
+
+    routes: tuple[Route, ...]
+    unresolved: tuple[Unresolved, ...]
 
 
-def _closed(pattern: str, start: int) -> int:
-    """Return the offset after the parenthesis that closes a group."""
-    depth, at, within = 0, start, False
-    while at < len(pattern):
-        mark = pattern[at]
-        if mark == "\\":
-            at += 1
-        elif within:
-            within = mark != "]"
-        elif mark == "[":
-            within = True
-        elif mark == "(":
-            depth += 1
-        elif mark == ")":
-            depth -= 1
-            if depth == 0:
-                return at + 1
-        at += 1
-    return len(pattern)
+def routes_of(files: Iterable[FileFacts], root: str = "") -> Routes:
+    """Return the routes of a repository, in the resolver's order.
+
+    Args:
+        files: the files of the repository.
+        root: module of the outermost URL configuration; by default the modules that settings name,
+            or else the modules that no other module includes.
+    """
+    program = Program(files)
+    reader = _UrlReader(program)
+    for name in [root] if root else _roots(program):
+        reader.read_module(program.modules[name], _Prefix())
+    return Routes(tuple(reader.routes), tuple(dict.fromkeys(reader.unresolved)))
 
 
-PATHS: Final = frozenset({"django.urls.path", "django.urls.conf.path"})
-REGEXES: Final = frozenset(
-    {"django.urls.re_path", "django.urls.conf.re_path", "django.conf.urls.url"}
-)
-INCLUDES: Final = frozenset(
-    {"django.urls.include", "django.urls.conf.include", "django.conf.urls.include"}
-)
-_TRANSLATED: Final = "django.conf.urls.i18n.i18n_patterns"
-_SUFFIXED: Final = "rest_framework.urlpatterns.format_suffix_patterns"
-_PASSING: Final = frozenset({"list", "tuple"})
-_DEEPEST: Final = 30
-_MOST: Final = 50_000
+def _roots(program: Program) -> list[str]:
+    named = [name for name in program.texts("ROOT_URLCONF") if name in program.modules]
+    if named:
+        return [*dict.fromkeys(named)]
+    lists = [module for module in program if module.values("", "urlpatterns")]
+    included: set[str] = set()
+    for module in lists:
+        reader = _UrlReader(program)
+        reader.read_module(module, _Prefix())
+        included |= reader.entered - {module.name}
+    return [module.name for module in lists if module.name not in included]
 
 
 @dataclass(frozen=True, slots=True)
-class Prefix:
-    """The part of each pattern in a list that comes from the enclosing includes."""
+class _Prefix:
+    """The part of each route in a list that comes from the enclosing includes.
+
+    Attributes:
+        within: the enclosing lists, by module and variable.
+    """
 
     pattern: str = ""
     namespaces: tuple[str, ...] = ()
     evidence: tuple[Evidence, ...] = ()
     within: tuple[str, ...] = ()
-    suffixes: Suffixes | None = None
     conditional: bool = False
 
+    def add(self, pattern: str, evidence: Evidence) -> _Prefix:
+        """Return the prefix with the pattern of one more statement."""
+        return replace(self, pattern=self.pattern + pattern, evidence=(*self.evidence, evidence))
 
-@dataclass(frozen=True, slots=True)
-class _Own:
-    """The part of a pattern that comes from the list entry itself."""
-
-    pattern: str
-    regex: bool
-    name: str
-    view: View
-    evidence: tuple[Evidence, ...]
+    def add_namespace(self, name: str | None) -> _Prefix:
+        """Return the prefix with one more namespace, if there is one."""
+        return replace(self, namespaces=(*self.namespaces, name)) if name else self
 
 
-class UrlWalk:
-    """Reads the pattern lists of URL configurations one after another.
+class _UrlReader:
+    """Reads the lists of patterns of URL configurations one after another.
 
     Attributes:
         routes: routes found so far.
@@ -163,291 +133,166 @@ class UrlWalk:
 
     def __init__(self, program: Program) -> None:
         self._program = program
-        self._registrations: Registrations | None = None
+        self._views = ViewReader(program)
+        self._data = framework("django").views
         self.routes: list[Route] = []
         self.unresolved: list[Unresolved] = []
         self.entered: set[str] = set()
 
-    def module(self, module: Module, prefix: Prefix) -> None:
+    @cached_property
+    def _routers(self) -> RouterReader:
+        return RouterReader(self._program)
+
+    def read_module(self, module: Module, prefix: _Prefix) -> None:
         """Read the `urlpatterns` of a module."""
         self.entered.add(module.name)
-        self._variable(module, "urlpatterns", prefix)
+        self._read_variable(module, "urlpatterns", prefix)
 
-    def _variable(self, module: Module, name: str, prefix: Prefix) -> None:
+    def _read_variable(self, module: Module, name: str, prefix: _Prefix) -> None:
         """Read all statements that add to a list."""
         key = f"{module.name}:{name}"
-        if key in prefix.within or len(prefix.within) > _DEEPEST or len(self.routes) > _MOST:
+        is_full = len(prefix.within) > _DEEPEST or len(self.routes) > _MOST_ROUTES
+        if key in prefix.within or is_full:
             return
         prefix = replace(prefix, within=(*prefix.within, key))
-        held = module.values("", name)
-        for fact in since_last(held, name):
-            at = Evidence(module.path, fact.start, fact.end)
-            inner = self._under(fact.values["under"], at, prefix)
+        for fact in module.values("", name):
+            inner = self._under(fact, module, prefix)
             if inner is not None:
-                self._list(fact.values["value"], module, inner, name)
+                self._read(fact.values["value"], module, inner)
         for fact in module.invoked:
-            self._grown(fact, module, name, prefix)
+            owner, _, verb = written_name(fact.values["call"]).lstrip(":").rpartition(".")
+            if owner == name and verb in {"append", "extend", "insert"}:
+                inner = self._under(fact, module, prefix)
+                given = fact.values["call"]["arguments"]
+                if inner is not None and given:
+                    self._read(given[-1], module, inner)
 
-    def _grown(self, fact: Any, module: Module, name: str, prefix: Prefix) -> None:
-        """Read `urlpatterns.append(…)` and similar calls."""
-        call = fact.values["call"]
-        target = call["call"].get("name", "") if isinstance(call["call"], dict) else ""
-        if target not in {f"{mark}{name}.{verb}" for mark in ("", ":") for verb in _VERBS}:
-            return
-        inner = self._under(fact.values["under"], module.evidence(call), prefix)
-        if inner is not None and target.endswith(".extend"):
-            for value in call["arguments"][:1]:
-                self._list(value, module, inner, name)
-        elif inner is not None:
-            for value in call["arguments"][-1:]:
-                self._entry(value, module, inner)
-
-    def _under(self, statement: str, at: Evidence, prefix: Prefix) -> Prefix | None:
-        """Return the prefix for patterns under a statement; None in a loop, which computes them."""
+    def _under(self, fact: Fact, module: Module, prefix: _Prefix) -> _Prefix | None:
+        """Return the prefix for patterns in a statement; None in a loop, which computes them."""
+        statement = fact.values["under"]
         if not statement:
             return prefix
-        self._miss(f"depends on `{statement}`", at)
+        self._miss(f"depends on `{statement}`", Evidence(module.path, fact.start, fact.end))
         return None if statement in LOOPS else replace(prefix, conditional=True)
 
-    def _list(self, value: Any, module: Module, prefix: Prefix, own: str = "") -> None:
-        """Read a list of patterns, whatever expression it is."""
+    def _read(self, value: Any, module: Module, prefix: _Prefix) -> None:
+        """Read the patterns in an expression: a list of them, or a single one."""
         kind = value.get("of") if isinstance(value, dict) else ""
-        if kind in {"list", "tuple"}:
+        if kind in {"list", "tuple", "sum"}:
             for item in value["items"]:
-                if isinstance(item, dict) and item["of"] == "spread":
-                    self._list(item["value"], module, prefix)
-                else:
-                    self._entry(item, module, prefix)
-        elif kind == "sum":
-            for item in value["items"]:
-                if not (isinstance(item, dict) and item.get("name", "").lstrip(":") == own):
-                    self._list(item, module, prefix)
+                self._read(item, module, prefix)
+        elif kind == "spread":
+            self._read(value["value"], module, prefix)
         elif kind == "name":
-            self._named(value, module, prefix)
+            self._read_named(value, module, prefix)
         elif kind == "call":
-            self._made(value, module, prefix)
+            self._read_call(value, module, prefix)
         else:
-            self._miss(_reason(value), module.evidence(value))
+            why = f"computed: {value['why']}" if kind == "computed" else "no pattern"
+            self._miss(why, module.evidence(value))
 
-    def _named(self, value: Any, module: Module, prefix: Prefix) -> None:
+    def _read_named(self, value: Any, module: Module, prefix: _Prefix) -> None:
         written = value["name"]
-        if written.endswith(".urls") and self._router(written[:-5], value, module, prefix):
+        owner = self._program.named(written.removesuffix(".urls"), module)
+        if written.endswith(".urls") and owner is not None and owner.symbol:
+            if self._routers.is_router(owner):
+                self._read_router(owner, prefix)
+            else:
+                self._miss("the routes of an object", module.evidence(value))
             return
         place = self._program.named(written, module)
         if place is None:
             self._miss("a list of another package", module.evidence(value))
         elif place.symbol in {"", "urlpatterns"}:
-            self.module(place.module, prefix)
+            self.read_module(place.module, prefix)
         else:
-            self._variable(place.module, place.symbol, prefix)
+            self._read_variable(place.module, place.symbol, prefix)
 
-    def _made(self, value: Any, module: Module, prefix: Prefix) -> None:
-        """Read a list of patterns that a call returns."""
-        called = self._called(value, module)
-        if called == _TRANSLATED:
-            default = value["named"].get("prefix_default_language", True)
-            inner = replace(prefix, pattern=prefix.pattern + LANGUAGE)
-            if default is not True:
-                self._miss("the default language may have no prefix", module.evidence(value))
-            self._list(
-                {"of": "list", "items": value["arguments"], "at": value["at"]}, module, inner
-            )
-        elif called == _SUFFIXED and value["arguments"] and (added := suffixes_of(value)):
-            self._list(value["arguments"][0], module, replace(prefix, suffixes=added))
-        elif called in _PASSING and value["arguments"]:
-            self._list(value["arguments"][0], module, prefix)
+    def _read_call(self, value: Any, module: Module, prefix: _Prefix) -> None:
+        """Read the pattern that a call makes, or those that a function receives and returns."""
+        called = self._program.called(value, module)
+        if called in self._data.paths:
+            self._read_path(value, module, prefix)
+        elif called in self._data.lists:
+            inner = replace(prefix, pattern=prefix.pattern + self._data.lists[called])
+            for one in value["arguments"]:
+                self._read(one, module, inner)
         else:
-            self._miss(
-                f"a list that a call makes: {called.rpartition('.')[2]}"[:80],
-                module.evidence(value),
-            )
+            reason = f"a list that a call makes: {called.rpartition('.')[2]}"
+            self._miss(reason[:100], module.evidence(value))
 
-    def _entry(self, value: Any, module: Module, prefix: Prefix) -> None:
-        called = self._called(value, module) if is_a(value, "call") else ""
-        if called not in PATHS and called not in REGEXES:
-            self._other(value, module, prefix)
-            return
-        pattern = argument(value, 0, "route" if called in PATHS else "regex")
-        pattern = self._text(pattern, module)
+    def _read_path(self, call: Any, module: Module, prefix: _Prefix) -> None:
+        """Read a call of `path`, or of another function that makes one pattern."""
+        pattern = self._text(argument(call, 0, "route"), module)
+        evidence, target = module.evidence(call), argument(call, 1, "view")
         if pattern is None:
-            self._miss("a computed path", module.evidence(value))
+            self._miss("a computed path", evidence)
             return
-        target = argument(value, 1, "view")
-        inner = replace(
-            prefix,
-            pattern=prefix.pattern + pattern,
-            evidence=(*prefix.evidence, module.evidence(value)),
-        )
-        if is_a(target, "call") and self._called(target, module) in INCLUDES:
-            self._include(target, module, inner)
-        elif is_a(target, "tuple") or _admin(target):
-            self._included(target, module, inner, None)
-        elif self._has_routes(target, module):
-            self._miss("the routes of an object", module.evidence(value))
+        inner = prefix.add(pattern, evidence)
+        if self._program.called(target, module) in self._data.includes:
+            namespace = self._text(argument(target, 1, "namespace"), module)
+            self._read_included(argument(target, 0, "arg"), module, inner, namespace)
+        elif is_a(target, "tuple") or written_name(target).endswith(".urls"):
+            self._read_included(target, module, inner)
         else:
-            name = self._text(argument(value, 3, "name"), module)
-            found = view_of(self._program, target, module)
-            if not found.name:
-                self._miss("a computed view", module.evidence(value))
-            self._route(prefix, _Own(pattern, called in REGEXES, name or "", found, inner.evidence))
+            view = self._views.view(target, module)
+            if not view.name:
+                self._miss("a computed view", evidence)
+            self._add(inner, self._text(argument(call, 3, "name"), module), view)
 
-    def _has_routes(self, target: Any, module: Module) -> bool:
-        """Return whether a target is the list of routes of an object, such as an admin site."""
-        written = target["name"] if is_a(target, "name") else ""
-        return written.endswith(".urls") and is_of_object(self._program, written, module)
-
-    def _route(self, prefix: Prefix, own: _Own) -> None:
-        """Add a route; if suffixes are added, also its variant with a format suffix."""
-        added = prefix.suffixes
-        if added is None or not added.required:
-            self._add(prefix, own)
-        if added is not None:
-            pattern = added.added(own.pattern, regex=own.regex)
-            self._add(prefix, replace(own, pattern=pattern), suffixed=not added.required)
-
-    def _add(self, prefix: Prefix, own: _Own, *, suffixed: bool = False) -> None:
-        pattern = prefix.pattern + own.pattern
-        self.routes.append(
-            Route(
-                template_of(pattern),
-                pattern,
-                ":".join([*prefix.namespaces, own.name]) if own.name else "",
-                own.view.name,
-                own.view.actions,
-                own.view.methods,
-                parameters_of(pattern),
-                own.evidence,
-                suffixed,
-                prefix.conditional,
-                self._handlers(own.view),
-            )
-        )
-
-    def _handlers(self, view: View) -> dict[str, str]:
-        found = {name: self._program.method(view.name, name) for _, name in view.actions}
-        return {action: name for action, name in found.items() if name}
-
-    def _other(self, value: Any, module: Module, prefix: Prefix) -> None:
-        """Read an entry that is not a call of `path`: a variable, or a call of another function."""
-        if is_a(value, "name"):
-            place = self._program.named(value["name"], module)
-            held = [] if place is None else place.module.values("", place.symbol)
-            if place is not None and len(held) == 1 and not held[0].values["under"]:
-                key = f"{place.module.name}:{place.symbol}"
-                if key not in prefix.within:
-                    inner = replace(prefix, within=(*prefix.within, key))
-                    self._entry(held[0].values["value"], place.module, inner)
-                return
-        self._miss(_reason(value), module.evidence(value))
-
-    def _include(self, call: Any, module: Module, prefix: Prefix) -> None:
-        namespace = self._text(argument(call, 1, "namespace"), module)
-        target = argument(call, 0, "arg")
-        self._included(target, module, prefix, namespace)
-
-    def _included(self, target: Any, module: Module, prefix: Prefix, namespace: str | None) -> None:
+    def _read_included(
+        self, target: Any, module: Module, prefix: _Prefix, namespace: str | None = None
+    ) -> None:
+        """Read what `include` includes: a module, a list, or one of these with namespaces."""
         app: str | None = None
         if is_a(target, "tuple") and target["items"]:
-            items = target["items"]
-            app = self._text(items[1], module) if len(items) > 1 else None
-            namespace = self._text(items[2], module) if items[2:] else namespace
-            target = items[0]
-        if _admin(target):
-            self._miss("the admin's own routes", module.evidence(target))
-            return
+            target, *names = target["items"]
+            app, *instance = [self._text(name, module) for name in names] or [None]
+            namespace = instance[0] if instance else namespace
         other = self._module_of(target, module)
-        if other is not None:
+        if is_a(target, "name") and target["name"].endswith("site.urls"):
+            self._miss("the admin's own routes", module.evidence(target))
+        elif other is not None:
             stated = self._text(other.constant("", "app_name"), other)
-            self.module(other, _named(prefix, namespace or app or stated))
-            return
-        if isinstance(target, str):
-            last = prefix.evidence[-1]
-            self._miss(f"a module of another package: {target}"[:100], last)
-            return
-        self._list(target, module, _named(prefix, namespace or app))
+            self.read_module(other, prefix.add_namespace(namespace or app or stated))
+        elif isinstance(target, str):
+            reason = f"a module of another package: {target}"
+            self._miss(reason[:100], prefix.evidence[-1])
+        else:
+            self._read(target, module, prefix.add_namespace(namespace or app))
 
     def _module_of(self, target: Any, module: Module) -> Module | None:
         if isinstance(target, str):
-            return self._program.module(target)
+            return self._program.modules.get(target)
         if is_a(target, "name") and not target["name"].startswith(":"):
             place = self._program.named(target["name"], module)
             return place.module if place is not None and not place.symbol else None
         return None
 
-    def _router(self, written: str, value: Any, module: Module, prefix: Prefix) -> bool:
-        place = self._program.named(written, module)
-        if place is None or not place.symbol:
-            return False
-        made = place.module.constant("", place.symbol)
-        if not is_a(made, "call"):
-            return False
-        lineage = self._program.ancestry(self._called(made, place.module))
-        if ROUTERS.isdisjoint(lineage):
-            return False
-        if self._registrations is None:
-            self._registrations = Registrations(self._program)
-        held = self._registrations
-        for found in routes_of_router(self._program, place, made, lineage, held):
-            if isinstance(found, Unresolved):
-                self.unresolved.append(found)
-                continue
-            evidence = (*prefix.evidence, found.evidence)
-            suffixes = Suffixes() if found.suffixed else prefix.suffixes
-            under = prefix.conditional or found.conditional
-            inner = replace(prefix, suffixes=suffixes, conditional=under)
-            regex = found.pattern.startswith("^")
-            self._route(inner, _Own(found.pattern, regex, found.name, found.view, evidence))
-        return True
+    def _read_router(self, router: Place, prefix: _Prefix) -> None:
+        for one in self._routers.routes(router):
+            if isinstance(one, Unresolved):
+                self.unresolved.append(one)
+            else:
+                inner = replace(prefix, conditional=prefix.conditional or one.conditional)
+                self._add(inner.add(one.pattern, *one.evidence), one.name, one.view)
+
+    def _add(self, prefix: _Prefix, name: str | None, view: View) -> None:
+        full = ":".join([*prefix.namespaces, name]) if name else ""
+        route = Route(prefix.pattern, full, view, prefix.evidence, prefix.conditional)
+        self.routes.append(route)
 
     def _text(self, value: Any, module: Module) -> str | None:
-        """Return a string, which may also be translated, a constant, or a sum of these."""
-        if isinstance(value, str):
-            return value
-        if is_a(value, "call") and value["arguments"]:
-            called = self._called(value, module)
-            if "gettext" in called.rpartition(".")[2]:
-                return self._text(value["arguments"][0], module)
+        """Return a string, which may also be a constant, or a sum of these."""
         if is_a(value, "sum"):
             parts = [self._text(one, module) for one in value["items"]]
             return None if None in parts else "".join(one for one in parts if one)
         if is_a(value, "name"):
             place = self._program.named(value["name"], module)
-            if place is not None:
-                held = place.module.values("", place.symbol)
-                sole = held[0].values if len(held) == 1 else {"value": None, "under": ""}
-                text = isinstance(sole["value"], str) and not sole["under"]
-                return sole["value"] if text else None
-        return None
-
-    def _called(self, value: Any, module: Module) -> str:
-        call = value["call"]
-        if not is_a(call, "name"):
-            return ""
-        return self._program.external(self._program.absolute(call["name"], module))
+            held = [] if place is None else place.module.values("", place.symbol)
+            is_constant = len(held) == 1 and not held[0].values["under"]
+            value = held[0].values["value"] if is_constant else None
+        return value if isinstance(value, str) else None
 
     def _miss(self, reason: str, evidence: Evidence) -> None:
         self.unresolved.append(Unresolved(reason, evidence))
-
-
-LANGUAGE: Final = "<language>/"
-"""Represents the prefix of `i18n_patterns`."""
-
-_VERBS = ("append", "extend", "insert")
-
-
-def _named(prefix: Prefix, namespace: str | None) -> Prefix:
-    return replace(prefix, namespaces=(*prefix.namespaces, namespace)) if namespace else prefix
-
-
-def _admin(value: Any) -> bool:
-    return is_a(value, "name") and value["name"].endswith("site.urls")
-
-
-def _reason(value: Any) -> str:
-    if is_a(value, "computed"):
-        return f"computed: {value['why']}"
-    return (
-        f"no pattern that the text states: {value['of']}"
-        if isinstance(value, dict)
-        else "no pattern"
-    )

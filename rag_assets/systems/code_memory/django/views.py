@@ -1,56 +1,44 @@
-"""The views of routes, and the HTTP methods that they accept."""
+"""Views: functions, classes and viewsets, and the routes that routers create for viewsets.
+
+Framework data (`views` in django.toml) name the base classes, with the methods they have.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from rag_assets.systems.code_memory.django.calls import is_a
-from rag_assets.systems.code_memory.django.modules import Module
-from rag_assets.systems.code_memory.django.program import Place, Program
+from rag_assets.systems.code_memory.frameworks.definitions import framework
+from rag_assets.systems.code_memory.languages.python.program import (
+    Evidence,
+    Module,
+    Place,
+    Program,
+    Unresolved,
+    argument,
+    is_a,
+    items_of,
+    written_name,
+)
 
-HTTP_METHODS: Final = ("get", "post", "put", "patch", "delete", "head", "options", "trace")
-_TOLD: Final = ("get", "post", "put", "patch", "delete")
-_GENERIC: Final = {
-    "TemplateView": "get",
-    "ListView": "get",
-    "DetailView": "get",
-    "RedirectView": "get post put patch delete",
-    "FormView": "get post put",
-    "CreateView": "get post put",
-    "UpdateView": "get post put",
-    "DeleteView": "get post delete",
-    "ProcessFormView": "get post put",
-    "LoginView": "get post put",
-    "LogoutView": "post",
-    "PasswordChangeView": "get post put",
-    "PasswordResetView": "get post put",
-    "PasswordResetConfirmView": "get post put",
-    "PasswordChangeDoneView": "get",
-    "PasswordResetDoneView": "get",
-    "PasswordResetCompleteView": "get",
-    "JavaScriptCatalog": "get",
-    "JSONCatalog": "get",
-    "ObtainAuthToken": "post",
-    "ArchiveIndexView": "get",
-    "YearArchiveView": "get",
-    "MonthArchiveView": "get",
-    "WeekArchiveView": "get",
-    "DayArchiveView": "get",
-    "TodayArchiveView": "get",
-    "DateDetailView": "get",
-    "CreateAPIView": "post",
-    "ListAPIView": "get",
-    "RetrieveAPIView": "get",
-    "DestroyAPIView": "delete",
-    "UpdateAPIView": "put patch",
-    "ListCreateAPIView": "get post",
-    "RetrieveUpdateAPIView": "get put patch",
-    "RetrieveDestroyAPIView": "get delete",
-    "RetrieveUpdateDestroyAPIView": "get put patch delete",
-}
-_DECORATORS: Final = {"require_GET": ("GET",), "require_POST": ("POST",), "require_safe": ("GET",)}
-_LISTS: Final = frozenset({"require_http_methods", "api_view"})
+Actions = tuple[tuple[str, str], ...]
+"""Methods of a view with the HTTP method, in upper case, that runs each."""
+
+LOOPS: Final = frozenset({"for", "while"})
+"""Statements whose body runs an unknown number of times."""
+_VERBS: Final = ("get", "post", "put", "patch", "delete")
+_LIST: Final = (("GET", "list"), ("POST", "create"))
+_DETAIL: Final = (
+    ("GET", "retrieve"),
+    ("PUT", "update"),
+    ("PATCH", "partial_update"),
+    ("DELETE", "destroy"),
+)
+_MANAGERS: Final = frozenset({"objects", "_default_manager", "_base_manager", "all_objects"})
+_RULES: Final = ("get_urls", "get_routes", "get_lookup_regex", "__init__")
+"""Methods of a router's class that may change which routes it creates."""
+_REGISTER: Final = ".register"
 _DEEPEST: Final = 10
 
 
@@ -60,162 +48,354 @@ class View:
 
     Attributes:
         name: absolute name of a function or a class; "" if it is computed.
-        actions: methods of the class, by HTTP method in upper case.
         methods: HTTP methods in upper case; empty if they are unknown.
+        actions: the methods that run, if a viewset or a call of `as_view` states them.
+        handlers: absolute names of these methods, without those in other packages.
     """
 
     name: str
-    actions: tuple[tuple[str, str], ...] = ()
     methods: tuple[str, ...] = ()
+    actions: Actions = ()
+    handlers: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+    @classmethod
+    def from_actions(cls, program: Program, name: str, actions: Actions) -> View:
+        """Return the view of a class whose actions are known."""
+        handlers: dict[str, str] = {}
+        for place in program.lineage(name):
+            for _, action in actions:
+                if place.defines(action):
+                    handlers.setdefault(action, f"{place.name}.{action}")
+        return cls(name, tuple(method for method, _ in actions), actions, handlers)
 
 
-def view_of(program: Program, value: Any, module: Module) -> View:
-    """Return the view in a route's expression.
+@dataclass(frozen=True, slots=True)
+class Route:
+    """A route.
+
+    Attributes:
+        pattern: the pattern as Django writes it: the concatenation of all its parts.
+        name: the name with its namespaces (`billing:invoice`); "" if it has none.
+        view: its function or class, and the HTTP methods that it answers.
+        evidence: the include statements, outermost first, then its own.
+        conditional: whether it depends on a condition that is evaluated at run time.
+    """
+
+    pattern: str
+    name: str
+    view: View
+    evidence: tuple[Evidence, ...]
+    conditional: bool = False
+
+
+class ViewReader:
+    """Reads views and the HTTP methods that they answer."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._data = framework("django").views
+
+    def view(self, value: Any, module: Module) -> View:
+        """Return the view in a route's expression.
+
+        Args:
+            value: the expression: a function, `X.as_view()`, or one of these within decorators.
+            module: the module that contains it.
+        """
+        for _ in range(_DEEPEST):
+            written = written_name(value)
+            owner = written.rpartition(".")[0]
+            _, place = self._program.follow(owner, module) if owner else ("", None)
+            if place is not None and is_a(place.value, "call"):
+                break  # An object, not a class or a module, has this view.
+            if is_a(value, "name"):
+                name, place = self._program.follow(written, module)
+                if place is None or place.value is None:
+                    return self._function(name)
+                value, module = place.value, place.module
+            elif is_a(value, "call") and written.endswith(".as_view"):
+                name, _ = self._program.follow(written.removesuffix(".as_view"), module)
+                return self._class(self._program.defined(name), value)
+            elif is_a(value, "call"):
+                value = next(iter(value["arguments"]), None)
+            else:
+                break
+        return View("")
+
+    def _function(self, name: str) -> View:
+        """Return the view of a function, with the HTTP methods that its decorators allow."""
+        name = self._program.defined(name)
+        place = self._program.place(name)
+        fact = None if place is None else place.module.declared.get(place.symbol)
+        for one in () if fact is None else fact.values["decorators"]:
+            methods = self._data.decorators.get(written_name(one).rpartition(".")[2])
+            if methods is not None:
+                stated = [*one["arguments"], *one["named"].values()] if is_a(one, "call") else []
+                verbs = items_of(stated[0]) if stated else methods.split()
+                return View(name, tuple(verb.upper() for verb in verbs if isinstance(verb, str)))
+        return View(name)
+
+    def _class(self, name: str, call: Any) -> View:
+        """Return the view of a class; `as_view({"get": "list"})` states its actions."""
+        first = argument(call, 0, "actions")
+        pairs = first["items"] if is_a(first, "dict") else ()
+        stated = [(key, value) for key, value in pairs if isinstance(key, str)]
+        actions = tuple((key.upper(), value) for key, value in stated if isinstance(value, str))
+        if actions:
+            return View.from_actions(self._program, name, actions)
+        return View(name, self._methods(name))
+
+    def _methods(self, name: str) -> tuple[str, ...]:
+        """Return the HTTP methods of a class-based view, in upper case."""
+        known: set[str] = set()
+        for one in self._program.ancestry(name):
+            place = self._program.place(one)
+            if place is None:
+                known |= set(self._data.methods.get(one.rpartition(".")[2], "").split())
+            else:
+                # A statement such as `get = post = …` also defines methods.
+                assigned = place.module.assigned.get(place.symbol, ())
+                known |= {verb for verb in _VERBS if place.defines(verb)}
+                known |= {one.values["name"] for one in assigned}
+        allowed = items_of(self._program.attribute(name, "http_method_names")) or _VERBS
+        return tuple(verb.upper() for verb in _VERBS if verb in known and verb in allowed)
+
+
+@dataclass(frozen=True, slots=True)
+class _ExtraAction:
+    """A method of a viewset under `@action`.
+
+    Attributes:
+        is_detail: whether its path has the key of an object.
+    """
+
+    is_detail: bool
+    path: str
+    url_name: str
+    actions: Actions
+
+    @classmethod
+    def from_decorator(cls, name: str, decorator: Any) -> _ExtraAction:
+        """Return the action that a decorator makes of a method."""
+        methods = argument(decorator, 0, "methods")
+        verbs = ["get"] if methods is None else items_of(methods)
+        path, url_name = (decorator["named"].get(key) for key in ("url_path", "url_name"))
+        return cls(
+            argument(decorator, 1, "detail") is True,
+            path if isinstance(path, str) else name,
+            url_name if isinstance(url_name, str) else name.replace("_", "-"),
+            tuple((verb.upper(), name) for verb in verbs if isinstance(verb, str)),
+        )
+
+
+class Viewset:
+    """A viewset.
+
+    Attributes:
+        name: absolute name of its class.
 
     Args:
-        value: the expression: a function, `X.as_view()`, or one of these within decorators.
-        module: the module that contains it.
+        name: absolute name of its class.
     """
-    for _ in range(_DEEPEST):
-        if isinstance(value, str):
-            return _named(program, value)
-        written = _written(value)
-        if not isinstance(value, dict) or is_of_object(program, written, module):
-            break
-        if is_a(value, "name"):
-            name = program.absolute(written, module)
-            place = program.named(written, module)
-            held = None if place is None else _held(place)
-            if held is None or place is None:
-                return _named(program, name if place is None else place.name)
-            value, module = held, place.module
-        elif is_a(value, "call"):
-            found = _called(program, value, written, module)
-            if found is not None:
-                return found
-            value = value["arguments"][0] if value["arguments"] else None
-        else:
-            break
-    return View("")
+
+    def __init__(self, program: Program, name: str) -> None:
+        self._program = program
+        self.name = program.defined(name)
+
+    @property
+    def key(self) -> str:
+        """Return the regular expression that matches the key of an object."""
+        return self._text("lookup_value_regex") or "[^/.]+"
+
+    def routes(self, prefix: str, slash: str) -> Iterator[tuple[str, str, Actions]]:
+        """Yield pattern, name suffix and actions of each route: list, extra actions, then detail.
+
+        Args:
+            prefix: the prefix under which the viewset is registered.
+            slash: the end of a path; "" if absent.
+        """
+        known, extra, end = self._actions(), self._extra_actions(), f"{slash}$"
+        start = f"^{prefix}/" if prefix else "^"
+        field = self._text("lookup_url_kwarg") or self._text("lookup_field") or "pk"
+        detail = f"{start}(?P<{field}>{self.key})"
+        if listed := tuple(pair for pair in _LIST if pair[1] in known):
+            yield (f"^{prefix}{end}" if prefix else "^$"), "list", listed
+        for one in extra:
+            if not one.is_detail:
+                yield f"{start}{one.path}{end}", one.url_name, one.actions
+        if single := tuple(pair for pair in _DETAIL if pair[1] in known):
+            yield f"{detail}{end}", "detail", single
+        for one in extra:
+            if one.is_detail:
+                yield f"{detail}/{one.path}{end}", one.url_name, one.actions
+
+    def basename(self) -> str:
+        """Return the default base name of routes: the lower-case model name in its `queryset`."""
+        value = self._program.attribute(self.name, "queryset")
+        while isinstance(value, dict) and value["of"] in {"call", "attribute"}:
+            value = value["call"] if value["of"] == "call" else value["object"]
+        written = written_name(value)
+        if written.endswith("get_user_model"):
+            model = next(self._program.texts("AUTH_USER_MODEL"), "auth.User")
+            return model.rpartition(".")[2].lower()
+        parts = written.split(".")
+        at = next((index for index, part in enumerate(parts) if part in _MANAGERS), 0)
+        return parts[at - 1].lstrip(":").lower() if at else ""
+
+    def _text(self, name: str) -> str:
+        value = self._program.attribute(self.name, name)
+        return value if isinstance(value, str) else ""
+
+    def _actions(self) -> set[str]:
+        """Return the names of its methods, including those that other packages define."""
+        data = framework("django").views.actions
+        ancestors = (one.rpartition(".")[2] for one in self._program.ancestry(self.name))
+        known = {action for one in ancestors for action in data.get(one, "").split()}
+        return known.union(*(place.members for place in self._program.lineage(self.name)))
+
+    def _extra_actions(self) -> list[_ExtraAction]:
+        """Return the methods under `@action`, in the order in which the framework lists members."""
+        found: dict[str, _ExtraAction] = {}
+        for place in reversed([*self._program.lineage(self.name)]):
+            for name, fact in place.members.items():
+                found.pop(name, None)
+                for decorator in fact.values["decorators"]:
+                    written = written_name(decorator)
+                    # `@other.mapping.delete` adds an HTTP method to an action.
+                    before, _, verb = written.rpartition(".mapping.")
+                    other = before.rpartition(".")[2].lstrip(":")
+                    if other in found:
+                        actions = (*found[other].actions, (verb.upper(), name))
+                        found[other] = replace(found[other], actions=actions)
+                    elif is_a(decorator, "call") and written.endswith("action"):
+                        found[name] = _ExtraAction.from_decorator(name, decorator)
+        return [found[name] for name in sorted(found)]
 
 
-def _written(value: Any) -> str:
-    """Return the name in an expression, or the name of the function that it calls."""
-    called = value["call"] if is_a(value, "call") else value
-    return str(called["name"]) if is_a(called, "name") else ""
+@dataclass(frozen=True, slots=True)
+class _Registration:
+    """A viewset registered with a router.
+
+    Attributes:
+        module: the module that contains the call.
+        call: the call of `register`.
+        under: the compound statement around it; "" if there is none.
+        parents: the registrations that returned the object it is registered with, nearest first.
+    """
+
+    module: Module
+    call: Any
+    under: str = ""
+    parents: tuple[_Registration, ...] = ()
+
+    @property
+    def prefix(self) -> Any:
+        """Return the expression for the start of the paths."""
+        return argument(self.call, 0, "prefix")
+
+    def viewset(self, program: Program) -> Viewset | None:
+        """Return the registered viewset; None if it is computed."""
+        value = argument(self.call, 1, "viewset")
+        if not is_a(value, "name"):
+            return None
+        return Viewset(program, program.absolute(value["name"], self.module))
+
+    def nested_prefix(self, program: Program) -> str | None:
+        """Return the start of the paths, with the parents' keys, as drf-extensions forms it.
+
+        Returns:
+            None if the code does not show it.
+        """
+        if not isinstance(self.prefix, str):
+            return None
+        found = self.prefix
+        lookups = items_of(argument(self.call, 3, "parents_query_lookups"))
+        if len(lookups) < len(self.parents):
+            return None
+        for parent, lookup in zip(self.parents, reversed(lookups), strict=False):
+            viewset = parent.viewset(program)
+            if not isinstance(parent.prefix, str) or not isinstance(lookup, str) or viewset is None:
+                return None
+            found = f"{parent.prefix}/(?P<parent_lookup_{lookup}>{viewset.key})/{found}"
+        return found
 
 
-def _called(program: Program, call: Any, called: str, module: Module) -> View | None:
-    """Return the view that a call such as `X.as_view()` creates; None for any other call."""
-    if called.endswith(".as_view"):
-        name, _ = _meant(program, called.removesuffix(".as_view"), module)
-        return _class(program, name, call)
-    made = _instance(program, called, module)
-    return View(made) if made else None
+class RouterReader:
+    """Reads the routes of a repository's routers."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._classes = framework("django").views.routers
+        self._registrations: dict[str, list[_Registration]] = {}
+        for module in program:
+            for call, under in _calls(module):
+                router, parents = self._registrar(call, module)
+                one = _Registration(module, call, under, parents)
+                self._registrations.setdefault(router, []).append(one)
+
+    def is_router(self, place: Place) -> bool:
+        """Return whether a variable holds a router."""
+        called = self._program.called(place.value, place.module)
+        return any(one in self._classes for one in self._program.ancestry(called))
+
+    def routes(self, router: Place) -> Iterator[Route | Unresolved]:
+        """Yield the routes of a router: for each viewset list, extra actions, then detail.
+
+        Args:
+            router: the variable that holds it.
+        """
+        made, evidence = router.value, router.module.evidence(router.value)
+        name = self._program.called(made, router.module)
+        classes = [*self._program.lineage(name)]
+        if any(place.defines(rule) for place in classes for rule in _RULES):
+            yield Unresolved("a router with rules of its own", evidence)
+        stated = made["named"].get("trailing_slash")
+        slash = "/" if stated is None or stated else ""
+        # Registrations in the router's own module come first.
+        held = self._registrations.get(router.name, [])
+        for one in sorted(held, key=lambda one: one.module is not router.module):
+            yield from self._registered(one, slash)
+        if any(one.endswith("DefaultRouter") for one in self._program.ancestry(name)):
+            root = View("rest_framework.routers.APIRootView", ("GET",))
+            yield Route("", "api-root", root, (evidence,))
+
+    def _registered(self, one: _Registration, slash: str) -> Iterator[Route | Unresolved]:
+        evidence = one.module.evidence(one.call)
+        if one.under:
+            yield Unresolved(f"depends on `{one.under}`", evidence)
+        if one.under in LOOPS:
+            return
+        viewset, prefix = one.viewset(self._program), one.nested_prefix(self._program)
+        if prefix is None or viewset is None:
+            yield Unresolved("a computed registration", evidence)
+            return
+        base = argument(one.call, 2, "basename") or viewset.basename()
+        if not isinstance(base, str) or not base:
+            yield Unresolved("a registration without a name", evidence)
+            return
+        for pattern, suffix, actions in viewset.routes(prefix, slash):
+            view = View.from_actions(self._program, viewset.name, actions)
+            yield Route(pattern, f"{base}-{suffix}", view, (evidence,), bool(one.under))
+
+    def _registrar(
+        self, call: Any, module: Module, left: int = _DEEPEST
+    ) -> tuple[str, tuple[_Registration, ...]]:
+        """Return the router of a registration, and the registrations that lead to it.
+
+        With drf-extensions, a viewset may be registered with what another registration returned.
+        """
+        place = self._program.named(written_name(call).removesuffix(_REGISTER), module)
+        value = None if place is None else place.value
+        if place is None or not left or not written_name(value).endswith(_REGISTER):
+            return ("" if place is None else place.name), ()
+        router, parents = self._registrar(value, place.module, left - 1)
+        return router, (_Registration(place.module, value), *parents)
 
 
-def is_of_object(program: Program, written: str, module: Module) -> bool:
-    """Return whether a dotted name belongs to an object in a variable, not to a class or module."""
-    owner = written.rpartition(".")[0]
-    _, place = _meant(program, owner, module) if owner else ("", None)
-    return place is not None and is_a(_held(place), "call")
-
-
-def _meant(program: Program, written: str, module: Module) -> tuple[str, Place | None]:
-    """Return what a name refers to; variables that only rename something are followed."""
-    for _ in range(_DEEPEST):
-        place = program.named(written, module)
-        held = None if place is None else _held(place)
-        if place is None or not is_a(held, "name"):
-            break
-        written, module = held["name"], place.module
-    return (program.absolute(written, module) if place is None else place.name), place
-
-
-def _instance(program: Program, called: str, module: Module) -> str:
-    """Return the class of a view that is an object, such as a feed."""
-    place = program.place(program.absolute(called, module)) if called else None
-    fact = None if place is None else place.module.declared.get(place.symbol)
-    if place is None or fact is None or fact.values["role"] != "class":
-        return ""
-    return place.name
-
-
-def _held(place: Place) -> Any:
-    """Return the value of a variable; None for anything else."""
-    owner, _, name = place.symbol.rpartition(".")
-    if place.symbol in place.module.declared or not name:
-        return None
-    return place.module.constant(owner, name)
-
-
-def _named(program: Program, name: str) -> View:
-    external = program.external(name)
-    place = program.place(external)
-    if place is None:
-        return View(external)
-    fact = place.module.declared.get(place.symbol)
-    found: tuple[str, ...] = ()
-    for decorator in [] if fact is None else fact.values["decorators"]:
-        found = found or _decorated(decorator)
-    return View(place.name, (), found)
-
-
-def _decorated(value: Any) -> tuple[str, ...]:
-    """Return the HTTP methods that a decorator allows."""
-    if not isinstance(value, dict):
-        return ()
-    called = value["call"] if value["of"] == "call" else value
-    name = called.get("name", "").rpartition(".")[2] if isinstance(called, dict) else ""
-    if name in _DECORATORS:
-        return _DECORATORS[name]
-    if name not in _LISTS or value["of"] != "call":
-        return ()
-    values = [*value["arguments"], *value["named"].values()]
-    items = values[0].get("items", []) if values and isinstance(values[0], dict) else []
-    if not values and name == "api_view":
-        return ("GET",)
-    return tuple(item.upper() for item in items if isinstance(item, str))
-
-
-def _class(program: Program, name: str, call: Any) -> View:
-    external = program.external(name)
-    place = program.place(external)
-    name = external if place is None else place.name
-    actions = _actions(call)
-    if actions:
-        return View(name, actions, tuple(method for method, _ in actions))
-    return View(name, (), methods_of(program, name))
-
-
-def _actions(call: Any) -> tuple[tuple[str, str], ...]:
-    """Return the actions in `ViewSet.as_view({"get": "list"})`."""
-    first = call["arguments"][0] if call["arguments"] else call["named"].get("actions")
-    if not isinstance(first, dict) or first["of"] != "dict":
-        return ()
-    return tuple(
-        (key.upper(), value)
-        for key, value in first["items"]
-        if isinstance(key, str) and isinstance(value, str)
-    )
-
-
-def methods_of(program: Program, name: str) -> tuple[str, ...]:
-    """Return the HTTP methods of a class-based view, in upper case."""
-    found: set[str] = set()
-    allowed: set[str] | None = None
-    for one in program.ancestry(name):
-        place = program.place(one)
-        if place is None:
-            found |= set(_GENERIC.get(one.rpartition(".")[2], "").split())
-            continue
-        declared = place.module.declared
-        found |= {verb for verb in _TOLD if f"{place.symbol}.{verb}" in declared}
-        # A statement such as `get = post = …` also defines methods.
-        assigned = {f.values["name"] for f in place.module.assigned.get(place.symbol, ())}
-        found |= assigned & set(_TOLD)
-        stated = place.module.constant(place.symbol, "http_method_names")
-        if allowed is None and isinstance(stated, dict):
-            allowed = {item for item in stated.get("items", []) if isinstance(item, str)}
-    kept = found if allowed is None else found & allowed
-    return tuple(verb.upper() for verb in _TOLD if verb in kept)
+def _calls(module: Module) -> Iterator[tuple[Any, str]]:
+    """Yield the top-level calls of `register` in order, whether or not their result is stored."""
+    held = [(one, one.values["call"]) for one in module.invoked]
+    held += [(one, one.values["value"]) for one in module.assigned.get("", ())]
+    for fact, call in sorted(held, key=lambda one: one[0].start):
+        if is_a(call, "call") and written_name(call).endswith(_REGISTER):
+            yield call, fact.values["under"]

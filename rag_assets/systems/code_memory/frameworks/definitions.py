@@ -13,6 +13,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from rag_assets.systems.code_memory.frameworks.statements import GRAMMARS
+from rag_assets.systems.code_memory.symbols.source_types import SourceType
 
 
 def _regular_expression(text: str) -> str:
@@ -280,6 +281,51 @@ class Events(_Part):
     requires: str = ""
 
 
+class Views(_Part):
+    """Functions and classes that Django's interpreter looks for when it reads routes.
+
+    Only those of the built-in framework `django` are read.
+
+    Attributes:
+        paths: functions that make a pattern of a route.
+        includes: functions that include other patterns.
+        lists: functions that return the patterns they receive, each with the prefix it adds.
+        routers: classes of routers of viewsets.
+        decorators: HTTP methods that a decorator without arguments allows, by its name.
+        methods: HTTP methods that a base class from another package answers, by its name.
+        actions: actions that a base class of viewsets from another package has, by its name.
+    """
+
+    paths: tuple[str, ...] = ()
+    includes: tuple[str, ...] = ()
+    lists: Mapping[str, str] = Field(default_factory=dict)
+    routers: tuple[str, ...] = ()
+    decorators: Mapping[str, str] = Field(default_factory=dict)
+    methods: Mapping[str, str] = Field(default_factory=dict)
+    actions: Mapping[str, str] = Field(default_factory=dict)
+
+
+class Types(_Part):
+    """Source types of definitions, which Django's interpreter assigns.
+
+    Only those of the built-in framework `django` are read.
+
+    Attributes:
+        bases, decorators: source type by pattern of the whole name of an ancestor in another
+            package, or of a decorator; `*` stands for any text, and the first match decides.
+        settings: source type of the definitions that a setting lists.
+        calls: source type of the first argument, by name of the called method.
+        folders: source type of public classes in a folder or module; of functions, too, if it is
+            `service`.
+    """
+
+    bases: Mapping[str, SourceType] = Field(default_factory=dict)
+    decorators: Mapping[str, SourceType] = Field(default_factory=dict)
+    settings: Mapping[str, SourceType] = Field(default_factory=dict)
+    calls: Mapping[str, SourceType] = Field(default_factory=dict)
+    folders: Mapping[str, SourceType] = Field(default_factory=dict)
+
+
 class Framework(_Part):
     """A framework.
 
@@ -303,6 +349,8 @@ class Framework(_Part):
     changes: tuple[Changes, ...] = ()
     requests: tuple[Requests, ...] = ()
     events: tuple[Events, ...] = ()
+    views: Views = Views()
+    types: Types = Types()
     handlers: Literal["name", "rails", "alias", "none"] = "name"
 
     def names(self) -> Iterator[str]:
@@ -351,6 +399,11 @@ def built_in() -> tuple[Framework, ...]:
         for one in read
         if one.name.endswith(".toml")
     )
+
+
+def framework(name: str) -> Framework:
+    """Return the built-in framework with this name."""
+    return next(one for one in built_in() if one.name == name)
 
 
 @lru_cache(maxsize=64)

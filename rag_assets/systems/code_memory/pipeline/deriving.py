@@ -21,7 +21,7 @@ from rag_assets.ingest.sources.model import SourceMetadata, path_of
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.slices import pending_count
 from rag_assets.storage.catalog.catalog import Catalog
-from rag_assets.storage.catalog.pushed_records import PushedRecord
+from rag_assets.storage.catalog.records.model import PushedRecord
 from rag_assets.systems.code_memory.catalog.code_catalog import code_catalog
 from rag_assets.systems.code_memory.catalog.derivations import DerivedRecords
 from rag_assets.systems.code_memory.catalog.document_kinds import CodeDocument

@@ -22,8 +22,7 @@ from rag_assets.systems.code_memory.chunker import reads_code
 from rag_assets.systems.code_memory.derived.labels import LABELLED, deciding, kinds_of
 from rag_assets.systems.code_memory.pipeline.derived_marks import settled_sources
 from rag_assets.systems.code_memory.relations.relations import Relations, relations_of
-from rag_assets.systems.code_memory.symbols.model import FileFacts
-from rag_assets.systems.code_memory.symbols.name_uses import USES
+from rag_assets.systems.code_memory.symbols.model import USES, FileFacts
 from rag_assets.systems.code_memory.symbols.naming import NameStyle
 
 _BATCH = 2_000

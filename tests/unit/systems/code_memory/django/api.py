@@ -19,21 +19,15 @@ from django.urls import include, path
 from rest_framework.urlpatterns import format_suffix_patterns
 
 from books import views
-from books.routers import bare, inner, innermost, nested, plain, rootless
+from books.routers import bare, nested, plain, rootless
 
 urlpatterns = [
     path("nested/", include((nested.urls, "nested"))),
     path("rootless/", include(rootless.urls)),
     path("bare/", include(bare.urls)),
-    path("within/", include(inner.urls)),
-    path("within/", include(innermost.urls)),
 ]
 urlpatterns += format_suffix_patterns([path("status/", views.status, name="status")])
 urlpatterns += format_suffix_patterns(plain.urls, allowed=["json", "csv"])
-urlpatterns += format_suffix_patterns(
-    [path("only/", views.status), path("in/", include([path("side", views.status)]))],
-    suffix_required=True, allowed=["xml"],
-)
 """,
     "books/__init__.py": "",
     "books/models.py": "from django.db import models\n\n\nclass Book(models.Model):\n    pass\n",
@@ -74,14 +68,8 @@ def status(request):
     "books/routers.py": """
 from rest_framework.routers import DefaultRouter, SimpleRouter
 from rest_framework_extensions.routers import ExtendedDefaultRouter, ExtendedSimpleRouter
-from rest_framework_nested.routers import NestedDefaultRouter, NestedSimpleRouter
 
 from books.views import Books, Notes, Pages
-
-
-class Rootless(DefaultRouter):
-    include_root_view = False
-    include_format_suffixes = False
 
 
 class Bare(ExtendedSimpleRouter):
@@ -92,17 +80,11 @@ nested = ExtendedDefaultRouter()
 books = nested.register("books", Books)
 pages = books.register("pages", Pages, "book-page", ["book"])
 pages.register("notes", Notes, basename="page-note", parents_query_lookups=["page__book", "page"])
-nested.register("loose", Pages, "loose").register(
-    "notes", Notes, "loose-note", parents_query_lookups=["page"]
-)
-rootless = Rootless(trailing_slash=False)
+rootless = SimpleRouter(trailing_slash=False)
 kept = rootless.register("volumes", Books, basename="volume")
 bare = Bare()
-bare.register("bare", Pages, "bare").register("notes", Notes, "bare-note", ["page"])
-inner = NestedSimpleRouter(rootless, "volumes", lookup="volume")
-inner.register("pages", Pages, basename="volume-page")
-innermost = NestedDefaultRouter(inner, r"pages", trailing_slash=True)
-innermost.register("notes", Notes, basename="volume-note")
+bared = bare.register("bare", Pages, "bare")
+bared.register("notes", Notes, "bare-note", ["page"])
 plain = SimpleRouter()
 plain.register("", Books, "book")
 """,

@@ -291,6 +291,11 @@ def facts(files: Mapping[str, str]) -> list[FileFacts]:
     ]
 
 
+def is_suffixed(pattern: str) -> bool:
+    """Whether REST framework adds this pattern to another, for paths such as `users.json`."""
+    return r"\.(?P<format>" in pattern or "<drf_format_suffix" in pattern
+
+
 def written(root: Path, files: Mapping[str, str]) -> None:
     """Files on disk."""
     for path, text in files.items():

@@ -1,0 +1,330 @@
+"""The Python code of a repository: its modules, and what the names in them refer to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeGuard
+
+from rag_assets.ingest.chunking.model import Fact
+from rag_assets.systems.code_memory.languages.python.source import absolute, module_of
+from rag_assets.systems.code_memory.symbols.model import FileFacts
+
+_STEPS: Final = 30
+"""Maximum number of imports or variables followed to find what a name refers to."""
+_PARTS: Final = 60
+"""Maximum number of parts of a dotted name."""
+_ANCESTORS: Final = 200
+_ROOT_FILES: Final = frozenset({"manage.py", "pyproject.toml", "setup.py", "setup.cfg"})
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """A place in a repository that supports a statement: character offsets, half open."""
+
+    path: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Unresolved:
+    """A statement that reading the text does not resolve, and the reason in a few words."""
+
+    reason: str
+    evidence: Evidence
+
+
+@dataclass(slots=True, eq=False)
+class Module:
+    """A Python file as a module.
+
+    Attributes:
+        name: the dotted name.
+        path: the path of the file.
+        package: whether it is an `__init__.py`.
+        declared: its definitions, by symbol.
+        bases: references of the bases of each class, by the class's symbol.
+        imported: references, by the names that imports at top level bind.
+        stars: modules imported by `*`.
+        assigned: assignments in order, by the symbol of the class ("" for top level).
+        invoked: calls at top level, in order.
+    """
+
+    name: str
+    path: str
+    package: bool
+    declared: dict[str, Fact] = field(default_factory=dict)
+    bases: dict[str, list[str]] = field(default_factory=dict)
+    imported: dict[str, str] = field(default_factory=dict)
+    stars: list[str] = field(default_factory=list)
+    assigned: dict[str, list[Fact]] = field(default_factory=dict)
+    invoked: list[Fact] = field(default_factory=list)
+
+    @classmethod
+    def from_facts(cls, file: FileFacts, name: str) -> Module:
+        """Return a file as a module with this dotted name."""
+        module = cls(name, file.path, file.path.rpartition("/")[2] == "__init__.py")
+        for fact in file.facts:
+            if fact.kind == "declares":
+                module.declared.setdefault(fact.symbol, fact)
+            elif fact.kind == "extends":
+                module.bases.setdefault(fact.symbol, []).append(fact.values["name"])
+            elif fact.kind == "assigns":
+                module.assigned.setdefault(fact.symbol, []).append(fact)
+            elif fact.kind == "invokes":
+                module.invoked.append(fact)
+            elif fact.kind == "imports" and not fact.symbol:
+                module._import(fact.values)
+        return module
+
+    def _import(self, values: Mapping[str, Any]) -> None:
+        name, alias, level = values["name"], values["alias"], values["level"]
+        if alias == "*":
+            self.stars.append("." * level + name.removesuffix("*").removesuffix("."))
+            return
+        plain = not values["member"] and alias == name.partition(".")[0]
+        self.imported.setdefault(alias, alias if plain else "." * level + name)
+
+    def values(self, symbol: str, name: str) -> list[Fact]:
+        """Return the assignments to a name, in order."""
+        return [one for one in self.assigned.get(symbol, ()) if one.values["name"] == name]
+
+    def constant(self, symbol: str, name: str) -> Any:
+        """Return the last unconditional value of a name; without one, its last value, else None."""
+        held = self.values(symbol, name)
+        found = [f for f in held if not f.values["under"] and not f.values["adds"]] or held
+        return found[-1].values["value"] if found else None
+
+    def owns(self, symbol: str) -> bool:
+        """Return whether the module itself defines or assigns a name."""
+        owner, _, name = symbol.rpartition(".")
+        is_assigned = symbol not in self.imported and bool(self.values(owner, name))
+        return symbol in self.declared or is_assigned
+
+    def evidence(self, expression: Any) -> Evidence:
+        """Return the place of an expression."""
+        start, end = expression["at"] if isinstance(expression, dict) else (0, 0)
+        return Evidence(self.path, start, end)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A definition or a variable in a module; the symbol "" stands for the module itself."""
+
+    module: Module
+    symbol: str
+
+    @property
+    def name(self) -> str:
+        """Return the absolute dotted name."""
+        return f"{self.module.name}.{self.symbol}" if self.symbol else self.module.name
+
+    @property
+    def value(self) -> Any:
+        """Return the value of a variable; None for a definition or a module."""
+        owner, _, name = self.symbol.rpartition(".")
+        return None if self.symbol in self.module.declared else self.module.constant(owner, name)
+
+    def defines(self, name: str) -> bool:
+        """Return whether a class itself defines a method."""
+        return f"{self.symbol}.{name}" in self.module.declared
+
+    @property
+    def members(self) -> dict[str, Fact]:
+        """Return the definitions in a class, by name."""
+        head = f"{self.symbol}."
+        declared = self.module.declared.items()
+        return {key.removeprefix(head): one for key, one in declared if key.startswith(head)}
+
+
+class Program:
+    """The Python code of one repository.
+
+    Attributes:
+        modules: the modules, by dotted name.
+
+    Args:
+        files: the files of the repository; files in other languages only show its roots.
+    """
+
+    def __init__(self, files: Iterable[FileFacts]) -> None:
+        held = list(files)
+        paths = [one.path.rpartition("/") for one in held]
+        packages = {folder for folder, _, file in paths if file == "__init__.py"}
+        roots = {folder for folder, _, file in paths if file in _ROOT_FILES}
+        self.modules: dict[str, Module] = {}
+        self._all: list[Module] = []
+        for one in held:
+            if one.path.endswith(".py"):
+                module = Module.from_facts(one, module_of(one.path, packages, roots))
+                self.modules.setdefault(module.name, module)
+                self._all.append(module)
+        self._parents: dict[str, list[str]] = {}
+
+    def __iter__(self) -> Iterator[Module]:
+        return iter(self._all)
+
+    def texts(self, name: str) -> Iterator[str]:
+        """Yield the texts that modules assign to a name at top level, such as a setting."""
+        values = (module.constant("", name) for module in self)
+        return (value for value in values if isinstance(value, str))
+
+    def absolute(self, reference: str, module: Module) -> str:
+        """Return the absolute name of a reference, namely where the definition itself is.
+
+        Args:
+            reference: the reference as in a file's facts.
+            module: the module of that file.
+        """
+        if reference[:1] in {":", "."}:
+            return self._canonical(absolute(reference, module.name, package=module.package))
+        root = reference.partition(".")[0]
+        if any(root == one.partition(".")[0] for one in module.imported.values()):
+            return self._canonical(reference)
+        for star in module.stars:
+            name = f"{absolute(star, module.name, package=module.package)}.{reference}"
+            if name.rpartition(".")[0] not in self.modules or self.place(name) is not None:
+                return self._canonical(name)
+        return reference
+
+    def named(self, written: str, module: Module) -> Place | None:
+        """Return what a name in a module refers to; variables come before packages."""
+        root = written.partition(".")[0]
+        name = self.absolute(written, module)
+        if root not in module.imported and module.owns(root):
+            name = f"{module.name}.{name}"
+        return self.place(name)
+
+    def follow(self, written: str, module: Module) -> tuple[str, Place | None]:
+        """Return what a name refers to, as name and place; follow variables that only rename."""
+        for _ in range(_STEPS):
+            place = self.named(written, module)
+            value = None if place is None else place.value
+            if place is None or not is_a(value, "name"):
+                break
+            written, module = value["name"], place.module
+        return (self.absolute(written, module) if place is None else place.name), place
+
+    def called(self, call: Any, module: Module) -> str:
+        """Return the absolute name of the function or class that a call calls; "" if computed."""
+        name = call["call"] if is_a(call, "call") else None
+        return self.defined(self.absolute(name["name"], module)) if is_a(name, "name") else ""
+
+    def place(self, name: str) -> Place | None:
+        """Return the definition, variable or module that an absolute name refers to.
+
+        Returns:
+            None if it is outside the repository.
+        """
+        return self._resolve(name)[1]
+
+    def defined(self, name: str) -> str:
+        """Return an absolute name as the defining module or other package has it."""
+        outside, place = self._resolve(name)
+        return outside if place is None else place.name
+
+    def _canonical(self, name: str) -> str:
+        place = self.place(name)
+        return name if place is None else place.name
+
+    def _resolve(self, name: str) -> tuple[str, Place | None]:
+        """Return the last name that re-exports lead to, and its place in the repository."""
+        seen: set[str] = set()
+        at = name
+        while at not in seen and len(seen) < _STEPS:
+            seen.add(at)
+            module, symbol = self._split(at)
+            if module is not None and (not symbol or module.owns(symbol)):
+                return at, Place(module, symbol)
+            passed = self._passed(module, symbol) if module is not None else ""
+            if not passed:
+                break
+            at = passed
+        return at, None
+
+    def ancestry(self, name: str) -> list[str]:
+        """Return a class and its ancestors, nearest first; of outside ancestors, only names."""
+        found: list[str] = []
+        entered: set[str] = set()
+        todo = [(self.defined(name), False)]
+        while todo and len(entered) < _ANCESTORS:
+            at, left = todo.pop()
+            if left:
+                found.append(at)
+            elif at not in entered:
+                entered.add(at)
+                todo.append((at, True))
+                # A shared ancestor comes after all its subclasses: reverse post-order.
+                todo.extend((base, False) for base in self._bases(at))
+        # If there are too many, the classes entered last are left out.
+        return [*(at for at, left in todo if left), *reversed(found)]
+
+    def lineage(self, name: str) -> Iterator[Place]:
+        """Yield a class and its ancestors within the repository, nearest first."""
+        places = (self.place(one) for one in self.ancestry(name))
+        return (one for one in places if one is not None)
+
+    def attribute(self, name: str, attribute: str) -> Any:
+        """Return the value that a class or its nearest ancestor assigns to an attribute."""
+        for place in self.lineage(name):
+            if place.module.values(place.symbol, attribute):
+                return place.module.constant(place.symbol, attribute)
+        return None
+
+    def _bases(self, name: str) -> list[str]:
+        if name not in self._parents:
+            place = self.place(name)
+            held = [] if place is None else place.module.bases.get(place.symbol, [])
+            self._parents[name] = [
+                self.defined(self.absolute(one, place.module)) for one in held if place is not None
+            ]
+        return self._parents[name]
+
+    def _passed(self, module: Module, symbol: str) -> str:
+        """Return the import that binds a name in a module, with the rest of the name."""
+        root, dot, rest = symbol.partition(".")
+        if root in module.imported:
+            target = absolute(module.imported[root], module.name, package=module.package)
+            return f"{target}{dot}{rest}"
+        for star in module.stars:
+            source = absolute(star, module.name, package=module.package)
+            held = self.modules.get(source)
+            if held is None or held is module:
+                continue
+            if held.owns(symbol) or root in held.imported or held.stars:
+                return f"{source}.{symbol}"
+        return ""
+
+    def _split(self, name: str) -> tuple[Module | None, str]:
+        parts = name.split(".")
+        for end in range(len(parts), 0, -1) if len(parts) <= _PARTS else ():
+            module = self.modules.get(".".join(parts[:end]))
+            if module is not None:
+                return module, ".".join(parts[end:])
+        return None, ""
+
+
+def is_a(value: Any, kind: str) -> TypeGuard[dict[str, Any]]:
+    """Return whether an expression is of a kind, such as call or name."""
+    return isinstance(value, dict) and value.get("of") == kind
+
+
+def written_name(value: Any) -> str:
+    """Return the name in an expression, or the name of the function that it calls, else ""."""
+    called = value["call"] if is_a(value, "call") else value
+    return str(called["name"]) if is_a(called, "name") else ""
+
+
+def argument(call: Any, position: int, name: str) -> Any:
+    """Return an argument of a call by its name, else by its position; None if it is missing."""
+    if name in call["named"]:
+        return call["named"][name]
+    arguments = call["arguments"]
+    return arguments[position] if position < len(arguments) else None
+
+
+def items_of(value: Any) -> list[Any]:
+    """Return the items of a list, a tuple or a set, or of a sum of these."""
+    is_list = isinstance(value, dict) and value["of"] != "dict"
+    return list(value.get("items", ())) if is_list else []
