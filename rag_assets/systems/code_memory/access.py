@@ -15,7 +15,7 @@ from rag_assets.api.identity import Identity
 from rag_assets.common.errors import InvalidRequest, UnknownProject
 from rag_assets.plugins.registry import installed_systems
 from rag_assets.storage.catalog.catalog import Catalog
-from rag_assets.storage.catalog.tenants import TenantRecord
+from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.systems.code_memory.errors import NoCodeMemory
 
 PROFILE = "code-memory"
@@ -33,7 +33,7 @@ def tenant_of(catalog: Catalog, tenant_ids: Collection[str], project: str) -> st
         NoCodeMemory: the project only has tenants with other profiles.
         InvalidRequest: projects of several organizations have this id.
     """
-    found = catalog.projects.covered(tenant_ids, PROFILE, project)
+    found = catalog.projects.list_covered(tenant_ids, PROFILE, project)
     if len(found) > 1:
         raise InvalidRequest(
             "the token covers projects of this id of several organizations",
@@ -42,7 +42,7 @@ def tenant_of(catalog: Catalog, tenant_ids: Collection[str], project: str) -> st
     if found:
         return found[0].id
     others = (name for name in installed_systems().profiles if name != PROFILE)
-    if any(catalog.projects.covered(tenant_ids, name, project) for name in others):
+    if any(catalog.projects.list_covered(tenant_ids, name, project) for name in others):
         raise NoCodeMemory(
             "this project has no code memory",
             hint=f"add a tenant with the profile {PROFILE} and the project's two ids",

@@ -19,7 +19,7 @@ from rag_assets.api.run_responses import (
     RetrievedChunks,
     RunMetadata,
 )
-from rag_assets.storage.catalog.tenants import TenantRecord
+from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.systems.code_memory.access import (
     AdministeredDependency,
     AskedProject,

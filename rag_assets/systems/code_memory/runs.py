@@ -28,9 +28,8 @@ from rag_assets.common.invalid_values import InvalidFields
 from rag_assets.common.times import boundary_of
 from rag_assets.ingest.sources.model import SourceMetadata, document_id
 from rag_assets.privacy.masker import Masker
-from rag_assets.storage.catalog.changes import notify
-from rag_assets.storage.catalog.database import Database, TenantRef, among
-from rag_assets.storage.catalog.pushed_records import PushedRecord, record_values
+from rag_assets.storage.catalog.database import Database, TenantRef, is_any_of, notify
+from rag_assets.storage.catalog.records.model import PushedRecord, record_values
 from rag_assets.storage.catalog.tables import documents, record_revisions, source_records
 from rag_assets.systems.code_memory.catalog.tables import code_run_events, code_runs
 from rag_assets.systems.code_memory.languages.texts import RUN_EVENT, render_run_event
@@ -190,7 +189,7 @@ def documents_of(
     """
     columns = documents.c
     query = select(columns.document_id).where(
-        columns.tenant == tenant.id, among(columns.document_id, named_documents(tenant, paths))
+        columns.tenant == tenant.id, is_any_of(columns.document_id, named_documents(tenant, paths))
     )
     if not gone:
         query = query.where(columns.status != "DELETED")

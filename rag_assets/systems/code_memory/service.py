@@ -18,7 +18,7 @@ from rag_assets.common.settings import Settings
 from rag_assets.pipeline.source_listing import open_sources
 from rag_assets.retrieval.model import Caller
 from rag_assets.storage.catalog.catalog import Catalog
-from rag_assets.storage.catalog.tenants import TenantRecord
+from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.systems.code_memory.retrieval.walk import Walker
 from rag_assets.systems.code_memory.run_retrieval import (
     CodeSearch,
@@ -63,7 +63,7 @@ def index_again(
     else:
         documents = requests.request_tenant(record.ref, by) + requests.readmit(record.ref)
     # Announce the request even if no document is known: a listing must find new files.
-    catalog.changes.tell([record.id])
+    catalog.changes.notify([record.id])
     commit = next(iter(commits.values())) if len(commits) == 1 else None
     return IndexedProject(record.id, commit, commits, documents)
 

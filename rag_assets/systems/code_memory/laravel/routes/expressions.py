@@ -55,8 +55,7 @@ _DEEPEST = 40
 
 _NAMES = frozenset({"name", "qualified_name", "relative_name", "relative_scope"})
 _RUN = frozenset(
-    {"withmiddleware"}
-    | {"group", "routes", "macro", "withrouting", "each", "booted", "loadroutesusing", "when"}
+    {"group", "routes", "withrouting", "each", "booted", "loadroutesusing", "when"}
     | {"unless", "tap", "call", "afterresolving", "resolving", "callafterresolving", "configure"}
 )
 """Calls whose closures may create routes. Closures of other calls, and of actions, are not read."""

@@ -1,5 +1,5 @@
-from shop.tax import Rates
 import shop.store
+from shop.tax import Rates
 
 MAX_LINES = 10
 
