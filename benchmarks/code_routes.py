@@ -29,7 +29,7 @@ from rag_assets.cli.commands.session import Session
 from rag_assets.retrieval.model import Caller
 from rag_assets.systems.code_memory.retrieval.nodes import Relation
 from rag_assets.systems.code_memory.retrieval.walk import Walker
-from rag_assets.systems.code_memory.symbols.nodes import ABILITY, TABLE
+from rag_assets.systems.code_memory.symbols.names import ABILITY, TABLE
 
 WORK = PROJECT / ".local" / "benchmark-code-routes"
 KINDS: Final = ("models", "tables", "requests", "events", "jobs", "policies")

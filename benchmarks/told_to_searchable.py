@@ -26,9 +26,8 @@ from benchmarks.saved_to_searchable import Probe, latencies, running, wait_for
 from benchmarks.servers import benchmark_servers
 from rag_assets.cli.commands.session import Session
 from rag_assets.common.settings import Settings
-from rag_assets.systems.code_memory.hooks.installing import install_hooks
-from rag_assets.systems.code_memory.run_events import RunEvent
-from rag_assets.systems.code_memory.runs import Run, Runs
+from rag_assets.systems.code_memory.hooks import install_hooks
+from rag_assets.systems.code_memory.runs import Run, RunEvent, Runs
 from rag_assets.tenants.model import Tenant
 
 WORK = PROJECT / ".local" / "benchmark-told"

@@ -34,11 +34,11 @@ from benchmarks.workspace_questions.site import prepare, service, sync
 from rag_assets.cli.commands.session import Session
 from rag_assets.ingest.sources.model import ListingFacts
 from rag_assets.ingest.sources.pages import ROOT
-from rag_assets.storage.catalog import tree_tables as tables
-from rag_assets.storage.catalog.access import is_readable
+from rag_assets.storage.catalog import tables
+from rag_assets.storage.catalog.accounts.access import is_readable
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
-from rag_assets.storage.catalog.document_rows import DocumentChange
+from rag_assets.storage.catalog.documents.model import DocumentChange
 from rag_assets.storage.catalog.tables import documents
 from rag_assets.systems.workspace.page_lists import PageLists
 from rag_assets.systems.workspace.page_table import TreeTable, page_columns

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rag_assets.checks.tenant_check import CheckContext, tenant_check
 from rag_assets.checks.verdict import Compared, Verdict
 from rag_assets.common.formatting import counted
-from rag_assets.storage.catalog.departures import HeldDeletions
+from rag_assets.storage.catalog.builds.syncs import HeldDeletions
 
 
 def verdict_of(held: Sequence[HeldDeletions]) -> Verdict:
@@ -44,4 +44,4 @@ def verdict_of(held: Sequence[HeldDeletions]) -> Verdict:
 )
 def deletions_check(context: CheckContext) -> Verdict:
     """Report the sources with held deletions."""
-    return verdict_of(context.tenant.catalog.departures.held(context.tenant.ref.id))
+    return verdict_of(context.tenant.catalog.departures.list_held(context.tenant.ref.id))

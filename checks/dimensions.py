@@ -8,7 +8,7 @@ from rag_assets.checks.tenant_check import CheckContext, tenant_check
 from rag_assets.checks.verdict import Compared, Verdict
 from rag_assets.common.formatting import counted
 from rag_assets.pipeline.context import TenantContext, index_of
-from rag_assets.storage.catalog.generations import Generation
+from rag_assets.storage.catalog.builds.generations import Generation
 
 NORM_TOLERANCE = 1e-3
 """Tolerated deviation: far above float32's rounding, far below that of any faulty vector."""

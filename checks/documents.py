@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from rag_assets.common.batches import batched
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.slices import ParsedDocument, parsed_documents
-from rag_assets.storage.catalog.document_rows import Document
+from rag_assets.storage.catalog.documents.model import Document
 
 _BATCH_DOCUMENTS = 500
 _BATCH_BYTES = 32 * 1024 * 1024
@@ -15,7 +15,7 @@ _BATCH_BYTES = 32 * 1024 * 1024
 
 def documents_to_check(ctx: TenantContext, run_id: str) -> list[Document]:
     """Return the documents of a pipeline run's slice; for other runs, all that are not deleted."""
-    slice_ = ctx.catalog.syncs.slice_of(ctx.ref.id, run_id)
+    slice_ = ctx.catalog.syncs.find_slice(ctx.ref.id, run_id)
     if slice_ is None:
         return ctx.catalog.documents.all(ctx.ref.id)
     found = ctx.catalog.documents.find(ctx.ref.id, slice_.document_ids)

@@ -11,7 +11,7 @@ from rag_assets.checks.tenant_check import CheckContext, TenantCheck, refuse_wri
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.judging import Finding, Judge
 from rag_assets.resources.workbench import Workbench
-from rag_assets.storage.catalog.generations import Generation
+from rag_assets.storage.catalog.builds.generations import Generation
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from rag_assets.checks.tenant_check import CheckContext, tenant_check
 from rag_assets.checks.verdict import Compared, Verdict
 from rag_assets.common.formatting import counted
 from rag_assets.pipeline.quarantine import remedy_of
-from rag_assets.storage.catalog.document_rows import Document
+from rag_assets.storage.catalog.documents.model import Document
 
 _MOST = 500
 
@@ -53,6 +53,6 @@ def quarantine_check(context: CheckContext) -> Verdict:
     """Report the documents in quarantine."""
     ctx = context.tenant
     counts = ctx.catalog.documents.counts(ctx.ref.id)
-    failed = ctx.catalog.overview.failed(ctx.ref.id, _MOST)
+    failed = ctx.catalog.overview.list_failed(ctx.ref.id, _MOST)
     living = sum(count for status, count in counts.items() if status != "DELETED")
     return verdict_of(ctx.ref.id, failed, counts.get("FAILED", 0), living)

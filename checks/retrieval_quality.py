@@ -12,7 +12,7 @@ from rag_assets.quality.evaluation import Evaluation, evaluate
 from rag_assets.quality.guard import judge_build, no_questions
 from rag_assets.quality.measures import MEASURES
 from rag_assets.quality.verdict import QualityVerdict
-from rag_assets.storage.catalog.generations import Generation
+from rag_assets.storage.catalog.builds.generations import Generation
 
 _COMPLETE = frozenset({"COMPLETE", "HELD"})
 """States of a build that is complete, but does not serve yet."""

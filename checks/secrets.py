@@ -19,7 +19,7 @@ from rag_assets.pipeline.publishing import clean_up
 from rag_assets.pipeline.slices import ParsedDocument
 from rag_assets.privacy.secrets.scanner import SecretScanner
 from rag_assets.privacy.secrets.spans import SecretSpan
-from rag_assets.storage.catalog.document_rows import Failure
+from rag_assets.storage.catalog.documents.model import Failure
 from rag_assets.storage.lake.model import ChunkSetRow
 
 _MOST_NAMED = 50

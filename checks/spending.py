@@ -8,8 +8,8 @@ from rag_assets.checks.tenant_check import CheckContext, tenant_check
 from rag_assets.checks.verdict import Compared, Verdict
 from rag_assets.common.formatting import counted, dollars
 from rag_assets.pipeline.context import TenantContext
-from rag_assets.storage.catalog.events import Event
-from rag_assets.storage.catalog.usage import SpendingTotals, today
+from rag_assets.storage.catalog.accounts.usage import SpendingTotals, today
+from rag_assets.storage.catalog.journal.events import Event
 
 _NEAR = 0.8
 
@@ -68,7 +68,7 @@ def spending_check(context: CheckContext) -> Verdict:
 
 def _spending_verdict(ctx: TenantContext) -> Verdict:
     day = today()
-    spent = ctx.catalog.usage.spent(ctx.ref.id, day)
+    spent = ctx.catalog.usage.read_spending(ctx.ref.id, day)
     caps = caps_of(ctx.tenant.caps, spent, day)
     waiting = ctx.catalog.quarantine.waiting_count(ctx.ref.id) if caps else 0
     events: Sequence[Event] = ()

@@ -15,8 +15,8 @@ from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.source_listing import ListingDigest, open_sources, settings_key
 from rag_assets.privacy.masker import Masker
 from rag_assets.privacy.secrets.scanner import SecretScanner
-from rag_assets.storage.catalog.document_rows import Document
-from rag_assets.storage.catalog.syncs import Sync
+from rag_assets.storage.catalog.builds.syncs import Sync
+from rag_assets.storage.catalog.documents.model import Document
 
 _BATCH = 500
 

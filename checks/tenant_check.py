@@ -23,8 +23,8 @@ from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.shares import Share
 from rag_assets.resources.installation import InstallationResource
 from rag_assets.resources.workbench import Workbench, as_failure, clear_failures
-from rag_assets.storage.catalog.check_results import CheckOutcome
-from rag_assets.storage.catalog.generations import Generation
+from rag_assets.storage.catalog.builds.generations import Generation
+from rag_assets.storage.catalog.journal.check_results import CheckOutcome
 from rag_assets.storage.catalog.lock import Holder
 
 _WAIT_SECONDS = 60.0
@@ -193,7 +193,7 @@ class TenantCheck:
     def evaluate(self, context: CheckContext) -> Verdict:
         """Evaluate the check for a tenant, and record the outcome or the error in the catalog."""
         ctx = context.tenant
-        in_sync = ctx.catalog.syncs.slice_of(ctx.ref.id, context.run_id) is not None
+        in_sync = ctx.catalog.syncs.find_slice(ctx.ref.id, context.run_id) is not None
         try:
             verdict = self.verdict(context)
         except Exception as error:

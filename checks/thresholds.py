@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from rag_assets.checks.tenant_check import CheckContext, tenant_check
 from rag_assets.checks.verdict import Compared, Verdict
-from rag_assets.storage.catalog.events import Event
+from rag_assets.storage.catalog.journal.events import Event
 
 SEARCHES = 50
 

@@ -26,7 +26,7 @@ from rag_assets.resources.own_runs import OwnRuns
 from rag_assets.resources.stores import ElasticsearchResource, LakeResource, PostgresResource
 from rag_assets.storage.blobs.store import open_blobs
 from rag_assets.storage.catalog.catalog import Catalog
-from rag_assets.storage.catalog.tenants import TenantRecord
+from rag_assets.storage.catalog.tenants.table import TenantRecord
 
 _REPORT_SECONDS = 0.5
 _MOST_KEPT = 2

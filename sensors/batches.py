@@ -29,7 +29,7 @@ def embedding_batches_sensor(
     """Poll the batches of all tenants that are due."""
     with clear_failures(postgres.installation):
         catalog = postgres.catalog()
-        batches = catalog.batches.open()
+        batches = catalog.batches.list_open()
         polled = due(batches, datetime.now(UTC), _MOST)
         embedders = Embedders(catalog, postgres.installation.settings)
         for trouble in poll(catalog, embedders, polled) if polled else ():

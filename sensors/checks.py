@@ -14,8 +14,8 @@ from rag_assets.resources.own_runs import OwnRuns
 from rag_assets.resources.stores import PostgresResource
 from rag_assets.resources.tenant_lock import REASON_TAG
 from rag_assets.resources.workbench import clear_failures
-from rag_assets.storage.catalog.check_results import CatalogLag, CheckResult
-from rag_assets.storage.catalog.tenants import TenantRecord
+from rag_assets.storage.catalog.journal.check_results import CatalogLag, CheckResult
+from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.tenants.model import Tenant
 
 _STALENESS = ("search_index", "staleness")
@@ -107,7 +107,7 @@ def staleness_sensor(
         staleness = compare_staleness(
             _limits(record for record in records if record.id not in set(overdue)),
             table.lags(),
-            table.of_check(*_STALENESS),
+            table.find_by_check(*_STALENESS),
             datetime.now(UTC),
         )
         table.confirm(*_STALENESS, staleness.unchanged)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from rag_assets.storage.catalog.syncs import Sync
+from rag_assets.storage.catalog.builds.syncs import Sync
 
 _LONGEST_BACKOFF = timedelta(hours=1)
 _LONGEST_WAIT = _LONGEST_BACKOFF + timedelta(minutes=5)

@@ -25,7 +25,7 @@ from rag_assets.sensors.due import TenantState, why_due
 from rag_assets.sensors.state import ParsedTenants, tenant_states
 from rag_assets.sensors.turns import Cursor, Verdict, following, plan, verdict
 from rag_assets.storage.catalog.catalog import Catalog
-from rag_assets.storage.catalog.tenants import TenantRecord
+from rag_assets.storage.catalog.tenants.table import TenantRecord
 
 _TICK_SECONDS = 25.0
 _TURN_SECONDS = 60.0
@@ -124,7 +124,7 @@ class _Tick:
         planned = plan(self.ids, self.cursor, self.report, reasons, self.now)
         self._look_at(planned.first, seconds=None)
         stopped = self._look_at(planned.rest, seconds=_TICK_SECONDS)
-        self.catalog.changes.tell(id_ for id_, done in self.seen.items() if done == "tell")
+        self.catalog.changes.notify(id_ for id_, done in self.seen.items() if done == "tell")
         left = following(self.cursor, planned, self.seen, stopped=stopped, now=self.now)
         return replace(left, unlisted=sorted(self.unlisted))
 
@@ -140,7 +140,9 @@ class _Tick:
             filters=dg.RunsFilter(statuses=list(_ENDED), updated_after=times[0])
         )
         # A retry that was not due at that time is checked when the tenant's ordinary turn comes.
-        tried = self.catalog.syncs.retried_between(times[1], datetime.fromtimestamp(self.now, UTC))
+        tried = self.catalog.syncs.list_retried_between(
+            times[1], datetime.fromtimestamp(self.now, UTC)
+        )
         return tried | {
             run.tags[PARTITION_TAG]
             for run in ended
@@ -154,7 +156,7 @@ class _Tick:
         if idle:
             # A setting that made documents fail may have been corrected before a restart.
             self.catalog.quarantine.retry_in_environment(idle, self._environment)
-        present = {record.id: record for record in self.catalog.tenants.named(idle)}
+        present = {record.id: record for record in self.catalog.tenants.find_many(idle)}
         records = [present[tenant_id] for tenant_id in idle if tenant_id in present]
         for record, state in tenant_states(self.catalog, records, _parsed, self.settings):
             self.seen[record.id] = self._take(record, state)

@@ -24,11 +24,11 @@ from rag_assets.pipeline.source_listing import (
     settings_key,
 )
 from rag_assets.sensors.due import TenantState
+from rag_assets.storage.catalog.builds.generations import Generation
+from rag_assets.storage.catalog.builds.progress import WantedBuild, WorkLeft
+from rag_assets.storage.catalog.builds.syncs import Sync
 from rag_assets.storage.catalog.catalog import Catalog
-from rag_assets.storage.catalog.generations import Generation
-from rag_assets.storage.catalog.syncs import Sync
-from rag_assets.storage.catalog.tenants import TenantRecord
-from rag_assets.storage.catalog.work_left import WantedBuild, WorkLeft
+from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.tenants.model import Tenant
 
 _BATCH = 100
@@ -131,11 +131,11 @@ class _Facts:
         self.keys = {of.tenant.id: of for of in keys}
         ids = list(self.keys)
         self._syncs = catalog.syncs.of_tenants(ids) if ids else {}
-        live = catalog.generations.live_of(ids) if ids else {}
+        live = catalog.generations.list_live_by_tenant(ids) if ids else {}
         builds = {of.tenant.id: _wanted(of, live.get(of.tenant.id, ())) for of in keys}
         self._config_keys = {id_: wanted[0].config_key for id_, wanted in builds.items()}
         wanted = [build for of_tenant in builds.values() for build in of_tenant]
-        self._left = catalog.work.left(wanted) if ids else {}
+        self._left = catalog.work.read(wanted) if ids else {}
         # A run that is requested because of a wrong time would prune no document, and be requested
         # again and again.
         trusted = time_for_deletion(catalog, Clock())
@@ -189,7 +189,7 @@ def _wanted(of: _Keys, live: Sequence[Generation]) -> list[WantedBuild]:
         key = _key_of(of, build) if build.pinned else of.config
         found = [WantedBuild(of.tenant.id, build.number, key or of.config)]
     if serving is not None and serving != build and (key := _key_of(of, serving)) is not None:
-        found.append(WantedBuild(of.tenant.id, serving.number, key, beside=True))
+        found.append(WantedBuild(of.tenant.id, serving.number, key, is_superseded=True))
     return found
 
 

@@ -42,7 +42,7 @@ def tenants_sensor(
         with clear_failures(postgres.installation):
             # Other partitions may be tenants of another installation in this instance.
             receipts = postgres.catalog().receipts
-            removed = (unwanted & known) | receipts.removed_tenants(unwanted - known)
+            removed = (unwanted & known) | receipts.find_removed_tenants(unwanted - known)
             gone = _delete_histories(context.instance, runs, removed)
     if not new and not gone:
         if found.problems:  # All other tenants were reconciled nevertheless.

@@ -13,7 +13,7 @@ from sqlalchemy import Select, and_, select
 
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.retrieval.model import Caller
-from rag_assets.storage.catalog.index_rows import same_document
+from rag_assets.storage.catalog.documents.status import is_same_document
 from rag_assets.storage.catalog.tables import document_index, documents, source_records
 from rag_assets.systems.code_memory.catalog.code_catalog import code_catalog
 from rag_assets.systems.code_memory.catalog.tables import (
@@ -103,7 +103,7 @@ def _rows(ctx: TenantContext) -> Iterator[tuple[Any, ...]]:
             query: Select[Any] = (
                 select(documents.c.uri, *told)
                 .select_from(document_index)
-                .join(documents, same_document())
+                .join(documents, is_same_document())
                 .join(table, same_text)
                 .where(
                     document_index.c.tenant == ctx.ref.id,

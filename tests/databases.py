@@ -20,7 +20,7 @@ from psycopg import sql
 from rag_assets.cli.commands.session import Session
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import Database
-from rag_assets.storage.catalog.roles import ROLES, Role, create_roles
+from rag_assets.storage.catalog.installation.roles import ROLES, Role, create_roles
 
 
 def create_database(postgres_url: str, name: str) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from rag_assets.cli.commands.session import Session
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.mark_keeper import KeptMark
-from rag_assets.storage.catalog.marks import Mark
+from rag_assets.storage.catalog.journal.security_changes import Mark
 from rag_assets.storage.lake.store import Lake
 from tests.databases import drop_database, execute, name_of, url_of
 

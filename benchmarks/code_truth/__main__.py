@@ -35,8 +35,8 @@ from benchmarks.code_truth.laravel import (
 )
 from benchmarks.code_truth.repository import Checkout, checkout
 from benchmarks.measure import PROJECT, save
-from rag_assets.systems.code_memory.laravel.routes.resolver import routes_of
-from rag_assets.systems.code_memory.laravel.tables import tables_of
+from rag_assets.systems.code_memory.laravel.routes.resolver import resolve_routes
+from rag_assets.systems.code_memory.laravel.schema.tables import resolve_tables
 from tests.unit.systems.code_memory.laravel.routes_truth import ours
 
 WORK = PROJECT / ".local" / "benchmark-code-truth"
@@ -81,7 +81,7 @@ def compared(
 
 
 def _routes(read: Checkout, truth: Truth, causes: Mapping[str, str]) -> dict[str, Any]:
-    derived = routes_of(read.files)
+    derived = resolve_routes(read.files)
     mine = [ours(route) for route in derived.routes]
     guarded = compare(route_names(truth.told, middleware=True), route_names(mine, middleware=True))
     return {
@@ -94,7 +94,7 @@ def _routes(read: Checkout, truth: Truth, causes: Mapping[str, str]) -> dict[str
 
 
 def _columns(read: Checkout, truth: Truth, causes: Mapping[str, str]) -> dict[str, Any]:
-    derived = tables_of(read.files, driver="sqlite")
+    derived = resolve_tables(read.files)
     found = compare(column_names(truth.told), derived_columns(derived.tables))
     return {
         "laravel": truth.version,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any, Final
 
-from rag_assets.systems.code_memory.laravel.tables import Table
+from rag_assets.systems.code_memory.laravel.schema.tables import Table
 
 UNEXPLAINED: Final = "not explained"
 

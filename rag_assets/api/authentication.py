@@ -15,8 +15,8 @@ from rag_assets.api.service_tokens import PREFIX, TokenLookups, identity_of
 from rag_assets.api.settings import JwtSettings
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.hashing import sha256_hex
+from rag_assets.storage.catalog.accounts.service_tokens import TokenReader
 from rag_assets.storage.catalog.catalog import Catalog
-from rag_assets.storage.catalog.service_tokens import TokenReader
 
 _DIGITS = 12
 

@@ -30,8 +30,8 @@ from rag_assets.retrieval import AsyncRetriever
 from rag_assets.retrieval.answerer import Answerer
 from rag_assets.retrieval.documents import DocumentReader
 from rag_assets.storage.blobs.store import BlobStore
+from rag_assets.storage.catalog.accounts.service_tokens import TokenReader
 from rag_assets.storage.catalog.catalog import Catalog
-from rag_assets.storage.catalog.service_tokens import TokenReader
 from rag_assets.storage.index.store import VectorStore
 from rag_assets.storage.lake.store import Lake
 

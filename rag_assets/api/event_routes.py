@@ -13,8 +13,8 @@ from rag_assets.api.identity import Identity
 from rag_assets.api.model import TenantQuery
 from rag_assets.api.problems import documented
 from rag_assets.api.responses import Event, Events
-from rag_assets.storage.catalog.events import SEARCHES, EventKind
-from rag_assets.storage.catalog.events import Event as StoredEvent
+from rag_assets.storage.catalog.journal.events import SEARCHES, EventKind
+from rag_assets.storage.catalog.journal.events import Event as StoredEvent
 from rag_assets.tenants.profiles import profile_of
 
 _REFUSED = documented(401, 403, 404, 422, 429, 500, 503)

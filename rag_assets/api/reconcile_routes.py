@@ -22,7 +22,7 @@ from rag_assets.common.invalid_values import invalid
 from rag_assets.ingest.sources.record_bodies import BODIES, BlockBody
 from rag_assets.pipeline.blobs import drop_blobs
 from rag_assets.records.text_records import records_source
-from rag_assets.storage.catalog.record_manifests import ManifestLine
+from rag_assets.storage.catalog.records.manifests import ManifestLine
 from rag_assets.tenants.model import Tenant
 from rag_assets.tenants.profiles import profile_of
 

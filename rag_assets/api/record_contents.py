@@ -27,7 +27,7 @@ from rag_assets.ingest.sources.uploads import UploadsConfig
 from rag_assets.privacy.described import described_spans
 from rag_assets.privacy.secrets.spans import mask, merge_spans
 from rag_assets.records.text_records import records_source
-from rag_assets.storage.catalog.tenants import TenantRecord
+from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.tenants.model import Tenant
 from rag_assets.tenants.profiles import profile_of
 

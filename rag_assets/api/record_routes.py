@@ -41,9 +41,9 @@ from rag_assets.ingest.sources.records import record_document_id
 from rag_assets.records.drafts import Draft, Drafting
 from rag_assets.records.text_records import RecordBody, UpdatedAt, Version, records_source
 from rag_assets.records.writing import URGENT, write_drafts
-from rag_assets.storage.catalog.record_plans import UNORDERED, WriteClock
-from rag_assets.storage.catalog.record_states import RecordFilter, RecordState
-from rag_assets.storage.catalog.tenants import TenantRecord
+from rag_assets.storage.catalog.records.model import UNORDERED, WriteClock
+from rag_assets.storage.catalog.records.states import RecordFilter, RecordState
+from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.tenants.model import Tenant
 from rag_assets.tenants.profiles import profile_of
 

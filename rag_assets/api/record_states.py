@@ -13,7 +13,7 @@ from rag_assets.common.principals import WRITER
 from rag_assets.ingest.sources.record_bodies import FileBody, find_block
 from rag_assets.retrieval.documents import DocumentReader
 from rag_assets.retrieval.model import Caller
-from rag_assets.storage.catalog.record_states import RecordFilter, RecordState
+from rag_assets.storage.catalog.records.states import RecordFilter, RecordState
 from rag_assets.storage.index.model import StoredEntry
 from rag_assets.tenants.model import Tenant
 
@@ -55,7 +55,7 @@ def whereabouts(
     """
     is_writer = caller.role == WRITER
     principals = None if is_writer else reader.policy.principals(caller)
-    state = reader.catalog.record_states.of(tenant_id, document_id, principals, scope=scope)
+    state = reader.catalog.record_states.find(tenant_id, document_id, principals, scope=scope)
     if state is None:
         raise _unknown(tenant_id)
     archived = block_id is not None and _is_archived(reader, tenant_id, document_id, block_id)
@@ -85,7 +85,7 @@ def _is_archived(reader: DocumentReader, tenant_id: str, document_id: str, block
     Raises:
         UnknownDocument: the page lacks the block.
     """
-    page = reader.catalog.records.of(tenant_id).text(document_id)
+    page = reader.catalog.records.for_tenant(tenant_id).text(document_id)
     block = None if page is None else find_block(json.loads(page), block_id)
     if block is None:
         raise _unknown(tenant_id)

@@ -52,5 +52,5 @@ def reindexed(catalog: Catalog, tenant_id: str, body: Reindex, by: str) -> Reind
 
 def _is_in_tree(catalog: Catalog, tenant_id: str, body: ReindexPage) -> bool:
     """Return whether the tree contains the page or database, which may have no records."""
-    kind = catalog.pages.kind_of(tenant_id, body.id)
+    kind = catalog.pages.find_kind(tenant_id, body.id)
     return kind is not None and (kind == "database") == (body.scope == "database")

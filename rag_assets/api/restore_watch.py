@@ -11,7 +11,7 @@ from anyio.to_thread import run_sync
 
 from rag_assets.common.errors import RagAssetsError, ServiceUnavailable
 from rag_assets.pipeline.mark_keeper import MarkKeeper
-from rag_assets.storage.catalog.security_changes import SecurityState
+from rag_assets.storage.catalog.journal.security_changes import SecurityState
 
 CHECK_SECONDS: Final = 3.0
 _STOP_SECONDS: Final = 5.0

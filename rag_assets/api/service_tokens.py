@@ -17,9 +17,9 @@ from rag_assets.api.identity import Identity, Unauthenticated
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.principals import RESERVED
 from rag_assets.retrieval.model import Role
+from rag_assets.storage.catalog.accounts.provider_keys import KeyOwner
+from rag_assets.storage.catalog.accounts.service_tokens import ServiceToken, TokenReader
 from rag_assets.storage.catalog.catalog import Catalog
-from rag_assets.storage.catalog.provider_keys import KeyOwner
-from rag_assets.storage.catalog.service_tokens import ServiceToken, TokenReader
 
 PREFIX = "rag_"
 """Prefix that distinguishes service tokens from JWTs, and lets secret scanners recognize them."""

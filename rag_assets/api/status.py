@@ -11,7 +11,7 @@ from rag_assets.models.config import EmbedderConfig
 from rag_assets.models.embedding.model_folder import DEFAULT_MODEL
 from rag_assets.plugins.registry import installed_systems
 from rag_assets.storage.catalog.catalog import Catalog
-from rag_assets.storage.catalog.tenants import TenantRecord
+from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.tenants.application_settings import (
     SECTION,
     is_pending,
@@ -36,7 +36,7 @@ def tenant_status(
     profile = installed_systems().profiles.get(record.profile)
     if profile is not None and profile.typed_records:
         return status_of_records(catalog, record, readers=readers)
-    found = catalog.freshness.of(record.id, _sources(record), readers=readers)
+    found = catalog.freshness.read(record.id, _sources(record), readers=readers)
     return Status(**asdict(found), disabled=record.state != "ACTIVE")
 
 
@@ -44,7 +44,7 @@ def status_of_records(
     catalog: Catalog, record: TenantRecord, *, readers: Collection[str] | None
 ) -> WorkspaceStatus:
     """Return the status of a tenant of typed records; see tenant_status()."""
-    found = catalog.record_freshness.of(record.id, _sources(record), readers=readers)
+    found = catalog.record_freshness.read(record.id, _sources(record), readers=readers)
     backend = record.config.get(SECTION, {}).get("vector_backend", "elasticsearch")
     return WorkspaceStatus(
         **asdict(found.freshness),

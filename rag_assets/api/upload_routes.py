@@ -23,8 +23,8 @@ from rag_assets.common.failure_kinds import WORDS
 from rag_assets.common.invalid_values import invalid
 from rag_assets.ingest.sources.uploads import UploadsConfig
 from rag_assets.pipeline.uploads import uploads_source
-from rag_assets.storage.catalog import upload_model as stored_uploads
 from rag_assets.storage.catalog.database import TenantRef
+from rag_assets.storage.catalog.uploads import model as stored_uploads
 from rag_assets.tenants.model import Tenant
 
 _REFUSED = documented(401, 403, 404, 409, 422, 429, 500, 503)

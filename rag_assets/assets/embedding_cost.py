@@ -12,7 +12,7 @@ import dagster as dg
 from rag_assets.assets.descriptions import EMBEDDING_COST
 from rag_assets.assets.metadata_values import bar_chart, series_chart, table
 from rag_assets.declarations import Naming, Report
-from rag_assets.storage.catalog.usage import UsageRow, UsageTable, total
+from rag_assets.storage.catalog.accounts.usage import UsageRow, UsageTable, total
 
 _SHOWN_DAYS, _PLOTTED_DAYS = 7, 31
 _MODEL_COLUMNS = {

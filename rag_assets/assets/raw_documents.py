@@ -55,7 +55,7 @@ def raw_documents(
     for warning in replace(pruned, doubt=None).warnings(ctx.ref.id):
         context.log.warning(warning)
     if report.held:
-        held = ctx.catalog.syncs.held(ctx.ref.id)
+        held = ctx.catalog.syncs.list_held(ctx.ref.id)
         context.log.warning(held_warning(ctx.ref.id, held, refusal(ctx)))
     return dg.MaterializeResult(
         metadata={

@@ -11,8 +11,8 @@ from rag_assets.common.formatting import counted
 from rag_assets.ingest.parsing.format_names import format_name
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.quarantine import DocumentNote, remedy_of
-from rag_assets.storage.catalog.document_rows import Status
-from rag_assets.storage.catalog.overview import TenantSummary
+from rag_assets.storage.catalog.documents.status import Status
+from rag_assets.storage.catalog.tenants.overview import TenantSummary
 
 _MOST_FAILED, _MOST_ADVICE = 50, 3
 _SHOWN: Mapping[Status, str] = {"READY": "ready", "FAILED": "failed", "PROCESSING": "waiting"}
@@ -43,7 +43,7 @@ def by_format(ctx: TenantContext) -> dg.TableMetadataValue:
 
 def failed_documents(ctx: TenantContext) -> dg.MarkdownMetadataValue:
     """List the documents in quarantine with their reasons and remedies."""
-    failed = ctx.catalog.overview.failed(ctx.ref.id, _MOST_FAILED)
+    failed = ctx.catalog.overview.list_failed(ctx.ref.id, _MOST_FAILED)
     failures = [(DocumentNote(d.document_id, d.uri, d.error_message or ""), "") for d in failed]
     advice = list(dict.fromkeys(remedy_of(document) for document in failed))[:_MOST_ADVICE]
     return notes(

@@ -10,7 +10,7 @@ from rag_assets.assets.metadata_values import table
 from rag_assets.billing.spending import Cap, CapName, caps_of
 from rag_assets.common.formatting import dollars
 from rag_assets.pipeline.context import TenantContext
-from rag_assets.storage.catalog.usage import SpendingTotals, Usage, today, total
+from rag_assets.storage.catalog.accounts.usage import SpendingTotals, Usage, today, total
 
 _COLUMNS = {
     "": "string",

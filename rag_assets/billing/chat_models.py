@@ -21,7 +21,7 @@ from rag_assets.models.transport.connection import Server
 from rag_assets.models.transport.settings import ConnectionSettings, Credentials
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
-from rag_assets.storage.catalog.tenants import TenantRecord
+from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.tenants.model import Tenant
 
 

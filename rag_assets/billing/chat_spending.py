@@ -12,9 +12,9 @@ from rag_assets.common.errors import CapReached, ChatError, ChatFailed, ChatTime
 from rag_assets.common.formatting import dollars
 from rag_assets.models.chat import ChatModel, Completion, estimate_input_tokens
 from rag_assets.models.prices import ChatPrice
+from rag_assets.storage.catalog.accounts.usage import Usage
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
-from rag_assets.storage.catalog.usage import Usage
 from rag_assets.tenants.model import Tenant
 
 _LOG = logging.getLogger(__name__)

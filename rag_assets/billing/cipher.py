@@ -12,8 +12,8 @@ from pydantic import SecretStr
 from rag_assets.billing.key_owners import described, set_command
 from rag_assets.billing.master_key import MasterKey
 from rag_assets.common.errors import KeyUnreadable
-from rag_assets.storage.catalog.organizations import OrganizationRef
-from rag_assets.storage.catalog.provider_keys import KeyOwner, SealedKey
+from rag_assets.storage.catalog.accounts.provider_keys import KeyOwner, SealedKey
+from rag_assets.storage.catalog.tenants.organizations import OrganizationRef
 
 _NONCE_BYTES = 12  # NIST SP 800-38D, 8.2.2: random, so keep far below 2^32 keys per master key
 

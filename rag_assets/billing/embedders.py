@@ -22,10 +22,10 @@ from rag_assets.models.factory import (
 )
 from rag_assets.models.providers.base import LocalEmbedding, RemoteEmbedding
 from rag_assets.models.transport.retries import Traffic
+from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
-from rag_assets.storage.catalog.generations import Generation
-from rag_assets.storage.catalog.tenants import TenantRecord
+from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.tenants.model import Tenant
 
 

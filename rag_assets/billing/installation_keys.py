@@ -17,8 +17,8 @@ from rag_assets.billing.master_key import (
 from rag_assets.common.errors import KeyUnreadable
 from rag_assets.common.settings import Settings
 from rag_assets.ingest.sources.registry import paths_of
+from rag_assets.storage.catalog.accounts.provider_keys import StoredKey
 from rag_assets.storage.catalog.catalog import Catalog
-from rag_assets.storage.catalog.provider_keys import StoredKey
 from rag_assets.storage.lake.location import Location
 from rag_assets.tenants.kinds import installed_kinds
 

@@ -9,8 +9,8 @@ from typing import Any, Literal, TypeAlias
 
 from rag_assets.billing.master_key import MasterKeys
 from rag_assets.models.providers.registry import find_chat_provider
-from rag_assets.storage.catalog.organizations import OrganizationRef
-from rag_assets.storage.catalog.provider_keys import StoredKey
+from rag_assets.storage.catalog.accounts.provider_keys import StoredKey
+from rag_assets.storage.catalog.tenants.organizations import OrganizationRef
 
 RERANK = "rerank"
 """The purpose of a rerank endpoint's key, in place of a provider's name."""

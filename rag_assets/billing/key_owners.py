@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import shlex
 
-from rag_assets.storage.catalog.organizations import OrganizationRef
-from rag_assets.storage.catalog.provider_keys import KeyOwner
+from rag_assets.storage.catalog.accounts.provider_keys import KeyOwner
+from rag_assets.storage.catalog.tenants.organizations import OrganizationRef
 
 
 def described(owner: KeyOwner) -> str:

@@ -17,9 +17,9 @@ from rag_assets.common.errors import ConfigurationError, KeyUnreadable, NoProvid
 from rag_assets.common.settings import Settings
 from rag_assets.models.providers.registry import WITH_KEYS
 from rag_assets.models.transport.settings import Credentials
+from rag_assets.storage.catalog.accounts.provider_keys import KeyOwner, SealedKey, StoredKey
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
-from rag_assets.storage.catalog.provider_keys import KeyOwner, SealedKey, StoredKey
 
 PURPOSES = (*WITH_KEYS, RERANK)
 """Providers and other purposes for which a tenant or an organization may store a key."""
@@ -69,7 +69,7 @@ class KeyRing:
 
     def stored(self, ref: TenantRef) -> frozenset[str]:
         """Return the providers for which the tenant or its organization has a stored key."""
-        return frozenset(key.provider for key in self._table.usable(ref))
+        return frozenset(key.provider for key in self._table.list_usable(ref))
 
     def entries(self, tenant_id: str | None = None) -> list[KeyEntry]:
         """Return all keys, or the keys that a tenant may use, in displayable form.
@@ -79,8 +79,8 @@ class KeyRing:
         if tenant_id is None:
             records, stored = self._catalog.tenants.all(), self._table.all()
         else:
-            records = self._catalog.tenants.named([tenant_id])
-            stored = [key for record in records for key in self._table.usable(record.ref)]
+            records = self._catalog.tenants.find_many([tenant_id])
+            stored = [key for record in records for key in self._table.list_usable(record.ref)]
         entries = self._displayed(stored)
         for record in records:
             if record.state != "REMOVING":
@@ -89,7 +89,7 @@ class KeyRing:
 
     def entries_of_organization(self, organization_id: str) -> list[KeyEntry]:
         """Return an organization's own keys in displayable form, by provider."""
-        return self._displayed(self._table.of_organization(organization_id))
+        return self._displayed(self._table.list_of_organization(organization_id))
 
     def credentials(
         self,

@@ -8,10 +8,10 @@ from typing import Final
 
 from rag_assets.billing.spending import Cap, CapName, Spending, caps_of, require_price
 from rag_assets.models.prices import split_embedder_id
+from rag_assets.storage.catalog.accounts.usage import SpendingTotals, Usage, today
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
-from rag_assets.storage.catalog.events import Event
-from rag_assets.storage.catalog.usage import SpendingTotals, Usage, today
+from rag_assets.storage.catalog.journal.events import Event
 from rag_assets.tenants.model import Tenant
 
 EVENTS_READ: Final = 20
@@ -28,7 +28,7 @@ def present_caps(catalog: Catalog, ref: TenantRef, tenant: Tenant, *, run: float
         run: dollars that the current sync has spent.
     """
     day = today()
-    spent = catalog.usage.spent(ref.id, day)
+    spent = catalog.usage.read_spending(ref.id, day)
     promised = catalog.batches.open_cost(ref.id)
     return caps_of(
         tenant.caps, SpendingTotals(run, spent.day + promised, spent.month + promised), day

@@ -8,7 +8,7 @@ from typing import NoReturn
 from rag_assets.common.errors import NotOptedIn
 from rag_assets.models.embedding.protocol import Embedder, Purpose, WrappedEmbedder
 from rag_assets.plugins.registry import installed_systems
-from rag_assets.storage.catalog.tenants import TenantRecord
+from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.tenants.profiles import profile_of
 
 

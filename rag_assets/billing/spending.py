@@ -13,7 +13,7 @@ from rag_assets.models.config import EmbedderConfig
 from rag_assets.models.embedding.protocol import Charge
 from rag_assets.models.factory import price_of
 from rag_assets.models.prices import FREE, Price
-from rag_assets.storage.catalog.usage import SpendingTotals, Usage
+from rag_assets.storage.catalog.accounts.usage import SpendingTotals, Usage
 from rag_assets.tenants.model import CapsConfig, Tenant
 
 CapName: TypeAlias = Literal["per_month", "per_day", "per_run"]

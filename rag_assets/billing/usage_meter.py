@@ -10,9 +10,9 @@ from rag_assets.billing.spending import used_of
 from rag_assets.common.background_batcher import BackgroundBatcher
 from rag_assets.models.embedding.protocol import Charge
 from rag_assets.models.prices import FREE, Price, split_embedder_id
+from rag_assets.storage.catalog.accounts.usage import Usage
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
-from rag_assets.storage.catalog.usage import Usage
 
 _LOG = logging.getLogger(__name__)
 

@@ -47,7 +47,7 @@ def status(json: Json = False) -> None:
 def roles() -> None:
     """Print the SQL that makes roles of Postgres with fewer rights, for a server of your own."""
     from rag_assets.cli.commands.output import say
-    from rag_assets.storage.catalog.roles import roles_sql
+    from rag_assets.storage.catalog.installation.roles import roles_sql
 
     say(roles_sql())
 

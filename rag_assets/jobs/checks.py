@@ -13,8 +13,8 @@ from rag_assets.jobs.every_tenant import for_each
 from rag_assets.jobs.run_history import delete_old_runs
 from rag_assets.resources.own_runs import OwnRuns
 from rag_assets.resources.workbench import Workbench, clear_failures
-from rag_assets.storage.catalog.check_results import CheckOutcome
-from rag_assets.storage.catalog.tenants import TenantRecord
+from rag_assets.storage.catalog.journal.check_results import CheckOutcome
+from rag_assets.storage.catalog.tenants.table import TenantRecord
 
 ALL_TENANTS_JOB = "check_all_tenants"
 _KEPT_DAYS = 30

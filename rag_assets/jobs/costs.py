@@ -6,7 +6,7 @@ from rag_assets.assets.embedding_cost import daily_costs
 from rag_assets.common.formatting import counted
 from rag_assets.declarations import Naming, job
 from rag_assets.resources.workbench import Workbench, clear_failures
-from rag_assets.storage.catalog.usage import today
+from rag_assets.storage.catalog.accounts.usage import today
 
 
 @job(

@@ -15,8 +15,8 @@ from rag_assets.pipeline.repair import repair
 from rag_assets.pipeline.shares import Share
 from rag_assets.resources.tenant_lock import TenantLockResource
 from rag_assets.resources.workbench import Workbench, clear_failures
-from rag_assets.storage.catalog.check_results import CheckOutcome
-from rag_assets.storage.catalog.tenants import TenantRecord
+from rag_assets.storage.catalog.journal.check_results import CheckOutcome
+from rag_assets.storage.catalog.tenants.table import TenantRecord
 
 
 class RepairConfig(dg.Config):

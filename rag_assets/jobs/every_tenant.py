@@ -10,7 +10,7 @@ from rag_assets.pipeline.context import TenantContext
 from rag_assets.resources.installation import InstallationResource
 from rag_assets.resources.workbench import Workbench, as_failure
 from rag_assets.storage.catalog.lock import Holder
-from rag_assets.storage.catalog.tenants import TenantRecord
+from rag_assets.storage.catalog.tenants.table import TenantRecord
 
 _WAIT_SECONDS = 60.0
 

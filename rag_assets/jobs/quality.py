@@ -11,7 +11,7 @@ from rag_assets.jobs.every_tenant import for_each
 from rag_assets.quality.asking import Manner
 from rag_assets.quality.evaluation import evaluate
 from rag_assets.resources.workbench import Workbench, clear_failures
-from rag_assets.storage.catalog.tenants import TenantRecord
+from rag_assets.storage.catalog.tenants.table import TenantRecord
 
 
 class QualityConfig(dg.Config):

@@ -28,7 +28,7 @@ from rag_assets.resources.own_runs import OwnRuns
 from rag_assets.resources.workbench import Workbench, as_failure, clear_failures
 from rag_assets.storage.blobs.store import open_blobs
 from rag_assets.storage.catalog.lock import Holder
-from rag_assets.storage.catalog.tenants import TenantRecord
+from rag_assets.storage.catalog.tenants.table import TenantRecord
 
 
 @job(

@@ -16,7 +16,7 @@ from rag_assets.common.settings import Settings
 from rag_assets.local_stack.net import LOOPBACK, get_json, listening_socket
 from rag_assets.local_stack.processes import BackgroundProcess, Progress, silent
 from rag_assets.local_stack.program import fingerprint_program
-from rag_assets.storage.catalog.run_storage import DAGSTER_SCHEMA, IN_SCHEMA
+from rag_assets.storage.catalog.installation.run_storage import DAGSTER_SCHEMA, IN_SCHEMA
 
 _START_SECONDS = 180
 _LONGEST_SILENCE = timedelta(minutes=5)

@@ -36,8 +36,8 @@ from rag_assets.local_stack.processes import (
     Progress,
     silent,
 )
-from rag_assets.storage.catalog.roles import ROLES, Role, create_roles
-from rag_assets.storage.catalog.run_storage import move_run_tables
+from rag_assets.storage.catalog.installation.roles import ROLES, Role, create_roles
+from rag_assets.storage.catalog.installation.run_storage import move_run_tables
 
 DATABASE = "rag_assets"
 _USER = "rag_assets"

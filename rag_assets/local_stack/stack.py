@@ -23,8 +23,8 @@ from rag_assets.local_stack.private_files import exposed, keep_private
 from rag_assets.local_stack.processes import BackgroundProcess, Progress, silent
 from rag_assets.local_stack.program import fingerprint_program
 from rag_assets.local_stack.supervisor import RestartFile, Restarts, Server, SupervisorProcess
-from rag_assets.storage.catalog.roles import Role
-from rag_assets.storage.catalog.run_storage import (
+from rag_assets.storage.catalog.installation.roles import Role
+from rag_assets.storage.catalog.installation.run_storage import (
     DAGSTER_SCHEMA,
     FormerTables,
     find_former_tables,
@@ -190,7 +190,7 @@ class LocalStack:
         self.watcher.start(progress)
 
     def prepare_run_storage(self, progress: Progress) -> None:
-        """Prepare the schema of our own Dagster instance; see storage.catalog.run_storage.
+        """Prepare the schema of our own Dagster instance; see its module run_storage.
 
         Raises:
             ConfigurationError: the Postgres accounts are not permitted to create the schema.
@@ -218,7 +218,7 @@ class LocalStack:
             )
 
     def former_runs(self) -> FormerTables | None:
-        """Return the content of Dagster's tables in `public`; see storage.catalog.run_storage."""
+        """Return the content of Dagster's tables in `public`; see its module run_storage."""
         return find_former_tables(self.endpoints().dagster_url)
 
     def move_runs(self) -> FormerTables | None:

@@ -167,7 +167,7 @@ class Knowledge:
         """Return the profile of a tenant; "" if the tenant no longer exists."""
 
         def read() -> str:
-            found = self.reader.catalog.tenants.named([tenant_id])
+            found = self.reader.catalog.tenants.find_many([tenant_id])
             return found[0].profile if found else ""
 
         return await self.in_thread(read)

@@ -18,8 +18,8 @@ from rag_assets.panel.settings import PATH
 if TYPE_CHECKING:
     from rag_assets.api.backend import Backend
     from rag_assets.panel.renderer import Renderer
-    from rag_assets.storage.catalog.departures import HeldDeletions
-    from rag_assets.storage.catalog.panel_sessions import PanelSession
+    from rag_assets.storage.catalog.accounts.panel_sessions import PanelSession
+    from rag_assets.storage.catalog.builds.syncs import HeldDeletions
 
 Method: TypeAlias = Literal["GET", "POST"]
 _SEE_OTHER = 303

@@ -28,8 +28,8 @@ from rag_assets.panel.frame import PanelPage, SystemPanel, Visit
 from rag_assets.panel.renderer import Renderer
 from rag_assets.panel.sessions import hashed, request_token
 from rag_assets.panel.settings import PATH, URL_VARIABLE, PanelSettings
-from rag_assets.storage.catalog.departures import HeldDeletions
-from rag_assets.storage.catalog.panel_sessions import RECENT_TIME, PanelSession
+from rag_assets.storage.catalog.accounts.panel_sessions import RECENT_TIME, PanelSession
+from rag_assets.storage.catalog.builds.syncs import HeldDeletions
 
 _T = TypeVar("_T")
 
@@ -253,7 +253,7 @@ class Guarding:
         held: tuple[HeldDeletions, ...] = ()
         if page.is_use and request.method in _SAFE and "hx-request" not in request.headers:
             departures = self.backend.catalog.departures
-            held = tuple(await self.in_thread(partial(departures.held, session.tenant.id)))
+            held = tuple(await self.in_thread(partial(departures.list_held, session.tenant.id)))
         return Visit(
             request, session, token, form, self.backend, self.renderer, system, system.home, held
         )

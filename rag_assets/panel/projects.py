@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rag_assets.api.identity import Identity
 from rag_assets.common.errors import InvalidRequest, UnknownProject, UnknownTenant
 from rag_assets.storage.catalog.catalog import Catalog
-from rag_assets.storage.catalog.tenants import TenantRecord
+from rag_assets.storage.catalog.tenants.table import TenantRecord
 
 
 def panel_tenant(
@@ -39,7 +39,7 @@ def panel_tenant(
         found = [
             record
             for profile in profiles
-            for record in catalog.projects.covered(identity.tenants, profile, project)
+            for record in catalog.projects.list_covered(identity.tenants, profile, project)
         ]
     found = [record for record in found if record.config["profile"] in profiles]
     if not found:

@@ -15,9 +15,9 @@ from datetime import datetime
 
 from rag_assets.api.identity import Identity
 from rag_assets.panel.settings import PATH
+from rag_assets.storage.catalog.accounts.panel_sessions import TokenHolder
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
-from rag_assets.storage.catalog.panel_sessions import Holder
 
 _BYTES = 32
 _PURPOSE = b"requests of the panel's pages"
@@ -36,13 +36,13 @@ class Link:
     expires_at: datetime
 
 
-def holder_of(identity: Identity) -> Holder:
+def holder_of(identity: Identity) -> TokenHolder:
     """Return the holder of a session that is opened with this identity's token."""
     principals = identity.caller.principals
-    return Holder(identity.name, principals, identity.token_id, identity.expires_at)
+    return TokenHolder(identity.name, principals, identity.token_id, identity.expires_at)
 
 
-def make_link(catalog: Catalog, ref: TenantRef, holder: Holder, origin: str) -> Link:
+def make_link(catalog: Catalog, ref: TenantRef, holder: TokenHolder, origin: str) -> Link:
     """Create a link that opens one session of a tenant.
 
     Args:
@@ -66,7 +66,7 @@ def redeemed(catalog: Catalog, code: str, origin: str) -> str | None:
     return secret if is_valid else None
 
 
-def begin_session(catalog: Catalog, ref: TenantRef, holder: Holder, origin: str) -> str:
+def begin_session(catalog: Catalog, ref: TenantRef, holder: TokenHolder, origin: str) -> str:
     """Start a session without a code, and return its secret.
 
     Raises:

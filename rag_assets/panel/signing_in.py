@@ -34,8 +34,8 @@ from rag_assets.panel.sessions import (
     request_token,
 )
 from rag_assets.panel.settings import PATH
-from rag_assets.storage.catalog.panel_sessions import PanelSession
-from rag_assets.storage.catalog.tenants import TenantRecord
+from rag_assets.storage.catalog.accounts.panel_sessions import PanelSession
+from rag_assets.storage.catalog.tenants.table import TenantRecord
 
 ENTER = f"{PATH}/enter"
 SESSIONS = "/sessions"
@@ -187,7 +187,8 @@ class SigningIn:
         return await self._sessions(visit, f"{counted(count, 'session')} ended.")
 
     async def _sessions(self, visit: Visit, done: str = "") -> Response:
-        others = await self._guarding.in_thread(partial(self._table.others, self._present(visit)))
+        find_others = partial(self._table.list_others, self._present(visit))
+        others = await self._guarding.in_thread(find_others)
         return HTMLResponse(
             self._guarding.renderer.page("sessions.html", visit=visit, others=others, done=done)
         )

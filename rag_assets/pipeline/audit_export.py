@@ -26,9 +26,9 @@ from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.formatting import counted
 from rag_assets.common.private_files import draft_prefix, sync_folder
 from rag_assets.privacy.masker import Masker
-from rag_assets.storage.catalog.audit import AuditRecords, open_audit
 from rag_assets.storage.catalog.database import Database
-from rag_assets.storage.catalog.receipts import ChainReport
+from rag_assets.storage.catalog.erasure.receipts import ChainReport
+from rag_assets.storage.catalog.journal.audit import AuditRecords, open_audit
 from rag_assets.tenants.application_settings import SECTION
 from rag_assets.tenants.model import Tenant
 

@@ -27,8 +27,8 @@ from rag_assets.models.factory import price_of
 from rag_assets.models.prices import split_embedder_id
 from rag_assets.pipeline.batch_submissions import LISTED_AFTER, recover
 from rag_assets.pipeline.context import TenantContext
-from rag_assets.storage.catalog.batches import EmbeddingBatch
-from rag_assets.storage.catalog.generations import Generation
+from rag_assets.storage.catalog.builds.batches import EmbeddingBatch
+from rag_assets.storage.catalog.builds.generations import Generation
 
 _GROUP = 1_000
 
@@ -61,7 +61,7 @@ def collect(ctx: TenantContext, embedder_id: str | None = None) -> Collected:
         embedder_id: only batches of this embedder; None: of all.
     """
     done = Collected()
-    for batch in ctx.catalog.batches.open(ctx.ref.id):
+    for batch in ctx.catalog.batches.list_open(ctx.ref.id):
         if embedder_id not in {None, batch.embedder_id}:
             continue
         try:

@@ -14,7 +14,7 @@ from rag_assets.models.config import EmbedderConfig
 from rag_assets.models.embedding.batch_api import ABANDONED_AFTER, BatchStatus, run_and_close
 from rag_assets.pipeline.batch_submissions import recover
 from rag_assets.pipeline.clock_guard import ClockDoubt, time_for_deletion
-from rag_assets.storage.catalog.batches import EmbeddingBatch, is_poll_due
+from rag_assets.storage.catalog.builds.batches import EmbeddingBatch, is_poll_due
 from rag_assets.storage.catalog.catalog import Catalog
 
 _CONCURRENCY = 8

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from rag_assets.models.embedding.batch_api import BatchApi
-from rag_assets.storage.catalog.batches import EmbeddingBatch
+from rag_assets.storage.catalog.builds.batches import EmbeddingBatch
 from rag_assets.storage.catalog.catalog import Catalog
 
 _SUBMISSION = timedelta(hours=1)

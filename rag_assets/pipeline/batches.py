@@ -27,8 +27,8 @@ from rag_assets.models.embedding.batches import EmbedItem
 from rag_assets.models.prices import split_embedder_id
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.slices import Work, put_off
-from rag_assets.storage.catalog.batches import FETCH_RETRY_INTERVAL, EmbeddingBatch
-from rag_assets.storage.catalog.document_rows import Document, Failure
+from rag_assets.storage.catalog.builds.batches import FETCH_RETRY_INTERVAL, EmbeddingBatch
+from rag_assets.storage.catalog.documents.model import Document, Failure
 
 _GIVE_UP = BATCH_WINDOW + timedelta(hours=1)
 _FIRST_PAUSE = timedelta(minutes=1)
@@ -95,7 +95,7 @@ def defer_documents(
     submitted = texts_in_batches(ctx)
     if not submitted:
         return 0
-    batches = {batch.id: batch for batch in ctx.catalog.batches.open(ctx.ref.id)}
+    batches = {batch.id: batch for batch in ctx.catalog.batches.list_open(ctx.ref.id)}
     waits = []
     for document, lacking in waiting:
         if lacking and lacking <= submitted.keys():

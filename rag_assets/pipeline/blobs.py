@@ -16,7 +16,7 @@ from rag_assets.pipeline.mark_keeper import lacks_changes_in
 from rag_assets.storage.blobs.store import BlobStore, TenantBlobs
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
-from rag_assets.storage.catalog.upload_model import NeededBlob
+from rag_assets.storage.catalog.uploads.model import NeededBlob
 
 GRACE = timedelta(days=1)
 """Age at which unreferenced blobs and staged files are deleted."""
@@ -117,7 +117,7 @@ def drop_blobs(catalog: Catalog, blobs: BlobStore, ref: TenantRef, hashes: Itera
     of_tenant = blobs.tenant(ref.id, ref.incarnation)
     deleted = 0
     for batch in batched(hashes, _BATCH):
-        with catalog.blob_needs.unneeded(ref, batch) as unneeded:
+        with catalog.blob_needs.lock_unneeded(ref, batch) as unneeded:
             deleted += sum(of_tenant.delete(sha256) for sha256 in unneeded)
     return deleted
 
@@ -153,7 +153,7 @@ def _fault(
 
 
 def _still_needed(catalog: Catalog, ref: TenantRef, needed: NeededBlob) -> bool:
-    with catalog.blob_needs.unneeded(ref, [needed.sha256]) as unneeded:
+    with catalog.blob_needs.lock_unneeded(ref, [needed.sha256]) as unneeded:
         return not unneeded
 
 

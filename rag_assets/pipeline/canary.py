@@ -23,10 +23,10 @@ from rag_assets.models.embedding.protocol import Answer, Charge, Embedder
 from rag_assets.models.embedding.vectors import PROBES_KEY, compute_distances, embed_probes
 from rag_assets.models.factory import price_of
 from rag_assets.models.prices import Price, split_embedder_id
+from rag_assets.storage.catalog.builds.measurements import StoredProbes
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
-from rag_assets.storage.catalog.probes import StoredProbes
-from rag_assets.storage.catalog.tenants import TenantRecord
+from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.tenants.model import Tenant
 
 FRESH = timedelta(hours=20)

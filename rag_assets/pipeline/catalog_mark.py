@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rag_assets.common.formatting import counted
-from rag_assets.storage.catalog.syncs import Sync
+from rag_assets.storage.catalog.builds.syncs import Sync
 
 if TYPE_CHECKING:
     from rag_assets.common.errors import CatalogSetBack

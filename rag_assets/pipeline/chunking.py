@@ -20,7 +20,7 @@ from rag_assets.pipeline.former_versions import documents_of
 from rag_assets.pipeline.prefetch import prefetched
 from rag_assets.pipeline.progress import Progress
 from rag_assets.pipeline.slices import ParsedDocument, Work
-from rag_assets.storage.catalog.document_rows import Document
+from rag_assets.storage.catalog.documents.model import Document
 from rag_assets.storage.lake.model import ChunkSetRow, DroppedRow, ParsedRow
 
 _READ_DOCUMENTS = 200

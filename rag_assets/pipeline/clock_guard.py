@@ -23,7 +23,7 @@ from rag_assets.common.errors import ClockDoubted
 from rag_assets.common.formatting import counted
 from rag_assets.common.times import stamp
 from rag_assets.storage.catalog.catalog import Catalog
-from rag_assets.storage.catalog.clock import TrustedTime
+from rag_assets.storage.catalog.installation.clock import TrustedTime
 
 ACCEPT: Final = "rag-assets installation accept-clock"
 

@@ -30,10 +30,10 @@ from rag_assets.pipeline.recipes import (
     tenant_of_build,
 )
 from rag_assets.storage.blobs.store import BlobStore, open_blobs
+from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
-from rag_assets.storage.catalog.document_rows import Document
-from rag_assets.storage.catalog.generations import Generation
+from rag_assets.storage.catalog.documents.model import Document
 from rag_assets.storage.index.beside import EntriesBeside
 from rag_assets.storage.index.model import IndexRef, IndexSpec, Owner, suitable_index
 from rag_assets.storage.index.protocols import EntryWriter

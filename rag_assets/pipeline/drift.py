@@ -17,10 +17,10 @@ from rag_assets.pipeline.mark_keeper import MarkKeeper
 from rag_assets.pipeline.publication import alias_is_right
 from rag_assets.pipeline.shares import Share
 from rag_assets.pipeline.vector_drift import VectorDrift, compare_entries
+from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
-from rag_assets.storage.catalog.generations import Generation
-from rag_assets.storage.catalog.index_rows import ExpectedEntries, HeldVersion
+from rag_assets.storage.catalog.documents.versions import ExpectedEntries, HeldVersion
 from rag_assets.storage.index.model import BuildCount, CountedBuild, Presence, ScannedEntry
 from rag_assets.storage.index.store import VectorStore
 
@@ -213,7 +213,7 @@ def _differences(
     catalog: Catalog, store: VectorStore, keeper: MarkKeeper, tenants: Sequence[TenantRef]
 ) -> dict[str, list[IndexDifference]]:
     expected = catalog.index.expected_entries([ref.id for ref in tenants])
-    live = catalog.generations.live_of([ref.id for ref in tenants])
+    live = catalog.generations.list_live_by_tenant([ref.id for ref in tenants])
     compared = [
         (ref, generation, expected[ref.id, generation.number])
         for ref in tenants

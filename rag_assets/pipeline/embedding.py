@@ -28,8 +28,8 @@ from rag_assets.pipeline.former_versions import documents_of, give_up
 from rag_assets.pipeline.interruption import is_permanent, quarantine_waiting, retry_at
 from rag_assets.pipeline.progress import Progress
 from rag_assets.pipeline.slices import ParsedDocument, StageTime, Work, put_off
-from rag_assets.storage.catalog.document_rows import Document, Failure
-from rag_assets.storage.catalog.usage import Usage
+from rag_assets.storage.catalog.accounts.usage import Usage
+from rag_assets.storage.catalog.documents.model import Document, Failure
 
 _LARGE_TEXTS = 100
 """A document that lacks more vectors than this is embedded after others of the same urgency."""

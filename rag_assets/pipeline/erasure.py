@@ -38,9 +38,9 @@ from rag_assets.pipeline.traces import (
     without_living,
 )
 from rag_assets.privacy.masker import scanner_of
-from rag_assets.storage.catalog.erasure_rows import Erasure
-from rag_assets.storage.catalog.receipts import Receipt
-from rag_assets.storage.catalog.rescans import found_hashes
+from rag_assets.storage.catalog.erasure.erasures import Erasure
+from rag_assets.storage.catalog.erasure.receipts import Receipt
+from rag_assets.storage.catalog.erasure.rescans import read_hashes
 from rag_assets.storage.lake.model import DeadKeys
 from rag_assets.storage.lake.notes import LakeNotes
 from rag_assets.storage.lake.store import Lake
@@ -72,7 +72,7 @@ def settle_open(ctx: TenantContext, *, seconds: float | None = None) -> list[Rec
         ctx: the tenant's context; the caller holds the tenant's lock.
         seconds: time after which a scan for credentials is left to the next run.
     """
-    erasures = ctx.catalog.erasures.open(ctx.ref.id)
+    erasures = ctx.catalog.erasures.list_open(ctx.ref.id)
     if erasures and not may_delete(ctx):
         return []
     receipts = []
@@ -196,7 +196,7 @@ def purge(ctx: TenantContext, document_ids: Collection[str], *, by: str) -> Rece
         ErasureIncomplete: data of the documents is left; the tenant's next run continues.
     """
     require_current(ctx)
-    for erasure in ctx.catalog.erasures.open(ctx.ref.id):
+    for erasure in ctx.catalog.erasures.list_open(ctx.ref.id):
         # A second purge would not know which data the first one had already erased.
         if erasure.kind == "purge" and not {*document_ids}.isdisjoint(erasure.document_ids):
             settle(ctx, erasure)
@@ -317,7 +317,7 @@ def _dead_keys(ctx: TenantContext, erasure: Erasure, needed: NeededKeys) -> Dead
 
 def _found_keys(erasure: Erasure, needed: NeededKeys) -> DeadKeys:
     """Return the keys of texts that contain a credential, and of the chunks made from them."""
-    hashes = found_hashes(erasure) - (needed.known.texts or set())
+    hashes = read_hashes(erasure) - (needed.known.texts or set())
     return DeadKeys(erasure.parse_keys, erasure.chunk_set_keys, hashes)
 
 

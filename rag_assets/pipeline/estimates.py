@@ -14,7 +14,7 @@ from rag_assets.common.errors import BuildNotWritable
 from rag_assets.models.factory import price_of
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.recipes import Recipe, recipe_of
-from rag_assets.storage.catalog.generations import Generation
+from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.lake.model import TableSize
 from rag_assets.storage.lake.tenant_tables import vectors_table
 
@@ -202,7 +202,7 @@ def edits_twice(
     except BuildNotWritable:
         return None  # Edits are not written to the serving build.
     numbers = {serving.number: None} | ({} if wanted is None else {wanted.number: None})
-    progress = ctx.catalog.build_progress.of(ctx.ref.id, numbers)
+    progress = ctx.catalog.build_progress.read(ctx.ref.id, numbers)
     held, done = progress[serving.number], None if wanted is None else progress[wanted.number]
     finished = (done.entries, done.documents) if done is not None else (0, 0)
     spent = 0.0 if wanted is None else wanted.spent

@@ -20,7 +20,7 @@ from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.shares import Share
 from rag_assets.plugins.registry import Systems, installed_systems
 from rag_assets.storage.catalog.catalog import Catalog
-from rag_assets.storage.catalog.index import RowRecorder
+from rag_assets.storage.catalog.documents.versions import RowRecorder
 from rag_assets.tenants.model import Tenant
 
 if TYPE_CHECKING:

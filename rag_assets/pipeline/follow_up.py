@@ -13,8 +13,8 @@ from typing import Any, Protocol
 
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.plugins.registry import installed_systems, load_reference
+from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.catalog.catalog import Catalog
-from rag_assets.storage.catalog.generations import Generation
 
 
 class FollowUp(Protocol):

@@ -30,7 +30,7 @@ def _former_documents(ctx: TenantContext, work: Work) -> list[ParsedDocument]:
         return []
     by_id = {document.document_id: document for document in work.documents}
     number = work.generation.number
-    former = ctx.catalog.former_versions.of(ctx.ref.id, serving.number, number, list(by_id))
+    former = ctx.catalog.former_versions.find(ctx.ref.id, serving.number, number, list(by_id))
     heads = ctx.lake.parsed_heads({version.parse_key for version in former})
     found = []
     for version in former:

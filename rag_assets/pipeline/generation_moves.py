@@ -20,8 +20,7 @@ from rag_assets.pipeline.publication import (
 )
 from rag_assets.pipeline.recipes import build_of
 from rag_assets.privacy.masker import masker_of
-from rag_assets.storage.catalog.generations import Generation
-from rag_assets.storage.catalog.pins import Pin
+from rag_assets.storage.catalog.builds.generations import Generation, Pin
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +42,7 @@ class Order:
 
 def unpin(ctx: TenantContext, order: Order) -> bool:
     """Let the configuration decide again which build answers; return whether one was pinned."""
-    pin = ctx.catalog.pins.of(ctx.ref.id)
+    pin = ctx.catalog.pins.find(ctx.ref.id)
     if pin is None:
         return False
     ctx.guard()
@@ -196,7 +195,7 @@ def discard(ctx: TenantContext, number: int, order: Order) -> Generation:
 
 
 def _former(ctx: TenantContext, live: Sequence[Generation]) -> Generation:
-    pin = ctx.catalog.pins.of(ctx.ref.id)
+    pin = ctx.catalog.pins.find(ctx.ref.id)
     if pin is None:
         return _last_retired(ctx, live)
     pinned = _present(ctx, pin.generation)

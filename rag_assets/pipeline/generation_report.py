@@ -12,9 +12,8 @@ from rag_assets.models.factory import price_of
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.generations import found_builds
 from rag_assets.pipeline.recipes import differences
-from rag_assets.storage.catalog.build_progress import BuildProgress
-from rag_assets.storage.catalog.generations import Generation
-from rag_assets.storage.catalog.pins import Pin
+from rag_assets.storage.catalog.builds.generations import Generation, Pin
+from rag_assets.storage.catalog.builds.progress import BuildProgress
 
 _FRESH = timedelta(minutes=10)
 
@@ -86,8 +85,8 @@ def report_builds(ctx: TenantContext, *, current: bool = False) -> list[BuildRep
     shown = [g for g in live if not current or g.number in active or g.state == "SERVING"]
     contexts, reasons = _contexts(ctx, shown)
     keys = {g.number: c.config_key if (c := contexts.get(g.number)) else None for g in shown}
-    progress = ctx.catalog.build_progress.of(ctx.ref.id, keys)
-    pin = ctx.catalog.pins.of(ctx.ref.id)
+    progress = ctx.catalog.build_progress.read(ctx.ref.id, keys)
+    pin = ctx.catalog.pins.find(ctx.ref.id)
     serving = next((g for g in live if g.state == "SERVING"), None)
     wanted = {number for number, build in active.items() if not build.beside}
     return [

@@ -10,9 +10,9 @@ from rag_assets.common.errors import BuildNotWritable, ConfigurationError, Index
 from rag_assets.pipeline.context import TenantContext, index_of
 from rag_assets.pipeline.publication import publish
 from rag_assets.pipeline.recipes import Recipe, known_recipe, recipe_of, wanted_build
+from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.catalog.catalog import Catalog
-from rag_assets.storage.catalog.generations import Generation
-from rag_assets.storage.catalog.tenants import TenantRecord
+from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.tenants.model import Tenant
 
 

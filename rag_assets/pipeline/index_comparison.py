@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from rag_assets.storage.catalog.index_rows import HeldVersion
+from rag_assets.storage.catalog.documents.versions import HeldVersion
 from rag_assets.storage.index.model import (
     Owner,
     ScannedEntry,

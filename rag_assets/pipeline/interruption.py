@@ -21,7 +21,8 @@ from rag_assets.common.errors import (
 from rag_assets.common.failure_kinds import failure_kind
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.slices import Work, parsed_documents, put_off
-from rag_assets.storage.catalog.document_rows import NEVER, Document, Failure
+from rag_assets.storage.catalog.documents.model import Document, Failure
+from rag_assets.storage.catalog.documents.status import NEVER
 
 _FIRST_RETRY = timedelta(minutes=1)
 _LAST_RETRY = timedelta(hours=1)
@@ -65,7 +66,7 @@ def quarantine_waiting(ctx: TenantContext, work: Work, outage: RagAssetsError) -
         The number of documents.
     """
     waiting = ctx.catalog.index.pending(
-        ctx.ref.id, work.generation.number, work.config_key, beside=work.beside
+        ctx.ref.id, work.generation.number, work.config_key, for_superseded_build=work.beside
     )
     quarantined = 0
     for document_ids in batched(waiting, _BATCH):

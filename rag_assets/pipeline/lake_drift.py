@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from rag_assets.common.batches import batched
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.shares import Share
-from rag_assets.storage.catalog.generations import Generation
-from rag_assets.storage.catalog.lake_keys import NeededVersion
+from rag_assets.storage.catalog.builds.generations import Generation
+from rag_assets.storage.catalog.builds.lake_keys import NeededVersion
 from rag_assets.storage.lake.model import DamagedFile
 from rag_assets.storage.lake.store import TenantLake
 
@@ -89,7 +89,7 @@ def compare_lake(ctx: TenantContext, share: Share) -> LakeDrift:
     for generation in ctx.catalog.generations.live(ctx.ref.id):
         if generation.state == "REMOVING":
             continue
-        needed = ctx.catalog.lake_keys.needed(ctx.ref.id, generation.number)
+        needed = ctx.catalog.lake_keys.list_needed(ctx.ref.id, generation.number)
         lost = BuildLosses(generation)
         for batch in batched(
             needed,

@@ -78,7 +78,9 @@ def heal_lake(ctx: TenantContext, damage: LakeDamaged) -> None:
 def _salvage(ctx: TenantContext) -> None:
     """Recover rows from files that no table lists, for every build with missing rows."""
     for generation in ctx.catalog.generations.live(ctx.ref.id):
-        for batch in batched(ctx.catalog.lake_keys.needed(ctx.ref.id, generation.number), _AT_ONCE):
+        for batch in batched(
+            ctx.catalog.lake_keys.list_needed(ctx.ref.id, generation.number), _AT_ONCE
+        ):
             parsed = ctx.lake.missing_parsed({version.parse_key for version in batch})
             sets = {version.chunk_set_key for version in batch}
             ctx.lake.damage.salvage(

@@ -38,7 +38,7 @@ from rag_assets.pipeline.source_plans import (
 from rag_assets.privacy.described import StrictScanner
 from rag_assets.privacy.masker import Masker
 from rag_assets.privacy.secrets.scanner import SecretScanner
-from rag_assets.storage.catalog.document_rows import CatalogDocument, DocumentChange
+from rag_assets.storage.catalog.documents.model import CatalogDocument, DocumentChange
 
 _BATCH = 500
 _URGENT = 100

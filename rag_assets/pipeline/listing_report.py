@@ -19,7 +19,7 @@ from rag_assets.ingest.sources.model import (
 )
 from rag_assets.pipeline.quarantine import DocumentNote
 from rag_assets.privacy.masker import Masker
-from rag_assets.storage.catalog.document_rows import CatalogDocument
+from rag_assets.storage.catalog.documents.model import CatalogDocument
 
 _SAMPLE = 20
 

@@ -10,7 +10,7 @@ from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.follow_up import kept_texts
 from rag_assets.pipeline.generations import found_builds
 from rag_assets.pipeline.slices import ParsedDocument, parsed_documents
-from rag_assets.storage.catalog.lake_keys import RecordedKeys
+from rag_assets.storage.catalog.builds.lake_keys import RecordedKeys
 from rag_assets.storage.lake.model import LiveKeys
 
 _BATCH = 2_000
@@ -50,10 +50,10 @@ def needed_keys(ctx: TenantContext) -> NeededKeys:
     } or {0: ctx}
     for number, build in contexts.items():
         record_missing(build, number, build.config_key)
-    recorded = ctx.catalog.lake_keys.recorded(ctx.ref.id)
+    recorded = ctx.catalog.lake_keys.read_all(ctx.ref.id)
     parsed, chunk_sets = set(recorded.parsed), set(recorded.chunk_sets)
     for number, build in contexts.items():
-        behind = ctx.catalog.lake_keys.behind(ctx.ref.id, number, build.config_key)
+        behind = ctx.catalog.lake_keys.list_outdated(ctx.ref.id, number, build.config_key)
         for batch in batched(behind, _BATCH):
             documents = ctx.catalog.documents.find(ctx.ref.id, batch)
             parsed.update(build.parse_key(document) for document in documents)
@@ -70,7 +70,9 @@ def needed_keys(ctx: TenantContext) -> NeededKeys:
 
 def record_missing(ctx: TenantContext, generation: int, key: str) -> None:
     """Record the keys of those versions that were indexed before keys were recorded."""
-    for batch in batched(ctx.catalog.lake_keys.unrecorded(ctx.ref.id, generation, key), _BATCH):
+    for batch in batched(
+        ctx.catalog.lake_keys.list_unrecorded(ctx.ref.id, generation, key), _BATCH
+    ):
         parsed = parsed_documents(ctx, ctx.catalog.documents.find(ctx.ref.id, batch))
         ctx.guard()
         ctx.catalog.lake_keys.record(ctx.ref, generation, list(_recorded(ctx, parsed)))

@@ -27,11 +27,12 @@ from rag_assets.common.tenant_folders import tenant_folder
 from rag_assets.storage.blobs.store import BlobStore
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
-from rag_assets.storage.catalog.marks import CatalogMark, Mark
-from rag_assets.storage.catalog.security_changes import (
+from rag_assets.storage.catalog.journal.security_changes import (
+    CatalogMark,
+    Mark,
     SecurityChange,
     SecurityState,
-    changes_as_json,
+    format_changes,
     parse_changes,
 )
 from rag_assets.storage.index.protocols import NoteStore
@@ -332,7 +333,7 @@ class MarkKeeper:
             }
             state = table.state()
             kept = {change.id: change for journal in journals.values() for change in journal}
-            if lost := table.lacking(kept.values()):
+            if lost := table.find_missing(kept.values()):
                 return SecurityStanding("set back", lost)
             if state.was_kept and not kept:
                 return SecurityStanding("unknown")
@@ -347,7 +348,7 @@ class MarkKeeper:
             ServiceUnavailable: no store answers.
         """
         self._catalog.security.accept(lost)
-        text = changes_as_json(self._catalog.security.newest())
+        text = format_changes(self._catalog.security.newest())
         self._read(_JOURNAL)
         for place in [*self._answering()]:
             self._write(place, _JOURNAL, text)
@@ -361,7 +362,7 @@ class MarkKeeper:
         ]
         if not behind:
             return True
-        text = changes_as_json(self._catalog.security.newest())
+        text = format_changes(self._catalog.security.newest())
         written = [place for place in behind if self._write(place, _JOURNAL, text)]
         if written and not state.was_kept:
             self._catalog.security.record_kept()
@@ -430,7 +431,7 @@ def lacks_changes_in(notes: NoteStore, catalog: Catalog, ref: TenantRef) -> bool
     own = catalog.marks.read(ref)
     if kept is not None and own is not None and (kept.set_back or kept.is_ahead_of(own.mark)):
         return True
-    return bool(catalog.security.lacking(journal))
+    return bool(catalog.security.find_missing(journal))
 
 
 def _mark_name(ref: TenantRef) -> str:

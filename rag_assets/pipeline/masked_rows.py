@@ -10,9 +10,9 @@ from rag_assets.ingest.sources.model import SourceMetadata
 from rag_assets.pipeline.listing_report import MaskedNames
 from rag_assets.privacy.masker import Masker
 from rag_assets.privacy.secrets.scanner import SecretScanner
-from rag_assets.storage.catalog.document_rows import Document, DocumentChange
-from rag_assets.storage.catalog.rescan_model import MaskedDocument
-from rag_assets.storage.catalog.syncs import Sync
+from rag_assets.storage.catalog.builds.syncs import Sync
+from rag_assets.storage.catalog.documents.model import Document, DocumentChange
+from rag_assets.storage.catalog.erasure.rescans import MaskedDocument
 
 _ENCODED = "in another encoding"
 """Replaces the rule's name if a credential is found only in the decoded form of a name."""

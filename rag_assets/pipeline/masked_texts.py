@@ -22,8 +22,8 @@ from rag_assets.pipeline.generations import found_builds
 from rag_assets.pipeline.live_keys import record_missing
 from rag_assets.pipeline.slices import parsed_documents
 from rag_assets.privacy.secrets.scanner import SecretScanner
-from rag_assets.storage.catalog.document_rows import Document
-from rag_assets.storage.catalog.rescan_model import FoundTexts
+from rag_assets.storage.catalog.documents.model import Document
+from rag_assets.storage.catalog.erasure.rescans import FoundTexts
 from rag_assets.storage.lake.model import ParsedRow
 
 _BATCH = 2_000
@@ -145,7 +145,7 @@ class MaskedTexts:
         for build in builds:
             record_missing(build.context, build.generation.number, build.context.config_key)
         for number, config_key in keys.items():
-            ids = ctx.catalog.lake_keys.behind(ctx.ref.id, number, config_key)
+            ids = ctx.catalog.lake_keys.list_outdated(ctx.ref.id, number, config_key)
             for batch in batched(ids, _BATCH):
                 for document in ctx.catalog.documents.find(ctx.ref.id, batch):
                     found.setdefault(ctx.parse_key(document), []).append(document.document_id)

@@ -22,7 +22,7 @@ from rag_assets.pipeline.quarantine import DocumentNote
 from rag_assets.pipeline.slices import StageTime, Work, put_off
 from rag_assets.pipeline.source_listing import open_sources
 from rag_assets.privacy.masker import masker_of
-from rag_assets.storage.catalog.document_rows import Document, Failure
+from rag_assets.storage.catalog.documents.model import Document, Failure
 from rag_assets.storage.lake.model import ParsedRow
 
 _FLUSH_DOCUMENTS = 250

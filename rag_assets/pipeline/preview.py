@@ -159,7 +159,7 @@ def preview(ctx: TenantContext) -> Preview:
         embeddings=work.embeddings,
         reused=work.reused,
         tokens=work.tokens,
-        entries_deleted=ctx.catalog.index.entry_count_of(ctx.ref.id, deleted),
+        entries_deleted=ctx.catalog.index.entry_count_in_builds(ctx.ref.id, deleted),
         new_generation=bool(generations) and target is None,
         embedder=ctx.embedder.embedder_id,
         per_million=None if price is None else price.of(1_000_000, batch=batch),

@@ -9,13 +9,13 @@ from rag_assets.common.errors import ConfigurationError, InvalidRequest, Unknown
 from rag_assets.common.settings import Settings
 from rag_assets.pipeline.tenancy import require_usable
 from rag_assets.storage.catalog.catalog import Catalog
-from rag_assets.storage.catalog.organizations import UNCHANGED, Organization, Unchanged
-from rag_assets.storage.catalog.projects import (
+from rag_assets.storage.catalog.tenants.organizations import UNCHANGED, Organization, Unchanged
+from rag_assets.storage.catalog.tenants.table import (
     PutProject,
+    TenantRecord,
     configured_by_operator,
     require_changeable,
 )
-from rag_assets.storage.catalog.tenants import TenantRecord
 from rag_assets.tenants.file import TenantsFile
 from rag_assets.tenants.projects import Project, ProjectSettings, project_config, require_name
 
@@ -60,7 +60,7 @@ class Projects:
             InvalidRequest: several organizations have such a project, and the token covers more
                 than one of them.
         """
-        found = self._catalog.projects.covered(tenant_ids, profile, project)
+        found = self._catalog.projects.list_covered(tenant_ids, profile, project)
         if len(found) > 1:
             raise InvalidRequest(
                 "the token covers projects of this id of several organizations",
@@ -137,7 +137,7 @@ class Projects:
             organization_id, has_opted_in=has_opted_in, chat_model=chat_model
         )
         if changed:
-            for record in self._catalog.projects.of_organization(organization_id):
+            for record in self._catalog.projects.list_of_organization(organization_id):
                 if record.state != "REMOVING":
                     self._catalog.quarantine.retry_transient_failures(record.ref)
         return organization

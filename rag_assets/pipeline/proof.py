@@ -14,7 +14,7 @@ from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.former_places import count_files_left, open_former_places
 from rag_assets.pipeline.live_keys import needed_keys
 from rag_assets.pipeline.traces import Traces
-from rag_assets.storage.catalog.dagster_histories import DagsterHistory
+from rag_assets.storage.catalog.erasure.traces import DagsterHistory
 from rag_assets.storage.installation.home import machine_name
 from rag_assets.storage.lake.model import DeadKeys
 
@@ -245,4 +245,4 @@ def _found_in_lake(ctx: TenantContext, traces: Traces) -> int:
 def _found_in_postgres(ctx: TenantContext, traces: Traces) -> list[str]:
     texts = [*traces.document_ids, *traces.dead.parsed, *traces.dead.chunk_sets]
     texts += [*traces.dead.texts, *traces.phrases]
-    return ctx.catalog.traces.holding(ctx.ref.id, texts, traces.names)
+    return ctx.catalog.traces.find_columns(ctx.ref.id, texts, traces.names)

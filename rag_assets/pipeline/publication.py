@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from rag_assets.common.errors import IndexInconsistent
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.judging import Finding, Judge
-from rag_assets.storage.catalog.generations import Generation
-from rag_assets.storage.catalog.pins import Pin
+from rag_assets.storage.catalog.builds.generations import Generation, Pin
 
 
 def publish(
@@ -78,7 +77,7 @@ def _try_former_versions(ctx: TenantContext, serving: Generation, generation: Ge
     """Retry documents whose serving version is missing in a build; return whether there are any."""
     ctx.guard()
     table = ctx.catalog.former_versions
-    return table.try_again(ctx.ref, serving.number, generation.number) > 0
+    return table.retry(ctx.ref, serving.number, generation.number) > 0
 
 
 def publish_if_passed(ctx: TenantContext, generation: Generation, judge: Judge | None) -> bool:
@@ -108,7 +107,7 @@ def unfinished_count(ctx: TenantContext, generation: Generation) -> int:
     A source that is only partly listed counts as one document.
     """
     left = ctx.catalog.index.unfinished_count(ctx.ref.id, generation.number, ctx.config_key)
-    return left + ctx.catalog.syncs.partly_listed(ctx.ref.id)
+    return left + ctx.catalog.syncs.count_partly_listed(ctx.ref.id)
 
 
 def require_entries(ctx: TenantContext, generation: Generation) -> None:
@@ -136,7 +135,7 @@ def drop_generation(ctx: TenantContext, generation: Generation) -> None:
     generation = ctx.catalog.generations.begin_removal(ctx.ref, generation)
     dedicated = generation.index_name in ctx.store.indexes.dedicated(ctx.ref.id)
     ctx.guard()
-    if dedicated and ctx.catalog.generations.in_index(generation.index_name) == 1:
+    if dedicated and ctx.catalog.generations.count_in_index(generation.index_name) == 1:
         ctx.store.indexes.drop(generation.index_name)
     else:
         _delete_entries(ctx, generation)

@@ -32,8 +32,8 @@ from rag_assets.pipeline.publication import publish_when_complete
 from rag_assets.pipeline.scopes import follow_moved_pages, move_scopes
 from rag_assets.pipeline.slices import Work, pending_count
 from rag_assets.pipeline.versions import Version, complete_versions, entries_of
-from rag_assets.storage.catalog.generations import Generation
-from rag_assets.storage.catalog.index import RowRecorder
+from rag_assets.storage.catalog.builds.generations import Generation
+from rag_assets.storage.catalog.documents.versions import RowRecorder
 from rag_assets.storage.index.model import Entry
 
 _BATCH_CHUNKS = 4_000
@@ -98,8 +98,8 @@ def publish_slice(ctx: TenantContext, work: Work, judge: Judge | None = None) ->
         ctx.ref,
         generation.number,
         [version.indexed(work.config_key) for version in unchanged],
-        ahead=ctx.clock.ahead,
-        beside=work.beside,
+        clock_skew=ctx.clock.ahead,
+        for_superseded_build=work.beside,
         recorders=_recorders(ctx, unchanged),
     )
     upserted, replaced = _publish(work.context, work, due)
@@ -136,7 +136,7 @@ def _recorders(ctx: TenantContext, versions: Sequence[Version]) -> list[RowRecor
 
 def _pending_count(ctx: TenantContext, work: Work) -> int:
     left = ctx.catalog.index.pending_count(ctx.ref.id, work.generation.number, work.config_key)
-    return left + ctx.catalog.syncs.partly_listed(ctx.ref.id)
+    return left + ctx.catalog.syncs.count_partly_listed(ctx.ref.id)
 
 
 def remove_deleted(ctx: TenantContext) -> tuple[int, int]:
@@ -237,11 +237,10 @@ def _publish_batch(
             replace(version.indexed(work.config_key), token_count=tokens[document_id])
             for document_id, version in zip(document_ids, batch, strict=True)
         ]
-        ahead, beside = ctx.clock.ahead, work.beside
         ctx.catalog.index.commit(
             *(ctx.ref, generation.number, versions),
-            ahead=ahead,
-            beside=beside,
+            clock_skew=ctx.clock.ahead,
+            for_superseded_build=work.beside,
             recorders=_recorders(ctx, batch),
         )
     except (TenantGone, TenantLocked):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rag_assets.storage.catalog.document_rows import NEVER, Document
+from rag_assets.storage.catalog.documents.model import Document
+from rag_assets.storage.catalog.documents.status import NEVER
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from rag_assets.ingest.parsing.languages import detector_version
 from rag_assets.ingest.parsing.registry import parsers_version
 from rag_assets.models.config import EmbedderConfig
 from rag_assets.models.factory import embedder_id_of
-from rag_assets.storage.catalog.generations import Generation
+from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.index.identifiers import TERMS_VERSION
 from rag_assets.storage.index.model import SCHEMA_VERSION, IndexSpec, Placement, VectorIndex
 from rag_assets.tenants.chunkers import ChunkerConfig, ChunkerRule

@@ -24,10 +24,10 @@ from rag_assets.pipeline.traces import (
 )
 from rag_assets.storage.blobs.store import BlobStore, open_blobs
 from rag_assets.storage.catalog.catalog import Catalog
-from rag_assets.storage.catalog.erasure_rows import Erasure
-from rag_assets.storage.catalog.holds import require_no_hold
-from rag_assets.storage.catalog.receipts import Receipt
-from rag_assets.storage.catalog.tenants import TenantRecord
+from rag_assets.storage.catalog.erasure.erasures import Erasure
+from rag_assets.storage.catalog.erasure.holds import require_no_hold
+from rag_assets.storage.catalog.erasure.receipts import Receipt
+from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.storage.index.model import Owner
 from rag_assets.storage.index.store import VectorStore
 from rag_assets.storage.lake.store import Lake
@@ -227,7 +227,7 @@ def _delete_stray_vectors(catalog: Catalog, keeper: MarkKeeper, store: VectorSto
     if not found:
         return 0
     refs = [record.ref for record in catalog.tenants.all()]
-    live = catalog.generations.live_of(ref.id for ref in refs)
+    live = catalog.generations.list_live_by_tenant(ref.id for ref in refs)
     known = {
         store.vectors.schema(Owner(ref.id, ref.incarnation, generation.number))
         for ref in refs

@@ -10,8 +10,8 @@ from rag_assets.pipeline.proof import proof_of, total_left
 from rag_assets.pipeline.traces import Traces
 from rag_assets.storage.blobs.store import BlobStore
 from rag_assets.storage.catalog.catalog import Catalog
-from rag_assets.storage.catalog.erasure_rows import Erasure
-from rag_assets.storage.catalog.tenants import TenantRecord
+from rag_assets.storage.catalog.erasure.erasures import Erasure
+from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.storage.index.store import VectorStore
 from rag_assets.storage.lake.store import Lake
 
@@ -48,7 +48,7 @@ def prove_removal(
     for name in erasure.progress.get("indexes", ()):
         if name not in names:
             continue
-        if catalog.generations.in_index(name):
+        if catalog.generations.count_in_index(name):
             deleted_entries.append(store.indexes.expunge(name))
         else:
             store.indexes.drop(name)
@@ -64,7 +64,7 @@ def prove_removal(
         "index": left,
         "lake": len(incarnations_of(stores.lake, record.ref)),
         "blobs": len(incarnations_of(stores.blobs, record.ref)),
-        "postgres": catalog.traces.holding(
+        "postgres": catalog.traces.find_columns(
             record.id, [*traces.document_ids, *traces.phrases], traces.names
         ),
     }

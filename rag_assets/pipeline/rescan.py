@@ -17,9 +17,9 @@ from rag_assets.pipeline.masked_texts import MaskedTexts
 from rag_assets.pipeline.progress import Progress
 from rag_assets.privacy.masker import MASKING_VERSION, Masker
 from rag_assets.privacy.secrets.scanner import SecretScanner, rules_version
-from rag_assets.storage.catalog.erasure_rows import Erasure
-from rag_assets.storage.catalog.rescan_model import Place
-from rag_assets.storage.catalog.text_columns import mask_column, scanned_columns
+from rag_assets.storage.catalog.erasure.erasures import Erasure
+from rag_assets.storage.catalog.erasure.rescans import ScanPosition
+from rag_assets.storage.catalog.erasure.text_columns import mask_column, scanned_columns
 
 _TEXTS = 100
 _NAMES = 500
@@ -76,7 +76,7 @@ class _Scan:
 
     def run(self, seconds: float | None) -> Erasure | None:
         deadline = None if seconds is None else time.monotonic() + seconds
-        place = Place.of(self._erasure)
+        place = ScanPosition.from_scan(self._erasure)
         phases = {"texts": self._texts, "names": self._names, "columns": self._columns}
         names = [*phases]
         for name in names[names.index(place.phase) :] if place.phase in phases else ():
@@ -85,10 +85,10 @@ class _Scan:
                 if deadline is not None and time.monotonic() > deadline:
                     return None
         if place.phase in phases:
-            self._advance(Place("stores"))
+            self._advance(ScanPosition("stores"))
         return self._erasure
 
-    def _advance(self, place: Place, **counts: Mapping[str, int]) -> None:
+    def _advance(self, place: ScanPosition, **counts: Mapping[str, int]) -> None:
         self._ctx.guard()
         self._erasure = self._ctx.catalog.rescans.advance(self._erasure, place, counts)
 
@@ -101,7 +101,7 @@ class _Scan:
             batch = keys[start : start + _TEXTS]
             found = texts.masked(batch)
             if found is None:
-                self._advance(Place("texts", batch[-1]))
+                self._advance(ScanPosition("texts", batch[-1]))
             else:
                 ctx.guard()
                 self._erasure = ctx.catalog.rescans.withhold_texts(
@@ -130,5 +130,5 @@ class _Scan:
         for column in columns[names.index(after) + 1 if after in names else 0 :]:
             ctx.guard()
             changed = mask_column(ctx.catalog.text_columns, ctx.ref, column, masker)
-            self._advance(Place("columns", column.name), texts={"texts masked": changed})
+            self._advance(ScanPosition("columns", column.name), texts={"texts masked": changed})
             yield

@@ -17,11 +17,11 @@ from rag_assets.common.errors import OnHold, UnknownDocument, UnknownSource
 from rag_assets.pipeline.mark_keeper import MarkKeeper, SecurityStanding
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
-from rag_assets.storage.catalog.holds import HoldScope
+from rag_assets.storage.catalog.documents.removals import parse_hash
+from rag_assets.storage.catalog.erasure.holds import HoldScope
+from rag_assets.storage.catalog.journal.security_changes import SecurityChange
 from rag_assets.storage.catalog.lock import Holder
-from rag_assets.storage.catalog.organizations import OrganizationRef
-from rag_assets.storage.catalog.security_changes import SecurityChange
-from rag_assets.storage.catalog.tombstones import hash_of
+from rag_assets.storage.catalog.tenants.organizations import OrganizationRef
 
 _LOCK_SECONDS = 60.0
 
@@ -190,7 +190,7 @@ class _Describer:
 
     def _purged(self, change: SecurityChange, ref: TenantRef, on: str) -> LostChange:
         what = f"{len(change.about)} documents of tenant {ref.id} were purged {on}"
-        ids = self._documents(ref, [hash_of(one) for one in change.about])
+        ids = self._documents(ref, [parse_hash(one) for one in change.about])
         purge = partial(self._purge, ref, ids, change.about)
         if not ids:
             kept_out = "unknown to this catalog as well: their sources are not to bring them back"
@@ -250,7 +250,7 @@ class _Describer:
         """
         now = datetime.now(UTC)
         with self._locked(ref):
-            self._catalog.erasures.bury_again(ref, sealed)
+            self._catalog.erasures.restore_tombstones(ref, sealed)
             if not ids:
                 return
             try:

@@ -13,9 +13,9 @@ from rag_assets.pipeline.catalog_mark import refusal
 from rag_assets.pipeline.clock_guard import ClockDoubt, time_for_deletion
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.erasure import settle, settle_open
-from rag_assets.storage.catalog.events import SEARCHES
-from rag_assets.storage.catalog.receipts import Receipt
-from rag_assets.storage.catalog.retention import Cutoffs, DueDocuments
+from rag_assets.storage.catalog.erasure.receipts import Receipt
+from rag_assets.storage.catalog.erasure.retention import Cutoffs, DueDocuments
+from rag_assets.storage.catalog.journal.events import SEARCHES
 from rag_assets.tenants.model import Tenant
 
 _UNSUSPICIOUS = 20
@@ -118,7 +118,7 @@ def prune_due(ctx: TenantContext, *, by: str) -> PruningReport:
         return PruningReport(receipts)
     is_wrong = ctx.catalog.clock.has_future_ages(ctx.ref.id, now)
     corrected = _correct_times(ctx, now) if is_wrong else 0
-    if not ctx.catalog.retention.due(ctx.ref.id, cutoffs).documents:
+    if not ctx.catalog.retention.list_due(ctx.ref.id, cutoffs).documents:
         return PruningReport(receipts, corrected=corrected)
     report = _prune_documents(ctx, now, by=by)
     return replace(report, receipts=(*receipts, *report.receipts), corrected=corrected)
@@ -142,7 +142,7 @@ def _prune_documents(
         return PruningReport()
     if (refused := refusal(ctx)) is not None:
         return PruningReport(refused=refused)
-    due = ctx.catalog.retention.due(ctx.ref.id, cutoffs)
+    due = ctx.catalog.retention.list_due(ctx.ref.id, cutoffs)
     held = () if confirm else held_prunes(due, ctx.tenant.prune_share)
     ctx.guard()
     counts = {one.source: one.due for one in held}

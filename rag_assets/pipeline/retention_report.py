@@ -10,8 +10,8 @@ from typing import Final
 from rag_assets.pipeline.clock_guard import ClockDoubt, time_for_deletion
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.retention import cutoffs_of, rule_of
-from rag_assets.storage.catalog.holds import Hold
-from rag_assets.storage.catalog.receipts import Receipt
+from rag_assets.storage.catalog.erasure.holds import Hold
+from rag_assets.storage.catalog.erasure.receipts import Receipt
 
 SOON: Final = timedelta(days=7)
 _SHOWN: Final = 20
@@ -69,7 +69,7 @@ def report_retention(ctx: TenantContext) -> RetentionReport:
     if cutoffs is not None and ahead is not None:
         due = [
             DueNext(aging.source_type, now + aging.left, aging.before)
-            for aging in ctx.catalog.retention.aging(tenant_id, cutoffs, ahead)
+            for aging in ctx.catalog.retention.list_aging(tenant_id, cutoffs, ahead)
         ]
     receipts = ctx.catalog.receipts.all(tenant_id)
     holds = ctx.catalog.holds.all(tenant_id)

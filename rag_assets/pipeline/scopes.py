@@ -58,7 +58,7 @@ def follow_moved_pages(ctx: TenantContext) -> int:
     ]
     changed = 0
     for uuids in batched(moved.uuids, _PAGES):
-        scopes = ctx.catalog.pages.scopes_of_documents(ctx.ref.id, uuids)
+        scopes = ctx.catalog.pages.find_document_scopes(ctx.ref.id, uuids)
         for generation in generations:
             changed += ctx.writer(generation).set_scopes(
                 generation.index_name, ctx.owner(generation), scopes, guard=ctx.guard

@@ -10,10 +10,11 @@ from rag_assets.common.environment import environment_key
 from rag_assets.ingest.sources.pages import EXCLUDED
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.generations import ActiveBuild, active_builds, found_builds
-from rag_assets.storage.catalog.document_rows import NEVER, Document, Failure
-from rag_assets.storage.catalog.former_versions import FormerVersion
-from rag_assets.storage.catalog.generations import Generation
-from rag_assets.storage.catalog.syncs import Slice
+from rag_assets.storage.catalog.builds.generations import Generation
+from rag_assets.storage.catalog.builds.syncs import Slice
+from rag_assets.storage.catalog.documents.model import Document, Failure
+from rag_assets.storage.catalog.documents.quarantine import FormerVersion
+from rag_assets.storage.catalog.documents.status import NEVER
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +112,7 @@ def plan_work(ctx: TenantContext, run_id: str, unlisted: tuple[str, ...] = ()) -
 
 def work_of(ctx: TenantContext, run_id: str) -> Work:
     """Return the slice of this run; plan it again if the run started at a later stage."""
-    planned = ctx.catalog.syncs.slice_of(ctx.ref.id, run_id)
+    planned = ctx.catalog.syncs.find_slice(ctx.ref.id, run_id)
     if planned is None:
         return plan_work(ctx, run_id)
     build = found_builds(ctx, ctx.catalog.generations.live(ctx.ref.id)).get(planned.generation)
@@ -127,9 +128,12 @@ def pending_count(ctx: TenantContext) -> int:
     A source that is only partly listed counts as one document.
     """
     builds = active_builds(ctx)
-    return ctx.catalog.syncs.partly_listed(ctx.ref.id) + sum(
+    return ctx.catalog.syncs.count_partly_listed(ctx.ref.id) + sum(
         ctx.catalog.index.pending_count(
-            ctx.ref.id, build.generation.number, build.context.config_key, beside=build.beside
+            ctx.ref.id,
+            build.generation.number,
+            build.context.config_key,
+            for_superseded_build=build.beside,
         )
         for build in builds.all
     )
@@ -210,7 +214,7 @@ def _pending(build: ActiveBuild) -> list[str]:
         ctx.ref.id,
         build.generation.number,
         ctx.config_key,
-        beside=build.beside,
+        for_superseded_build=build.beside,
         documents_limit=ctx.limits.documents,
         bytes_limit=ctx.limits.megabytes * 1024 * 1024,
         answers=build.generation.state == "SERVING",

@@ -21,7 +21,7 @@ from rag_assets.pipeline.source_listing import (
     open_sources,
     settings_key,
 )
-from rag_assets.storage.catalog.document_rows import CatalogDocument
+from rag_assets.storage.catalog.documents.model import CatalogDocument
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ def compare_contents(
     opened = open_sources(ctx.tenant, ctx.settings, ctx.catalog)
     for config, source in zip(ctx.tenant.sources, opened, strict=True):
         rows = {
-            row.document_id: row for row in ctx.catalog.documents.known(ctx.ref.id, source.name)
+            row.document_id: row for row in ctx.catalog.documents.stream(ctx.ref.id, source.name)
         }
         settings = settings_key(ctx.tenant, config)
         known_state = digest_without_listing(source, settings)

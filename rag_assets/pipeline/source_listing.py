@@ -28,10 +28,10 @@ from rag_assets.pipeline.uploads import UploadedFiles
 from rag_assets.privacy.masker import MASKING_VERSION
 from rag_assets.privacy.secrets.scanner import rules_version
 from rag_assets.storage.blobs.store import blobs_folder, open_blobs
+from rag_assets.storage.catalog.builds.syncs import PARTLY
 from rag_assets.storage.catalog.catalog import Catalog
-from rag_assets.storage.catalog.document_rows import CatalogDocument
-from rag_assets.storage.catalog.removals import UNREADABLE
-from rag_assets.storage.catalog.syncs import PARTLY
+from rag_assets.storage.catalog.documents.model import CatalogDocument
+from rag_assets.storage.catalog.documents.removals import UNREADABLE
 from rag_assets.tenants.model import Tenant
 from rag_assets.tenants.profiles import profile_of
 
@@ -158,10 +158,10 @@ def open_sources(tenant: Tenant, settings: Settings, catalog: Catalog) -> list[D
     state = (settings.local, key_file, blobs_folder(settings.blobs_url))
     context = SourceContext(
         base=settings.home,
-        records=catalog.records.of(tenant.id),
+        records=catalog.records.for_tenant(tenant.id),
         allowed_roots=tuple(settings.allowed_roots),
         forbidden_roots=tuple(path for path in state if path is not None),
-        uploads=UploadedFiles(catalog.uploads.of(tenant.id), open_blobs(settings)),
+        uploads=UploadedFiles(catalog.uploads.for_tenant(tenant.id), open_blobs(settings)),
         typed=profile_of(tenant.profile).typed_records,
     )
     return [tenant.source_kind(config).build(config, context) for config in tenant.sources]

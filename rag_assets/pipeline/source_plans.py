@@ -29,9 +29,8 @@ from rag_assets.pipeline.source_listing import (
     without_pruned,
 )
 from rag_assets.privacy.masker import Masker
-from rag_assets.storage.catalog.departures import DeletionWindow
-from rag_assets.storage.catalog.document_rows import CatalogDocument
-from rag_assets.storage.catalog.syncs import Sync
+from rag_assets.storage.catalog.builds.syncs import DeletionWindow, Sync
+from rag_assets.storage.catalog.documents.model import CatalogDocument
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +134,7 @@ def plan_sources(
         if not anew and last and (listing := _as_before(ctx, source, settings, last)):
             yield SourcePlan(config, source, [], settings, listing)
             continue
-        known = list(ctx.catalog.documents.known(ctx.ref.id, source.name))
+        known = list(ctx.catalog.documents.stream(ctx.ref.id, source.name))
         try:
             compared = compare_source(source, known, settings)
         except ListingFailed as error:
@@ -270,7 +269,7 @@ def plan_removed_sources(
     """Plan the deletion of sources that are recorded and no longer configured."""
     recorded = {*ctx.catalog.syncs.all(ctx.ref.id), *ctx.catalog.documents.sources(ctx.ref.id)}
     for name in sorted(recorded - {config.name for config in ctx.tenant.sources}):
-        rows = ctx.catalog.documents.known(ctx.ref.id, name)
+        rows = ctx.catalog.documents.stream(ctx.ref.id, name)
         uris = {row.document_id: row.uri for row in rows if row.status != "DELETED"}
         deletions = decide_deletions(
             uris, lost=len(uris), known=len(uris), allow_deletes=allow_deletes

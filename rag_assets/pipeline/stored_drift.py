@@ -56,7 +56,7 @@ def compare_records(ctx: TenantContext, share: Share) -> StoredDrift:
     named = [
         config.name for config in ctx.tenant.sources if ctx.tenant.source_kind(config).of_records
     ]
-    found = ctx.catalog.record_drift.of(ctx.ref.id, named, share.hashes)
+    found = ctx.catalog.record_drift.find(ctx.ref.id, named, share.hashes)
     return StoredDrift(
         store="records",
         one="record",

@@ -13,7 +13,7 @@ from rag_assets.common.settings import Settings
 from rag_assets.models.factory import require_local_model
 from rag_assets.pipeline.generations import fill_in_recipes
 from rag_assets.storage.catalog.catalog import Catalog
-from rag_assets.storage.catalog.tenants import Origin, TenantRecord
+from rag_assets.storage.catalog.tenants.table import Origin, TenantRecord
 from rag_assets.storage.installation.identity import Identity
 from rag_assets.tenants.file import TenantsFile
 from rag_assets.tenants.model import Tenant

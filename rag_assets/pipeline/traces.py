@@ -25,7 +25,7 @@ from rag_assets.common.errors import ServiceUnavailable
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.live_keys import needed_keys
 from rag_assets.storage.catalog.catalog import Catalog
-from rag_assets.storage.catalog.erasure_rows import Erasure
+from rag_assets.storage.catalog.erasure.erasures import Erasure
 from rag_assets.storage.index.protocols import NoteStore
 from rag_assets.storage.lake.model import DeadKeys
 from rag_assets.storage.lake.store import Lake
@@ -99,15 +99,15 @@ def collect_traces(ctx: TenantContext, erasure: Erasure, dead: DeadKeys) -> Trac
         dead: the documents' keys in the lake that no other document needs.
     """
     phrases = list(dict.fromkeys(_phrases_of_chunks(ctx, dead)))
-    names = ctx.catalog.traces.names(ctx.ref, erasure.document_ids)
+    names = ctx.catalog.traces.list_names(ctx.ref, erasure.document_ids)
     return Traces(erasure.document_ids, dead, phrases, names)
 
 
 def without_living(ctx: TenantContext, traces: Traces) -> Traces:
     """Leave out traces of documents that still exist: other documents, and those added again."""
-    living = ctx.catalog.traces.living(ctx.ref, traces.document_ids)
+    living = ctx.catalog.traces.find_existing(ctx.ref, traces.document_ids)
     ids = [id_ for id_ in traces.document_ids if id_ not in living]
-    names = {*traces.names} - {*ctx.catalog.traces.names(ctx.ref, sorted(living))}
+    names = {*traces.names} - {*ctx.catalog.traces.list_names(ctx.ref, sorted(living))}
     needed = needed_keys(ctx).known
     dead = DeadKeys(
         traces.dead.parsed - (needed.parsed or set()),
@@ -116,7 +116,7 @@ def without_living(ctx: TenantContext, traces: Traces) -> Traces:
     )
     # Another document may contain one of the erased sentences in a chunk of its own.
     elsewhere = ctx.lake.phrases_of_others(dead, traces.phrases)
-    elsewhere |= ctx.catalog.traces.pushed_elsewhere(ctx.ref, ids, traces.phrases)
+    elsewhere |= ctx.catalog.traces.find_shared_phrases(ctx.ref, ids, traces.phrases)
     phrases = [phrase for phrase in traces.phrases if phrase not in elsewhere]
     return Traces(ids, dead, phrases, sorted(names))
 
@@ -126,7 +126,7 @@ def collect_traces_of_tenant(catalog: Catalog, lake: Lake, erasure: Erasure) -> 
     ids = erasure.document_ids[:_MOST_NAMES]
     phrases = (phrase for text in _texts_of_tenant(lake, erasure) for phrase in phrases_in(text))
     own = list(islice(dict.fromkeys(phrases), _MOST_PHRASES))
-    return Traces(ids, phrases=own, names=catalog.traces.names(erasure.ref, ids))
+    return Traces(ids, phrases=own, names=catalog.traces.list_names(erasure.ref, ids))
 
 
 def keep_traces(catalog: Catalog, notes: NoteStore, erasure: Erasure, traces: Traces) -> Erasure:

@@ -15,9 +15,9 @@ from rag_assets.pipeline.publication import drop_generation
 from rag_assets.pipeline.recipes import wanted_build
 from rag_assets.pipeline.removal import delete_strays
 from rag_assets.storage.blobs.store import BlobStore
+from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
-from rag_assets.storage.catalog.generations import Generation
 from rag_assets.storage.index.store import VectorStore
 from rag_assets.storage.lake.model import Compaction
 from rag_assets.storage.lake.store import Lake

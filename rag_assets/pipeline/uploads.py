@@ -29,8 +29,8 @@ from rag_assets.pipeline.blobs import drop_blobs
 from rag_assets.storage.blobs.store import BlobStore, ReceivedFile
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
-from rag_assets.storage.catalog.tenant_uploads import TenantUploads
-from rag_assets.storage.catalog.upload_model import NewUpload, Stored
+from rag_assets.storage.catalog.uploads.model import NewUpload, UploadResult
+from rag_assets.storage.catalog.uploads.table import TenantUploads
 from rag_assets.tenants.model import Tenant
 from rag_assets.tenants.sources import chosen_source
 
@@ -98,7 +98,7 @@ class Uploads:
         file_name: str,
         by: str,
         replaces: str | None = None,
-    ) -> Stored:
+    ) -> UploadResult:
         """Examine a completely received file, and store it; see examine() and store()."""
         new = self.examine(source, received, file_name=file_name, by=by)
         return self.store(ref, new, received, replaces=replaces)
@@ -151,7 +151,7 @@ class Uploads:
         received: ReceivedFile,
         *,
         replaces: str | None = None,
-    ) -> Stored:
+    ) -> UploadResult:
         """Store a file that was examined; the next sync indexes it.
 
         Args:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.shares import Pace, Share
-from rag_assets.storage.catalog.generations import Generation
+from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.index.model import EntryVector
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from rag_assets.common.batches import batched
 from rag_assets.common.errors import VectorsUnavailable
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.index_comparison import suspects
-from rag_assets.storage.catalog.generations import Generation, VectorsBeside
-from rag_assets.storage.catalog.index_rows import HeldVersion
+from rag_assets.storage.catalog.builds.generations import Generation, VectorsBeside
+from rag_assets.storage.catalog.documents.versions import HeldVersion
 from rag_assets.storage.index.model import Owner, StoredEntry, entry_ids
 from rag_assets.storage.index.pgvector.entries import PgVectors
 from rag_assets.storage.index.pgvector.rows import row_of_stored

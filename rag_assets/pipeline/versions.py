@@ -11,9 +11,9 @@ from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.fact_stores import FactStore, kinds_of_documents, stores_of
 from rag_assets.pipeline.former_versions import documents_of
 from rag_assets.pipeline.slices import ParsedDocument, Work
-from rag_assets.storage.catalog.document_rows import Document
-from rag_assets.storage.catalog.generations import Generation
-from rag_assets.storage.catalog.index_rows import IndexedVersion
+from rag_assets.storage.catalog.builds.generations import Generation
+from rag_assets.storage.catalog.documents.model import Document
+from rag_assets.storage.catalog.documents.versions import IndexedVersion
 from rag_assets.storage.index.model import Entry, EntryDocument, indexed_key
 from rag_assets.storage.lake.model import ChunkSetHead
 from rag_assets.tenants.model import Tenant

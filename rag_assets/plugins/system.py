@@ -123,10 +123,10 @@ class System:
             metadata.
         migrations: create and upgrade these tables.
         service_rights: by table, the rights of the service's role, if requests may not add, change
-            and delete rows (storage/catalog/roles.py).
+            and delete rows (storage/catalog/installation/roles.py).
         follow_up: the last step of its tenants' syncs: a `FollowUp` (pipeline/follow_up.py).
         staged_rows: by table name, how to count and delete rows that wait to become documents:
-            `StagedRows` (storage/catalog/system_tables.py).
+            `StagedRows` (storage/catalog/erasure/retention.py).
         texts: columns of these tables with texts of people or sources, as "table.column": new rules
             for credentials mask matches in them.
         assets: Dagster assets by key.

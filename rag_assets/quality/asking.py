@@ -16,7 +16,7 @@ from rag_assets.retrieval.access import ScopedDocument
 from rag_assets.retrieval.budget import of_passages
 from rag_assets.retrieval.model import Caller, Hit, SearchAnswer, SearchRequest
 from rag_assets.retrieval.search import AsyncRetriever
-from rag_assets.storage.catalog.generations import Generation
+from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.tenants.modes import SearchMode
 
 _AT_ONCE = 4

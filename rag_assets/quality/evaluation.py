@@ -18,7 +18,7 @@ from rag_assets.quality.judgements import JudgedQuestion
 from rag_assets.quality.measures import DEPTH, MEASURES, Values, judged_share, values_of
 from rag_assets.quality.store import Documents, documents_of, limited, stored_questions
 from rag_assets.retrieval.model import MAX_TOP_K, Hit
-from rag_assets.storage.catalog.generations import Generation
+from rag_assets.storage.catalog.builds.generations import Generation
 
 _DOCUMENT_DEPTH = 50
 """Number of passages that are read when documents are ranked, since the first ten may belong to one
@@ -247,7 +247,7 @@ def _in_both(
     """Return the documents, found or judged, that both builds hold in the same version."""
     ids = {hit.document_id for asked in found for hits in asked.hits.values() for hit in hits}
     ids |= {one.document_id for named in questions.documents.values() for one in named}
-    return ctx.catalog.judgements.in_both(ctx.ref.id, new.number, serving.number, ids)
+    return ctx.catalog.judgements.find_in_both(ctx.ref.id, new.number, serving.number, ids)
 
 
 def _is_short(question: JudgedQuestion, found: Iterable[Asked], same: Container[str]) -> bool:

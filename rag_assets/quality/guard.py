@@ -7,7 +7,7 @@ from rag_assets.pipeline.context import TenantContext
 from rag_assets.quality.asking import Manner
 from rag_assets.quality.evaluation import compare
 from rag_assets.quality.verdict import QualityVerdict, judge
-from rag_assets.storage.catalog.generations import Generation
+from rag_assets.storage.catalog.builds.generations import Generation
 
 
 def judge_build(ctx: TenantContext, new: Generation, serving: Generation) -> QualityVerdict:

@@ -11,7 +11,7 @@ from rag_assets.ingest.parsing.model import Block, ParsedText
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.privacy.masker import Masker, masker_of
 from rag_assets.quality.judgements import JudgedQuestion, Judgement
-from rag_assets.storage.catalog.document_rows import Document
+from rag_assets.storage.catalog.documents.model import Document
 
 KIND = "heading"
 _READ_AT_ONCE = 50

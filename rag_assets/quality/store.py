@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from rag_assets.quality.judgements import JudgedQuestion, Judgement
 from rag_assets.quality.yaml_files import judgement_mapping
+from rag_assets.storage.catalog.builds.judgements import NamedDocument, Others, StoredQuestion
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
-from rag_assets.storage.catalog.judgements import NamedDocument, Others, StoredQuestion
 
 Documents = Mapping[str, Sequence[NamedDocument]]
 """By each path of a judgement, the present documents that the path refers to."""
@@ -36,7 +36,7 @@ def documents_of(
 ) -> Documents:
     """Return the present documents that judgements name, by uri, document id or record id."""
     paths = {judgement.path for question in questions for judgement in question.relevant}
-    return catalog.judgements.documents_named(tenant_id, paths)
+    return catalog.judgements.find_named_documents(tenant_id, paths)
 
 
 def limited(

@@ -15,8 +15,8 @@ from rag_assets.quality.judgements import JudgedQuestion
 from rag_assets.quality.store import documents_of, limited, stored_questions
 from rag_assets.retrieval.calibration import QUESTIONS
 from rag_assets.retrieval.model import Hit
-from rag_assets.storage.catalog.generations import Generation
-from rag_assets.storage.catalog.thresholds import measured_floors, measured_value
+from rag_assets.storage.catalog.builds.generations import Generation
+from rag_assets.storage.catalog.builds.measurements import measured_floors, measured_value
 from rag_assets.tenants.model import Tenant
 from rag_assets.tenants.profiles import profile_of
 

@@ -34,8 +34,7 @@ from rag_assets.records.text_records import (
     Version,
     require_plain_identifiers,
 )
-from rag_assets.storage.catalog.pushed_records import PushedRecord
-from rag_assets.storage.catalog.record_plans import UNORDERED, WriteClock
+from rag_assets.storage.catalog.records.model import UNORDERED, PushedRecord, WriteClock
 from rag_assets.tenants.model import Tenant
 from rag_assets.tenants.profiles import profile_of
 

@@ -17,7 +17,7 @@ from rag_assets.ingest.parsing.registry import PARSERS
 from rag_assets.ingest.sources.kinds import SourceConfig
 from rag_assets.ingest.sources.model import SourceMetadata
 from rag_assets.privacy.masker import Masker
-from rag_assets.storage.catalog.pushed_records import PushedRecord
+from rag_assets.storage.catalog.records.model import PushedRecord
 from rag_assets.tenants.model import Tenant
 from rag_assets.tenants.sources import chosen_source
 

@@ -25,15 +25,15 @@ from rag_assets.records.drafts import (
 from rag_assets.storage.blobs.store import BlobStore
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
-from rag_assets.storage.catalog.pushed_records import PushedRecord
-from rag_assets.storage.catalog.record_plans import (
+from rag_assets.storage.catalog.records.model import (
     UNORDERED,
-    Present,
+    CurrentState,
+    PushedRecord,
     RecordChanges,
     RecordPut,
     WriteClock,
 )
-from rag_assets.storage.catalog.record_writes import RecordsWritten
+from rag_assets.storage.catalog.records.writes import RecordsWritten
 
 URGENT, BULK = 0, 1
 """Lanes of the queue: URGENT for single writes, which people wait for; BULK for many at once."""
@@ -131,7 +131,7 @@ class _Plan:
     outdated: set[int] = field(default_factory=set)
     refused: dict[int, Refusal] = field(default_factory=dict)
 
-    def __call__(self, present: Present) -> RecordChanges:
+    def __call__(self, present: CurrentState) -> RecordChanges:
         """Return the records to store and to remove, given the stored records."""
         for number, draft in enumerate(self.drafts):
             if isinstance(draft, InvalidFields):
@@ -167,7 +167,7 @@ class _Plan:
             return self.puts[document_id].record.key
         return None if document_id in self.removed else stored.get(document_id)
 
-    def _require_match(self, draft: Draft, present: Present) -> None:
+    def _require_match(self, draft: Draft, present: CurrentState) -> None:
         """Refuse a draft if the stored version is not one of the versions that it may replace.
 
         Raises:
@@ -182,7 +182,7 @@ class _Plan:
                 hint="read it and its ETag again, and decide whether to write",
             )
 
-    def _is_outdated(self, draft: Draft, present: Present) -> bool:
+    def _is_outdated(self, draft: Draft, present: CurrentState) -> bool:
         """Return whether a draft is older than a stored write of the same record.
 
         The time of a page is also compared for its blocks, and the times of the blocks for the
@@ -196,17 +196,17 @@ class _Plan:
         others = clocks.values() if own == "" else [clocks.get("", UNORDERED)]
         return any(draft.clock.is_before(WriteClock(clock.updated_at)) for clock in others)
 
-    def _advance_clock(self, draft: Draft, present: Present) -> None:
+    def _advance_clock(self, draft: Draft, present: CurrentState) -> None:
         if draft.clock != UNORDERED:
             part = _part_of(draft)
             latest = self._clocks_of(draft.document_id, present).get(part, UNORDERED)
             self.clocks.setdefault(draft.document_id, {})[part] = latest.merge(draft.clock)
 
-    def _clocks_of(self, document_id: str, present: Present) -> Mapping[str, WriteClock]:
+    def _clocks_of(self, document_id: str, present: CurrentState) -> Mapping[str, WriteClock]:
         advanced = self.clocks.get(document_id, {})
         return ChainMap(advanced, present.clocks.get(document_id, {}))
 
-    def _follow(self, draft: Draft, present: Present) -> None:
+    def _follow(self, draft: Draft, present: CurrentState) -> None:
         id_ = draft.document_id
         if isinstance(draft, BlockChange):
             self._page(id_, present.records).follow(draft)

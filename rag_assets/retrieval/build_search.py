@@ -12,9 +12,9 @@ from rag_assets.retrieval.search_progress import SearchProgress
 from rag_assets.retrieval.steps.plan import SearchPlan, StepLists
 from rag_assets.retrieval.steps.protocol import SearchServices
 from rag_assets.retrieval.timings import Timings
+from rag_assets.storage.catalog.builds.generations import Generation
+from rag_assets.storage.catalog.builds.search_state import SearchState
 from rag_assets.storage.catalog.database import TenantRef
-from rag_assets.storage.catalog.generations import Generation
-from rag_assets.storage.catalog.search_state import SearchState
 from rag_assets.storage.index.model import NONE_MOVED, Owner
 
 

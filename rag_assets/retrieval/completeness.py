@@ -16,7 +16,7 @@ from typing import Final, TypeAlias
 from cachetools import LRUCache
 
 from rag_assets.common.errors import RagAssetsError
-from rag_assets.storage.catalog.search_state import SearchStateReader
+from rag_assets.storage.catalog.builds.search_state import SearchStateReader
 from rag_assets.storage.index.model import Owner
 from rag_assets.storage.index.protocols import EntrySearcher
 

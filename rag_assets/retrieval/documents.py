@@ -10,7 +10,7 @@ from rag_assets.retrieval.access import AccessPolicy, FlatScopes
 from rag_assets.retrieval.model import Caller
 from rag_assets.retrieval.roles import require_asker
 from rag_assets.storage.catalog.catalog import Catalog
-from rag_assets.storage.catalog.index_rows import ReadableDocument
+from rag_assets.storage.catalog.documents.readable import ReadableDocument
 from rag_assets.storage.index.model import Owner, StoredEntry
 from rag_assets.storage.index.store import VectorStore
 

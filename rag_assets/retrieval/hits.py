@@ -12,7 +12,7 @@ from rag_assets.retrieval.blocks import blocks_of, excerpt_of_block, parts_of, u
 from rag_assets.retrieval.duplicates import Passage
 from rag_assets.retrieval.model import Hit, PassageRange, ScoreKind, Scores
 from rag_assets.retrieval.search_progress import RankingKind, SearchProgress
-from rag_assets.storage.catalog.index_rows import ReadableVersion
+from rag_assets.storage.catalog.documents.readable import ReadableVersion
 from rag_assets.storage.index.model import SYMBOL
 
 

@@ -16,7 +16,7 @@ from rag_assets.retrieval.model import Clarification, SearchAnswer, SearchReques
 from rag_assets.retrieval.search_progress import SearchProgress
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
-from rag_assets.storage.catalog.events import EventKind, NewEvent
+from rag_assets.storage.catalog.journal.events import EventKind, NewEvent
 from rag_assets.tenants.modes import SearchMode
 
 _LOG = logging.getLogger(__name__)

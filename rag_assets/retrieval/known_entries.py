@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final, TypeAlias
 
-from rag_assets.storage.catalog.index_rows import ReadableVersion
+from rag_assets.storage.catalog.documents.readable import ReadableVersion
 from rag_assets.storage.index.model import (
     MOST_PLACES,
     Candidate,

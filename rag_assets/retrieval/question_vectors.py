@@ -21,8 +21,8 @@ from rag_assets.models.embedding.protocol import Charge, Embedder
 from rag_assets.models.embedding.vectors import embed_query
 from rag_assets.models.factory import price_of
 from rag_assets.models.prices import Price
+from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.catalog.database import TenantRef
-from rag_assets.storage.catalog.generations import Generation
 from rag_assets.storage.index.common_words import sentence_language
 from rag_assets.tenants.model import Tenant
 

@@ -9,8 +9,8 @@ from rag_assets.common.errors import InvalidRequest, NoReranker
 from rag_assets.models.chat import UNKNOWN_WINDOW, find_context_window
 from rag_assets.models.config import RerankConfig
 from rag_assets.retrieval.model import MAX_TOP_K, SearchRequest
-from rag_assets.storage.catalog.generations import Generation
-from rag_assets.storage.catalog.thresholds import measured_floors, measured_value
+from rag_assets.storage.catalog.builds.generations import Generation
+from rag_assets.storage.catalog.builds.measurements import measured_floors, measured_value
 from rag_assets.storage.index.common_words import is_english
 from rag_assets.storage.index.model import is_within
 from rag_assets.tenants.model import Tenant

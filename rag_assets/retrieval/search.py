@@ -40,9 +40,9 @@ from rag_assets.retrieval.steps.plan import StepLists, installed_steps
 from rag_assets.retrieval.steps.protocol import SearchServices
 from rag_assets.retrieval.timings import Timings
 from rag_assets.retrieval.unmatched import require_known_source_types, unmatched_filters
+from rag_assets.storage.catalog.builds.search_state import SearchStateReader
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
-from rag_assets.storage.catalog.search_state import SearchStateReader
 from rag_assets.storage.index.store import VectorStore
 from rag_assets.tenants.model import Tenant
 
@@ -240,7 +240,7 @@ class AsyncRetriever:
         A comment has no title, so it gets the title of its page.
         """
         uuids = {hit.page_uuid for hit in hits if hit.page_uuid is not None}
-        paths = self._services.catalog.pages.titles_above(tenant_id, uuids, principals)
+        paths = self._services.catalog.pages.find_titles_above(tenant_id, uuids, principals)
         return tuple(
             hit if hit.page_uuid is None else _placed(hit, paths.get(hit.page_uuid, ()))
             for hit in hits

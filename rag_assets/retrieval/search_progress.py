@@ -16,9 +16,9 @@ from rag_assets.retrieval.patience import NO_LIMITS, Patience
 from rag_assets.retrieval.reranking import Reranking
 from rag_assets.retrieval.resolved_search import ResolvedSearch
 from rag_assets.retrieval.timings import Timings
+from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.catalog.database import TenantRef
-from rag_assets.storage.catalog.generations import Generation
-from rag_assets.storage.catalog.index_rows import ReadableVersion
+from rag_assets.storage.catalog.documents.readable import ReadableVersion
 from rag_assets.storage.index.model import Candidate, MovedPages, Owner
 
 RankingKind: TypeAlias = Literal["vector", "words", "walk", "other"]

@@ -10,7 +10,7 @@ from threading import Event, Thread
 from rag_assets.common.settings import Settings
 from rag_assets.local_stack.watch_report import WatchReportFile
 from rag_assets.storage.catalog.catalog import Catalog
-from rag_assets.storage.catalog.changes import TENANTS
+from rag_assets.storage.catalog.database import TENANTS
 from rag_assets.watch.folders import TenantSources, sources_of
 from rag_assets.watch.hooked import HookedTenants
 from rag_assets.watch.lanes import Lanes, OpenFollower
@@ -128,7 +128,7 @@ class Watcher:
         versions = self._catalog.tenants.active_versions()
         changed = [id_ for id_, version in versions.items() if self._versions.get(id_) != version]
         sources = {id_: of for id_, of in self._sources.items() if id_ in versions}
-        for record in self._catalog.tenants.named(changed):
+        for record in self._catalog.tenants.find_many(changed):
             sources[record.id] = sources_of(record, self._base)
         self._versions, self._sources = versions, sources
         self._folders.read_by(sources)

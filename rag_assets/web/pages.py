@@ -23,9 +23,9 @@ from rag_assets.common.settings import Settings
 from rag_assets.resources.installation import InstallationResource
 from rag_assets.resources.stores import PostgresResource
 from rag_assets.storage.catalog.catalog import Catalog
-from rag_assets.storage.catalog.check_results import CheckResult
-from rag_assets.storage.catalog.document_rows import Status
-from rag_assets.storage.catalog.overview import TenantSummary
+from rag_assets.storage.catalog.documents.status import Status
+from rag_assets.storage.catalog.journal.check_results import CheckResult
+from rag_assets.storage.catalog.tenants.overview import TenantSummary
 from rag_assets.web.renderer import render
 
 PAGE_ROWS = 200
@@ -177,7 +177,7 @@ class Pages:
             "documents.html",
             checks=self._checks(tenant.tenant_id),
             tenant=tenant,
-            held=self._catalog().syncs.held(tenant.tenant_id),
+            held=self._catalog().syncs.list_held(tenant.tenant_id),
             formats=self._catalog().overview.formats(tenant.tenant_id),
             documents=found[:PAGE_ROWS],
             more=len(found) > PAGE_ROWS,
@@ -209,7 +209,7 @@ class Pages:
         """Return the last result of every check, including checks that were never evaluated."""
         from rag_assets.checks.registry import tenant_checks
 
-        found = {(c.asset, c.name): c for c in self._catalog().check_results.of(tenant_id)}
+        found = {(c.asset, c.name): c for c in self._catalog().check_results.list(tenant_id)}
         for check in tenant_checks():
             key = (check.asset, check.name)
             found.setdefault(key, CheckResult(*key, None, None, None, None, None))

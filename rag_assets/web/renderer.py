@@ -12,7 +12,8 @@ from rag_assets.common.failure_kinds import empty_note
 from rag_assets.common.formatting import counted
 from rag_assets.ingest.parsing.format_names import format_name
 from rag_assets.pipeline.quarantine import remedy_of
-from rag_assets.storage.catalog.document_rows import NEVER, Document
+from rag_assets.storage.catalog.documents.model import Document
+from rag_assets.storage.catalog.documents.status import NEVER
 
 _UNITS = ("bytes", "kB", "MB", "GB")
 _STEP = 1000

@@ -17,7 +17,7 @@ from rag_assets.resources.embedders import EmbedderResource
 from rag_assets.resources.installation import InstallationResource
 from rag_assets.resources.stores import ElasticsearchResource, LakeResource, PostgresResource
 from rag_assets.resources.workbench import Workbench
-from rag_assets.storage.catalog.usage import Usage, today
+from rag_assets.storage.catalog.accounts.usage import Usage, today
 from tests.installation import Installation
 
 PRICED = {"provider": "deterministic", "price": {"per_million": 1_000}}

@@ -99,7 +99,7 @@ def test_documents_of_an_emptied_folder_are_kept_without_further_runs(daemon: Da
     (folder / "page.md").write_text("# Page\n\nIts disk is not mounted.\n")
     daemon.searchable("emptied", "disk is not mounted")
     (folder / "page.md").unlink()
-    held = daemon.catalog.syncs.held
+    held = daemon.catalog.syncs.list_held
     wait_for(lambda: bool(held("emptied")), PATIENCE, "the deletion is held back")
     daemon.idle("emptied")
     before = len(daemon.runs("emptied"))

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from rag_assets.cli.commands.session import Session
-from rag_assets.storage.catalog.receipts import Receipt
+from rag_assets.storage.catalog.erasure.receipts import Receipt
 from tests.e2e.killing import KILLED, ForkServer, Outcome, fork_server, kills
 from tests.installation import FAST, Installation
 from tests.integration.test_incremental import write_old
@@ -119,7 +119,7 @@ class Erased:
         catalog = self.reader.catalog
         (receipt,) = self.receipts()
         assert catalog.receipts.verify().broken == ()
-        assert catalog.erasures.open(self.id) == []
+        assert catalog.erasures.list_open(self.id) == []
         found = {
             "receipt": (receipt.kind, receipt.rule, receipt.counts, receipt.documents),
             "found": receipt.proof.get("found"),

@@ -24,7 +24,7 @@ from rag_assets.pipeline.publication import alias_is_right
 from rag_assets.pipeline.upkeep import drop_old_generations
 from rag_assets.resources.own_runs import PARTITION_TAG
 from rag_assets.resources.tenant_lock import fail_abandoned_runs
-from rag_assets.storage.catalog.generations import Generation
+from rag_assets.storage.catalog.builds.generations import Generation
 from tests.driving import Driver
 from tests.e2e.killing import KILLED, ForkServer, Outcome, fork_server, kills
 from tests.installation import FAST, Installation
@@ -91,7 +91,7 @@ class Moved:
         if len(self.killed) % 2:
             synced = self.server.run("sync", self.id)
             assert synced.code == 0, (command, killed.boundaries, synced.err)
-            pin = self.driver.session.catalog.pins.of(self.id)
+            pin = self.driver.session.catalog.pins.find(self.id)
             assert self.serving == (2 if pin is None else pin.generation), killed.boundaries
             self.inspect(killed.boundaries)
             if self.serving == there and (pin is None) == (command == "publish"):

@@ -18,11 +18,12 @@ from rag_assets.common.clock import Clock
 from rag_assets.ingest.sources.model import SourceMetadata
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.retention import PruningReport, prune
-from rag_assets.storage.catalog.pushed_records import PushedRecord
+from rag_assets.storage.catalog.records.model import PushedRecord
 from rag_assets.storage.catalog.tables import documents
 from tests.driving import Driver, drain
 from tests.installation import FAST, Installation
 from tests.integration.test_incremental import write_old
+from tests.records import put_record
 
 
 @dataclass
@@ -68,7 +69,7 @@ class AgingTenant:
             "pushed", kind, name, text, "text/markdown", SourceMetadata(title=title)
         )
         with self.within() as ctx:
-            return ctx.catalog.records.put(ctx.ref, record, scope="public")
+            return put_record(ctx.catalog.records, ctx.ref, record, scope="public")
 
     def sync(self) -> Counter[str]:
         with self.within() as ctx:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rag_assets.storage.catalog.generations import Generation
+from rag_assets.storage.catalog.builds.generations import Generation
 from tests.driving import Driver
 from tests.embedding_server import EmbeddingServer
 from tests.installation import Installation

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from rag_assets.common.errors import InvalidRequest
-from rag_assets.storage.catalog.access import PUBLIC
-from rag_assets.storage.catalog.search_state import SearchState, SearchStateReader
+from rag_assets.storage.catalog.accounts.access import PUBLIC
+from rag_assets.storage.catalog.builds.search_state import SearchState, SearchStateReader
 from tests.back_ends import EACH_BACK_END
 from tests.driving import Driver
 from tests.installation import FAST, Installation

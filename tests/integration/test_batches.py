@@ -16,10 +16,11 @@ from rag_assets.declarations import PLAIN
 from rag_assets.pipeline.batch_states import poll
 from rag_assets.sensors.batches import embedding_batches_sensor
 from rag_assets.sensors.source_files import source_files_sensor
-from rag_assets.storage.catalog.account_tables import embedding_batches
-from rag_assets.storage.catalog.document_rows import NEVER, Document
+from rag_assets.storage.catalog.accounts.tables import embedding_batches
+from rag_assets.storage.catalog.accounts.usage import today
+from rag_assets.storage.catalog.documents.model import Document
+from rag_assets.storage.catalog.documents.status import NEVER
 from rag_assets.storage.catalog.tables import documents as documents_table
-from rag_assets.storage.catalog.usage import today
 from tests.batch_server import BatchServer
 from tests.driving import Driver, tenant_named_after
 from tests.installation import Installation
@@ -49,7 +50,7 @@ class Backfill:
     def poll(self) -> list[str]:
         """What the sensor does, without its patience."""
         catalog = self.driver.session.catalog
-        return poll(catalog, self.driver.session.embedders, catalog.batches.open(self.tenant))
+        return poll(catalog, self.driver.session.embedders, catalog.batches.list_open(self.tenant))
 
     def sync(self) -> int:
         """Sync; returns how many texts were embedded at once."""
@@ -119,7 +120,7 @@ def test_a_backfill_waits_for_its_batch_and_costs_half(backfill: Backfill) -> No
     [row] = backfill.driver.session.catalog.usage.rows(today(), backfill.tenant)
     assert (row.used.texts, row.used.tokens) == (6, row.used.batch_tokens)
     assert row.used.cost == pytest.approx(row.used.tokens / 2_000)
-    assert backfill.driver.session.catalog.batches.open(backfill.tenant) == []
+    assert backfill.driver.session.catalog.batches.list_open(backfill.tenant) == []
 
 
 def test_edits_and_removals_pass_by_and_no_text_is_sent_twice(backfill: Backfill) -> None:
@@ -216,7 +217,7 @@ def test_a_cap_holds_back_what_a_batch_would_cost(
     catalog = backfill.driver.session.catalog
     promised = catalog.batches.open_cost(backfill.tenant)
     assert promised > 0
-    assert catalog.usage.spent(backfill.tenant, today()).run == pytest.approx(promised)
+    assert catalog.usage.read_spending(backfill.tenant, today()).run == pytest.approx(promised)
     # What is promised counts, before anything is charged.
     shared_installation.configure(backfill.tenant, caps={"per_day": promised * 1.5})
     backfill.write(*range(10, 16))
@@ -315,7 +316,7 @@ def test_a_malformed_response_is_reported_and_concerns_one_batch(backfill: Backf
     backfill.server.batches[0]["status"] = ["x"]
     [trouble] = backfill.poll()
     assert trouble.startswith(f"{backfill.tenant}: ")
-    [batch] = backfill.driver.session.catalog.batches.open(backfill.tenant)
+    [batch] = backfill.driver.session.catalog.batches.list_open(backfill.tenant)
     assert datetime.now(UTC) - batch.polled_at < timedelta(minutes=1)
 
 

@@ -15,7 +15,7 @@ from rag_assets.pipeline.drift import inspect_index
 from rag_assets.pipeline.judging import Finding
 from rag_assets.pipeline.repair import repair_index
 from rag_assets.privacy.secrets.scanner import SecretScanner
-from rag_assets.storage.catalog.generations import Generation
+from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.catalog.tables import generations
 from tests.batch_server import BatchServer
 from tests.driving import Driver, run_slice
@@ -174,7 +174,7 @@ def test_an_edit_is_found_while_the_new_build_is_in_batches(
     catalog = driver.session.catalog
     from rag_assets.pipeline.batch_states import poll
 
-    poll(catalog, driver.session.embedders, catalog.batches.open(tenant))
+    poll(catalog, driver.session.embedders, catalog.batches.list_open(tenant))
     assert driver.sync(tenant)["embedded"] == 0
     assert [g.state for g in builds(driver, tenant).values()] == ["RETIRED", "SERVING"]
     assert found(shared_installation, tenant, "of zebras") == {"files/2.md"}

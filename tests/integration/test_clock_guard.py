@@ -22,12 +22,12 @@ from rag_assets.pipeline.blobs import sweep_blobs
 from rag_assets.pipeline.clock_guard import accept_time
 from rag_assets.pipeline.retention import prune
 from rag_assets.pipeline.upkeep import compact, drop_old_generations
+from rag_assets.storage.catalog.accounts.panel_sessions import TokenHolder
+from rag_assets.storage.catalog.accounts.tables import panel_sessions
 from rag_assets.storage.catalog.catalog import Catalog
-from rag_assets.storage.catalog.clock import latest_trusted_time, time_to_record
 from rag_assets.storage.catalog.database import TenantRef
-from rag_assets.storage.catalog.events import NewEvent
-from rag_assets.storage.catalog.panel_sessions import Holder
-from rag_assets.storage.catalog.panel_tables import panel_sessions
+from rag_assets.storage.catalog.installation.clock import latest_trusted_time, time_to_record
+from rag_assets.storage.catalog.journal.events import NewEvent
 from rag_assets.storage.catalog.tables import documents, generations
 from tests.driving import Driver, tenant_named_after
 from tests.installation import FAST, Installation
@@ -239,7 +239,7 @@ def test_every_deletion_by_age_waits_while_the_clock_is_doubted(
             sweep_blobs(ctx.catalog, ctx.blobs, ctx.ref, ctx.clock)
         session = tenant.driver.session
         delete_old_runs(catalog, session.instance, session.own_runs, ["sync_tenant"], days=-1)
-        catalog.panel_sessions.begin(ref, b"another", Holder("eve"))
+        catalog.panel_sessions.begin(ref, b"another", TokenHolder("eve"))
         catalog.panel_sessions.end(b"another")
 
     before = remaining()
@@ -256,7 +256,7 @@ def _age_everything(catalog: Catalog, ref: TenantRef, long_ago: datetime) -> Non
     """Have a deleted document, a question, a former build and a session that are long past."""
     asked = NewEvent("rag_search_started", long_ago, {"query": "tide"})
     catalog.events.append(ref, [asked])
-    catalog.panel_sessions.begin(ref, b"expired", Holder("eve"))
+    catalog.panel_sessions.begin(ref, b"expired", TokenHolder("eve"))
     with catalog.database.begin() as connection:
         for table, values in (
             (documents, {"updated_at": long_ago}),
@@ -279,7 +279,7 @@ def test_times_from_the_future_are_reported_and_ages_count_from_then(
     ref, catalog = tenant.context.ref, clock.catalog
     now = datetime.now(UTC)
     clock.age(tenant.id, -JUMP)
-    catalog.panel_sessions.begin(ref, b"of the future", Holder("eve"))
+    catalog.panel_sessions.begin(ref, b"of the future", TokenHolder("eve"))
     catalog.service_tokens.add(
         ref, "made later", b"0" * 32, role="member", principals=(), lifetime=timedelta(days=30)
     )
@@ -436,6 +436,6 @@ def test_check_of_a_doubted_clock_warns(
     tenant = make(ONE)
     clock.jump(tenant.id)
     assert shared_installation.command("check", tenant.id).code == 0, "searches stay correct"
-    [found] = [one for one in clock.catalog.check_results.of(tenant.id) if one.name == "clock"]
+    [found] = [one for one in clock.catalog.check_results.list(tenant.id) if one.name == "clock"]
     assert (found.passed, found.severity) == (False, "WARN")
     assert "accept-clock" in (found.description or "")

@@ -10,7 +10,8 @@ import pytest
 from rag_assets.cli.commands.follow import TenantFollower
 from rag_assets.common.environment import environment_key
 from rag_assets.common.settings import Settings
-from rag_assets.storage.catalog.document_rows import NEVER, Document
+from rag_assets.storage.catalog.documents.model import Document
+from rag_assets.storage.catalog.documents.status import NEVER
 from tests.embedding_server import EmbeddingServer, embedding_server
 from tests.installation import Installation
 from tests.integration.test_providers import HANDBOOK, remote, write

@@ -92,7 +92,7 @@ def test_what_the_lake_has_lost_holds_back_no_build(
     shared_installation: Installation, driver: Driver, tenant: str, failed: Path
 ) -> None:
     with driver.locked(tenant) as ctx:
-        [version] = ctx.catalog.former_versions.of(
+        [version] = ctx.catalog.former_versions.find(
             tenant, 1, 99, [d.document_id for d in ctx.catalog.documents.all(tenant)]
         )
         ctx.lake.compact(dead=DeadKeys(parsed={version.parse_key}))

@@ -23,7 +23,7 @@ from rag_assets.pipeline.publication import drop_generation
 from rag_assets.pipeline.upkeep import drop_old_generations
 from rag_assets.retrieval import Retriever
 from rag_assets.retrieval.model import SearchRequest
-from rag_assets.storage.catalog.search_state import SearchState, SearchStateReader
+from rag_assets.storage.catalog.builds.search_state import SearchState, SearchStateReader
 from rag_assets.storage.catalog.tables import generations
 from tests.driving import Driver
 from tests.embedding_server import embedding_server
@@ -178,7 +178,7 @@ def test_going_back_brings_up_to_date_first_and_lasts(
     assert found(shared_installation, tenant, "of yaks") == {"files/3.md"}
     driver.sync(tenant)
     assert serving(driver, tenant).number == 2
-    assert driver.session.catalog.pins.of(tenant) is None
+    assert driver.session.catalog.pins.find(tenant) is None
 
 
 def test_going_back_now_answers_before_it_is_up_to_date(
@@ -279,7 +279,7 @@ def test_a_build_whose_key_is_gone_is_not_gone_back_to(
         driver.sync(tenant)
         monkeypatch.delenv("KEY_OF_THE_FORMER")
         assert "KEY_OF_THE_FORMER" in refused("rollback", "--reason", "why")
-        assert driver.session.catalog.pins.of(tenant) is None
+        assert driver.session.catalog.pins.find(tenant) is None
         monkeypatch.setenv("KEY_OF_THE_FORMER", "a-key-for-tests")
         run("rollback", "--reason", "why")
     assert serving(driver, tenant).number == 1

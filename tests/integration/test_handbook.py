@@ -6,7 +6,7 @@ import pytest
 
 from examples.judge import HANDBOOK, TOP_K, Question, questions, rank, score
 from rag_assets.cli.commands.demo import INCLUDE, SETTINGS
-from rag_assets.storage.catalog.document_rows import Document
+from rag_assets.storage.catalog.documents.model import Document
 from tests.installation import Installation
 
 LOCKED = "policies/works-council-minutes.pdf"

@@ -14,6 +14,7 @@ from tests.installation import Installation
 from tests.integration.aging import AgingTenant
 from tests.integration.test_generations import CHUNKED
 from tests.integration.test_incremental import due
+from tests.records import remove_record
 
 YEAR = {"retention_days": 365}
 Make = Callable[..., AgingTenant]
@@ -53,7 +54,7 @@ def test_what_is_held_leaves_answers_when_deleted_and_the_stores_when_lifted(mak
     (tenant.folder / "old.md").unlink()
     record = document_id(tenant, "pushed/page/record")
     with tenant.within() as ctx:
-        assert ctx.catalog.records.remove(ctx.ref, record, "a test")
+        assert remove_record(ctx.catalog.records, ctx.ref, record, "a test")
     tenant.driver.sync(tenant.id, allow_deletes=True)
     assert tenant.uris() == set()
     compacted(tenant)
@@ -124,7 +125,9 @@ def test_a_deleted_document_that_was_never_indexed_is_held_too(make: Make) -> No
     tenant.push("record", "Words that were not synced yet.")
     hold(tenant)
     with tenant.within() as ctx:
-        ctx.catalog.records.remove(ctx.ref, document_id(tenant, "pushed/page/record"), "a test")
+        remove_record(
+            ctx.catalog.records, ctx.ref, document_id(tenant, "pushed/page/record"), "a test"
+        )
     tenant.sync()
     compacted(tenant)
     assert "not synced yet" in tenant.catalog_rows()

@@ -23,7 +23,8 @@ from rag_assets.models.config import EmbedderConfig
 from rag_assets.models.embedding.vectors import embed_query
 from rag_assets.models.factory import embedder_id_of
 from rag_assets.storage.catalog.database import TenantRef
-from rag_assets.storage.catalog.document_rows import NEVER, Failure
+from rag_assets.storage.catalog.documents.model import Failure
+from rag_assets.storage.catalog.documents.status import NEVER
 from tests.driving import Driver
 from tests.installation import FAST, CommandResult, Installation
 from tests.integration.test_cli import assert_refused

@@ -71,7 +71,7 @@ def test_a_run_that_died_before_it_ended_the_moves_makes_the_tenant_due(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr("rag_assets.storage.catalog.moved_documents.MovedDocuments.end", killed)
+        patched.setattr("rag_assets.storage.catalog.documents.removals.MovedDocuments.end", killed)
         with pytest.raises(KeyboardInterrupt):
             driver.sync(tenant)
     assert found(shared_installation, tenant) == {"a.md", "b.md"}

@@ -98,7 +98,7 @@ def present(ctx: TenantContext) -> set[str]:
     return {
         row.document_id
         for source in tables.sources(ctx.ref.id)
-        for row in tables.known(ctx.ref.id, source)
+        for row in tables.stream(ctx.ref.id, source)
         if row.status != "DELETED"
     }
 

@@ -30,11 +30,11 @@ from rag_assets.common.errors import (
     UnknownProject,
 )
 from rag_assets.pipeline.projects import Projects
+from rag_assets.storage.catalog.accounts.service_tokens import TokenReader
+from rag_assets.storage.catalog.accounts.usage import today
 from rag_assets.storage.catalog.catalog import Catalog
-from rag_assets.storage.catalog.organizations import OrganizationRef
-from rag_assets.storage.catalog.service_tokens import TokenReader
-from rag_assets.storage.catalog.tenants import TenantRecord
-from rag_assets.storage.catalog.usage import today
+from rag_assets.storage.catalog.tenants.organizations import OrganizationRef
+from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.tenants.projects import Project, ProjectSettings
 from tests.driving import Driver
 from tests.embedding_server import EmbeddingServer, Status, embedding_server

@@ -13,8 +13,8 @@ import pytest
 from rag_assets.common.errors import WrongShape
 from rag_assets.models.embedding.protocol import PROBE_TEXT
 from rag_assets.pipeline.slices import parsed_documents
-from rag_assets.storage.catalog.document_rows import NEVER
-from rag_assets.storage.catalog.usage import today
+from rag_assets.storage.catalog.accounts.usage import today
+from rag_assets.storage.catalog.documents.status import NEVER
 from tests.e5_server import e5_server
 from tests.embedding_server import EmbeddingServer, Spoilt, Status, embedding_server, tokens_of
 from tests.installation import FAST, Installation

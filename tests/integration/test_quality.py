@@ -20,13 +20,14 @@ from rag_assets.quality.judgements import JudgedQuestion, Judgement
 from rag_assets.quality.proposals import proposed
 from rag_assets.quality.store import store_questions, stored_questions
 from rag_assets.retrieval.model import SearchRequest
-from rag_assets.storage.catalog.generations import Generation
-from rag_assets.storage.catalog.pushed_records import PushedRecord
-from rag_assets.storage.catalog.usage import today
+from rag_assets.storage.catalog.accounts.usage import today
+from rag_assets.storage.catalog.builds.generations import Generation
+from rag_assets.storage.catalog.records.model import PushedRecord
 from tests.driving import Driver, tenant_named_after
 from tests.embedding_server import EmbeddingServer, embedding_server
 from tests.installation import FAST, Installation
 from tests.integration.aging import AgingTenant
+from tests.records import put_record
 
 WORDS = {"retrieval": {"mode": "text"}}
 """For tests in which vectors are not asked for."""
@@ -167,7 +168,7 @@ def test_beir_names_documents_by_uri_id_or_record(
     record = PushedRecord(
         "pushed", "page", "4711", "The candle is lit.", "text/markdown", SourceMetadata()
     )
-    catalog.records.put(catalog.tenants.get(tenant).ref, record, scope="public")
+    put_record(catalog.records, catalog.tenants.get(tenant).ref, record, scope="public")
     driver.sync(tenant)
     ids = {d.uri: d.document_id for d in catalog.documents.all(tenant)}
     (tmp_path / "qrels").mkdir()
@@ -247,10 +248,10 @@ def test_questions_are_paid_for_once(installation: Installation, server: Embeddi
     with driver.locked("paid") as ctx:
         store_questions(ctx.catalog, ctx.ref, map(asked, TOPICS))
         usage = ctx.catalog.usage
-        before = usage.spent("paid", today())
+        before = usage.read_spending("paid", today())
         sent = len(server.requests)
         first = evaluate(ctx, builds(ctx)[0], Manner("hybrid"))
-        spent = usage.spent("paid", today())
+        spent = usage.read_spending("paid", today())
         assert first.embedded == len(TOPICS)
         assert len(server.requests) > sent
         assert spent.day > before.day
@@ -258,7 +259,7 @@ def test_questions_are_paid_for_once(installation: Installation, server: Embeddi
         sent = len(server.requests)
         second = evaluate(ctx, builds(ctx)[0], Manner("hybrid"))
         assert (second.embedded, len(server.requests)) == (0, sent)
-        assert usage.spent("paid", today()) == spent
+        assert usage.read_spending("paid", today()) == spent
         assert second.people == first.people
         searched = ctx.catalog.events.latest("paid", kind="rag_search_started")
         assert searched == [], "nobody searched"

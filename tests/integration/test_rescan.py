@@ -17,7 +17,7 @@ from rag_assets.pipeline.publishing import publish_slice
 from rag_assets.pipeline.rescan import present_rules
 from rag_assets.pipeline.slices import plan_work
 from rag_assets.privacy.secrets import scanner as scanners
-from rag_assets.storage.catalog.receipts import Receipt
+from rag_assets.storage.catalog.erasure.receipts import Receipt
 from tests.driving import Driver, tenant_named_after
 from tests.installation import Installation
 from tests.integration.aging import AgingTenant

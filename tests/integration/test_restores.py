@@ -31,8 +31,8 @@ from rag_assets.pipeline.mark_keeper import KeptMark
 from rag_assets.pipeline.removal import purge_tenant
 from rag_assets.retrieval import AsyncRetriever
 from rag_assets.storage.blobs.store import open_blobs
-from rag_assets.storage.catalog.holds import HoldScope
-from rag_assets.storage.catalog.panel_sessions import Holder
+from rag_assets.storage.catalog.accounts.panel_sessions import TokenHolder
+from rag_assets.storage.catalog.erasure.holds import HoldScope
 from rag_assets.tenants.file import TenantsFile
 from tests.driving import Driver
 from tests.dumps import JOURNAL, MARK, dump, lose_notes, restore
@@ -329,8 +329,8 @@ def changed(restored: Restored, service: Service) -> Changed:
     catalog.access.grant(ref, "board", ["ada", "eve"])
     kept, _ = member(restored, "acme", "ada")
     revoked, revoked_id = member(restored, "acme", "ada")
-    catalog.panel_sessions.begin(ref, b"s" * 32, Holder("operator"))
-    catalog.panel_sessions.add_code(ref, b"c" * 32, Holder("operator"))
+    catalog.panel_sessions.begin(ref, b"s" * 32, TokenHolder("operator"))
+    catalog.panel_sessions.add_code(ref, b"c" * 32, TokenHolder("operator"))
     assert service.status(kept) == service.status(revoked) == 200
     with restored.put_back():
         assert catalog.service_tokens.revoke(ref, revoked_id)

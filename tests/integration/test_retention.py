@@ -16,8 +16,8 @@ from rag_assets.declarations import PLAIN
 from rag_assets.definitions import build_resources
 from rag_assets.jobs.upkeep import prune_documents
 from rag_assets.pipeline.retention import prune
-from rag_assets.storage.catalog.erasure_tables import receipts
-from rag_assets.storage.catalog.events import NewEvent
+from rag_assets.storage.catalog.erasure.tables import receipts
+from rag_assets.storage.catalog.journal.events import NewEvent
 from rag_assets.storage.catalog.tables import documents
 from tests.driving import Driver, tenant_named_after
 from tests.installation import Installation
@@ -345,7 +345,7 @@ def test_receipts_name_nothing_outlive_their_tenant_and_show_when_one_is_altered
     tenant.prune()
     catalog = tenant.driver.session.catalog
     [receipt] = catalog.receipts.all(tenant.id)
-    assert receipt.documents == (catalog.receipts.document_hash(document.document_id),)
+    assert receipt.documents == tuple(catalog.receipts.ids_by_hash([document.document_id]))
     shown = shared_installation.command("receipts", tenant.id, "--json")
     for word in ("verysecretname", "harbour", document.document_id):
         assert word not in shown.out

@@ -18,7 +18,7 @@ from rag_assets.retrieval import Retriever
 from rag_assets.retrieval.model import Caller, SearchAnswer, SearchRequest
 from rag_assets.retrieval.question_vectors import QuestionVectors
 from rag_assets.storage.catalog.database import TenantRef
-from rag_assets.storage.catalog.events import EventTable, NewEvent
+from rag_assets.storage.catalog.journal.events import EventTable, NewEvent
 from tests.back_ends import EACH_BACK_END
 from tests.driving import Driver
 from tests.installation import FAST, Installation

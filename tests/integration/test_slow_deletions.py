@@ -11,12 +11,13 @@ from sqlalchemy import select, update
 from rag_assets.checks.deletions import verdict_of
 from rag_assets.common.errors import DeletionsHeld
 from rag_assets.ingest.sources.model import SourceMetadata
-from rag_assets.storage.catalog.pushed_records import PushedRecord
-from rag_assets.storage.catalog.record_manifests import ManifestLine
+from rag_assets.storage.catalog.records.manifests import ManifestLine
+from rag_assets.storage.catalog.records.model import PushedRecord
 from rag_assets.storage.catalog.tables import events
 from tests.driving import Driver
 from tests.installation import FAST, Installation
 from tests.integration.test_unmounted_sources import indexed, moved, reason, write
+from tests.records import put_record
 
 _FILES = 80
 _STEP = 10
@@ -70,7 +71,7 @@ def test_documents_that_leave_in_small_portions_are_kept_from_the_limit_on(
     remove(files, 1)
     assert moved(driver.sync(tenant)) == {"held": _STEP + 1}
 
-    [held] = driver.session.catalog.departures.held(tenant)
+    [held] = driver.session.catalog.departures.list_held(tenant)
     assert (held.documents, verdict_of([held]).passed) == (_STEP + 1, False)
     for arguments in (("sync", tenant), ("status",)):
         output = shared_installation.command(*arguments)
@@ -78,7 +79,7 @@ def test_documents_that_leave_in_small_portions_are_kept_from_the_limit_on(
         assert "rag-assets sync slow --allow-deletes" in output.out + output.err
 
     assert moved(driver.sync(tenant, allow_deletes=True)) == {"removed": _STEP + 1}
-    assert not driver.session.catalog.departures.held(tenant)
+    assert not driver.session.catalog.departures.list_held(tenant)
     # A person's consent counts no more.
     remove(files)
     assert moved(driver.sync(tenant)) == {"removed": _STEP}
@@ -126,7 +127,7 @@ def test_documents_that_come_back_end_the_hold(
     assert moved(driver.sync(tenant)) == {"held": _STEP}
     write(folder, *(f"{number:02}.md" for number in range(_FILES - 3 * _STEP, _FILES - 2 * _STEP)))
     assert not moved(driver.sync(tenant))
-    assert not driver.session.catalog.departures.held(tenant)
+    assert not driver.session.catalog.departures.list_held(tenant)
 
 
 def test_a_source_may_have_each_listing_judged_alone(
@@ -156,7 +157,7 @@ def test_manifests_of_records_are_judged_together(
     for number in range(_FILES):
         text = f"Record {number}."
         record = PushedRecord(source, "note", f"{number}", text, "text/markdown", SourceMetadata())
-        catalog.records.put(ref, record, scope="public")
+        put_record(catalog.records, ref, record, scope="public")
 
     def apply(count: int, *, allow_deletes: bool = False) -> int:
         lines = [ManifestLine("note", f"{number}") for number in range(count)]
@@ -169,12 +170,12 @@ def test_manifests_of_records_are_judged_together(
         with pytest.raises(DeletionsHeld, match="10 of 60 records would go, after 20 within 24"):
             apply(50)
         let_pass(driver, tenant, hours=25)
-    [held] = catalog.departures.held(tenant)
+    [held] = catalog.departures.list_held(tenant)
     assert (held.documents, held.is_manifest) == (_STEP, True)
     output = shared_installation.command("sync", tenant)
     assert "10 documents of manifests disappeared" in output.err
     # The records are back in a later manifest.
     assert apply(60) == 0
-    assert not catalog.departures.held(tenant)
+    assert not catalog.departures.list_held(tenant)
     assert apply(50, allow_deletes=True) == _STEP
     assert apply(40) == _STEP

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from rag_assets.common.errors import TenantGone
+from rag_assets.storage.catalog.accounts.usage import SpendingTotals, Usage, UsageRow, today
 from rag_assets.storage.catalog.database import TenantRef
-from rag_assets.storage.catalog.document_rows import NEVER
-from rag_assets.storage.catalog.usage import SpendingTotals, Usage, UsageRow, today
+from rag_assets.storage.catalog.documents.status import NEVER
 from tests.driving import Driver, tenant_named_after
 from tests.installation import Installation
 
@@ -53,8 +53,8 @@ def test_usage_adds_up_by_day_provider_and_model(
         (14, "small"),
     ]
     assert found[1].used == once + once
-    assert usage.spent(tenant, day) == SpendingTotals(run=0, day=0.06, month=0.08)
-    assert usage.spent(tenant, day - timedelta(days=1)) == SpendingTotals(
+    assert usage.read_spending(tenant, day) == SpendingTotals(run=0, day=0.06, month=0.08)
+    assert usage.read_spending(tenant, day - timedelta(days=1)) == SpendingTotals(
         run=0, day=0.02, month=0.02
     )
     with pytest.raises(TenantGone):
@@ -73,7 +73,7 @@ def test_the_cost_of_a_sync_is_recorded_and_reused_vectors_are_free(
     assert row.used.requests == 1
     assert row.used.tokens > 0
     assert row.used.cost == pytest.approx(row.used.tokens / 1_000)
-    spent = driver.session.catalog.usage.spent(tenant, today())
+    spent = driver.session.catalog.usage.read_spending(tenant, today())
     assert spent == SpendingTotals(row.used.cost, row.used.cost, row.used.cost)
     (folder / "000.md").rename(folder / "moved.md")
     driver.sync(tenant)

@@ -7,9 +7,10 @@ import pytest
 from rag_assets.ingest.sources.model import SourceMetadata
 from rag_assets.ingest.sources.records import RecordsSource
 from rag_assets.pipeline.context import SliceLimits
-from rag_assets.storage.catalog.pushed_records import PushedRecord
+from rag_assets.storage.catalog.records.model import PushedRecord
 from tests.driving import Driver
 from tests.installation import FAST, Installation
+from tests.records import put_record, remove_record
 
 TENANT = "pushed"
 
@@ -43,7 +44,7 @@ def push(driver: Driver, *numbers: int, text: str = "Words") -> None:
     for number in numbers:
         page = f"# Page {number}\n\n{text} of page {number}.\n"
         record = PushedRecord("pages", "page", str(number), page, "text/markdown", SourceMetadata())
-        catalog.records.put(ref, record, scope="public")
+        put_record(catalog.records, ref, record, scope="public")
 
 
 def test_a_run_of_many_slices_lists_once(driver: Driver, listings: list[str]) -> None:
@@ -65,7 +66,7 @@ def test_what_changes_is_listed(driver: Driver, listings: list[str]) -> None:
     catalog = driver.session.catalog
     ref = catalog.tenants.get(TENANT).ref
     [first, *_] = catalog.documents.all(TENANT)
-    assert catalog.records.remove(ref, first.document_id, "a test")
+    assert remove_record(catalog.records, ref, first.document_id, "a test")
     driver.sync(TENANT)
     assert len(catalog.documents.all(TENANT)) == 1
     assert listings == ["pages", "pages"]

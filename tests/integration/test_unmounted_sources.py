@@ -153,7 +153,9 @@ def test_repositories_and_patterns_are_held_back_as_well(
     for added in (1, 0):
         done = driver.sync(tenant)
         assert (done["added"], done["removed"], done["held"]) == (added, 0, 3)
-    reasons = {sync.source: sync.held_reason for sync in driver.session.catalog.syncs.held(tenant)}
+    reasons = {
+        sync.source: sync.held_reason for sync in driver.session.catalog.syncs.list_held(tenant)
+    }
     assert str(folder / "docs") in (reasons["docs"] or "")
     assert f"{folder / 'code'} is another one" in (reasons["code"] or "")
     (folder / "code").rename(folder / "other")

@@ -35,7 +35,7 @@ from rag_assets.pipeline.slices import plan_work
 from rag_assets.pipeline.upkeep import compact
 from rag_assets.pipeline.uploads import Uploads, uploads_source
 from rag_assets.privacy.masker import masker_of
-from rag_assets.storage.catalog.upload_model import Stored, Upload
+from rag_assets.storage.catalog.uploads.model import Upload, UploadResult
 from tests.driving import Driver, drain, tenant_named_after
 from tests.dumps import is_blob
 from tests.installation import FAST, Installation
@@ -70,7 +70,7 @@ class UploadTenant:
     def context(self) -> TenantContext:
         return self.installation.context(self.id)
 
-    def add(self, name: str, content: bytes, *, replaces: str | None = None) -> Stored:
+    def add(self, name: str, content: bytes, *, replaces: str | None = None) -> UploadResult:
         ctx = self.context
         with self._uploads.receive(ctx.ref) as received:
             received.write(content)
@@ -95,7 +95,8 @@ class UploadTenant:
             return drain(ctx, self.driver.scanner)
 
     def upload(self, upload_id: str) -> Upload:
-        return self.driver.session.catalog.uploads.find(self.id, upload_id)
+        uploads = self.driver.session.catalog.uploads.all(self.id)
+        return next(upload for upload in uploads if upload.id == upload_id)
 
     def found(self, query: str) -> set[str]:
         hits = self.installation.search(self.id, query, mode="text", top_k=20)

@@ -25,7 +25,7 @@ from rag_assets.pipeline.drift import inspect_index
 from rag_assets.retrieval import Retriever, completeness
 from rag_assets.retrieval.model import SearchAnswer, SearchRequest
 from rag_assets.sensors.drift import drift_offenders_sensor, lost_entries_sensor
-from rag_assets.storage.catalog.generations import Generation
+from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.catalog.tables import catalog_marks
 from tests.driving import Driver
 from tests.installation import FAST, Installation

@@ -15,11 +15,12 @@ import pytest
 from rag_assets.common.settings import Settings
 from rag_assets.ingest.sources.model import SourceMetadata
 from rag_assets.local_stack.watch_report import NO_WATCHER, WatchReport, WatchReportFile
-from rag_assets.storage.catalog.pushed_records import PushedRecord
+from rag_assets.storage.catalog.records.model import PushedRecord
 from rag_assets.watch.hooked import hooked_folder
 from rag_assets.watch.marks import QUIET_SECONDS
 from rag_assets.watch.watcher import Watcher
 from tests.installation import FAST, Installation
+from tests.records import put_record, remove_record
 
 pytestmark = pytest.mark.long
 
@@ -140,13 +141,13 @@ def test_pushed_and_removed_records_are_synced_at_once(watched: Watched) -> None
     time.sleep(1.5)
     watched.synced.clear()
     record = PushedRecord("pages", "page", "1", "# Page\n", "text/markdown", SourceMetadata())
-    assert catalog.records.put(ref, record, scope="public")
+    assert put_record(catalog.records, ref, record, scope="public")
     watched.wait_for(lambda: watched.count("team") == 1)
     time.sleep(1.5)
-    assert not catalog.records.put(ref, record, scope="public"), "nothing has changed"
+    assert not put_record(catalog.records, ref, record, scope="public"), "nothing has changed"
     time.sleep(1)
     assert watched.count("team") == 1
-    assert catalog.records.remove(ref, record.document_id, "a test")
+    assert remove_record(catalog.records, ref, record.document_id, "a test")
     watched.wait_for(lambda: watched.count("team") == 2)
 
 

@@ -6,8 +6,9 @@ import psycopg
 
 from rag_assets.ingest.sources.model import SourceMetadata, document_id, uri_of
 from rag_assets.retrieval.model import Caller, SearchRequest
-from rag_assets.storage.catalog.pushed_records import PushedRecord
+from rag_assets.storage.catalog.records.model import PushedRecord
 from tests.installation import FAST, Installation
+from tests.records import put_record
 from tests.unit.privacy.secrets import planted
 
 
@@ -66,7 +67,7 @@ def test_a_record_of_a_former_version_shows_no_key_and_is_readable_by_none(
         ("keyed", SourceMetadata(metadata={key: "x", f"{key[:-1]}9": "y", "floor": 3})),
     ):
         record = PushedRecord("pushed", "page", id_, f"The {id_} valve.", "text/plain", metadata)
-        session.catalog.records.put(ref, record, scope=metadata.access_scope or "public")
+        put_record(session.catalog.records, ref, record, scope=metadata.access_scope or "public")
     session.catalog.access.grant(ref, scope, ["ada"])
     installation.synced("acme")
     documents = {d.uri: d for d in session.catalog.documents.all("acme")}

@@ -18,7 +18,7 @@ from sqlalchemy import select, text
 
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.panel.settings import PanelSettings
-from rag_assets.storage.catalog.panel_tables import panel_codes, panel_sessions
+from rag_assets.storage.catalog.accounts.tables import panel_codes, panel_sessions
 from tests.installation import Installation
 from tests.panel_site import PanelSite, panel_site
 from tests.security.service_process import is_ready, started

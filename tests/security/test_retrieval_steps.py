@@ -15,7 +15,7 @@ from rag_assets.retrieval.model import Caller, Hit, SearchAnswer, SearchRequest
 from rag_assets.retrieval.search_progress import Ranking, SearchProgress
 from rag_assets.retrieval.steps.plan import StepLists
 from rag_assets.retrieval.steps.protocol import SearchServices, StepFactory
-from rag_assets.storage.catalog.access import PUBLIC
+from rag_assets.storage.catalog.accounts.access import PUBLIC
 from rag_assets.storage.index.model import Candidate, Owner
 from tests.installation import FAST, Installation
 

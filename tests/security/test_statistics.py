@@ -15,9 +15,10 @@ import pytest
 from psycopg import sql
 
 from rag_assets.ingest.sources.model import SourceMetadata
-from rag_assets.storage.catalog.columns import metadata
-from rag_assets.storage.catalog.pushed_records import PushedRecord
+from rag_assets.storage.catalog.records.model import PushedRecord
+from rag_assets.storage.catalog.tables import metadata
 from tests.installation import FAST, Installation
+from tests.records import put_record, remove_record
 
 HOLDS_TEXT = """
 SELECT table_name, column_name FROM information_schema.columns
@@ -218,7 +219,7 @@ def filled(installation: Installation) -> Installation:
         record = PushedRecord(
             "pushed", "page", f"ofid{number}", f"Oftext{number}.", "text/markdown", metadata
         )
-        session.catalog.records.put(ref, record, scope="public")
+        put_record(session.catalog.records, ref, record, scope="public")
     installation.synced("acme")
     for number in range(20):
         installation.search("acme", f"ofquestion{number}", caller={"name": f"ofcaller{number}"})
@@ -269,7 +270,7 @@ def test_statistics_of_a_deleted_document_are_removed(filled: Installation, way:
         gone = rows["pushed/page/ofid3"]
         words = ["oftitle3", "oftag3", "ofkey3", "ofvalue3", "oftext3"]
     if way == "record":
-        assert session.catalog.records.remove(ref, gone.document_id, "chief")
+        assert remove_record(session.catalog.records, ref, gone.document_id, "chief")
     elif way == "document":
         assert session.catalog.removals.remove(ref, gone.document_id, "chief")
     filled.synced("acme")

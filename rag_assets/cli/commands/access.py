@@ -7,7 +7,7 @@ from rag_assets.cli.commands.session import Session, with_reading_session, with_
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.formatting import counted
 from rag_assets.privacy.masker import masker_of
-from rag_assets.storage.catalog.access import PUBLIC
+from rag_assets.storage.catalog.accounts.access import PUBLIC
 
 
 @with_reading_session

@@ -29,7 +29,7 @@ def compact(session: Session, tenant_ids: Sequence[str], *, as_json: bool) -> bo
     done = [_compact_one(session, tenant_id) for tenant_id in chosen]
     swept = 0
     if tenant_ids:
-        live = session.catalog.generations.live_of(chosen)
+        live = session.catalog.generations.list_live_by_tenant(chosen)
         index_names = {build.index_name for builds in live.values() for build in builds}
         expunge(session.store, sorted(index_names), progress)
     else:

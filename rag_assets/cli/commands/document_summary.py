@@ -15,8 +15,8 @@ from rag_assets.ingest.parsing.media_types import PPTX, XLSX
 if TYPE_CHECKING:
     from rag_assets.ingest.parsing.model import ParsedText
     from rag_assets.pipeline.context import TenantContext
-    from rag_assets.storage.catalog.document_rows import Document
-    from rag_assets.storage.catalog.generations import Generation
+    from rag_assets.storage.catalog.builds.generations import Generation
+    from rag_assets.storage.catalog.documents.model import Document
     from rag_assets.storage.lake.model import ChunkSetRow
 
 _PARTS = {PPTX: "slide", XLSX: "sheet"}

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from rag_assets.resources.workbench import Workbench
     from rag_assets.sensors.due import TenantState
     from rag_assets.storage.catalog.catalog import Catalog
-    from rag_assets.storage.catalog.tenants import TenantRecord
+    from rag_assets.storage.catalog.tenants.table import TenantRecord
     from rag_assets.tenants.model import Tenant
 
 SENSOR = "source_files"

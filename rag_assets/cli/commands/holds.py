@@ -12,8 +12,8 @@ from rag_assets.cli.commands.session import Session, with_reading_session, with_
 from rag_assets.common.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from rag_assets.storage.catalog.holds import HoldScope
-    from rag_assets.storage.catalog.tenants import TenantRecord
+    from rag_assets.storage.catalog.erasure.holds import HoldScope
+    from rag_assets.storage.catalog.tenants.table import TenantRecord
 
 _LOCK_SECONDS = 60.0
 
@@ -45,7 +45,7 @@ def set_hold(
     """Set a hold, while no run of the tenant deletes anything."""
     scope = _scope(source, document)
     with _locked(session, tenant_id) as record:
-        if session.catalog.erasures.open(tenant_id):
+        if session.catalog.erasures.list_open(tenant_id):
             raise ConfigurationError(
                 f"documents of tenant {tenant_id!r} are being deleted for good",
                 hint=f"end that with `rag-assets prune {tenant_id}`, then set the hold again",
@@ -88,7 +88,7 @@ def lift_hold(
 
 
 def _scope(source: str | None, document: str | None) -> HoldScope:
-    from rag_assets.storage.catalog.holds import HoldScope
+    from rag_assets.storage.catalog.erasure.holds import HoldScope
 
     if source is not None and document is not None:
         raise ConfigurationError(

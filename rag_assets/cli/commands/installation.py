@@ -12,8 +12,8 @@ from rag_assets.cli.commands.output import print_json, print_table, say, warn
 from rag_assets.cli.commands.session import Session, with_reading_session
 from rag_assets.common.errors import ConfigurationError, ServiceUnavailable
 from rag_assets.common.formatting import counted
-from rag_assets.storage.catalog.installation import Place, PlaceKind
-from rag_assets.storage.catalog.run_storage import DAGSTER_SCHEMA
+from rag_assets.storage.catalog.installation.identity import Place, PlaceKind
+from rag_assets.storage.catalog.installation.run_storage import DAGSTER_SCHEMA
 from rag_assets.storage.index.model import Owner
 from rag_assets.storage.installation.home import Home
 from rag_assets.storage.installation.identity import (
@@ -28,7 +28,7 @@ from rag_assets.storage.installation.markers import roots
 
 if TYPE_CHECKING:
     from rag_assets.storage.catalog.catalog import Catalog
-    from rag_assets.storage.catalog.tenants import TenantRecord
+    from rag_assets.storage.catalog.tenants.table import TenantRecord
 
 
 @with_reading_session
@@ -243,7 +243,7 @@ def _consequences(catalog: Catalog, record: TenantRecord, now: datetime) -> dict
 
     tenant = Tenant.from_config(record.config)
     cutoffs = cutoffs_of(tenant, now)
-    due = None if cutoffs is None else catalog.retention.due(record.id, cutoffs)
+    due = None if cutoffs is None else catalog.retention.list_due(record.id, cutoffs)
     held = () if due is None else held_prunes(due, tenant.prune_share)
     count = 0 if due is None else len(due.documents)
     return {

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from rag_assets.billing.key_entries import KeyEntry
     from rag_assets.billing.key_ring import KeyRing
-    from rag_assets.storage.catalog.organizations import Organization
-    from rag_assets.storage.catalog.provider_keys import KeyOwner
+    from rag_assets.storage.catalog.accounts.provider_keys import KeyOwner
+    from rag_assets.storage.catalog.tenants.organizations import Organization
 
 _LONGEST_INPUT = 65_536
 
@@ -147,7 +147,7 @@ def rotate(session: Session, *, as_json: bool) -> None:
 
 def _owner(session: Session, owner_id: str, *, organization: bool) -> tuple[KeyOwner, str]:
     """Return the owner of a key, and the word for its kind."""
-    from rag_assets.storage.catalog.organizations import OrganizationRef
+    from rag_assets.storage.catalog.tenants.organizations import OrganizationRef
 
     if organization:
         return OrganizationRef(_organization(session, owner_id).id), "organization"
@@ -173,7 +173,7 @@ def _retried(session: Session, owner: KeyOwner) -> int:
 
     if isinstance(owner, TenantRef):
         return session.catalog.quarantine.retry_transient_failures(owner)
-    records = session.catalog.tenants.of_organization(owner.id)
+    records = session.catalog.tenants.list_of_organization(owner.id)
     return sum(
         session.catalog.quarantine.retry_transient_failures(record.ref)
         for record in records

@@ -6,7 +6,7 @@ from rag_assets.cli.commands.output import print_json, say
 from rag_assets.cli.commands.session import Session, with_session
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.principals import MEMBERS
-from rag_assets.storage.catalog.panel_sessions import Holder
+from rag_assets.storage.catalog.accounts.panel_sessions import TokenHolder
 
 _OPERATOR = "operator"
 """Holder of sessions that this command opens: whoever runs it can access the catalog anyway."""
@@ -34,7 +34,7 @@ def print_link(session: Session, tenant_id: str, port: int, *, as_json: bool) ->
             hint=f"there is one for: {', '.join(sorted(profiles))}",
         )
     origin = settings.new_session_origin(port)
-    link = make_link(session.catalog, record.ref, Holder(_OPERATOR, (MEMBERS,)), origin)
+    link = make_link(session.catalog, record.ref, TokenHolder(_OPERATOR, (MEMBERS,)), origin)
     if as_json:
         print_json({"tenant": tenant_id, "url": link.url, "expires_at": link.expires_at})
         return

@@ -12,8 +12,8 @@ from rag_assets.common.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from rag_assets.pipeline.projects import Projects
-    from rag_assets.storage.catalog.organizations import Organization
-    from rag_assets.storage.catalog.tenants import TenantRecord
+    from rag_assets.storage.catalog.tenants.organizations import Organization
+    from rag_assets.storage.catalog.tenants.table import TenantRecord
     from rag_assets.tenants.projects import Project, ProjectSettings
 
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def list_projects(session: Session, organization: str | None, *, as_json: bool) -> None:
     """Print projects with their tenants and settings."""
     table = session.catalog.projects
-    records = table.all() if organization is None else table.of_organization(organization)
+    records = table.all() if organization is None else table.list_of_organization(organization)
     rows = [_shown(session, record) for record in records]
     if as_json:
         print_json({"projects": rows})
@@ -99,7 +99,7 @@ def put_organization(
     as_json: bool,
 ) -> None:
     """Create an organization, or change the given settings of an existing organization."""
-    from rag_assets.storage.catalog.organizations import UNCHANGED
+    from rag_assets.storage.catalog.tenants.organizations import UNCHANGED
 
     organization = _projects(session).put_organization(
         organization_id,

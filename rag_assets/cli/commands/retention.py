@@ -11,7 +11,7 @@ from rag_assets.cli.commands.output import print_json, print_table, progress, sa
 from rag_assets.cli.commands.session import Session, with_reading_session, with_session
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.formatting import counted
-from rag_assets.storage.catalog.receipts import Receipt
+from rag_assets.storage.catalog.erasure.receipts import Receipt
 
 
 @with_session

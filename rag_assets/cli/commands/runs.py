@@ -195,15 +195,15 @@ def _postgres_outages() -> Iterator[None]:
     from dagster_postgres.utils import DagsterPostgresException
     from sqlalchemy.exc import InterfaceError, OperationalError
 
-    from rag_assets.storage.catalog.database import unavailable
+    from rag_assets.storage.catalog.database import convert_error
 
     try:
         yield
     except DagsterPostgresException as error:
         cause = error.__cause__
-        raise unavailable(cause if isinstance(cause, Exception) else error) from None
+        raise convert_error(cause if isinstance(cause, Exception) else error) from None
     except (OperationalError, InterfaceError) as error:
-        raise unavailable(error) from None
+        raise convert_error(error) from None
 
 
 def _stages(

@@ -66,7 +66,7 @@ def documents(session: Session, tenant_id: str, *, as_json: bool) -> None:
     ]
     held: list[dict[str, Any]] = [
         {"source": sync.source, "documents": sync.held_deletions, "reason": sync.held_reason}
-        for sync in session.catalog.syncs.held(tenant_id)
+        for sync in session.catalog.syncs.list_held(tenant_id)
     ]
     if as_json:
         print_json({"documents": rows, "held": held})

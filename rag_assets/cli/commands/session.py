@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from rag_assets.resources.own_runs import OwnRuns
     from rag_assets.storage.catalog.catalog import Catalog
     from rag_assets.storage.catalog.database import TenantRef
-    from rag_assets.storage.catalog.tenants import TenantRecord
+    from rag_assets.storage.catalog.tenants.table import TenantRecord
     from rag_assets.storage.index.store import VectorStore
     from rag_assets.storage.installation.identity import Identity
     from rag_assets.storage.lake.store import Lake

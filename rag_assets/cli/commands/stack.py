@@ -123,7 +123,7 @@ def _compaction_warning(session: Session, services: Sequence[ServiceStatus]) -> 
     from sqlalchemy.exc import SQLAlchemyError
 
     from rag_assets.storage.catalog.database import Database
-    from rag_assets.storage.catalog.overview import Overview
+    from rag_assets.storage.catalog.tenants.overview import Overview
 
     since = datetime.now(UTC) - _COMPACTION
     try:
@@ -131,7 +131,7 @@ def _compaction_warning(session: Session, services: Sequence[ServiceStatus]) -> 
         with closing(
             Database(session.settings.database_url or session.stack.postgres.url)
         ) as database:
-            tenants = Overview(database).not_compacted_since(since)
+            tenants = Overview(database).list_not_compacted_since(since)
     except (RagAssetsError, SQLAlchemyError):
         return None
     if not tenants:
@@ -166,12 +166,12 @@ def _held_warnings(session: Session) -> list[str]:
     """Return the deletions that wait for a person, tenant by tenant."""
     from sqlalchemy.exc import SQLAlchemyError
 
+    from rag_assets.storage.catalog.builds.syncs import DepartureTable
     from rag_assets.storage.catalog.database import Database
-    from rag_assets.storage.catalog.departures import DepartureTable
 
     try:
         with closing(Database(session.endpoints.database_url)) as database:
-            held = DepartureTable(database).held()
+            held = DepartureTable(database).list_held()
     except (RagAssetsError, SQLAlchemyError):
         return []
     shown = [each.line for each in held[:_NAMED]]
@@ -185,7 +185,7 @@ def _superuser_warnings(session: Session) -> list[str]:
     import psycopg
 
     from rag_assets.local_stack.dagster_processes import plain_url
-    from rag_assets.storage.catalog.roles import is_superuser
+    from rag_assets.storage.catalog.installation.roles import is_superuser
 
     try:
         own = session.endpoints

@@ -72,7 +72,7 @@ def _warn(session: Session, results: Sequence[TenantSync], *, of_clock: bool) ->
         if result.held:
             warn(_held_warning(session, result))
         if result.error is None:
-            for each in session.catalog.departures.held(result.tenant):
+            for each in session.catalog.departures.list_held(result.tenant):
                 if each.is_manifest:
                     warn(each.line)
     if of_clock:
@@ -100,7 +100,7 @@ def _held_warning(session: Session, result: TenantSync) -> str:
     from rag_assets.pipeline.catalog_mark import held_warning
 
     record = session.active(result.tenant)
-    held = session.catalog.syncs.held(record.id)
+    held = session.catalog.syncs.list_held(record.id)
     return held_warning(record.id, held, session.keeper.refusal(record.ref))
 
 
@@ -177,7 +177,7 @@ def sync_tenant(
 
 
 def _held(session: Session, tenant_id: str) -> int:
-    return sum(sync.held_deletions for sync in session.catalog.syncs.held(tenant_id))
+    return sum(sync.held_deletions for sync in session.catalog.syncs.list_held(tenant_id))
 
 
 def print_sync(result: TenantSync) -> None:
@@ -267,7 +267,7 @@ def _is_due(session: Session, tenant_id: str) -> bool:
     catalog = session.catalog
     record = session.active(tenant_id)
     catalog.quarantine.retry_transient_failures(record.ref)
-    for trouble in poll(catalog, session.embedders, catalog.batches.open(tenant_id)):
+    for trouble in poll(catalog, session.embedders, catalog.batches.list_open(tenant_id)):
         warn(trouble)
     tenant = session.embedders.tenant(record)
     state = tenant_state(catalog, record, tenant, session.settings)

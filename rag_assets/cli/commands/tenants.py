@@ -17,7 +17,7 @@ from rag_assets.common.errors import ConfigurationError, RagAssetsError
 from rag_assets.ingest.sources.files import FILES
 from rag_assets.ingest.sources.records import RECORDS
 from rag_assets.ingest.sources.uploads import UPLOADS
-from rag_assets.storage.catalog.tenants import TenantRecord
+from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.tenants.file import TenantsFile, written_path
 from rag_assets.tenants.model import Tenant
 from rag_assets.tenants.profiles import configured_sources
@@ -227,7 +227,7 @@ def remove(session: Session, tenant_id: str, *, confirmed: bool, as_json: bool) 
     """Delete a tenant from every store, and verify that no data is left."""
     from rag_assets.jobs.run_history import delete_tenant
     from rag_assets.pipeline.removal import purge_tenant
-    from rag_assets.storage.catalog.holds import require_no_hold
+    from rag_assets.storage.catalog.erasure.holds import require_no_hold
     from rag_assets.storage.catalog.lock import Holder
 
     record = session.catalog.tenants.get(tenant_id)

@@ -8,8 +8,8 @@ from rag_assets.cli.commands.output import print_json, print_table, say
 from rag_assets.cli.commands.session import Session, with_reading_session, with_session
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.retrieval.model import Role
-from rag_assets.storage.catalog.organizations import OrganizationRef
-from rag_assets.storage.catalog.provider_keys import KeyOwner
+from rag_assets.storage.catalog.accounts.provider_keys import KeyOwner
+from rag_assets.storage.catalog.tenants.organizations import OrganizationRef
 
 
 @with_session

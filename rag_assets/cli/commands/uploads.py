@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rag_assets.ingest.sources.uploads import UploadsConfig
     from rag_assets.pipeline.uploads import Uploads
     from rag_assets.storage.catalog.database import TenantRef
-    from rag_assets.storage.catalog.upload_model import Stored
+    from rag_assets.storage.catalog.uploads.model import UploadResult
 
 _PIECE_BYTES = 1 << 20
 
@@ -41,7 +41,7 @@ def add(
     record = session.active(tenant_id)
     takes = uploads_source(Tenant.from_config(record.config), source)
     uploads = _uploads(session)
-    stored: list[tuple[Path, Stored]] = []
+    stored: list[tuple[Path, UploadResult]] = []
     refused: list[tuple[Path, RagAssetsError]] = []
     for file in files:
         try:
@@ -134,7 +134,7 @@ def _uploads(session: Session) -> Uploads:
 
 def _add(
     uploads: Uploads, ref: TenantRef, source: UploadsConfig, path: Path, replaces: str | None
-) -> Stored:
+) -> UploadResult:
     from rag_assets.pipeline.uploads import require_size
 
     try:
@@ -152,7 +152,7 @@ def _add(
         )
 
 
-def _shown(stored: Stored) -> dict[str, object]:
+def _shown(stored: UploadResult) -> dict[str, object]:
     upload = stored.upload
     return {
         "id": upload.id,

@@ -12,7 +12,7 @@ from rag_assets.billing.spending import Cap, caps_of
 from rag_assets.cli.commands.output import print_json, print_table, say
 from rag_assets.cli.commands.session import Session, with_reading_session
 from rag_assets.common.formatting import counted
-from rag_assets.storage.catalog.usage import Usage, UsageRow, today, total
+from rag_assets.storage.catalog.accounts.usage import Usage, UsageRow, today, total
 from rag_assets.tenants.model import Tenant
 
 _COLUMNS = ("tenant", "day", "provider", "model", "requests", "retries", "texts", "tokens", "cost")
@@ -51,7 +51,7 @@ def _caps(session: Session, tenant: Tenant) -> list[Cap]:
     """Return the caps per day and month; a cap per run has no meaning outside a run."""
     day = today()
     caps = tenant.caps.model_copy(update={"per_run": None})
-    return caps_of(caps, session.catalog.usage.spent(tenant.id, day), day)
+    return caps_of(caps, session.catalog.usage.read_spending(tenant.id, day), day)
 
 
 def _row(row: UsageRow) -> Sequence[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import astuple
 from typing import Any
 
@@ -62,9 +62,16 @@ def fact_records(facts: Iterable[Fact]) -> list[list[Any]]:
     ]
 
 
-def facts_of(records: Iterable[Sequence[Any]]) -> tuple[Fact, ...]:
-    """Return the facts of records; the inverse of fact_records."""
-    return tuple(Fact(*record) for record in records)
+def facts_of(
+    records: Iterable[Sequence[Any]], wants_kind: Callable[[str], bool] | None = None
+) -> tuple[Fact, ...]:
+    """Return the facts of records; the inverse of fact_records.
+
+    Args:
+        records: the records.
+        wants_kind: tells which kinds of facts to return; all by default.
+    """
+    return tuple(Fact(*one) for one in records if wants_kind is None or wants_kind(one[0]))
 
 
 def _values(chunk: Chunk) -> list[Any]:

@@ -13,8 +13,8 @@ from rag_assets.retrieval.known_entries import KnownEntries
 from rag_assets.retrieval.question_vectors import VectorsOfQuestions
 from rag_assets.retrieval.reranking import RerankerPool
 from rag_assets.retrieval.search_progress import SearchProgress
+from rag_assets.storage.catalog.builds.search_state import SearchStateReader
 from rag_assets.storage.catalog.catalog import Catalog
-from rag_assets.storage.catalog.search_state import SearchStateReader
 from rag_assets.storage.index.protocols import EntrySearcher
 
 ServiceT = TypeVar("ServiceT")

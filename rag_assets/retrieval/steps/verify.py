@@ -10,7 +10,7 @@ from typing import final
 from rag_assets.retrieval.search_progress import Ranking, SearchProgress, Verified
 from rag_assets.retrieval.steps.protocol import SearchServices
 from rag_assets.retrieval.steps.recall import candidate_count, recall_limit, with_scopes
-from rag_assets.storage.catalog.index_rows import ReadableVersion
+from rag_assets.storage.catalog.documents.readable import ReadableVersion
 from rag_assets.storage.index.model import Candidate
 
 _MAX_RECALLS = 5

@@ -7,31 +7,39 @@ from contextlib import closing
 from typing import Any, TypeVar
 
 from rag_assets.common.errors import ConfigurationError
-from rag_assets.storage.catalog.access import AccessTable
-from rag_assets.storage.catalog.application_settings import ApplicationSettingsTable
-from rag_assets.storage.catalog.batches import BatchTable
-from rag_assets.storage.catalog.blob_needs import BlobNeeds
-from rag_assets.storage.catalog.build_progress import BuildProgressQuery
-from rag_assets.storage.catalog.changes import ChangeChannel
-from rag_assets.storage.catalog.check_results import CheckResultTable
-from rag_assets.storage.catalog.clock import ClockTable
-from rag_assets.storage.catalog.dagster_histories import DagsterHistoryTable
-from rag_assets.storage.catalog.database import Database
-from rag_assets.storage.catalog.departures import DepartureTable
-from rag_assets.storage.catalog.documents import DocumentTable
-from rag_assets.storage.catalog.erasures import ErasureTable
-from rag_assets.storage.catalog.events import EventTable
-from rag_assets.storage.catalog.file_contents import FileContents
-from rag_assets.storage.catalog.former_versions import FormerVersionTable
-from rag_assets.storage.catalog.freshness import FreshnessQuery, RecordFreshnessQuery
-from rag_assets.storage.catalog.generations import GenerationTable
-from rag_assets.storage.catalog.holds import HoldTable
-from rag_assets.storage.catalog.index import IndexTable
-from rag_assets.storage.catalog.installation import InstallationTable, present_database
-from rag_assets.storage.catalog.judgements import JudgementTable
-from rag_assets.storage.catalog.lake_keys import LakeKeyTable
+from rag_assets.storage.catalog.accounts.access import AccessTable
+from rag_assets.storage.catalog.accounts.panel_sessions import PanelSessionTable
+from rag_assets.storage.catalog.accounts.provider_keys import ProviderKeyTable
+from rag_assets.storage.catalog.accounts.service_tokens import ServiceTokenTable
+from rag_assets.storage.catalog.accounts.usage import UsageTable
+from rag_assets.storage.catalog.builds.batches import BatchTable
+from rag_assets.storage.catalog.builds.generations import GenerationTable, PaceTable, PinTable
+from rag_assets.storage.catalog.builds.judgements import JudgementTable, QuestionVectorTable
+from rag_assets.storage.catalog.builds.lake_keys import LakeKeyTable
+from rag_assets.storage.catalog.builds.measurements import ProbeTable, ThresholdTable
+from rag_assets.storage.catalog.builds.progress import BuildProgressQuery, WorkQuery
+from rag_assets.storage.catalog.builds.syncs import DepartureTable, SyncTable
+from rag_assets.storage.catalog.database import ChangeChannel, Database
+from rag_assets.storage.catalog.documents.freshness import FreshnessQuery, RecordFreshnessQuery
+from rag_assets.storage.catalog.documents.quarantine import FormerVersionTable, QuarantineTable
+from rag_assets.storage.catalog.documents.readable import ReadableDocuments
+from rag_assets.storage.catalog.documents.removals import MovedDocuments, RemovalTable
+from rag_assets.storage.catalog.documents.status import ReindexRequestTable
+from rag_assets.storage.catalog.documents.table import DocumentTable
+from rag_assets.storage.catalog.documents.versions import IndexTable
+from rag_assets.storage.catalog.erasure.erasures import ErasureTable
+from rag_assets.storage.catalog.erasure.holds import HoldTable
+from rag_assets.storage.catalog.erasure.receipts import ReceiptTable
+from rag_assets.storage.catalog.erasure.rescans import RescanTable
+from rag_assets.storage.catalog.erasure.retention import RetentionQuery
+from rag_assets.storage.catalog.erasure.text_columns import TextColumnQuery
+from rag_assets.storage.catalog.erasure.traces import DagsterHistoryTable, TraceQuery
+from rag_assets.storage.catalog.installation.clock import ClockTable
+from rag_assets.storage.catalog.installation.identity import InstallationTable, present_database
+from rag_assets.storage.catalog.journal.check_results import CheckResultTable
+from rag_assets.storage.catalog.journal.events import EventTable
+from rag_assets.storage.catalog.journal.security_changes import MarkTable, SecurityChangeTable
 from rag_assets.storage.catalog.lock import TenantLock, require_sessions
-from rag_assets.storage.catalog.marks import MarkTable
 from rag_assets.storage.catalog.migrate import (
     is_behind,
     is_new,
@@ -39,39 +47,17 @@ from rag_assets.storage.catalog.migrate import (
     other_programs,
     watch_schema,
 )
-from rag_assets.storage.catalog.moved_documents import MovedDocuments
-from rag_assets.storage.catalog.organizations import OrganizationTable
-from rag_assets.storage.catalog.overview import Overview
-from rag_assets.storage.catalog.pace import PaceTable
-from rag_assets.storage.catalog.pages import PageTable
-from rag_assets.storage.catalog.panel_sessions import PanelSessionTable
-from rag_assets.storage.catalog.pins import PinTable
-from rag_assets.storage.catalog.probes import ProbeTable
-from rag_assets.storage.catalog.projects import ProjectTable
-from rag_assets.storage.catalog.provider_keys import ProviderKeyTable
-from rag_assets.storage.catalog.quarantine import QuarantineTable
-from rag_assets.storage.catalog.question_vectors import QuestionVectorTable
-from rag_assets.storage.catalog.readable import ReadableDocuments
-from rag_assets.storage.catalog.receipts import ReceiptTable
-from rag_assets.storage.catalog.record_drift import RecordDriftQuery
-from rag_assets.storage.catalog.record_manifests import ManifestTable
-from rag_assets.storage.catalog.record_states import RecordStateQuery
-from rag_assets.storage.catalog.records import RecordTable
-from rag_assets.storage.catalog.reindex_requests import ReindexRequestTable
-from rag_assets.storage.catalog.removals import RemovalTable
-from rag_assets.storage.catalog.rescans import RescanTable
-from rag_assets.storage.catalog.retention import RetentionQuery
-from rag_assets.storage.catalog.security_changes import SecurityChangeTable
-from rag_assets.storage.catalog.service_tokens import ServiceTokenTable
-from rag_assets.storage.catalog.syncs import SyncTable
-from rag_assets.storage.catalog.tenants import TenantTable
-from rag_assets.storage.catalog.text_columns import TextColumnQuery
-from rag_assets.storage.catalog.thresholds import ThresholdTable
-from rag_assets.storage.catalog.traces import TraceQuery
-from rag_assets.storage.catalog.upload_states import UploadStates
-from rag_assets.storage.catalog.uploads import UploadTable
-from rag_assets.storage.catalog.usage import UsageTable
-from rag_assets.storage.catalog.work_left import WorkQuery
+from rag_assets.storage.catalog.records.contents import FileContents
+from rag_assets.storage.catalog.records.manifests import ManifestTable
+from rag_assets.storage.catalog.records.pages import PageTable
+from rag_assets.storage.catalog.records.states import RecordDriftQuery, RecordStateQuery
+from rag_assets.storage.catalog.records.table import RecordTable
+from rag_assets.storage.catalog.tenants.application_settings import ApplicationSettingsTable
+from rag_assets.storage.catalog.tenants.organizations import OrganizationTable
+from rag_assets.storage.catalog.tenants.overview import Overview
+from rag_assets.storage.catalog.tenants.table import ProjectTable, TenantTable
+from rag_assets.storage.catalog.uploads.states import UploadStates
+from rag_assets.storage.catalog.uploads.table import BlobNeeds, UploadTable
 
 TablesT = TypeVar("TablesT")
 

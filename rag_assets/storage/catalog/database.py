@@ -1,4 +1,7 @@
-"""Connections and transactions of the catalog's Postgres; they reject late writers."""
+"""Connections, transactions and notifications of the catalog's Postgres.
+
+A transaction for a tenant commits only while the tenant exists, so that late writers are rejected.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final, TypeAlias, cast
+from typing import Any, ClassVar, Final, Protocol, TypeAlias, TypeVar, cast
 
 import psycopg
 from psycopg import Cursor
@@ -46,12 +49,7 @@ from sqlalchemy.pool import ConnectionPoolEntry
 from sqlalchemy.types import TypeEngine
 
 from rag_assets.common.disk_space import hint_to_start
-from rag_assets.common.errors import (
-    ConfigurationError,
-    ServiceUnavailable,
-    TenantBusy,
-    TenantGone,
-)
+from rag_assets.common.errors import ConfigurationError, ServiceUnavailable, TenantBusy, TenantGone
 from rag_assets.storage.catalog import tables
 
 _EXCLUSIVE = text(
@@ -70,6 +68,13 @@ APPLICATION: Final = "rag-assets schema "
 """The start of each connection's application_name; the revision of its schema follows."""
 _RAISED = "rag_assets raised"
 _SCHEME = re.compile(r"^postgres(?:ql)?(?:\+\w+)?://")
+
+
+class _Dataclass(Protocol):
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+
+ModelT = TypeVar("ModelT", bound=_Dataclass)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,9 +166,9 @@ class Database:
                 yield connection
                 raised = connection.info.pop(_RAISED, None)
         except (OperationalError, InterfaceError) as error:
-            raise unavailable(error) from None
+            raise convert_error(error) from None
         except (InternalError, ProgrammingError) as error:
-            if (condition := condition_of(error)) is not None:
+            if (condition := find_condition(error)) is not None:
                 raise condition from None
             raise
         if raised and self.after_raise is not None:
@@ -180,7 +185,7 @@ class Database:
             with self._of_one_state.begin() as connection:
                 yield connection
         except (OperationalError, InterfaceError) as error:
-            raise unavailable(error) from None
+            raise convert_error(error) from None
 
     @contextmanager
     def driver(self) -> Iterator[Cursor[Any]]:
@@ -197,9 +202,9 @@ class Database:
                         yield cursor
                 except (psycopg.OperationalError, psycopg.InterfaceError) as error:
                     connection.invalidate()
-                    raise unavailable(error) from None
+                    raise convert_error(error) from None
         except (OperationalError, InterfaceError) as error:
-            raise unavailable(error) from None
+            raise convert_error(error) from None
 
     def refresh_statistics(self, *of: Table) -> None:
         """Run ANALYZE on these tables, after many rows were written.
@@ -274,7 +279,7 @@ class Database:
         try:
             connection = self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
         except (OperationalError, InterfaceError) as error:
-            raise unavailable(error) from None
+            raise convert_error(error) from None
         connection.detach()
         try:
             yield connection
@@ -284,6 +289,17 @@ class Database:
     def close(self) -> None:
         """Close all connections."""
         self._engine.dispose()
+
+
+def read_row(kind: type[ModelT], row: Any, **values: Any) -> ModelT:
+    """Return a dataclass with the columns of a row that have the names of its fields.
+
+    Args:
+        row: a row of SQLAlchemy or of the driver.
+        values: fields that are computed, or whose column has another name.
+    """
+    names = (name for name in kind.__dataclass_fields__ if name not in values)
+    return kind(**{name: getattr(row, name) for name in names}, **values)
 
 
 def note_raised(connection: Connection, ref: TenantRef | None) -> None:
@@ -326,13 +342,13 @@ def texts_parameter(name: str) -> BindParameter[list[str]]:
     return bindparam(name, type_=kind)
 
 
-def among(column: ColumnElement[str], values: Texts) -> ColumnElement[bool]:
+def is_any_of(column: ColumnElement[str], values: Texts) -> ColumnElement[bool]:
     """Return the condition that a column has one of these values, passed as one parameter."""
     array = values if isinstance(values, BindParameter) else literal(list(values), ARRAY(Text))
     return column == any_(array)
 
 
-def as_rows(pairs: Collection[tuple[str, str]], *, name: str) -> FromClause:
+def unnest_pairs(pairs: Collection[tuple[str, str]], *, name: str) -> FromClause:
     """Return pairs as rows of `key` and `value`, in two parameters regardless of their number."""
     keys, values = ([pair[at] for pair in pairs] for at in (0, 1))
     return (
@@ -370,18 +386,18 @@ _CONDITIONS: Final[Mapping[str, tuple[str, str]]] = {
 """Message and hint for each condition, by SQLSTATE."""
 
 
-def condition_of(error: Exception) -> ServiceUnavailable | None:
+def find_condition(error: Exception) -> ServiceUnavailable | None:
     """Return the error for a server condition that an operator must resolve; None for others."""
     state = getattr(getattr(error, "orig", error), "sqlstate", None)
     known = _CONDITIONS.get(str(state))
     return None if known is None else ServiceUnavailable(known[0], hint=known[1])
 
 
-def unavailable(error: Exception) -> ServiceUnavailable:
+def convert_error(error: Exception) -> ServiceUnavailable:
     """Return the project's error for a driver's connection error, with passwords masked."""
     if isinstance(getattr(error, "orig", None), LockNotAvailable):
         return TenantBusy("other writers hold this tenant", hint="try again in a few seconds")
-    if (condition := condition_of(error)) is not None:
+    if (condition := find_condition(error)) is not None:
         return condition
     first = str(getattr(error, "orig", error)).strip().splitlines()
     reason = re.sub(r"://[^@\s]*@", "://***@", first[0]) if first else type(error).__name__
@@ -389,3 +405,53 @@ def unavailable(error: Exception) -> ServiceUnavailable:
         f"Postgres does not answer: {reason}",
         hint=hint_to_start("RAG_ASSETS_DATABASE_URL"),
     )
+
+
+TENANTS = ""
+"""Sent instead of a tenant's id: tenants were added, or their configuration changed."""
+_CHANNEL = "rag_assets_changes"
+
+
+def notify(connection: Connection, tenant_id: str) -> None:
+    """Notify listeners, when the transaction commits, that a tenant has something to sync."""
+    connection.execute(select(func.pg_notify(_CHANNEL, tenant_id)))
+
+
+class ChangeChannel:
+    """A sender of notifications, and a receiver on a separate connection."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def notify(self, tenant_ids: Iterable[str]) -> None:
+        """Notify listeners that tenants have something to sync."""
+        ids = list(tenant_ids)
+        if ids:
+            with self._database.begin() as connection:
+                for tenant_id in ids:
+                    notify(connection, tenant_id)
+
+    def notifications(self, timeout: float) -> Iterator[str | None]:
+        """Yield the tenant of each notification, or TENANTS; None at the start and after timeouts.
+
+        Args:
+            timeout: seconds without a notification.
+
+        Raises:
+            ServiceUnavailable: Postgres does not answer, or the connection broke.
+        """
+        url = self._database.driver_url
+        try:
+            with psycopg.connect(url, autocommit=True, **connect_arguments()) as connection:
+                connection.execute(f"LISTEN {_CHANNEL}")
+                yield None
+                while True:
+                    came = list(connection.notifies(timeout=timeout, stop_after=1))
+                    yield from (notification.payload for notification in came)
+                    if not came:
+                        yield None
+        except psycopg.OperationalError as error:
+            raise ServiceUnavailable(
+                f"listening to Postgres failed ({type(error).__name__})",
+                hint="it is tried again; the sensor source_files finds changes meanwhile",
+            ) from None

@@ -24,7 +24,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.sql import func
 
 from rag_assets.common.errors import ServiceUnavailable, SessionsNotKept, TenantLocked
-from rag_assets.storage.catalog.database import Database, unavailable
+from rag_assets.storage.catalog.database import Database, convert_error
 from rag_assets.storage.catalog.tables import tenant_locks
 
 _POLL_SECONDS = 0.25
@@ -67,7 +67,7 @@ class HeldLock:
         Raises:
             TenantLocked: the connection with the lock broke; another process may hold it now.
         """
-        if not still_holds(self._connection, self._key):
+        if not holds_lock(self._connection, self._key):
             raise TenantLocked(
                 f"tenant {self._tenant_id!r} is no longer locked: its connection broke",
                 hint="run the sync again: it continues where this one stopped",
@@ -178,7 +178,7 @@ _HOLDS = text(
 )
 
 
-def still_holds(connection: Connection, key: int) -> bool:
+def holds_lock(connection: Connection, key: int) -> bool:
     """Return whether a connection holds an advisory lock; False if the connection broke."""
     try:
         return bool(connection.scalar(_HOLDS, {"key": key}))
@@ -202,7 +202,7 @@ def require_sessions(database: Database) -> None:
         is_kept = _keeps_sessions(database)
     except (SQLAlchemyError, ServiceUnavailable) as error:
         if "statement pooling mode" not in str(error):
-            raise unavailable(error) if isinstance(error, SQLAlchemyError) else error from None
+            raise convert_error(error) if isinstance(error, SQLAlchemyError) else error from None
         is_kept = False
     if not is_kept:
         raise SessionsNotKept(
@@ -225,7 +225,7 @@ def _keeps_sessions(database: Database) -> bool:
                 if other.scalar(_PID) == own:
                     other.execute(unlock, given)
                     return False
-                if connection.scalar(_PID) != own or not still_holds(connection, key):
+                if connection.scalar(_PID) != own or not holds_lock(connection, key):
                     return False
         connection.execute(unlock, given)
     return True

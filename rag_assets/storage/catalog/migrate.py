@@ -33,18 +33,16 @@ from rag_assets.common.errors import ConfigurationError, SchemaTooNew
 from rag_assets.common.formatting import counted
 from rag_assets.plugins.registry import InstalledSystem, Systems, installed_systems
 from rag_assets.plugins.system import Migrations
-from rag_assets.storage.catalog import (
-    account_tables,
-    clock,
-    erasure_tables,
-    installation,
-    judgement_tables,
-    tables,
-    upload_tables,
-)
-from rag_assets.storage.catalog.columns import SCHEMA
+from rag_assets.storage.catalog import tables
+from rag_assets.storage.catalog.accounts import tables as account_tables
+from rag_assets.storage.catalog.builds import judgements
 from rag_assets.storage.catalog.database import APPLICATION, Database
-from rag_assets.storage.catalog.roles import grants_sql
+from rag_assets.storage.catalog.erasure import tables as erasure_tables
+from rag_assets.storage.catalog.erasure import traces
+from rag_assets.storage.catalog.installation import clock, identity
+from rag_assets.storage.catalog.installation.roles import grants_sql
+from rag_assets.storage.catalog.tables import SCHEMA
+from rag_assets.storage.catalog.uploads import model as upload_tables
 
 if TYPE_CHECKING:
     from alembic.config import Config
@@ -81,7 +79,6 @@ def migrate(database: Database, systems: Systems | None = None) -> bool:
     Safe to call from many processes at once: the first process upgrades, the others wait.
 
     Args:
-        database: the catalog's database.
         systems: used instead of the installed ones.
 
     Returns:
@@ -215,7 +212,7 @@ def watch_schema(database: Database, systems: Systems | None = None) -> None:
     )
 
     def require_schema(connection: psycopg.Connection[Any]) -> None:
-        with _alone(connection):
+        with _own_transaction(connection):
             try:
                 rows = connection.execute(statement).fetchall()
             except psycopg.ProgrammingError:
@@ -229,7 +226,7 @@ def watch_schema(database: Database, systems: Systems | None = None) -> None:
 
 
 @contextmanager
-def _alone(connection: psycopg.Connection[Any]) -> Iterator[None]:
+def _own_transaction(connection: psycopg.Connection[Any]) -> Iterator[None]:
     """Run a statement in its own transaction."""
     before = connection.autocommit
     connection.autocommit = True
@@ -330,8 +327,8 @@ def _require_distinct_tables(systems: Systems) -> None:
     own = {
         found.name
         for module in (
-            *(account_tables, clock, erasure_tables, installation),
-            *(judgement_tables, tables, upload_tables),
+            *(account_tables, clock, erasure_tables, identity),
+            *(judgements, tables, traces, upload_tables),
         )
         for found in vars(module).values()
         if isinstance(found, Table)

@@ -18,7 +18,7 @@ from sqlalchemy import Select, Update
 from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 
 from rag_assets.common.errors import ServiceUnavailable
-from rag_assets.storage.catalog.database import Database, connect_arguments, unavailable
+from rag_assets.storage.catalog.database import Database, connect_arguments, convert_error
 
 _WAIT_SECONDS = 10.0
 _STATEMENT_SECONDS = 10.0
@@ -38,7 +38,7 @@ class Statement:
     constants: Mapping[str, object]
 
     @classmethod
-    def of(cls, query: Select[Any] | Update) -> Statement:
+    def compile(cls, query: Select[Any] | Update) -> Statement:
         """Compile a query with a `bindparam` for each variable value."""
         compiled = query.compile(dialect=PGDialect_psycopg())  # type: ignore[no-untyped-call]
         return cls(str(compiled).encode(), dict(compiled.params))
@@ -72,7 +72,6 @@ class StatementRunner:
     Every statement sees the data committed before it started, and leaves no open transaction.
 
     Args:
-        database: the catalog's database.
         connections: maximum number of connections; more statements have to wait.
     """
 
@@ -94,13 +93,13 @@ class StatementRunner:
                 return await self._execute(statement, values)
             except (psycopg.OperationalError, psycopg.InterfaceError) as error:
                 if not was_pooled:
-                    raise unavailable(error) from None
+                    raise convert_error(error) from None
             # Postgres was restarted: all pooled connections are broken.
             await self.close()
             try:
                 return await self._execute(statement, values)
             except (psycopg.OperationalError, psycopg.InterfaceError) as error:
-                raise unavailable(error) from None
+                raise convert_error(error) from None
 
     async def close(self) -> None:
         """Close the idle connections, in the event loop that opened them."""

@@ -1,6 +1,12 @@
-"""Tables of tenants, documents, builds of the index, syncs and events."""
+"""The Postgres schema `rag_catalog`, and the tables that several parts of the catalog use.
+
+Tables of accounts, erasures and uploads are in their packages. A table that only one module uses is
+in that module.
+"""
 
 from __future__ import annotations
+
+from typing import Literal, TypeAlias
 
 from sqlalchemy import (
     ARRAY,
@@ -10,29 +16,77 @@ from sqlalchemy import (
     Column,
     DateTime,
     Double,
+    ForeignKey,
     ForeignKeyConstraint,
     Identity,
     Index,
     Integer,
     LargeBinary,
+    MetaData,
     Numeric,
     Sequence,
     SmallInteger,
     Table,
     Text,
     Uuid,
+    func,
     text,
 )
 from sqlalchemy.dialects.postgresql import JSONB
 
 from rag_assets.common.failure_kinds import FAILURE_KINDS
-from rag_assets.storage.catalog.columns import (
-    json_column,
-    metadata,
-    now_column,
-    tenant_column,
-    time_column,
+from rag_assets.plugins.registry import installed_systems
+
+# It must not be the name of a database user: Postgres would then search it before the schema of
+# Dagster's tables, and both have a table `alembic_version`.
+SCHEMA = "rag_catalog"
+
+metadata = MetaData(
+    schema=SCHEMA,
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "ck": "ck_%(table_name)s_%(constraint_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+        "pk": "pk_%(table_name)s",
+    },
 )
+
+
+def tenant_column(*, primary_key: bool = True) -> Column[str]:
+    """Return the column for a row's tenant; deleting the tenant deletes the row."""
+    return Column(
+        "tenant",
+        Text,
+        ForeignKey("tenants.id", ondelete="CASCADE"),
+        primary_key=primary_key,
+        nullable=False,
+    )
+
+
+TimeKind: TypeAlias = Literal["event", "retry"]
+"""How a future time is corrected that was recorded while the clock was fast.
+
+An event's time is replaced by the present time, from which ages and pauses then count. A retry
+becomes due at once. Times without a kind stay as they are.
+"""
+
+
+def now_column(name: str, kind: TimeKind | None = None) -> Column[object]:
+    """Return a column for a required time; the default is the time of the row's insertion."""
+    when = DateTime(timezone=True)
+    return Column(name, when, nullable=False, server_default=func.now(), info={"time": kind})
+
+
+def time_column(name: str, kind: TimeKind | None = None) -> Column[object]:
+    """Return a column for an optional time."""
+    return Column(name, DateTime(timezone=True), info={"time": kind})
+
+
+def json_column(name: str, default: str = "{}") -> Column[object]:
+    """Return a column for a required JSON value; the default is an empty object."""
+    return Column(name, JSONB, nullable=False, server_default=text(f"'{default}'::jsonb"))
+
 
 # Never reused, so that a new tenant with a purged tenant's id never finds its records.
 incarnations = Sequence("incarnations", metadata=metadata)
@@ -430,3 +484,48 @@ check_results = Table(
     time_column("evaluated_at", "event"),
     Column("error", Text),
 )
+
+
+page_moves = Sequence("page_moves", metadata=metadata)
+
+pages = Table(
+    "pages",
+    metadata,
+    tenant_column(),
+    Column("uuid", Text, primary_key=True),
+    Column("kind", Text, nullable=False),
+    # Null only for the root. The parent may be unknown, because an application may send page and
+    # parent in any order.
+    Column("parent", Text),
+    # Whether its readers are added to the readers of the pages above; otherwise they replace them.
+    Column("inherit", Boolean, nullable=False),
+    Column("readers", ARRAY(Text), nullable=False, server_default="{}"),
+    Column("archived", Boolean, nullable=False, server_default="false"),
+    Column("ai", Boolean, nullable=False, server_default="true"),
+    # Access scope of its documents, derived from this page and the pages above it.
+    Column("scope", Text, nullable=False),
+    # The number of the move after which its entries may have another scope; null when they were
+    # updated.
+    Column("moved", BigInteger),
+    now_column("updated_at"),
+    CheckConstraint("kind IN ('root', 'page', 'database')", name="kind"),
+    Index(None, "tenant", "parent"),
+    Index("ix_pages_moved", "tenant", postgresql_where=text("moved IS NOT NULL")),
+)
+
+scope_ancestors = Table(
+    "scope_ancestors",
+    metadata,
+    tenant_column(),
+    Column("scope", Text, primary_key=True),
+    # Readers of this scope also read `scope`: it is one of all scopes from which `scope` inherits,
+    # directly or indirectly.
+    Column("ancestor", Text, primary_key=True),
+    Index(None, "tenant", "ancestor"),
+)
+
+
+def all_tables() -> list[Table]:
+    """Return the tables of the core and of all systems, sorted by their foreign keys."""
+    installed_systems().load("tables")
+    return metadata.sorted_tables

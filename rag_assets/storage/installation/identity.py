@@ -18,7 +18,7 @@ from uuid import UUID, uuid4
 from rag_assets.common.errors import ForeignInstallation, PlaceChanged, RagAssetsError
 from rag_assets.common.settings import Settings
 from rag_assets.storage.catalog.catalog import Catalog
-from rag_assets.storage.catalog.installation import (
+from rag_assets.storage.catalog.installation.identity import (
     InstallationRow,
     InstallationState,
     Place,
@@ -212,7 +212,7 @@ def require_cluster(catalog: Catalog, store: VectorStore, identity: Identity) ->
         return
     if identity.cluster is None:
         store.indexes.adopt(catalog.generations.indexes())
-        owners = [Owner(*build) for build in catalog.generations.with_vectors_beside()]
+        owners = [Owner(*build) for build in catalog.generations.list_with_separate_vectors()]
         if owners and store.vectors is not None:
             store.vectors.adopt(owners)
         catalog.installation.record_places([Place("cluster", cluster)])
@@ -260,7 +260,7 @@ def _mark(
     if is_recorded:
         home_id = home.join(installation, None)
     else:
-        home_id = home.join(installation, catalog.installation.home_at(path, machine))
+        home_id = home.join(installation, catalog.installation.find_home(path, machine))
         catalog.installation.record_home(home_id, path, machine)
     recorded = [place.address for place in state.places if place.kind == "index"]
     prefixes = dict.fromkeys([settings.index_prefix, *recorded])

@@ -13,7 +13,7 @@ from uuid import UUID
 from rag_assets.common.private_files import write_atomically
 from rag_assets.common.settings import Settings
 from rag_assets.storage.blobs.store import open_blobs_at
-from rag_assets.storage.catalog.installation import Place, PlaceKind
+from rag_assets.storage.catalog.installation.identity import Place, PlaceKind
 from rag_assets.storage.lake.location import Location
 from rag_assets.storage.lake.store import Lake
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
@@ -67,10 +67,17 @@ def chunk_set_heads(frame: pl.DataFrame) -> dict[str, ChunkSetHead]:
     }
 
 
-def facts_by_key(frame: pl.DataFrame) -> dict[str, tuple[Fact, ...]]:
-    """Return facts by the key of their chunk set, from a frame with the columns key and facts."""
+def facts_by_key(
+    frame: pl.DataFrame, wants_kind: Callable[[str], bool] | None = None
+) -> dict[str, tuple[Fact, ...]]:
+    """Return facts by the key of their chunk set, from a frame with the columns key and facts.
+
+    Args:
+        frame: the frame.
+        wants_kind: tells which kinds of facts to return; all by default.
+    """
     stated = frame.select("key", "facts").drop_nulls()
-    return {key: facts_of(orjson.loads(facts)) for key, facts in stated.iter_rows()}
+    return {key: facts_of(orjson.loads(facts), wants_kind) for key, facts in stated.iter_rows()}
 
 
 def hashes_by_symbol(frame: pl.DataFrame) -> dict[str, dict[str, str]]:

@@ -174,16 +174,22 @@ class TenantLake:
 
         return rows.chunk_set_heads(self._tables.chunks().read(keys, rows.CHUNK_SET_HEAD))
 
-    def facts(self, keys: Collection[str]) -> dict[str, tuple[Fact, ...]]:
+    def facts(
+        self, keys: Collection[str], wants_kind: Callable[[str], bool] | None = None
+    ) -> dict[str, tuple[Fact, ...]]:
         """Return the facts that chunk sets state, by chunk_set_key.
 
         Sets without facts are left out. No text is read.
+
+        Args:
+            keys: the chunk_set_keys.
+            wants_kind: tells which kinds of facts to return; all by default.
         """
         if not keys:
             return {}
         from rag_assets.storage.lake import rows
 
-        return rows.facts_by_key(self._tables.chunks().read(keys, ("key", "facts")))
+        return rows.facts_by_key(self._tables.chunks().read(keys, ("key", "facts")), wants_kind)
 
     def definition_hashes(self, keys: Collection[str]) -> dict[str, dict[str, str]]:
         """Return the text_sha256 of chunks with a definition, by chunk_set_key and symbol."""

@@ -79,6 +79,6 @@ SYSTEM = System(
     },
     commands={
         "code": f"{_HERE}.commands:app",
-        "hook": f"{_HERE}.hook_commands:app",
+        "hook": f"{_HERE}.commands:hook_app",
     },
 )

@@ -16,7 +16,7 @@ from rag_assets.retrieval.model import Caller, Origin, SearchAnswer
 from rag_assets.systems.code_memory.catalog.found_relations import Direction
 from rag_assets.systems.code_memory.derived.model import ROUTE
 from rag_assets.systems.code_memory.history import Histories, HistoryTarget
-from rag_assets.systems.code_memory.meant import Meant
+from rag_assets.systems.code_memory.name_resolver import NameResolver
 from rag_assets.systems.code_memory.outlines import (
     Tree,
     definitions,
@@ -49,8 +49,7 @@ from rag_assets.systems.code_memory.retrieval.uses import (
 from rag_assets.systems.code_memory.retrieval.view import View
 from rag_assets.systems.code_memory.retrieval.walk import MOST_NODES, MOST_STEPS, Walk, Walker
 from rag_assets.systems.code_memory.rules import RuleBook
-from rag_assets.systems.code_memory.symbols.names import name_parts
-from rag_assets.systems.code_memory.symbols.nodes import FILE, TABLE
+from rag_assets.systems.code_memory.symbols.names import FILE, TABLE, name_parts
 from rag_assets.systems.code_memory.symbols.source_types import is_test
 from rag_assets.tenants.model import Tenant
 
@@ -74,7 +73,7 @@ _STEPS_BY_NAME: Final = 3
 _WORD: Final = re.compile(r"\w[\w-]{1,119}[?!]?")
 
 
-class _Depending(NamedTuple):
+class _Dependents(NamedTuple):
     """The nodes that depend on some definitions.
 
     Attributes:
@@ -115,11 +114,11 @@ class CodeAnswers:
 
     def who_serves(self, route: str) -> str:
         """Return a route's controller, with its validation, guards, models, events and tables."""
-        meant = self._meant
-        found = [] if meant is None else meant.routes(route) or meant.routes_to(route)
+        resolver = self._resolver
+        found = [] if resolver is None else resolver.routes(route) or resolver.routes_to(route)
         if not found:
             walks = self._walks([route], direction="out", depth=1)
-            return self._unknown(route, *walks, first=ROUTE)
+            return self._explain_unknown(route, *walks, first=ROUTE)
         lines: list[str] = []
         notes: list[str] = []
         names = [node.name for node in found[:_MOST_ROUTES]]
@@ -131,7 +130,7 @@ class CodeAnswers:
             tables = [one.name for one in walk.nodes if one.name.startswith(TABLE)]
             changes = self._walks(tables, kinds=_MIGRATIONS, direction="in", depth=1)
             lines += self._listed(zip(tables, changes, strict=True))
-            notes += [note for one in (walk, *changes) for note in _lacking(one)]
+            notes += [note for one in (walk, *changes) for note in _gap_notes(one)]
         if others := [node.name.removeprefix(ROUTE) for node in found[_MOST_ROUTES:]]:
             more = ", ".join(others[:_MOST_NAMED])
             notes.append(f"{counted(len(others), 'more route')}: {more}")
@@ -150,12 +149,15 @@ class CodeAnswers:
             path: a file, which stands for its definitions.
         """
         said = table or symbol or path or ""
-        meant = self._meant
-        if meant is None or not said:
+        resolver = self._resolver
+        if resolver is None or not said:
             return _NOTHING
-        names = [*(meant.tables(table) if table else ()), *(meant.names(symbol) if symbol else ())]
+        names = [
+            *(resolver.tables(table) if table else ()),
+            *(resolver.names(symbol) if symbol else ()),
+        ]
         names += self._of_file(path) if path else []
-        if path and not names and (below := meant.below(path)):
+        if path and not names and (below := resolver.below(path)):
             return within_limit(
                 [f"{one_line(path)} is a folder. Ask for one of its files:", *below]
             )
@@ -167,31 +169,34 @@ class CodeAnswers:
         relations = {one: None for walk in walks for one in walk.relations}
         begun = [node for walk in walks for node in walk.nodes if node.name in walk.begun]
         uses = uses_of_nodes(
-            meant.view, _with_members(meant.view, begun), stated=stated_uses(relations)
+            resolver.view, _with_members(resolver.view, begun), stated=stated_uses(relations)
         )
         relations |= {one.relation: None for one in uses.certain}
         if not relations and not uses.possible:
-            return self._unknown(said, *walks, known=any(walk.nodes for walk in walks))
-        notes = [*dict.fromkeys(note for walk in walks for note in _lacking(walk)), *more]
-        notes += [_read(meant, len(relations), uses), *_search_for(symbol or table or "")]
+            return self._explain_unknown(said, *walks, known=any(walk.nodes for walk in walks))
+        notes = [*dict.fromkeys(note for walk in walks for note in _gap_notes(walk)), *more]
+        notes += [
+            _coverage_note(resolver, len(relations), uses),
+            *_search_for(symbol or table or ""),
+        ]
         lines = [*listed(relations, several=self._several)]
         lines += possible(uses.possible, several=self._several)
-        heading = meant.shorter_path(path) if path else self._heading(said, walks)
+        heading = resolver.shorter_path(path) if path else self._heading(said, walks)
         return within_limit([*heading, *lines], notes=notes)
 
     def impact_of(self, *, symbols: Sequence[str] = (), paths: Sequence[str] = ()) -> str:
         """List everything that depends on definitions, step by step, routes and tests first."""
-        meant = self._meant
-        if meant is None:
+        resolver = self._resolver
+        if resolver is None:
             return _NOTHING
-        names = [name for said in symbols for name in meant.names(said)]
+        names = [name for said in symbols for name in resolver.names(said)]
         names += [name for path in paths for name in self._of_file(path)]
-        all_of_it = self._depending(meant, names)
+        all_of_it = self._find_dependents(resolver, names)
         if not all_of_it.shown and not all_of_it.uses.possible:
-            said = self._unknown(", ".join([*symbols, *paths]), known=all_of_it.is_known)
+            said = self._explain_unknown(", ".join([*symbols, *paths]), known=all_of_it.is_known)
             return "\n".join([said, *dict.fromkeys(all_of_it.notes)])
-        read = _read(meant, len(all_of_it.shown), all_of_it.uses)
-        heading = [line for path in paths for line in meant.shorter_path(path)]
+        read = _coverage_note(resolver, len(all_of_it.shown), all_of_it.uses)
+        heading = [line for path in paths for line in resolver.shorter_path(path)]
         lines = [*grouped(all_of_it.shown, all_of_it.stated, several=self._several)]
         lines += possible(all_of_it.uses.possible, several=self._several)
         notes = [*dict.fromkeys(all_of_it.notes), read, *_search_for(*symbols)]
@@ -201,28 +206,30 @@ class CodeAnswers:
         self, *, symbols: Sequence[str] = (), paths: Sequence[str] = (), route: str | None = None
     ) -> str:
         """List the tests of definitions, files or a route: by HTTP, by calls, or only by name."""
-        meant = self._meant
-        if meant is None:
+        resolver = self._resolver
+        if resolver is None:
             return _NOTHING
-        names = [name for said in symbols for name in meant.names(said)]
+        names = [name for said in symbols for name in resolver.names(said)]
         names += [name for path in paths for name in self._of_file(path)]
         names += (
-            [node.name for node in meant.routes(route) or meant.routes_to(route)] if route else []
+            [node.name for node in resolver.routes(route) or resolver.routes_to(route)]
+            if route
+            else []
         )
-        all_of_it = self._depending(meant, names)
+        all_of_it = self._find_dependents(resolver, names)
         said = ", ".join(filter(None, [*symbols, *paths, route]))
         if not all_of_it.is_known and not all_of_it.uses.possible:
-            return self._unknown(said)
+            return self._explain_unknown(said)
         uses = [one for one in all_of_it.uses.possible if is_test(path_of(one.uri))]
         lines = [*tests(all_of_it.shown, all_of_it.stated, several=self._several)]
         lines += possible(uses, several=self._several)
         lines = lines or [f"No test is found that requests, calls or names {one_line(said)}."]
-        heading = [line for path in paths for line in meant.shorter_path(path)]
-        read = _read(meant, len(lines), all_of_it.uses)
+        heading = [line for path in paths for line in resolver.shorter_path(path)]
+        read = _coverage_note(resolver, len(lines), all_of_it.uses)
         notes = [*dict.fromkeys(all_of_it.notes), read, *_search_for(*symbols)]
         return within_limit([*heading, *lines], notes=notes)
 
-    def _depending(self, meant: Meant, names: Sequence[str]) -> _Depending:
+    def _find_dependents(self, resolver: NameResolver, names: Sequence[str]) -> _Dependents:
         """Return the nodes that depend on these definitions, directly or indirectly."""
         found: dict[NodeKey, tuple[Node, Sequence[str]]] = {}
         notes: list[str] = []
@@ -231,17 +238,17 @@ class CodeAnswers:
         walks = self._walks(names, direction="in", depth=MOST_STEPS)
         for name, walk in zip(names, walks, strict=True):
             stated += walk.relations
-            notes += _lacking(walk)
-            ways = _ways(walk, {*walk.begun, name})
+            notes += _gap_notes(walk)
+            ways = _shortest_paths(walk, {*walk.begun, name})
             begun |= {(n.repository, n.name) for n in walk.nodes if ways.get(n.name) == (n.name,)}
             for node in walk.nodes:
                 if node.name in ways:
                     found.setdefault((node.repository, node.name), (node, ways[node.name]))
-        uses = self._followed(meant.view, walks, found, begun, stated)
+        uses = self._follow_by_name(resolver.view, walks, found, begun, stated)
         shown = [value for key, value in found.items() if key not in begun]
-        return _Depending(shown, stated, uses, notes, bool(begun))
+        return _Dependents(shown, stated, uses, notes, bool(begun))
 
-    def _followed(
+    def _follow_by_name(
         self,
         view: View,
         walks: Sequence[Walk],
@@ -288,32 +295,34 @@ class CodeAnswers:
 
     def outline(self, path: str) -> str:
         """List the definitions of a file with their lines, or the files of a folder."""
-        meant = self._meant
-        if meant is None:
+        resolver = self._resolver
+        if resolver is None:
             return _NOTHING
-        uris = meant.documents(path)
-        found = [node_of(one) for one in meant.view.within_any(uris)]
+        uris = resolver.documents(path)
+        found = [node_of(one) for one in resolver.view.within_any(uris)]
         if found:
             return within_limit(definitions(found, several=True))
         if uris:
             return within_limit(f"{uri} is there, and defines nothing by name." for uri in uris)
-        return within_limit(below) if (below := meant.below(path)) else self._unknown(path)
+        return (
+            within_limit(below) if (below := resolver.below(path)) else self._explain_unknown(path)
+        )
 
     def history_of(self, *, symbol: str | None = None, path: str | None = None) -> str:
         """List the commits and the runs of agents that changed a definition or a file."""
         said = symbol or path or ""
-        meant = self._meant
-        if meant is None or self.settings is None:
+        resolver = self._resolver
+        if resolver is None or self.settings is None:
             return _NOTHING
-        uris = meant.documents(path) if path else []
+        uris = resolver.documents(path) if path else []
         targets = [HistoryTarget(uri, self._place(uri), None) for uri in uris]
-        for node in meant.symbols(symbol) if symbol else ():
+        for node in resolver.symbols(symbol) if symbol else ():
             if node.uri and node.line_start and node.line_end:
                 shown = f"{shown_name(node.name)}  {self._place(node.uri, node.line_start)}"
                 lines = node.line_start, node.line_end
                 targets.append(HistoryTarget(node.uri, shown, lines))
         if not targets:
-            return self._unknown(said)
+            return self._explain_unknown(said)
         histories = Histories(self.tenant, self.settings)
         answer: list[str] = []
         for target in targets[:_FEW]:
@@ -349,7 +358,7 @@ class CodeAnswers:
         lines = []
         for hit in answer.hits:
             where = place(hit.uri, hit.line_start, several=self._several)
-            changed = "  (file differs from the commit)" if _differs(hit.origin) else ""
+            changed = "  (file differs from the commit)" if _is_modified(hit.origin) else ""
             lines.append(f"{where}  {hit.source_type}  {hit.symbol or ''}{changed}".rstrip())
             lines.append(f"  {' '.join(hit.excerpt.split())[:_EXCERPT]}")
         return within_limit(lines, notes=notes)
@@ -400,16 +409,16 @@ class CodeAnswers:
         return walks or [Walk() for _ in names]
 
     @property
-    def _meant(self) -> Meant | None:
+    def _resolver(self) -> NameResolver | None:
         """Return the resolver of names for the caller; None if there is no index to answer from."""
         view = self._walker.serving_view(self.tenant.id, self.caller)
-        return None if view is None else Meant(view, self.tenant)
+        return None if view is None else NameResolver(view, self.tenant)
 
     def _of_file(self, path: str) -> list[str]:
         """Return the names of a file's definitions; if it has none, the name of the file."""
-        meant = self._meant
-        uris = [] if meant is None else meant.documents(path)
-        defined = [] if meant is None else meant.view.within_any(uris)
+        resolver = self._resolver
+        uris = [] if resolver is None else resolver.documents(path)
+        defined = [] if resolver is None else resolver.view.within_any(uris)
         return [node.name for node in map(node_of, defined)] or [FILE + uri for uri in uris]
 
     def _heading(self, said: str, walks: Sequence[Walk]) -> Iterator[str]:
@@ -429,7 +438,9 @@ class CodeAnswers:
             shown = shown_name(name.removeprefix(TABLE))
             yield f"{one_line(said)} is taken for {node.source_type} {shown}  {where}".rstrip()
 
-    def _unknown(self, said: str, *walks: Walk, known: bool = False, first: str = "") -> str:
+    def _explain_unknown(
+        self, said: str, *walks: Walk, known: bool = False, first: str = ""
+    ) -> str:
         """Explain that a name is unknown or unused, with similar names and possible gaps.
 
         Args:
@@ -444,13 +455,13 @@ class CodeAnswers:
         names = () if known else clarification_of(view, said, first=first).names
         told = _UNUSED if known else _NOTHING
         told = f"{told} Alike: {', '.join(map(one_line, names))}" if names else told
-        lacking = dict.fromkeys(note for walk in walks for note in _lacking(walk))
-        read = [_read(Meant(view, self.tenant), 0)] if known else []
+        lacking = dict.fromkeys(note for walk in walks for note in _gap_notes(walk))
+        read = [_coverage_note(NameResolver(view, self.tenant), 0)] if known else []
         last = _last_name(said)
         is_name = bool(last) and not (known or first)
         places = named_places(view, last) if is_name else NO_USES
         listed_places = [*possible(places.possible, several=self._several)]
-        notes = [*lacking, *read, *_omitted(places), *(_search_for(said) if is_name else ())]
+        notes = [*lacking, *read, *_omitted_note(places), *(_search_for(said) if is_name else ())]
         return within_limit([told, *listed_places], notes=notes)
 
 
@@ -460,20 +471,20 @@ def _sources(walks: Iterable[Walk], kind: str) -> list[str]:
     return [*dict.fromkeys(one.source for one in relations)]
 
 
-def _differs(origin: Origin | None) -> bool:
+def _is_modified(origin: Origin | None) -> bool:
     return origin is not None and bool(origin.differs)
 
 
-def _read(meant: Meant, count: int, uses: UsesFound = NO_USES) -> str:
+def _coverage_note(resolver: NameResolver, count: int, uses: UsesFound = NO_USES) -> str:
     """Return the number of uses in an answer, and how each language's files were read."""
     parts = [counted(count, "use")]
     if uses.possible:
         parts.append(counted(len(uses.possible), "possible one"))
-    parts += _omitted(uses)
-    return "; ".join(filter(None, (*parts, meant.coverage())))
+    parts += _omitted_note(uses)
+    return "; ".join(filter(None, (*parts, resolver.coverage())))
 
 
-def _omitted(uses: UsesFound) -> list[str]:
+def _omitted_note(uses: UsesFound) -> list[str]:
     return [f"at least {counted(uses.omitted, 'place')} not looked at"] if uses.omitted else []
 
 
@@ -511,7 +522,7 @@ def _overview(routes: Sequence[str], walks: Sequence[Walk]) -> Iterator[str]:
         yield f"{name.removeprefix(ROUTE)}  {', '.join(map(shown_name, runs))}".rstrip()
 
 
-def _lacking(walk: Walk) -> list[str]:
+def _gap_notes(walk: Walk) -> list[str]:
     return [] if walk.complete else [f"this may lack something: {walk.why}"]
 
 
@@ -521,7 +532,7 @@ def _owner(name: str) -> str:
     return name[:at] if at > 0 else ""
 
 
-def _ways(walk: Walk, begun: set[str]) -> dict[str, tuple[str, ...]]:
+def _shortest_paths(walk: Walk, begun: set[str]) -> dict[str, tuple[str, ...]]:
     """Return, for each node, the shortest path of names from a start of the walk to it."""
     ways: dict[str, tuple[str, ...]] = {
         node.name: (node.name,) for node in walk.nodes if node.name in begun

@@ -54,7 +54,7 @@ def read(request: ChunkRequest) -> CutText:
       sections are joined. The continuation of a section repeats the end of the previous passage. In
       a list of known bugs, recognized by its path or first heading, each bug is a chunk.
     """
-    from rag_assets.systems.code_memory.languages.markdown import is_bug_list, known_bugs
+    from rag_assets.systems.code_memory.languages.texts import is_bug_list, known_bugs
     from rag_assets.systems.code_memory.reading import read_code
 
     reading = read_code(request.parsed.text, request.kind, request.frameworks)

@@ -1,15 +1,29 @@
-"""Implementation of the commands of `rag-assets code`."""
+"""Implementation of the commands of `rag-assets code` and `rag-assets hook`."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from pathlib import Path
 
 from rag_assets.cli.commands.output import print_json, print_table, say, warn
-from rag_assets.cli.commands.session import Session, with_reading_session
-from rag_assets.retrieval.model import Caller
+from rag_assets.cli.commands.session import Session, with_reading_session, with_session
+from rag_assets.common.errors import ConfigurationError
+from rag_assets.common.settings import Settings
+from rag_assets.retrieval import Retriever
+from rag_assets.retrieval.documents import DocumentReader
+from rag_assets.retrieval.model import Caller, SearchRequest
+from rag_assets.systems.code_memory.answers import CodeAnswers
 from rag_assets.systems.code_memory.catalog.found_relations import Direction
+from rag_assets.systems.code_memory.hooks import (
+    ChangedHooks,
+    install_hooks,
+    remove_hooks,
+)
 from rag_assets.systems.code_memory.retrieval.nodes import EVIDENCE_NAMES, Node, Relation
 from rag_assets.systems.code_memory.retrieval.walk import Walker
+from rag_assets.systems.code_memory.sources.git import GitConfig
+from rag_assets.tenants.model import Tenant
 
 
 @with_reading_session
@@ -82,3 +96,93 @@ def _row(one: Relation) -> tuple[str, str, str, str]:
 
 def _place(node: Node) -> str:
     return f"{node.uri}:{node.line_start}" if node.uri else ""
+
+
+@with_reading_session
+def answer(
+    session: Session,
+    tenant: str,
+    ask: Callable[[CodeAnswers], str],
+    *,
+    caller: Caller,
+    as_json: bool,
+) -> None:
+    """Print an answer about a tenant's repositories."""
+    _print(ask(_about(session, tenant, caller)), as_json=as_json)
+
+
+@with_reading_session
+def search(
+    session: Session,
+    tenant: str,
+    question: str,
+    *,
+    source_types: Sequence[str] | None,
+    path: str | None,
+    caller: Caller,
+    as_json: bool,
+) -> None:
+    """Print hits with their locations."""
+    about = _about(session, tenant, caller)
+    request = SearchRequest.of(
+        query=question,
+        source_types=source_types,
+        filters={"paths": [path]} if path else None,
+        caller=about.caller,
+    )
+    with closing(Retriever(session.catalog, session.store, session.embedders)) as retriever:
+        found = retriever.search(tenant, request)
+    _print(about.searched(found), as_json=as_json)
+
+
+def _about(session: Session, tenant: str, caller: Caller) -> CodeAnswers:
+    session.require_trusted_grants(caller.principals)
+    record = session.active(tenant)
+    reader = DocumentReader(session.catalog, session.store)
+    return CodeAnswers(reader, session.embedders.tenant(record), caller, session.settings)
+
+
+def _print(text: str, *, as_json: bool) -> None:
+    if as_json:
+        print_json({"answer": text})
+    else:
+        say(text)
+
+
+@with_session
+def install_hook(session: Session, tenant: str, repository: Path, *, as_json: bool) -> None:
+    """Install a tenant's hooks in a repository that one of its sources reads."""
+    record = session.catalog.tenants.get(tenant)
+    wanted = repository.expanduser().resolve()
+    sources = Tenant.from_config(record.config).sources
+    roots = {
+        (session.settings.home / source.root).resolve()
+        for source in sources
+        if isinstance(source, GitConfig)
+    }
+    if wanted not in roots:
+        known = ", ".join(sorted(map(str, roots))) or "none"
+        raise ConfigurationError(
+            f"tenant {tenant!r} has no source of type git with the root {str(wanted)!r}",
+            hint=f"its repositories are: {known}",
+        )
+    _show_hooks(install_hooks(session.settings.local, tenant, wanted), "installed", as_json=as_json)
+
+
+def remove_hook(tenant: str, repository: Path, *, as_json: bool) -> None:
+    """Remove a tenant's hooks from a repository, whether or not the tenant still exists."""
+    Settings.from_environment()
+    _show_hooks(remove_hooks(tenant, repository), "removed", as_json=as_json)
+
+
+def _show_hooks(changed: ChangedHooks, what: str, *, as_json: bool) -> None:
+    if as_json:
+        shown = {"folder": str(changed.folder), "hooks": changed.hooks, "kept": changed.kept}
+        print_json(shown)
+        return
+    if not changed.hooks:
+        say(f"Nothing was to be {what} in {changed.folder}.")
+        return
+    say(f"{what.capitalize()} in {changed.folder}: {', '.join(changed.hooks)}.")
+    for name in changed.kept:
+        say(f"The former {name} was kept beside it, and still runs.")

@@ -1,12 +1,19 @@
-"""`rag-assets code`: the relations within a repository."""
+"""`rag-assets code` and `rag-assets hook`: the relations within a repository, and its Git hooks."""
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from rag_assets.cli.arguments import AsOption, Json, RoleOption, TenantArgument, caller_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rag_assets.retrieval.model import Caller
+    from rag_assets.systems.code_memory.answers import CodeAnswers
 
 app = typer.Typer(help="Relations and symbols in a repository's code.", no_args_is_help=True)
 
@@ -77,6 +84,14 @@ def outline(
     command_line.show_symbols(tenant, path=path, caller=caller_of(principal, role), as_json=json)
 
 
+def _print_answer(
+    tenant: str, caller: Caller, ask: Callable[[CodeAnswers], str], *, as_json: bool
+) -> None:
+    from rag_assets.systems.code_memory import command_line
+
+    command_line.answer(tenant, ask, caller=caller, as_json=as_json)
+
+
 @app.command("search")
 def search(
     tenant: TenantArgument,
@@ -90,9 +105,9 @@ def search(
     json: Json = False,
 ) -> None:
     """Search a repository, as agents do."""
-    from rag_assets.systems.code_memory import agent_commands
+    from rag_assets.systems.code_memory import command_line
 
-    agent_commands.search(
+    command_line.search(
         tenant,
         question,
         source_types=source_type,
@@ -113,12 +128,10 @@ def serves(
     json: Json = False,
 ) -> None:
     """Show what serves a route, and what it touches."""
-    from rag_assets.systems.code_memory import agent_commands
-
-    agent_commands.answer(
+    _print_answer(
         tenant,
+        caller_of(principal, role),
         lambda about: about.who_serves(route),
-        caller=caller_of(principal, role),
         as_json=json,
     )
 
@@ -134,14 +147,12 @@ def touches(
     json: Json = False,
 ) -> None:
     """Show who uses a table, a definition, or the definitions of a file."""
-    from rag_assets.systems.code_memory import agent_commands
-
     if not (table or symbol or path):
         raise typer.BadParameter("give one of: --table, --symbol, --path")
-    agent_commands.answer(
+    _print_answer(
         tenant,
+        caller_of(principal, role),
         lambda about: about.what_touches(table=table, symbol=symbol, path=path),
-        caller=caller_of(principal, role),
         as_json=json,
     )
 
@@ -160,14 +171,12 @@ def impact(
     json: Json = False,
 ) -> None:
     """Show everything that depends on definitions or files, step by step."""
-    from rag_assets.systems.code_memory import agent_commands
-
     if not (symbol or path):
         raise typer.BadParameter("give one of: --symbol, --path")
-    agent_commands.answer(
+    _print_answer(
         tenant,
+        caller_of(principal, role),
         lambda about: about.impact_of(symbols=symbol or (), paths=path or ()),
-        caller=caller_of(principal, role),
         as_json=json,
     )
 
@@ -189,14 +198,12 @@ def show_tests(
     json: Json = False,
 ) -> None:
     """Show the tests of definitions, files or a route, and how each reaches it."""
-    from rag_assets.systems.code_memory import agent_commands
-
     if not (symbol or path or route):
         raise typer.BadParameter("give one of: --symbol, --path, --route")
-    agent_commands.answer(
+    _print_answer(
         tenant,
+        caller_of(principal, role),
         lambda about: about.tests_of(symbols=symbol or (), paths=path or (), route=route),
-        caller=caller_of(principal, role),
         as_json=json,
     )
 
@@ -211,14 +218,12 @@ def history(
     json: Json = False,
 ) -> None:
     """Show the commits, and agents' runs, that changed a definition or a file."""
-    from rag_assets.systems.code_memory import agent_commands
-
     if not (symbol or path):
         raise typer.BadParameter("give one of: --symbol, --path")
-    agent_commands.answer(
+    _print_answer(
         tenant,
+        caller_of(principal, role),
         lambda about: about.history_of(symbol=symbol, path=path),
-        caller=caller_of(principal, role),
         as_json=json,
     )
 
@@ -232,11 +237,33 @@ def rules(
     json: Json = False,
 ) -> None:
     """Show the rules, decisions and known bugs that are about files."""
-    from rag_assets.systems.code_memory import agent_commands
-
-    agent_commands.answer(
+    _print_answer(
         tenant,
+        caller_of(principal, role),
         lambda about: about.rules_for(paths),
-        caller=caller_of(principal, role),
         as_json=json,
     )
+
+
+hook_app = typer.Typer(help="Git hooks that start a sync after each commit.", no_args_is_help=True)
+
+_Repository = Annotated[
+    Path,
+    typer.Argument(metavar="REPO", help="Top folder of a worktree, or a bare repository."),
+]
+
+
+@hook_app.command("install")
+def install_hook(tenant: TenantArgument, repository: _Repository, json: Json = False) -> None:
+    """Install hooks that report a repository's commits, merges, checkouts and rewrites at once."""
+    from rag_assets.systems.code_memory import command_line
+
+    command_line.install_hook(tenant, repository, as_json=json)
+
+
+@hook_app.command("remove")
+def remove_hook(tenant: TenantArgument, repository: _Repository, json: Json = False) -> None:
+    """Remove a tenant's part from a repository's hooks."""
+    from rag_assets.systems.code_memory import command_line
+
+    command_line.remove_hook(tenant, repository, as_json=json)

@@ -17,7 +17,7 @@ from rag_assets.systems.code_memory.catalog.code_catalog import code_catalog
 from rag_assets.systems.code_memory.chunker import reads_code
 from rag_assets.systems.code_memory.derived.unresolved import INDEXES
 from rag_assets.systems.code_memory.pipeline.relation_drift import RelationDrift, compare_relations
-from rag_assets.systems.code_memory.symbols.nodes import ELSEWHERE
+from rag_assets.systems.code_memory.symbols.names import ELSEWHERE
 
 _MOST_LINES = 50
 _COLUMNS = {"relation": "string", "edges": "int", "resolved": "float"}

@@ -12,15 +12,17 @@ from typing import Any, Final, TypeAlias
 
 from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.frameworks.facts import framework_facts
-from rag_assets.systems.code_memory.languages.queries import with_queries
-from rag_assets.systems.code_memory.languages.tags.languages import tag_languages
-from rag_assets.systems.code_memory.languages.tags.name_index import index_names
-from rag_assets.systems.code_memory.languages.tags.reading import Tags, read_tags
-from rag_assets.systems.code_memory.languages.tags.units import with_definitions
+from rag_assets.systems.code_memory.languages.name_index import index_names
+from rag_assets.systems.code_memory.languages.sql import with_queries
+from rag_assets.systems.code_memory.languages.tags import (
+    Tags,
+    read_tags,
+    tag_languages,
+    with_definitions,
+)
 from rag_assets.systems.code_memory.languages.tree import syntax_tree
 from rag_assets.systems.code_memory.languages.units import covering
-from rag_assets.systems.code_memory.symbols.model import CodeText
-from rag_assets.systems.code_memory.symbols.name_uses import USES
+from rag_assets.systems.code_memory.symbols.model import USES, CodeText
 
 Reader: TypeAlias = Callable[[str], CodeText]
 
@@ -28,21 +30,21 @@ _LAST_PART: Final = re.compile(r"::|[.#\\]")
 
 READERS: Mapping[str, str] = MappingProxyType(
     {
-        "text/markdown": "languages.markdown:read_markdown",
-        "text/plain": "manifests.lines:read_plain",
+        "text/markdown": "languages.texts:read_markdown",
+        "text/plain": "manifests:read_plain",
         "text/x-derived": "derived.text:read",
-        "text/x-elixir": "manifests.lines:read_elixir",
+        "text/x-elixir": "manifests:read_elixir",
         "text/x-go": "languages.go:read_go",
-        "text/x-groovy": "manifests.lines:read_groovy",
+        "text/x-groovy": "manifests:read_groovy",
         "text/x-ini": "settings.reader:read_ini",
         "text/x-java": "languages.java:read_java",
         "text/x-json": "settings.reader:read_json",
-        "text/x-kotlin": "manifests.lines:read_kotlin",
+        "text/x-kotlin": "manifests:read_kotlin",
         "text/x-javascript": "languages.javascript:read_javascript",
         "text/x-php": "laravel.reader:read",
-        "text/x-python": "languages.python.reader:read",
-        "text/x-ruby": "manifests.lines:read_ruby",
-        "text/x-run-event": "languages.run_events:read",
+        "text/x-python": "languages.python.facts:read",
+        "text/x-ruby": "manifests:read_ruby",
+        "text/x-run-event": "languages.texts:read_run_event",
         "text/x-rust": "languages.rust:read_rust",
         "text/x-sql": "languages.sql:read_sql",
         "text/x-svelte": "languages.components:read_svelte",
@@ -50,7 +52,7 @@ READERS: Mapping[str, str] = MappingProxyType(
         "text/x-toml": "settings.reader:read_toml",
         "text/x-typescript": "languages.javascript:read_any_typescript",
         "text/x-vue": "languages.components:read_vue",
-        "text/x-xml": "manifests.lines:read_xml",
+        "text/x-xml": "manifests:read_xml",
         "text/x-yaml": "settings.reader:read_yaml",
     }
 )

@@ -7,24 +7,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Self, TypeVar
 
-from fastapi import APIRouter, Depends, Path, Query, Request
+from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from rag_assets.api.backend import Backend
-from rag_assets.api.dependencies import BackendDependency, IdentityDependency
 from rag_assets.api.guard import Guarded
-from rag_assets.api.identity import Identity
 from rag_assets.api.problems import documented
+from rag_assets.systems.code_memory.access import AskedProject, ProjectDependency
 from rag_assets.systems.code_memory.answers import CodeAnswers
-from rag_assets.systems.code_memory.projects import tenant_of
-from rag_assets.systems.code_memory.responses import (
-    CodeAnswer,
-    CodeEdge,
-    CodeNode,
-    CodeRelations,
-    CodeSymbols,
-    RelationDirection,
-)
+from rag_assets.systems.code_memory.catalog.found_relations import Direction
 from rag_assets.systems.code_memory.retrieval.nodes import Node, Relation
 from rag_assets.systems.code_memory.retrieval.walk import MOST_STEPS, Walk, Walker
 from rag_assets.tenants.model import Tenant
@@ -32,13 +22,95 @@ from rag_assets.tenants.model import Tenant
 _REFUSED = documented(401, 403, 404, 408, 409, 422, 429, 500, 503)
 _T = TypeVar("_T")
 
-# Invalid UTF-8 in a URL arrives here as U+FFFD, whatever the original bytes were.
-_ProjectId = Annotated[str, Path(pattern=r"^[^\x00-\x1f\x7f\uFFFD]+$", max_length=256)]
 _Text = Annotated[str, Field(min_length=1, max_length=1_000, pattern=r"^[^\x00]+$")]
 
 router = APIRouter(
     prefix="/api/projects", tags=["code memory"], responses=_REFUSED, route_class=Guarded
 )
+
+
+@dataclass(frozen=True, slots=True)
+class CodeNode:
+    """A definition, or another thing that relations name.
+
+    Attributes:
+        name: qualified name; other things than definitions have a prefix: `table:invoices`.
+        source_type: type of the node; "code" if the type is unknown.
+        repository: source of the node.
+        path: path of the defining document, as hits name it; None if the node is not a definition.
+        line_start, line_end: lines of the definition in that document.
+        content_hash: hash of the embedded text; None if the node lacks a chunk of its own.
+    """
+
+    name: str
+    source_type: str
+    repository: str
+    path: str | None
+    line_start: int | None
+    line_end: int | None
+    content_hash: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class CodeEdge:
+    """A relation between two nodes of the same repository, with its evidence.
+
+    Attributes:
+        kind: kind of the relation.
+        source, target: names of the nodes.
+        how: stated; by convention; inferred; or scip: a SCIP index resolves it.
+        confidence: 0 to 1.
+        path, line_start, line_end: location of the evidence.
+        evidence: text of the evidence, at most 200 characters.
+    """
+
+    kind: str
+    source: str
+    target: str
+    how: str
+    confidence: float
+    path: str
+    line_start: int
+    line_end: int
+    evidence: str
+
+
+@dataclass(frozen=True, slots=True)
+class CodeRelations:
+    """The relations of a name.
+
+    Attributes:
+        complete: whether the result is complete.
+        why: what was left out; None if the result is complete.
+        uses: places that use the name, found by searching for it: certain uses (`how` is "name" or
+            "scip") first, then possible uses ("possible", with one candidate's share as
+            `confidence`).
+    """
+
+    nodes: tuple[CodeNode, ...]
+    edges: tuple[CodeEdge, ...]
+    complete: bool
+    why: str | None
+    uses: tuple[CodeEdge, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CodeSymbols:
+    """Definitions of a name, or of a document."""
+
+    symbols: tuple[CodeNode, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CodeAnswer:
+    """An answer about a repository, in the text that agents get.
+
+    Attributes:
+        answer: lines of text, with each place as `path:line`; the last lines name what may be
+            missing.
+    """
+
+    answer: str
 
 
 class RelationsQuery(BaseModel):
@@ -55,7 +127,7 @@ class RelationsQuery(BaseModel):
 
     name: _Text
     kind: Annotated[tuple[_Text, ...], Field(max_length=50)] = ()
-    direction: RelationDirection = "both"
+    direction: Direction = "both"
     depth: Annotated[int, Field(ge=1, le=MOST_STEPS)] = 1
 
 
@@ -164,53 +236,27 @@ class SymbolsQuery(BaseModel):
         return self
 
 
-@dataclass(frozen=True, slots=True)
-class AskedRepository:
-    """A request about the repositories of a project.
-
-    Attributes:
-        tenant_id: the tenant of the project.
-    """
-
-    identity: Identity
-    backend: Backend
-    tenant_id: str
-
-    async def run(self, work: Callable[[Walker], _T]) -> _T:
-        """Run blocking work; see Backend.run."""
-        walker = Walker(self.backend.catalog, self.backend.reader.policy)
-        return await self.backend.run(self.tenant_id, self.identity.name, partial(work, walker))
-
-    async def answer(self, ask: Callable[[CodeAnswers], str]) -> CodeAnswer:
-        """Return the same answer as the agents' tools; blocking work runs as in run()."""
-        reader, settings = self.backend.reader, self.backend.embedders.settings
-
-        def work() -> str:
-            tenant = Tenant.from_config(reader.catalog.tenants.get(self.tenant_id).config)
-            return ask(CodeAnswers(reader, tenant, self.identity.caller, settings))
-
-        return CodeAnswer(await self.backend.run(self.tenant_id, self.identity.name, work))
+async def _walk(asked: AskedProject, work: Callable[[Walker], _T]) -> _T:
+    """Run blocking work on the relations that the caller may read."""
+    walker = Walker(asked.backend.catalog, asked.backend.reader.policy)
+    return await asked.read(partial(work, walker))
 
 
-async def _asked(
-    request: Request,
-    project_id: _ProjectId,
-    identity: IdentityDependency,
-    backend: BackendDependency,
-) -> AskedRepository:
-    turn = identity.organization or min(identity.tenants, default="")
-    found = await backend.run(
-        turn, identity.name, partial(tenant_of, backend.catalog, identity.tenants, project_id)
-    )
-    request.state.tenant = found
-    return AskedRepository(identity, backend, found)
+async def _answer(asked: AskedProject, ask: Callable[[CodeAnswers], str]) -> CodeAnswer:
+    """Return the same answer as the agents' tools."""
+    reader, settings = asked.backend.reader, asked.backend.embedders.settings
 
+    def work() -> str:
+        tenant = Tenant.from_config(asked.record().config)
+        return ask(CodeAnswers(reader, tenant, asked.identity.caller, settings))
 
-_Asked = Annotated[AskedRepository, Depends(_asked)]
+    return CodeAnswer(await asked.read(work))
 
 
 @router.get("/{project_id}/relations")
-async def relations(asked: _Asked, query: Annotated[RelationsQuery, Query()]) -> CodeRelations:
+async def relations(
+    asked: ProjectDependency, query: Annotated[RelationsQuery, Query()]
+) -> CodeRelations:
     """Return the relations of a name in the repositories of a project, with their evidence."""
 
     def walk(walker: Walker) -> Walk:
@@ -221,7 +267,7 @@ async def relations(asked: _Asked, query: Annotated[RelationsQuery, Query()]) ->
             depth=query.depth,
         )
 
-    found = await asked.run(walk)
+    found = await _walk(asked, walk)
     return CodeRelations(
         tuple(map(_node, found.nodes)),
         tuple(map(_edge, found.relations)),
@@ -232,58 +278,67 @@ async def relations(asked: _Asked, query: Annotated[RelationsQuery, Query()]) ->
 
 
 @router.get("/{project_id}/symbols")
-async def symbols(asked: _Asked, query: Annotated[SymbolsQuery, Query()]) -> CodeSymbols:
+async def symbols(asked: ProjectDependency, query: Annotated[SymbolsQuery, Query()]) -> CodeSymbols:
     """Return the definitions of a name, or of a document, in the repositories of a project."""
 
     def look(walker: Walker) -> list[Node]:
         caller = asked.identity.caller
         return walker.symbols(asked.tenant_id, caller, name=query.name, path=query.path)
 
-    return CodeSymbols(tuple(map(_node, await asked.run(look))))
+    return CodeSymbols(tuple(map(_node, await _walk(asked, look))))
 
 
 @router.get("/{project_id}/who-serves")
-async def who_serves(asked: _Asked, query: Annotated[RouteQuery, Query()]) -> CodeAnswer:
+async def who_serves(asked: ProjectDependency, query: Annotated[RouteQuery, Query()]) -> CodeAnswer:
     """Show what serves a route, and what that touches."""
-    return await asked.answer(lambda about: about.who_serves(query.route))
+    return await _answer(asked, lambda about: about.who_serves(query.route))
 
 
 @router.get("/{project_id}/what-touches")
-async def what_touches(asked: _Asked, query: Annotated[UsersQuery, Query()]) -> CodeAnswer:
+async def what_touches(
+    asked: ProjectDependency, query: Annotated[UsersQuery, Query()]
+) -> CodeAnswer:
     """List who uses, reads, writes or migrates a table, a definition, or a file's definitions."""
-    return await asked.answer(lambda about: about.what_touches(**dict(query)))
+    return await _answer(asked, lambda about: about.what_touches(**dict(query)))
 
 
 @router.get("/{project_id}/impact-of")
-async def impact_of(asked: _Asked, query: Annotated[DefinitionsQuery, Query()]) -> CodeAnswer:
+async def impact_of(
+    asked: ProjectDependency, query: Annotated[DefinitionsQuery, Query()]
+) -> CodeAnswer:
     """List everything that depends on definitions or files, step by step."""
-    return await asked.answer(lambda about: about.impact_of(symbols=query.symbol, paths=query.path))
+    return await _answer(
+        asked, lambda about: about.impact_of(symbols=query.symbol, paths=query.path)
+    )
 
 
 @router.get("/{project_id}/tests-of")
-async def tests_of(asked: _Asked, query: Annotated[TestsQuery, Query()]) -> CodeAnswer:
+async def tests_of(asked: ProjectDependency, query: Annotated[TestsQuery, Query()]) -> CodeAnswer:
     """List the tests of definitions, files or a route, and how each reaches it."""
-    return await asked.answer(
-        lambda about: about.tests_of(symbols=query.symbol, paths=query.path, route=query.route)
+    return await _answer(
+        asked,
+        lambda about: about.tests_of(symbols=query.symbol, paths=query.path, route=query.route),
     )
 
 
 @router.get("/{project_id}/outline")
-async def outline(asked: _Asked, query: Annotated[FileQuery, Query()]) -> CodeAnswer:
+async def outline(asked: ProjectDependency, query: Annotated[FileQuery, Query()]) -> CodeAnswer:
     """List the definitions of a file with their lines, or the files of a folder."""
-    return await asked.answer(lambda about: about.outline(query.path))
+    return await _answer(asked, lambda about: about.outline(query.path))
 
 
 @router.get("/{project_id}/history-of")
-async def history_of(asked: _Asked, query: Annotated[HistoryQuery, Query()]) -> CodeAnswer:
+async def history_of(
+    asked: ProjectDependency, query: Annotated[HistoryQuery, Query()]
+) -> CodeAnswer:
     """List the commits and agents' runs that changed a definition or a file, newest first."""
-    return await asked.answer(lambda about: about.history_of(**dict(query)))
+    return await _answer(asked, lambda about: about.history_of(**dict(query)))
 
 
 @router.get("/{project_id}/rules-for")
-async def rules_for(asked: _Asked, query: Annotated[FilesQuery, Query()]) -> CodeAnswer:
+async def rules_for(asked: ProjectDependency, query: Annotated[FilesQuery, Query()]) -> CodeAnswer:
     """List the rules, decisions and known bugs that are about files."""
-    return await asked.answer(lambda about: about.rules_for(query.path))
+    return await _answer(asked, lambda about: about.rules_for(query.path))
 
 
 def _node(one: Node) -> CodeNode:

@@ -13,13 +13,12 @@ from rag_assets.ingest.sources.model import path_of, uri_of
 from rag_assets.retrieval.documents import DocumentReader
 from rag_assets.retrieval.model import Caller
 from rag_assets.systems.code_memory.catalog.found_relations import FoundDocument
-from rag_assets.systems.code_memory.languages.markdown import read_markdown
+from rag_assets.systems.code_memory.languages.texts import read_markdown
 from rag_assets.systems.code_memory.outlines import place
 from rag_assets.systems.code_memory.relations.edge_rules import targets_of_mention
 from rag_assets.systems.code_memory.retrieval.view import MOST_EDGES, View
-from rag_assets.systems.code_memory.symbols.nodes import FILE, GLOB
+from rag_assets.systems.code_memory.symbols.names import FILE, GLOB, path_spellings
 from rag_assets.systems.code_memory.symbols.source_types import type_of_place
-from rag_assets.systems.code_memory.symbols.spellings import path_spellings
 from rag_assets.tenants.model import Tenant
 
 MOST_DOCUMENTS: Final = 200

@@ -19,6 +19,7 @@ from rag_assets.api.run_responses import (
     RetrievedChunks,
     RunMetadata,
 )
+from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.systems.code_memory.access import (
     AdministeredDependency,
     AskedProject,
@@ -26,10 +27,17 @@ from rag_assets.systems.code_memory.access import (
     RunId,
 )
 from rag_assets.systems.code_memory.retrieval.walk import Walker
-from rag_assets.systems.code_memory.run_events import MOST_BYTES, FilePath, RunEvent, parsed_events
 from rag_assets.systems.code_memory.run_retrieval import RetrievalQuestion, RunRetrieval
-from rag_assets.systems.code_memory.runs import Run, Runs, require_plain_ids
-from rag_assets.systems.code_memory.whole_index import index_again, invalidate
+from rag_assets.systems.code_memory.runs import (
+    MOST_BYTES,
+    FilePath,
+    Run,
+    RunEvent,
+    Runs,
+    parsed_events,
+    require_plain_ids,
+)
+from rag_assets.systems.code_memory.service import index_again, invalidate
 from rag_assets.tenants.model import Tenant
 
 _REFUSED = documented(400, 401, 403, 404, 408, 409, 413, 422, 429, 500, 503)
@@ -106,7 +114,8 @@ class NamedPaths(BaseModel):
 @router.put(_RUN)
 async def put_run(run: RunId, body: RunBody, asked: ProjectDependency) -> CodeRun:
     """Create a run of an agent, or change its settings."""
-    runs, made = Runs(asked.backend.catalog.database), _made(run, body)
+    runs = Runs(asked.backend.catalog.database)
+    made = Run(run, body.metadata_json.rag_enabled, body.model)
 
     def put() -> None:
         require_plain_ids(run, (), asked.backend.retriever.masker)
@@ -156,7 +165,11 @@ async def retrieve(body: RetrievalQuestion, asked: ProjectDependency) -> Retriev
     response contains no chunks, but a question for the user.
     """
     runs = Runs(asked.backend.catalog.database)
-    record, run = await asked.read(lambda: (asked.record(), _run(runs, asked.tenant_id, body.run)))
+
+    def find() -> tuple[TenantRecord, Run | None]:
+        return asked.record(), runs.get(asked.tenant_id, body.run) if body.run else None
+
+    record, run = await asked.read(find)
     walker = Walker(asked.backend.catalog, asked.backend.reader.policy)
     retrieval = RunRetrieval(asked.backend.retriever, walker)
     tenant = Tenant.from_config(record.config)
@@ -188,11 +201,3 @@ async def invalidate_files(asked: AdministeredDependency, body: NamedPaths) -> I
 def _index(asked: AskedProject, paths: Sequence[str]) -> IndexedProject:
     catalog, settings = asked.backend.catalog, asked.backend.embedders.settings
     return index_again(catalog, settings, asked.record(), paths=paths, by=asked.identity.name)
-
-
-def _run(runs: Runs, tenant_id: str, run: str | None) -> Run | None:
-    return None if run is None else runs.get(tenant_id, run)
-
-
-def _made(run: str, body: RunBody) -> Run:
-    return Run(run, body.metadata_json.rag_enabled, body.model)

@@ -14,8 +14,8 @@ from sqlalchemy import ColumnElement, select
 from rag_assets.common.hashing import sha256_hex
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.kept_texts import vectors_of
-from rag_assets.storage.catalog.database import among
-from rag_assets.storage.catalog.generations import Generation
+from rag_assets.storage.catalog.builds.generations import Generation
+from rag_assets.storage.catalog.database import is_any_of
 from rag_assets.storage.index.model import EntryFilter, RankingRequest
 from rag_assets.systems.experience.differences import problems_differ, solutions_differ
 from rag_assets.systems.experience.entries import entry_of
@@ -218,7 +218,7 @@ class Assigner:
 
     def _entry_ids(self, document_ids: set[str]) -> dict[str, UUID]:
         query = select(_STAGED.document_id, _STAGED.id).where(
-            _STAGED.tenant == self._ctx.ref.id, among(_STAGED.document_id, document_ids)
+            _STAGED.tenant == self._ctx.ref.id, is_any_of(_STAGED.document_id, document_ids)
         )
         with self._ctx.catalog.database.begin() as connection:
             return {row.document_id: row.id for row in connection.execute(query)}
@@ -228,14 +228,14 @@ class Assigner:
 
     def _find_by_key(self, keys: set[str]) -> dict[str, _Known]:
         found: dict[str, _Known] = {}
-        for one in self._read(among(_STAGED.exact_key, keys)):
+        for one in self._read(is_any_of(_STAGED.exact_key, keys)):
             found.setdefault(exact_key(one.entry), one)
         return found
 
     def _find_problems(self, keys: set[str]) -> dict[str, UUID]:
         """Return the problems of patterns by problem key."""
         found: dict[str, UUID] = {}
-        for one in self._read(among(_STAGED.problem_key, keys)) if keys else ():
+        for one in self._read(is_any_of(_STAGED.problem_key, keys)) if keys else ():
             found.setdefault(problem_key(one.entry) or "", one.problem_id)
         return found
 

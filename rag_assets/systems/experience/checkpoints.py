@@ -17,8 +17,7 @@ from rag_assets.api.experience_responses import (
     Project,
 )
 from rag_assets.retrieval.model import Caller
-from rag_assets.storage.catalog.changes import notify
-from rag_assets.storage.catalog.database import Database, TenantRef
+from rag_assets.storage.catalog.database import Database, TenantRef, notify
 from rag_assets.systems.experience.entries import (
     OPERATOR,
     hand_over,

@@ -38,7 +38,7 @@ def checkpoints_sensor(
         watched = WatchReportFile(settings).read() is not NO_WATCHER
         before = datetime.now(UTC) - (_WATCHER_DELAY if watched else timedelta())
         waiting = Checkpoints(catalog.database).waiting_tenants(before)
-        active = {record.id: record for record in catalog.tenants.named(waiting)}
+        active = {record.id: record for record in catalog.tenants.find_many(waiting)}
         busy = runs.partitions_under_way(context.instance) if waiting else set()
         present = set(context.instance.get_dynamic_partitions(names.partitions_name))
     requests = [

@@ -27,8 +27,7 @@ from rag_assets.common.hashing import key_of, sha256_hex
 from rag_assets.ingest.sources.records import record_document_id
 from rag_assets.privacy.masker import Masker
 from rag_assets.retrieval.model import Caller
-from rag_assets.storage.catalog.changes import notify
-from rag_assets.storage.catalog.database import Database, TenantRef, among
+from rag_assets.storage.catalog.database import Database, TenantRef, is_any_of, notify
 from rag_assets.storage.catalog.tables import record_revisions, source_records
 from rag_assets.systems.experience.errors import EntryDiffers, UnknownExperience
 from rag_assets.systems.experience.model import (
@@ -169,7 +168,7 @@ class Entries:
             query = query.where(_STAGED.project_id == project_id)
         if token is not None:
             names = {token, f"token:{token}"}
-            query = query.where(among(_STAGED.contributed_by, names))
+            query = query.where(is_any_of(_STAGED.contributed_by, names))
         with self._database.begin() as connection:
             return [entry_of(row) for row in connection.execute(query)]
 

@@ -30,10 +30,10 @@ from rag_assets.common.batches import batched
 from rag_assets.common.failure_kinds import WORDS, FailureKind
 from rag_assets.pipeline.clock_guard import ClockDoubt, time_for_deletion
 from rag_assets.pipeline.context import TenantContext
+from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.catalog.catalog import Catalog
-from rag_assets.storage.catalog.clock import time_to_record
 from rag_assets.storage.catalog.database import TenantRef
-from rag_assets.storage.catalog.generations import Generation
+from rag_assets.storage.catalog.installation.clock import time_to_record
 from rag_assets.storage.catalog.tables import document_index, documents, serving
 from rag_assets.systems.experience.assignment import Assigner, Assignment
 from rag_assets.systems.experience.checkpoints import OPEN

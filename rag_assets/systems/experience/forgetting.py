@@ -9,8 +9,8 @@ from uuid import UUID
 from sqlalchemy import Connection, delete, func, or_, select
 
 from rag_assets.storage.catalog.database import TenantRef
-from rag_assets.storage.catalog.holds import is_row_held, source_of_row
-from rag_assets.storage.catalog.retention import Cutoffs
+from rag_assets.storage.catalog.erasure.holds import is_row_held, select_source
+from rag_assets.storage.catalog.erasure.retention import Cutoffs
 from rag_assets.systems.experience.tables import (
     experience_feedback,
     experience_merges,
@@ -36,11 +36,11 @@ class StagedEntries:
         kept_sources: Collection[str],
     ) -> int:
         """Delete entries that were embedded before their cutoff, unless a hold covers them."""
-        staged, source = knowledge_staging.c, source_of_row(knowledge_staging)
+        staged, source = knowledge_staging.c, select_source(knowledge_staging)
         return connection.execute(
             delete(knowledge_staging).where(
                 staged.tenant == ref.id,
-                staged.embedded_at < cutoffs.of(staged.entry_type),
+                staged.embedded_at < cutoffs.select_for(staged.entry_type),
                 ~is_row_held(knowledge_staging),
                 or_(source.is_(None), source.not_in(kept_sources)),
             )

@@ -14,9 +14,8 @@ from sqlalchemy import Connection, Row, Select, bindparam, func, select, update
 
 from rag_assets.common.hashing import sha256_hex
 from rag_assets.pipeline.context import TenantContext
-from rag_assets.storage.catalog.changes import notify
-from rag_assets.storage.catalog.database import TenantRef
-from rag_assets.storage.catalog.former_contents import keep_texts
+from rag_assets.storage.catalog.database import TenantRef, notify
+from rag_assets.storage.catalog.records.contents import keep_texts
 from rag_assets.storage.catalog.tables import documents, record_revisions, source_records
 from rag_assets.systems.experience.entries import entry_of, record_of
 from rag_assets.systems.experience.tables import knowledge_staging

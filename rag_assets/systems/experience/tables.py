@@ -22,7 +22,7 @@ from sqlalchemy import (
     text,
 )
 
-from rag_assets.storage.catalog.columns import (
+from rag_assets.storage.catalog.tables import (
     json_column,
     metadata,
     now_column,

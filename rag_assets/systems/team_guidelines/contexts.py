@@ -42,7 +42,7 @@ from rag_assets.retrieval.documents import DocumentReader
 from rag_assets.retrieval.model import MAX_QUERY, NUMBER, Caller, Hit, SearchAnswer, SearchRequest
 from rag_assets.retrieval.patience import Patience
 from rag_assets.storage.catalog.catalog import Catalog
-from rag_assets.storage.catalog.tenants import TenantRecord
+from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.systems.team_guidelines.rules import MAX_PATHS, find_files, read_rule_hits
 from rag_assets.systems.team_guidelines.section import (
     file_name_of,

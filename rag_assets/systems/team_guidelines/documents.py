@@ -13,8 +13,8 @@ from rag_assets.common.failure_kinds import WORDS, empty_note
 from rag_assets.ingest.chunking.chunk_set import chunk_set_key
 from rag_assets.ingest.parsing.registry import parse_key
 from rag_assets.ingest.sources.model import path_of
-from rag_assets.storage.catalog.document_rows import Document
-from rag_assets.storage.catalog.upload_states import UploadState
+from rag_assets.storage.catalog.documents.model import Document
+from rag_assets.storage.catalog.uploads.states import UploadState
 from rag_assets.storage.lake.model import ChunkSetRow
 from rag_assets.storage.lake.store import TenantLake
 from rag_assets.systems.team_guidelines.projects import OpenProject

@@ -28,9 +28,9 @@ from rag_assets.common.errors import (
 )
 from rag_assets.models.config import AUTO
 from rag_assets.models.providers.registry import WITH_KEYS
+from rag_assets.storage.catalog.accounts.provider_keys import KeyOwner
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
-from rag_assets.storage.catalog.provider_keys import KeyOwner
 from rag_assets.systems.team_guidelines.projects import OpenProject
 
 
@@ -185,7 +185,7 @@ class GuidelineKeys:
         if isinstance(owner, TenantRef):
             self._catalog.quarantine.retry_transient_failures(owner)
             return
-        for record in self._catalog.tenants.of_organization(owner.id):
+        for record in self._catalog.tenants.list_of_organization(owner.id):
             if record.state != "REMOVING":
                 self._catalog.quarantine.retry_transient_failures(record.ref)
 

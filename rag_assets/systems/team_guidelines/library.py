@@ -24,7 +24,7 @@ from rag_assets.pipeline.chunking import lines_by_rule
 from rag_assets.pipeline.uploads import Uploads, uploads_source
 from rag_assets.storage.blobs.store import BlobStore
 from rag_assets.storage.catalog.catalog import Catalog
-from rag_assets.storage.catalog.upload_states import UploadState, UploadStatus
+from rag_assets.storage.catalog.uploads.states import UploadState, UploadStatus
 from rag_assets.storage.lake.model import ChunkSetRow
 from rag_assets.storage.lake.store import Lake, TenantLake
 from rag_assets.systems.team_guidelines.documents import (

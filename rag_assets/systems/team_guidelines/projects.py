@@ -15,12 +15,11 @@ from rag_assets.common.errors import InvalidRequest, UnknownProject
 from rag_assets.models.factory import embedder_id_of, price_of
 from rag_assets.models.prices import Price
 from rag_assets.pipeline.projects import Projects
+from rag_assets.storage.catalog.builds.measurements import measured_value
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
-from rag_assets.storage.catalog.organizations import UNCHANGED, Unchanged
-from rag_assets.storage.catalog.projects import PutProject
-from rag_assets.storage.catalog.tenants import TenantRecord
-from rag_assets.storage.catalog.thresholds import measured_value
+from rag_assets.storage.catalog.tenants.organizations import UNCHANGED, Unchanged
+from rag_assets.storage.catalog.tenants.table import PutProject, TenantRecord
 from rag_assets.tenants.model import Tenant
 from rag_assets.tenants.projects import Project, ProjectSettings, shown_settings
 
@@ -275,7 +274,7 @@ class GuidelineProjects:
         )
 
     def _list_names(self, organization_id: str) -> tuple[ProjectName, ...]:
-        records = self._catalog.projects.of_organization(organization_id, PROFILE)
+        records = self._catalog.projects.list_of_organization(organization_id, PROFILE)
         return tuple(
             ProjectName(record.project or "", record.config.get("name"), record.id)
             for record in records

@@ -30,10 +30,10 @@ from rag_assets.ingest.sources.globs import compile_globs
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.retrieval.documents import DocumentReader
 from rag_assets.retrieval.model import Caller, Hit
+from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.catalog.catalog import Catalog
-from rag_assets.storage.catalog.generations import Generation
 from rag_assets.storage.catalog.tables import document_index, serving
-from rag_assets.storage.catalog.upload_tables import uploads
+from rag_assets.storage.catalog.uploads.model import uploads
 from rag_assets.storage.index.model import StoredEntry
 from rag_assets.systems.team_guidelines.tables import guideline_rules
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import Boolean, Column, Table, Text
 
-from rag_assets.storage.catalog.columns import metadata, now_column, tenant_column
+from rag_assets.storage.catalog.tables import metadata, now_column, tenant_column
 
 guideline_texts = Table(
     "guideline_texts",

@@ -10,8 +10,8 @@ from rag_assets.api.guideline_responses import CAMEL_CASE
 from rag_assets.billing.ledger import EVENTS_READ, caps_that_hold, present_caps
 from rag_assets.billing.spending import Cap, CapName
 from rag_assets.models.prices import FREE
+from rag_assets.storage.catalog.accounts.usage import Usage, UsageRow, today
 from rag_assets.storage.catalog.catalog import Catalog
-from rag_assets.storage.catalog.usage import Usage, UsageRow, today
 from rag_assets.systems.team_guidelines.library import GuidelineLibrary
 from rag_assets.systems.team_guidelines.projects import OpenProject
 
@@ -125,7 +125,7 @@ class GuidelineUsage:
         now = today()
         since, month = now - timedelta(days=days - 1), now.replace(day=1)
         tenant_id, organization = project.record.id, project.organization_id
-        records = self._catalog.projects.of_organization(organization)
+        records = self._catalog.projects.list_of_organization(organization)
         return ProjectUsage(
             project_id=project.project_id,
             organization_id=organization,

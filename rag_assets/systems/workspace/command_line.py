@@ -17,7 +17,7 @@ from rag_assets.common.formatting import counted
 from rag_assets.ingest.sources.pages import ROOT
 from rag_assets.privacy.masker import masker_of
 from rag_assets.storage.blobs.store import open_blobs
-from rag_assets.storage.catalog.record_states import RecordFilter, RecordState, RecordStatus
+from rag_assets.storage.catalog.records.states import RecordFilter, RecordState, RecordStatus
 from rag_assets.systems.workspace.pulling.pull import Puller, pulled_sources
 from rag_assets.systems.workspace.pulling.states import PullStates
 from rag_assets.systems.workspace.tree import Page

@@ -13,7 +13,7 @@ from rag_assets.resources.stores import PostgresResource
 from rag_assets.resources.tenant_lock import REASON_TAG
 from rag_assets.resources.workbench import clear_failures
 from rag_assets.storage.blobs.store import open_blobs
-from rag_assets.storage.catalog.tenants import TenantRecord
+from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.systems.workspace.pulling.pull import (
     due_tenants,
     is_due,
@@ -74,7 +74,7 @@ def pull_tenants(
         settings = postgres.installation.settings
         catalog = postgres.catalog()
         masker, blobs = masker_of(settings.local), open_blobs(settings)
-        records = catalog.tenants.with_source(SQL.name)
+        records = catalog.tenants.list_with_source(SQL.name)
         states = PullStates(catalog.database)
         if config.keys:
             while delete_old_runs(
@@ -141,7 +141,7 @@ def sql_sources_sensor(
     """Request runs for sources that are due."""
     with clear_failures(postgres.installation):
         catalog = postgres.catalog()
-        records = catalog.tenants.with_source(SQL.name)
+        records = catalog.tenants.list_with_source(SQL.name)
         if not records:
             return dg.SensorResult(skip_reason=dg.SkipReason("no tenant has a source of that type"))
         states = PullStates(catalog.database).of_tenants([one.id for one in records])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rag_assets.common.errors import ProblemKind, RagAssetsError
-from rag_assets.storage.catalog.tenants import TenantRecord
+from rag_assets.storage.catalog.tenants.table import TenantRecord
 
 PROFILE = "workspace"
 

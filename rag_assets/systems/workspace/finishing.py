@@ -9,8 +9,8 @@ from rag_assets.common.clock import Clock
 from rag_assets.common.errors import NoVectorBackend, VectorsUnavailable
 from rag_assets.pipeline.context import VECTORS_PAUSE, TenantContext
 from rag_assets.pipeline.vectors_beside import drop_vectors, fill_vectors
+from rag_assets.storage.catalog.builds.generations import Generation, VectorsBeside
 from rag_assets.storage.catalog.catalog import Catalog
-from rag_assets.storage.catalog.generations import Generation, VectorsBeside
 
 
 class WorkspaceFollowUp:

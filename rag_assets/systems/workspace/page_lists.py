@@ -10,10 +10,9 @@ from typing import Any
 from sqlalchemy import ColumnElement, Row, Select, exists, literal, select
 
 from rag_assets.ingest.sources.pages import ROOT
-from rag_assets.storage.catalog.access import is_readable
-from rag_assets.storage.catalog.database import Database, among
-from rag_assets.storage.catalog.tables import documents
-from rag_assets.storage.catalog.tree_tables import pages
+from rag_assets.storage.catalog.accounts.access import is_readable
+from rag_assets.storage.catalog.database import Database, is_any_of
+from rag_assets.storage.catalog.tables import documents, pages
 from rag_assets.systems.workspace.tree import Page
 
 
@@ -98,7 +97,7 @@ class PageLists:
         table = documents.c
         query = select(table.page_uuid, table.title).where(
             table.tenant == tenant_id,
-            among(table.page_uuid, [*uuids]),
+            is_any_of(table.page_uuid, [*uuids]),
             table.source_type == "page",
             table.status != "DELETED",
             table.title.is_not(None),
@@ -138,7 +137,7 @@ def page_from_row(row: Row[Any]) -> Page:
 def tree_query(tenant_id: str, uuids: Sequence[str], *, upwards: bool) -> Select[Any]:
     """Return the query of pages and all pages above them, or below them; each page occurs once."""
     start, step = (pages.c.uuid, pages.c.parent) if upwards else (pages.c.parent, pages.c.uuid)
-    first = select(pages).where(pages.c.tenant == tenant_id, among(start, uuids))
+    first = select(pages).where(pages.c.tenant == tenant_id, is_any_of(start, uuids))
     tree = first.cte("walk", recursive=True)
     further = select(pages).where(pages.c.tenant == tenant_id, start == tree.c[step.name])
     return select(tree.union(further))

@@ -24,13 +24,24 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 from rag_assets.common.errors import InvalidRequest, RagAssetsError, UnknownDocument
 from rag_assets.common.principals import MEMBERS
 from rag_assets.ingest.sources.pages import EXCLUDED, ROOT, scope_of
-from rag_assets.storage.catalog.changes import notify
-from rag_assets.storage.catalog.database import Database, TenantRef, among, as_rows
-from rag_assets.storage.catalog.pages import attached_documents
-from rag_assets.storage.catalog.record_writes import delete_records, withdraw_documents
-from rag_assets.storage.catalog.security_changes import record_change
-from rag_assets.storage.catalog.tables import access_scopes, documents
-from rag_assets.storage.catalog.tree_tables import page_moves, pages, scope_ancestors
+from rag_assets.storage.catalog.database import (
+    Database,
+    TenantRef,
+    is_any_of,
+    notify,
+    unnest_pairs,
+)
+from rag_assets.storage.catalog.documents.removals import withdraw_documents
+from rag_assets.storage.catalog.journal.security_changes import record_change
+from rag_assets.storage.catalog.records.pages import find_attached_documents
+from rag_assets.storage.catalog.records.writes import delete_records_with_contents
+from rag_assets.storage.catalog.tables import (
+    access_scopes,
+    documents,
+    page_moves,
+    pages,
+    scope_ancestors,
+)
 from rag_assets.systems.workspace.page_lists import page_from_row, tree_query
 from rag_assets.systems.workspace.tree import (
     Page,
@@ -158,17 +169,17 @@ class TreeTable:
         """
         with self._database.begin_exclusive(ref) as connection:
             gone = [*dict.fromkeys((*uuids, *_select_below(connection, ref.id, uuids)))]
-            ids = attached_documents(connection, ref, gone)
-            _, blobs = delete_records(connection, ref, ids)
+            ids = find_attached_documents(connection, ref, gone)
+            _, blobs = delete_records_with_contents(connection, ref, ids)
             withdraw_documents(connection, ref, ids, by)
             table = pages.c
-            its = (table.tenant == ref.id, among(table.uuid, gone))
+            its = (table.tenant == ref.id, is_any_of(table.uuid, gone))
             if connection.execute(delete(pages).where(*its)).rowcount:
                 record_change(connection, ref, "page_changed", uuids[0])
             scopes = [scope_of(one) for one in gone]
             for owned in (access_scopes, scope_ancestors):
                 connection.execute(
-                    delete(owned).where(owned.c.tenant == ref.id, among(owned.c.scope, scopes))
+                    delete(owned).where(owned.c.tenant == ref.id, is_any_of(owned.c.scope, scopes))
                 )
             if ids:
                 notify(connection, ref.id)
@@ -183,7 +194,7 @@ def _select_below(connection: Connection, tenant_id: str, uuids: Sequence[str]) 
 def _select_rows(
     connection: Connection, tenant_id: str, uuids: Collection[str]
 ) -> dict[str, Row[Any]]:
-    query = select(pages).where(pages.c.tenant == tenant_id, among(pages.c.uuid, [*uuids]))
+    query = select(pages).where(pages.c.tenant == tenant_id, is_any_of(pages.c.uuid, [*uuids]))
     return {row.uuid: row for row in connection.execute(query)}
 
 
@@ -253,13 +264,13 @@ def _grant(connection: Connection, ref: TenantRef, written: Sequence[Page]) -> s
         return set()
     table = access_scopes.c
     pairs = [(scope_of(page.uuid), name) for page in written for name in page.readers]
-    new = as_rows(pairs, name="new")
+    new = unnest_pairs(pairs, name="new")
     stays = exists().where(table.scope == new.c.key, table.principal == new.c.value)
     removed = connection.scalars(
         delete(access_scopes)
         .where(
             table.tenant == ref.id,
-            among(table.scope, [scope_of(page.uuid) for page in written]),
+            is_any_of(table.scope, [scope_of(page.uuid) for page in written]),
             ~stays,
         )
         .returning(table.scope)
@@ -281,12 +292,12 @@ def _write_ancestors(
     table = scope_ancestors.c
     scopes = [*dict.fromkeys((*map(scope_of, shaped), *plan.ancestors))]
     query = select(table.scope, table.ancestor).where(
-        table.tenant == ref.id, among(table.scope, scopes)
+        table.tenant == ref.id, is_any_of(table.scope, scopes)
     )
     former = {(row.scope, row.ancestor) for row in connection.execute(query)}
     wanted = {(scope, one) for scope, ancestors in plan.ancestors.items() for one in ancestors}
     if former - wanted:
-        gone = as_rows(former - wanted, name="gone")
+        gone = unnest_pairs(former - wanted, name="gone")
         connection.execute(
             delete(scope_ancestors).where(
                 table.tenant == ref.id,
@@ -295,7 +306,7 @@ def _write_ancestors(
             )
         )
     if wanted - former:
-        new = as_rows(wanted - former, name="new")
+        new = unnest_pairs(wanted - former, name="new")
         rows = select(literal(ref.id), new.c.key, new.c.value)
         connection.execute(
             insert(scope_ancestors).from_select(["tenant", "scope", "ancestor"], rows)
@@ -304,7 +315,7 @@ def _write_ancestors(
 
 def _move_documents(connection: Connection, ref: TenantRef, scopes: Mapping[str, str]) -> int:
     """Set the scope of the documents of pages; return the number of changed documents."""
-    new = as_rows(scopes.items(), name="new")
+    new = unnest_pairs(scopes.items(), name="new")
     table = documents.c
     # A document that was excluded has already been removed from the builds, or will soon be.
     is_back = and_(table.access_scope == EXCLUDED, new.c.value != EXCLUDED)
@@ -325,7 +336,7 @@ def _move_pages(
     connection: Connection, ref: TenantRef, scopes: Mapping[str, str], *, followed: bool
 ) -> None:
     """Set the scope of pages; unless `followed`, mark that their index entries must be updated."""
-    new = as_rows(scopes.items(), name="new")
+    new = unnest_pairs(scopes.items(), name="new")
     table = pages.c
     move = {} if followed else {"moved": connection.scalar(select(page_moves.next_value()))}
     connection.execute(

@@ -27,7 +27,7 @@ from rag_assets.models.providers.local import LOCAL
 from rag_assets.models.transport.settings import BaseUrl, ModelName
 from rag_assets.privacy.masker import Masker
 from rag_assets.storage.catalog.catalog import Catalog
-from rag_assets.storage.catalog.tenants import TenantRecord
+from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.storage.index.pgvector.entries import PgVectors
 from rag_assets.systems.workspace.errors import require_workspace
 from rag_assets.tenants.application_settings import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import Column, DateTime, Double, ForeignKeyConstraint, Integer, Table, Text
 
-from rag_assets.storage.catalog.columns import metadata, now_column, tenant_column, time_column
+from rag_assets.storage.catalog.tables import metadata, now_column, tenant_column, time_column
 
 pulled_sources = Table(
     "pulled_sources",

@@ -25,11 +25,12 @@ import psycopg
 
 from rag_assets.common.settings import Settings
 from rag_assets.ingest.sources.model import SourceMetadata
-from rag_assets.storage.catalog.pushed_records import PushedRecord
+from rag_assets.storage.catalog.records.model import PushedRecord
 from rag_assets.tenants.file import TenantsFile
 from tests.databases import execute, url_of
 from tests.e2e.operators.world import WORD, World, label_of, text_of
 from tests.installation import FAST, CommandResult, Installation
+from tests.records import put_record
 from tests.sites import Site
 
 PREFIX = "RAG_ASSETS_INDEX_PREFIX"
@@ -246,7 +247,7 @@ class Operated:
         record = PushedRecord("pushed", "page", record_id, *content)
         with self.site.session() as session:
             ref = session.catalog.tenants.get(tenant_id).ref
-            session.catalog.records.put(ref, record, scope="public")
+            put_record(session.catalog.records, ref, record, scope="public")
 
     def add_tenant(self, tenant_id: str, folder: Path) -> None:
         """List a tenant with a folder, uploads and records."""

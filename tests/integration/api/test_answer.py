@@ -12,7 +12,7 @@ from pydantic import SecretStr
 
 from rag_assets.billing.key_ring import KeyRing
 from rag_assets.retrieval.model import SearchAnswer, SearchRequest
-from rag_assets.storage.catalog.usage import UsageRow, today
+from rag_assets.storage.catalog.accounts.usage import UsageRow, today
 from tests.installation import FAST
 from tests.integration.api.conftest import Api
 

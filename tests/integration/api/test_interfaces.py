@@ -18,7 +18,7 @@ from rag_assets.mcp.server import build_server
 from rag_assets.retrieval import AsyncRetriever
 from rag_assets.retrieval.documents import DocumentReader
 from rag_assets.retrieval.model import Caller, SearchRequest
-from rag_assets.storage.catalog.access import PUBLIC
+from rag_assets.storage.catalog.accounts.access import PUBLIC
 from tests.installation import FAST
 from tests.integration.api.conftest import Api
 from tests.integration.api.test_mcp_routes import ACCEPT

@@ -16,12 +16,13 @@ from rag_assets.ingest.sources.records import record_document_id
 from rag_assets.pipeline.drift import inspect_index
 from rag_assets.pipeline.erasure import settle_open
 from rag_assets.storage.catalog import database
-from rag_assets.storage.catalog.document_rows import DocumentChange
-from rag_assets.storage.catalog.events import SEARCHES
-from rag_assets.storage.catalog.holds import HoldScope
-from rag_assets.storage.catalog.index_rows import IndexedVersion
-from rag_assets.storage.catalog.pushed_records import PushedRecord
+from rag_assets.storage.catalog.documents.model import DocumentChange
+from rag_assets.storage.catalog.documents.versions import IndexedVersion
+from rag_assets.storage.catalog.erasure.holds import HoldScope
+from rag_assets.storage.catalog.journal.events import SEARCHES
+from rag_assets.storage.catalog.records.model import PushedRecord
 from tests.integration.api.conftest import Api
+from tests.records import put_record, remove_record
 
 PAGE = "/rag/records/page/p-1"
 SAID = {
@@ -125,10 +126,10 @@ def test_a_record_whose_date_cannot_be_read_keeps_no_other_from_being_listed(api
     late = datetime.max.replace(tzinfo=timezone(timedelta(hours=-12)))
     metadata = SourceMetadata(modified_at=late)
     record = PushedRecord("pushed", "page", "late", "a", "text/plain", metadata)
-    records.put(ref, record, scope="public")
-    [listed] = [*records.of("acme").listed("pushed")]
+    put_record(records, ref, record, scope="public")
+    [listed] = [*records.for_tenant("acme").listed("pushed")]
     assert listed.source_metadata.modified_at == LAST_DAY
-    records.remove(ref, record.document_id, "chief")
+    remove_record(records, ref, record.document_id, "chief")
 
 
 def test_writes_for_a_tenant_that_is_busy_wait_shortly_and_keep_no_other_tenant_waiting(
@@ -290,7 +291,7 @@ def test_a_secret_record_is_kept_nowhere(api: Api) -> None:
     secret = {"text": "The combination is 1234.", "metadata": {"is_secret": True}}
     assert api.send("PUT", path, secret).json()["outcome"] == "secret"
     assert status(api) == (0, 0)
-    records = api.driver.session.catalog.records.of("acme")
+    records = api.driver.session.catalog.records.for_tenant("acme")
     assert [record for record in records.listed("pushed") if record.source_id == "s"] == []
 
 

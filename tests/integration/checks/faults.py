@@ -17,8 +17,8 @@ from rag_assets.cli.commands.runs import CheckResult, Runner
 from rag_assets.ingest.chunking.model import Chunk, text_hash
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.slices import ParsedDocument, parsed_documents
-from rag_assets.storage.catalog.document_rows import Document
-from rag_assets.storage.catalog.generations import Generation
+from rag_assets.storage.catalog.builds.generations import Generation
+from rag_assets.storage.catalog.documents.model import Document
 from rag_assets.storage.index.elasticsearch.mapping import index_body
 from rag_assets.storage.index.model import Owner
 from rag_assets.storage.lake.schemas import EMBEDDINGS

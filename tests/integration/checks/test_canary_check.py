@@ -10,8 +10,8 @@ from sqlalchemy import select, update
 from rag_assets.cli.commands.session import Session
 from rag_assets.definitions import build_defs
 from rag_assets.models.embedding.vectors import PROBES
-from rag_assets.storage.catalog.account_tables import embedder_probes
-from rag_assets.storage.catalog.usage import today
+from rag_assets.storage.catalog.accounts.tables import embedder_probes
+from rag_assets.storage.catalog.accounts.usage import today
 from tests.integration.checks.conftest import MakeTenant
 from tests.integration.checks.faults import CheckedTenant
 

@@ -25,7 +25,7 @@ from rag_assets.ingest.sources.model import ListingFacts
 from rag_assets.pipeline.catalog_mark import accept_catalog
 from rag_assets.pipeline.repair import repair
 from rag_assets.sensors.drift import drift_offenders_sensor
-from rag_assets.storage.catalog.pushed_records import PushedRecord
+from rag_assets.storage.catalog.records.model import PushedRecord
 from rag_assets.storage.catalog.tables import (
     catalog_marks,
     document_index,
@@ -41,6 +41,7 @@ from tests.embedding_server import EmbeddingServer, embedding_server
 from tests.installation import Installation
 from tests.integration.checks.faults import ALL, DOCUMENTS, EXPECTATIONS, CheckedTenant
 from tests.integration.checks.test_evaluation import Clock
+from tests.records import put_record
 from tests.sensor_resources import sensor_resources
 
 pytestmark = pytest.mark.long
@@ -276,7 +277,7 @@ def push(installation: Installation, name: str) -> None:
 
     catalog = installation.session().catalog
     record = PushedRecord("pushed", "page", "1", "Pushed text.", "text/markdown", SourceMetadata())
-    catalog.records.put(catalog.tenants.get(name).ref, record, scope="public")
+    put_record(catalog.records, catalog.tenants.get(name).ref, record, scope="public")
 
 
 def upload(installation: Installation, name: str) -> None:

@@ -22,8 +22,8 @@ from rag_assets.common.errors import ConfigurationError, TenantGone
 from rag_assets.declarations import PLAIN, AssetJob
 from rag_assets.definitions import build_defs, build_resources
 from rag_assets.jobs.run_history import delete_old_runs
-from rag_assets.storage.catalog.check_results import CheckOutcome, CheckResult
 from rag_assets.storage.catalog.database import TenantRef
+from rag_assets.storage.catalog.journal.check_results import CheckOutcome, CheckResult
 from rag_assets.storage.catalog.tables import check_results, documents
 from tests.installation import FAST, Installation
 from tests.integration.checks.faults import ALL
@@ -84,7 +84,7 @@ class Clock:
 
     def results(self, tenant_id: str) -> dict[str, CheckResult]:
         """What the catalog keeps of a tenant's checks."""
-        found = self.session.catalog.check_results.of(tenant_id)
+        found = self.session.catalog.check_results.list(tenant_id)
         return {f"{result.asset}.{result.name}": result for result in found}
 
 
@@ -278,7 +278,7 @@ def test_a_check_in_a_removed_tenant_records_nothing(clock: Clock) -> None:
     former = TenantRef(ref.id, ref.incarnation - 1)
     with pytest.raises(TenantGone):
         catalog.check_results.record(former, [CheckOutcome("chunks", "secrets", passed=True)])
-    assert catalog.check_results.of("first") == []
+    assert catalog.check_results.list("first") == []
 
 
 @pytest.mark.long

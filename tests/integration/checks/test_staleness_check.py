@@ -10,7 +10,7 @@ from rag_assets.checks import staleness
 from rag_assets.pipeline.listing import list_documents
 from rag_assets.pipeline.recipes import config_key
 from rag_assets.privacy.masker import scanner_of
-from rag_assets.storage.catalog.document_rows import Failure
+from rag_assets.storage.catalog.documents.model import Failure
 from tests.integration.checks.conftest import MakeTenant
 from tests.integration.checks.faults import CheckedTenant, Outcome
 

@@ -20,7 +20,7 @@ import pytest
 
 from rag_assets.common.errors import ServiceUnavailable
 from rag_assets.local_stack.postgres import EmbeddedPostgres
-from rag_assets.storage.catalog.roles import ROLES, is_superuser
+from rag_assets.storage.catalog.installation.roles import ROLES, is_superuser
 from tests.servers import server_directory
 
 

@@ -17,14 +17,14 @@ from sqlalchemy import text
 from rag_assets.common.errors import ConfigurationError, ServiceUnavailable
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import Database
-from rag_assets.storage.catalog.migrate import HEAD
-from rag_assets.storage.catalog.roles import (
+from rag_assets.storage.catalog.installation.roles import (
     ROLES,
     Role,
     is_superuser,
     roles_sql,
     service_rights,
 )
+from rag_assets.storage.catalog.migrate import HEAD
 from tests.databases import create_empty_database, drop_database, execute, name_of, roles_of
 from tests.installation import FAST, Installation, new_installation
 from tests.panel_site import SECRET

@@ -17,7 +17,8 @@ from rag_assets.common.errors import ConfigurationError, OlderProgramRuns
 from rag_assets.local_stack.dagster_processes import plain_url
 from rag_assets.resources.own_runs import PARTITION_TAG, RUN_TAGS
 from rag_assets.storage.catalog.database import TenantRef
-from rag_assets.storage.catalog.run_storage import (
+from rag_assets.storage.catalog.erasure.text_columns import TextColumnQuery, scanned_columns
+from rag_assets.storage.catalog.installation.run_storage import (
     TABLES,
     FormerTables,
     find_former_tables,
@@ -25,7 +26,6 @@ from rag_assets.storage.catalog.run_storage import (
     prepare_run_storage,
     replace_run_tables,
 )
-from rag_assets.storage.catalog.text_columns import TextColumnQuery, scanned_columns
 from tests.databases import create_empty_database, drop_database, roles_of
 from tests.installation import Installation
 
@@ -265,7 +265,7 @@ def test_the_tables_of_a_teams_dagster_in_the_same_database_are_left_alone(
     assert catalog.traces.redact("acme", ["files/keeper.md"]) == 1
     assert rows(address, "SELECT event FROM public.event_logs") == [(event,)]
     assert "keeper" not in rows(address, "SELECT event FROM rag_dagster.event_logs")[0][0]
-    assert catalog.traces.holding("acme", ["files/keeper.md"], ["files/keeper.md"]) == []
+    assert catalog.traces.find_columns("acme", ["files/keeper.md"], ["files/keeper.md"]) == []
 
     [column] = [one for one in scanned_columns() if one.name.endswith("event_logs.event")]
     [[stored]] = TextColumnQuery(catalog.database).batches(ref, column)

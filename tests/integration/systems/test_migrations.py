@@ -15,15 +15,15 @@ from alembic.runtime.migration import MigrationContext
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.plugins.registry import InstalledSystem, Systems, installed_systems
 from rag_assets.plugins.system import Migrations, System
-from rag_assets.storage.catalog.columns import SCHEMA, metadata
 from rag_assets.storage.catalog.database import Database
 from rag_assets.storage.catalog.migrate import HEAD, alembic_config, migrate
+from rag_assets.storage.catalog.tables import SCHEMA, metadata
 from tests.installation import Installation
 
 MIGRATION = """
 from alembic import op
 import sqlalchemy as sa
-from rag_assets.storage.catalog.columns import SCHEMA, tenant_column
+from rag_assets.storage.catalog.tables import SCHEMA, tenant_column
 
 revision, down_revision = "{revision}", {before!r}
 

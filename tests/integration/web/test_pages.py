@@ -8,7 +8,7 @@ import re
 import pytest
 from starlette.applications import Starlette
 
-from rag_assets.storage.catalog.check_results import CheckOutcome
+from rag_assets.storage.catalog.journal.check_results import CheckOutcome
 from rag_assets.web.pages import PAGE_ROWS, routes
 from tests.driving import Driver
 from tests.installation import FAST, Installation

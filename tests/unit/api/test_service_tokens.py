@@ -9,7 +9,7 @@ import pytest
 
 from rag_assets.api.service_tokens import TokenLookups
 from rag_assets.common.errors import ServiceUnavailable
-from rag_assets.storage.catalog.service_tokens import ServiceToken, TokenReader
+from rag_assets.storage.catalog.accounts.service_tokens import ServiceToken, TokenReader
 
 
 class Slow:

@@ -6,7 +6,7 @@ from datetime import date, timedelta
 from rag_assets.assets.embedding_cost import daily_costs
 from rag_assets.assets.metadata_values import INLINE
 from rag_assets.declarations import PLAIN
-from rag_assets.storage.catalog.usage import Usage, UsageRow, UsageTable
+from rag_assets.storage.catalog.accounts.usage import Usage, UsageRow, UsageTable
 
 TODAY = date(2026, 12, 1)
 YESTERDAY = TODAY - timedelta(days=1)

@@ -19,8 +19,8 @@ from rag_assets.common.errors import (
 )
 from rag_assets.models.chat import Completion, estimate_input_tokens
 from rag_assets.models.prices import ChatPrice
+from rag_assets.storage.catalog.accounts.usage import SpendingTotals, Usage
 from rag_assets.storage.catalog.database import TenantRef
-from rag_assets.storage.catalog.usage import SpendingTotals, Usage
 from rag_assets.tenants.model import CapsConfig, Tenant
 
 REF = TenantRef("acme", 1)
@@ -36,7 +36,7 @@ class Books:
         self.used: list[Usage] = []
         self.error = error
 
-    def spent(self, tenant_id: str, day: object) -> SpendingTotals:
+    def read_spending(self, tenant_id: str, day: object) -> SpendingTotals:
         return SpendingTotals(0.0, self.cost, self.cost)
 
     def add(self, ref: TenantRef, provider: str, model: str, used: Usage) -> None:

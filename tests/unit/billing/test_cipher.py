@@ -10,8 +10,8 @@ from pydantic import SecretStr
 from rag_assets.billing.cipher import seal, unseal
 from rag_assets.billing.master_key import MasterKey
 from rag_assets.common.errors import KeyUnreadable
+from rag_assets.storage.catalog.accounts.provider_keys import SealedKey
 from rag_assets.storage.catalog.database import TenantRef
-from rag_assets.storage.catalog.provider_keys import SealedKey
 
 MASTER = MasterKey.of(bytes(range(32)))
 names = st.text(max_size=40)

@@ -11,7 +11,7 @@ from rag_assets.billing.spending import Spending, cap_that_stops, caps_of, requi
 from rag_assets.common.errors import CapReached, ConfigurationError
 from rag_assets.models.embedding.protocol import Charge
 from rag_assets.models.prices import Price
-from rag_assets.storage.catalog.usage import SpendingTotals, Usage
+from rag_assets.storage.catalog.accounts.usage import SpendingTotals, Usage
 from rag_assets.tenants.model import CapsConfig, Tenant
 
 A_DOLLAR_A_TOKEN = Price(per_million=1_000, batch_per_million=500)

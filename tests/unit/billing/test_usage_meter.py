@@ -9,8 +9,8 @@ import pytest
 from rag_assets.billing.usage_meter import Meter
 from rag_assets.models.embedding.protocol import Charge
 from rag_assets.models.prices import FREE, Price
+from rag_assets.storage.catalog.accounts.usage import Usage
 from rag_assets.storage.catalog.database import TenantRef
-from rag_assets.storage.catalog.usage import Usage
 
 REF = TenantRef("acme", 1)
 CHARGE = Charge(tokens=10, requests=1, texts=1)

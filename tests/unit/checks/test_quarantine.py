@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from rag_assets.checks.quarantine import verdict_of
 from rag_assets.ingest.sources.model import ListingFacts
-from rag_assets.storage.catalog.document_rows import Document
+from rag_assets.storage.catalog.documents.model import Document
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -7,8 +7,8 @@ import pytest
 from rag_assets.billing.ledger import caps_that_hold
 from rag_assets.billing.spending import Cap, caps_of
 from rag_assets.checks.spending import verdict_of
-from rag_assets.storage.catalog.events import Event
-from rag_assets.storage.catalog.usage import SpendingTotals, today
+from rag_assets.storage.catalog.accounts.usage import SpendingTotals, today
+from rag_assets.storage.catalog.journal.events import Event
 from rag_assets.tenants.model import CapsConfig
 
 

@@ -15,7 +15,8 @@ from rag_assets.checks.staleness import (
     verdict_of,
 )
 from rag_assets.ingest.sources.model import ListedDocument, ListingFacts, document_id, uri_of
-from rag_assets.storage.catalog.document_rows import Document, Status
+from rag_assets.storage.catalog.documents.model import Document
+from rag_assets.storage.catalog.documents.status import Status
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)

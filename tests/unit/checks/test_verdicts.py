@@ -30,8 +30,8 @@ from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.pipeline.drift import IndexState
 from rag_assets.pipeline.index_comparison import Drift
 from rag_assets.privacy.secrets.spans import SecretSpan
-from rag_assets.storage.catalog.events import Event
-from rag_assets.storage.catalog.generations import Generation
+from rag_assets.storage.catalog.builds.generations import Generation
+from rag_assets.storage.catalog.journal.events import Event
 from rag_assets.storage.index.model import Owner, Presence, ScannedEntry, TenantView, entry_id
 from rag_assets.storage.lake.model import ChunkSetRow
 from tests.chunking import lines

@@ -13,9 +13,9 @@ from rag_assets.api.app import build_app
 from rag_assets.api.backend import Backend
 from rag_assets.client import Client, code_operations
 from rag_assets.client.calls import Call
-from rag_assets.systems.code_memory.run_events import RunEvent, parsed_events
 from rag_assets.systems.code_memory.run_retrieval import RetrievalOptions
 from rag_assets.systems.code_memory.run_routes import receiving, router
+from rag_assets.systems.code_memory.runs import RunEvent, parsed_events
 
 OPTIONS = RetrievalOptions().model_dump()
 EVENT = {"id": "1", "kind": "file_updated", "path": "größe.php", "summary": "two\nlines"}

@@ -14,8 +14,8 @@ from rag_assets.models.embedding.protocol import Answer
 from rag_assets.models.prices import Price
 from rag_assets.models.providers.deterministic import DeterministicEmbedder
 from rag_assets.pipeline.canary import CanaryTarget, _answers, run_canary
+from rag_assets.storage.catalog.accounts.usage import Usage
 from rag_assets.storage.catalog.database import TenantRef
-from rag_assets.storage.catalog.usage import Usage
 
 
 class Surprising(DeterministicEmbedder):

@@ -8,7 +8,7 @@ import pytest
 
 from rag_assets.common.clock import BootTime, read_boot_time
 from rag_assets.pipeline.clock_guard import ACCEPT, find_doubt
-from rag_assets.storage.catalog.clock import TrustedTime
+from rag_assets.storage.catalog.installation.clock import TrustedTime
 
 NOON = datetime(2026, 11, 22, 12, tzinfo=UTC)
 SAME, OTHER = "same boot", "other boot"

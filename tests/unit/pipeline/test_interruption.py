@@ -16,7 +16,8 @@ from rag_assets.common.errors import (
     WrongShape,
 )
 from rag_assets.pipeline.interruption import is_permanent, retry_at
-from rag_assets.storage.catalog.document_rows import NEVER, Document
+from rag_assets.storage.catalog.documents.model import Document
+from rag_assets.storage.catalog.documents.status import NEVER
 
 FAILED_TWICE = cast("Document", SimpleNamespace(attempts=2))
 

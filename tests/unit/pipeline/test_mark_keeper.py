@@ -9,10 +9,10 @@ from uuid import UUID
 import pytest
 
 from rag_assets.pipeline.mark_keeper import KeptMark
-from rag_assets.storage.catalog.marks import Mark
-from rag_assets.storage.catalog.security_changes import (
+from rag_assets.storage.catalog.journal.security_changes import (
+    Mark,
     SecurityChange,
-    changes_as_json,
+    format_changes,
     parse_changes,
 )
 
@@ -53,6 +53,6 @@ def test_a_journal_is_read_back_and_a_damaged_one_is_empty() -> None:
     at = datetime(2026, 11, 26, 10, 4, tzinfo=UTC)
     of_tenant = SecurityChange(UUID(int=1), 1, at, "acme", "scope_revoked", "board", ("ada",))
     of_all = SecurityChange(UUID(int=2), 2, at, None, "restore_accepted", "")
-    assert parse_changes(changes_as_json([of_tenant, of_all])) == [of_tenant, of_all]
+    assert parse_changes(format_changes([of_tenant, of_all])) == [of_tenant, of_all]
     for text in ("", "{", "[]", '{"changes": [{"kind": "purged"}]}'):
         assert parse_changes(text) == []

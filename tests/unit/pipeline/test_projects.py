@@ -13,7 +13,7 @@ from rag_assets.common.settings import Settings
 from rag_assets.pipeline import projects as module
 from rag_assets.pipeline.projects import Projects
 from rag_assets.storage.catalog.catalog import Catalog
-from rag_assets.storage.catalog.projects import Compose, PutProject
+from rag_assets.storage.catalog.tenants.table import Compose, PutProject
 from rag_assets.tenants.projects import Project, ProjectSettings
 
 PROJECT = Project("team-guidelines", "acme", "one")

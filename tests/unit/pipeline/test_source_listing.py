@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from rag_assets.ingest.sources.model import ListedDocument, ListingFacts, document_id, uri_of
 from rag_assets.pipeline.source_listing import ListingDigest
-from rag_assets.storage.catalog.document_rows import DocumentChange
+from rag_assets.storage.catalog.documents.model import DocumentChange
 
 
 def listed(path: str, size: int = 1, mtime_ns: int = 2, ctime_ns: int = 3) -> ListedDocument:

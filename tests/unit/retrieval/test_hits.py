@@ -11,7 +11,7 @@ from rag_assets.retrieval.duplicates import Passage
 from rag_assets.retrieval.hits import falling_scores
 from rag_assets.retrieval.hits import hit_of as made
 from rag_assets.retrieval.model import Hit
-from rag_assets.storage.catalog.index_rows import ReadableVersion
+from rag_assets.storage.catalog.documents.readable import ReadableVersion
 from rag_assets.storage.index.model import Candidate
 
 FIRST_SCHEMA = {

@@ -9,7 +9,7 @@ import pytest
 from rag_assets.plugins.registry import installed_systems
 from rag_assets.retrieval.model import SearchRequest
 from rag_assets.retrieval.resolved_search import ResolvedSearch
-from rag_assets.storage.catalog.generations import Generation
+from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.tenants.model import Tenant
 from tests.distributions import distribution
 

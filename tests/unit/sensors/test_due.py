@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_assets.sensors.due import TenantState, backoff_seconds, why_due
-from rag_assets.storage.catalog.syncs import Sync
+from rag_assets.storage.catalog.builds.syncs import Sync
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 

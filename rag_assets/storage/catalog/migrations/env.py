@@ -2,18 +2,9 @@
 
 from alembic import context
 
-# Imported because these modules add their tables to the metadata.
-from rag_assets.storage.catalog import (  # noqa: F401
-    account_tables,
-    application_settings,
-    installation,
-    judgement_tables,
-    moved_documents,
-    tables,
-    tree_tables,
-    upload_tables,
-)
-from rag_assets.storage.catalog.columns import SCHEMA, metadata
+# Imported because its modules add their tables to the metadata.
+from rag_assets.storage.catalog import catalog  # noqa: F401
+from rag_assets.storage.catalog.tables import SCHEMA, metadata
 
 context.configure(
     connection=context.config.attributes["connection"],

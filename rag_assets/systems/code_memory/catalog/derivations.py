@@ -2,29 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import hashlib
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final, TypeAlias
 
-from sqlalchemy import Connection, delete, func, literal, select, update
-from sqlalchemy.dialects.postgresql import aggregate_order_by
+from sqlalchemy import BigInteger, Connection, cast, delete, func, select, update
+from sqlalchemy.dialects.postgresql import BIT
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.common.batches import batched
-from rag_assets.storage.catalog.changes import notify
-from rag_assets.storage.catalog.database import Database, TenantRef, among
-from rag_assets.storage.catalog.index_rows import of_generation, same_document, withhold_statement
-from rag_assets.storage.catalog.pushed_records import PushedRecord, record_values
-from rag_assets.storage.catalog.removals import mark_deleted_statement
+from rag_assets.storage.catalog.database import Database, TenantRef, is_any_of, notify
+from rag_assets.storage.catalog.documents.status import (
+    is_of_generation,
+    is_same_document,
+    mark_deleted_statement,
+    withhold_statement,
+)
+from rag_assets.storage.catalog.records.model import PushedRecord, record_values
 from rag_assets.storage.catalog.tables import (
     document_index,
     documents,
     record_revisions,
     source_records,
 )
+from rag_assets.systems.code_memory.catalog.document_kinds import CodeDocument
 from rag_assets.systems.code_memory.catalog.tables import derivations
 from rag_assets.systems.code_memory.derived.unresolved import Unresolved
 
 _BATCH = 1_000
+_DIGITS: Final = 16
+"""Number of hexadecimal digits of each half of a document's hash."""
+
+Fingerprint: TypeAlias = tuple[int, int]
+"""Identifies documents with their texts and readers: the sums of the halves of their hashes.
+
+The fingerprint of a source after a few changes can be computed without its other documents.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +48,8 @@ class DerivedRecords:
     Attributes:
         of: the source from which they are derived.
         source: the source that contains them.
-        fingerprint: the fingerprint of the documents from which they are derived.
+        fingerprint: the recorded state of the documents from which they are derived; see
+            derived_marks.
         records: the derived documents.
         unresolved: unresolved statements that may add to the documents or change them.
     """
@@ -54,50 +69,59 @@ class DerivationTable:
 
     def fingerprints(
         self, tenant_id: str, generation: int, sources: Collection[str]
-    ) -> dict[str, str]:
-        """Return a fingerprint of each source's documents in a build; "" if it has none."""
+    ) -> dict[str, Fingerprint]:
+        """Return the fingerprint of each source's documents in a build."""
         line = func.concat_ws(
             *("/", documents.c.document_id, document_index.c.chunk_set_key),
             documents.c.access_scope,
         )
-        in_order = aggregate_order_by(literal("\n"), documents.c.document_id)
+        first, second = (
+            func.sum(
+                cast(cast("x" + func.substr(func.md5(line), at, _DIGITS), BIT(64)), BigInteger)
+            )
+            for at in (1, 1 + _DIGITS)
+        )
         query = (
-            select(documents.c.source, func.md5(func.string_agg(line, in_order)))
+            select(documents.c.source, first, second)
             .select_from(document_index)
-            .join(documents, same_document())
+            .join(documents, is_same_document())
             .where(
-                of_generation(tenant_id, generation),
+                is_of_generation(tenant_id, generation),
                 document_index.c.chunk_set_key.is_not(None),
                 documents.c.status != "DELETED",
-                among(documents.c.source, list(sources)),
+                is_any_of(documents.c.source, list(sources)),
             )
             .group_by(documents.c.source)
         )
         with self._database.begin() as connection:
-            found = dict(connection.execute(query).all())
-        return {source: found.get(source, "") for source in sources}
+            found = {source: sums for source, *sums in connection.execute(query)}
+        nothing = (0, 0)
+        return {
+            source: (int(first), int(second))
+            for source in sources
+            for first, second in (found.get(source, nothing),)
+        }
 
     def recorded(self, tenant_id: str) -> dict[str, str]:
-        """Return the fingerprints from which the current records were derived, by source."""
+        """Return the states from which the current records were derived, by source."""
         table = derivations.c
         query = select(table.source, table.fingerprint).where(table.tenant == tenant_id)
         with self._database.begin() as connection:
             return dict(connection.execute(query).all())
 
-    def forget_fingerprints(self, ref: TenantRef, sources: Collection[str]) -> None:
-        """Clear the fingerprints of sources, so that their records are certainly derived again.
+    def set_fingerprints(self, ref: TenantRef, fingerprints: Mapping[str, str]) -> None:
+        """Replace the recorded states of sources; with "", their records are derived again.
 
         Raises:
             TenantGone: the tenant was removed.
         """
         table = derivations.c
-        statement = (
-            update(derivations)
-            .where(table.tenant == ref.id, among(table.source, list(sources)))
-            .values(fingerprint="")
-        )
         with self._database.begin_for(ref) as connection:
-            connection.execute(statement)
+            for source, fingerprint in fingerprints.items():
+                wanted = table.tenant == ref.id, table.source == source
+                connection.execute(
+                    update(derivations).where(*wanted).values(fingerprint=fingerprint)
+                )
 
     def unresolved(self, tenant_id: str) -> dict[str, list[Unresolved]]:
         """Return the unresolved statements, by the source that documents are derived from."""
@@ -150,6 +174,18 @@ class DerivationTable:
             notify(connection, ref.id)
 
 
+def fingerprint_of(documents: Iterable[CodeDocument]) -> Fingerprint:
+    """Return the fingerprint of these documents."""
+    first = second = 0
+    for one in documents:
+        line = f"{one.document_id}/{one.chunk_set_key}/{one.access_scope}"
+        found = hashlib.md5(line.encode(), usedforsecurity=False).digest()
+        half = len(found) // 2
+        first += int.from_bytes(found[:half], signed=True)
+        second += int.from_bytes(found[half:], signed=True)
+    return first, second
+
+
 def _known(connection: Connection, ref: TenantRef, source: str) -> Mapping[str, str]:
     table = source_records.c
     query = select(table.document_id, table.record_key).where(
@@ -178,7 +214,7 @@ def _forget(connection: Connection, ref: TenantRef, document_ids: Sequence[str])
         ids = list(batch)
         table = source_records.c
         connection.execute(
-            delete(source_records).where(table.tenant == ref.id, among(table.document_id, ids))
+            delete(source_records).where(table.tenant == ref.id, is_any_of(table.document_id, ids))
         )
         connection.execute(mark_deleted_statement(ref, ids))
         connection.execute(withhold_statement(ref, ids))

@@ -9,8 +9,8 @@ from sqlalchemy import and_, delete, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.common.batches import batched
-from rag_assets.storage.catalog.database import Database, TenantRef, among
-from rag_assets.storage.catalog.index_rows import of_generation, same_document
+from rag_assets.storage.catalog.database import Database, TenantRef, is_any_of
+from rag_assets.storage.catalog.documents.status import is_of_generation, is_same_document
 from rag_assets.storage.catalog.tables import document_index, documents
 from rag_assets.systems.code_memory.catalog.tables import document_kinds
 
@@ -40,7 +40,7 @@ class KindTable:
         """Return the kinds of these documents; documents without recorded kinds are left out."""
         table = document_kinds.c
         query = select(table.document_id, table.kinds).where(
-            table.tenant == tenant_id, among(table.document_id, document_ids)
+            table.tenant == tenant_id, is_any_of(table.document_id, document_ids)
         )
         with self._database.begin() as connection:
             return dict(connection.execute(query).all())
@@ -66,10 +66,10 @@ class KindTable:
                 document_kinds.c.kinds,
             )
             .select_from(document_index)
-            .join(documents, same_document())
+            .join(documents, is_same_document())
             .outerjoin(document_kinds, known)
             .where(
-                of_generation(tenant_id, generation, document_ids),
+                is_of_generation(tenant_id, generation, document_ids),
                 document_index.c.chunk_set_key.is_not(None),
                 documents.c.status != "DELETED",
             )
@@ -107,11 +107,11 @@ class KindTable:
                     connection.execute(statement, rows)
                 connection.execute(
                     delete(document_kinds).where(
-                        table.tenant == ref.id, among(table.document_id, none)
+                        table.tenant == ref.id, is_any_of(table.document_id, none)
                     )
                 )
                 connection.execute(
                     update(document_index)
-                    .where(index.tenant == ref.id, among(index.document_id, batch))
+                    .where(index.tenant == ref.id, is_any_of(index.document_id, batch))
                     .values(document_key=None, dirty=True)
                 )

@@ -9,10 +9,10 @@ from typing import Any
 from sqlalchemy import Select, and_, func, select
 
 from rag_assets.storage.catalog.database import Database
-from rag_assets.storage.catalog.index_rows import of_generation
+from rag_assets.storage.catalog.documents.status import is_of_generation
 from rag_assets.storage.catalog.tables import document_index
 from rag_assets.systems.code_memory.catalog.tables import edges, symbols
-from rag_assets.systems.code_memory.symbols.nodes import (
+from rag_assets.systems.code_memory.symbols.names import (
     CONFIG,
     ENV,
     FILE,
@@ -89,5 +89,5 @@ def _defined_as(name: str) -> str:
 
 def _texts(tenant_id: str, generation: int) -> Select[Any]:
     return select(document_index.c.chunk_set_key).where(
-        and_(of_generation(tenant_id, generation), document_index.c.chunk_set_key.is_not(None))
+        and_(is_of_generation(tenant_id, generation), document_index.c.chunk_set_key.is_not(None))
     )

@@ -10,8 +10,8 @@ from sqlalchemy import ColumnElement, Table, delete, exists, func, select
 
 from rag_assets.common.batches import batched
 from rag_assets.common.hashing import HashRange
-from rag_assets.storage.catalog.database import Database, TenantRef, among
-from rag_assets.storage.catalog.index_rows import same_document
+from rag_assets.storage.catalog.database import Database, TenantRef, is_any_of
+from rag_assets.storage.catalog.documents.status import is_same_document
 from rag_assets.storage.catalog.tables import document_index, documents
 from rag_assets.systems.code_memory.catalog.relation_rows import (
     record_relations,
@@ -64,7 +64,7 @@ class RelationDriftQuery:
                 func.min(documents.c.document_id),
             )
             .select_from(document_index)
-            .join(documents, same_document())
+            .join(documents, is_same_document())
             .where(*wanted)
             .group_by(held.chunk_set_key)
             .order_by(held.chunk_set_key)
@@ -77,7 +77,7 @@ class RelationDriftQuery:
         found: dict[str, set[tuple[Any, ...]]] = {}
         with self._database.begin() as connection:
             for table in _TABLES:
-                of_texts = table.c.tenant == tenant_id, among(table.c.chunk_set_key, [*keys])
+                of_texts = table.c.tenant == tenant_id, is_any_of(table.c.chunk_set_key, [*keys])
                 query = select(table.c.chunk_set_key, *_told(table)).where(*of_texts)
                 for key, *row in connection.execute(query):
                     found.setdefault(key, set()).add((table.name, *map(_hashable, row)))
@@ -108,7 +108,7 @@ class RelationDriftQuery:
             keys = list(batch)
             with self._database.begin_for(ref) as connection:
                 for table in _TABLES:
-                    of_texts = table.c.tenant == ref.id, among(table.c.chunk_set_key, keys)
+                    of_texts = table.c.tenant == ref.id, is_any_of(table.c.chunk_set_key, keys)
                     connection.execute(delete(table).where(*of_texts))
                 rows_were_made_anew(connection, ref)
                 # A concurrent deletion of such a version waits, and then deletes the new rows too.
@@ -116,7 +116,7 @@ class RelationDriftQuery:
                     select(document_index.c.chunk_set_key)
                     .where(
                         document_index.c.tenant == ref.id,
-                        among(document_index.c.chunk_set_key, keys),
+                        is_any_of(document_index.c.chunk_set_key, keys),
                     )
                     .with_for_update(read=True)
                 )

@@ -8,6 +8,7 @@ from urllib.parse import unquote
 
 from rag_assets.ingest.sources.model import path_of, uri_of
 from rag_assets.systems.code_memory.sources.derived import repository_of
+from rag_assets.systems.code_memory.symbols.names import FILE, OWN_SETTING, short_name
 from rag_assets.systems.code_memory.symbols.naming import (
     HANDED,
     NAMELESS,
@@ -18,7 +19,6 @@ from rag_assets.systems.code_memory.symbols.naming import (
     spellings,
     style_of,
 )
-from rag_assets.systems.code_memory.symbols.nodes import FILE, OWN_SETTING, short_name
 
 _RELATIVE = (NAMELESS, FILE, OWN, ".", HANDED, OWN_SETTING)
 """Prefixes of names whose meaning depends on the path of the file."""

@@ -14,7 +14,7 @@ from rag_assets.common.batches import batched
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.systems.code_memory.catalog.tables import edges, name_uses, symbols
 from rag_assets.systems.code_memory.relations.relations import Relations
-from rag_assets.systems.code_memory.symbols.name_uses import names_of
+from rag_assets.systems.code_memory.symbols.model import names_of
 
 _BATCH = 2_000
 

@@ -22,7 +22,7 @@ from sqlalchemy import (
     select,
 )
 
-from rag_assets.storage.catalog.access import readable_scopes
+from rag_assets.storage.catalog.accounts.access import readable_scopes
 from rag_assets.storage.catalog.database import TenantRef, texts_parameter
 from rag_assets.storage.catalog.statements import Statement
 from rag_assets.systems.code_memory.catalog.tables import relation_change_totals, relation_changes
@@ -80,7 +80,7 @@ _TENANT = bindparam("tenant", type_=Text)
 STATE = select(*state_columns(_TENANT))
 """SQL query that returns only the state."""
 
-MOMENT = Statement.of(
+MOMENT = Statement.compile(
     select(
         *state_columns(_TENANT),
         readable_scopes(

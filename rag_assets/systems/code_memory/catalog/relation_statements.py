@@ -37,9 +37,9 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import distinct_on
 from sqlalchemy.types import TypeEngine
 
-from rag_assets.storage.catalog.access import is_readable
-from rag_assets.storage.catalog.database import among, texts_parameter
-from rag_assets.storage.catalog.index_rows import returnable
+from rag_assets.storage.catalog.accounts.access import is_readable
+from rag_assets.storage.catalog.database import is_any_of, texts_parameter
+from rag_assets.storage.catalog.documents.readable import select_returnable
 from rag_assets.storage.catalog.statements import Statement
 from rag_assets.storage.catalog.tables import document_index, documents
 from rag_assets.systems.code_memory.catalog.tables import (
@@ -95,7 +95,9 @@ def _one_of(value: ColumnElement[str], parameter: str) -> _Condition:
 
 def _versions(*columns: ColumnElement[Any]) -> Select[Any]:
     """Return columns of those valid document versions that the caller may read."""
-    found = returnable(_TENANT, _GENERATION, *columns).where(is_readable(documents, _PRINCIPALS))
+    found = select_returnable(_TENANT, _GENERATION, *columns).where(
+        is_readable(documents, _PRINCIPALS)
+    )
     if document_kinds.c.kinds not in set(columns):
         return found
     same_document = and_(
@@ -240,7 +242,7 @@ def _of_kinds() -> _Condition:
     only = texts_parameter("only")
     return and_(
         edges.c.kind != all_(texts_parameter("without")),
-        or_(func.cardinality(cast(only, ARRAY(Text))) == 0, among(edges.c.kind, only)),
+        or_(func.cardinality(cast(only, ARRAY(Text))) == 0, is_any_of(edges.c.kind, only)),
     )
 
 
@@ -316,34 +318,34 @@ def _name_uses() -> Select[Any]:
     )
 
 
-NAMED = Statement.of(_named())
+NAMED = Statement.compile(_named())
 """Definitions by `names`, in the form in which their own texts state them."""
 
-CALLED = Statement.of(_symbols(_named_by(_PLACED_SYMBOLS, symbols.c.short, "names")))
+CALLED = Statement.compile(_symbols(_named_by(_PLACED_SYMBOLS, symbols.c.short, "names")))
 """Definitions by the short names in `names`."""
 
-NAMES_CALLED = Statement.of(_names_called())
+NAMES_CALLED = Statement.compile(_names_called())
 """The names of definitions by the short names in `names`, with their documents."""
 
-LIKE = Statement.of(_like())
+LIKE = Statement.compile(_like())
 """Some definitions with names that contain one of the texts in `parts`."""
 
-ENDING = Statement.of(_ending())
+ENDING = Statement.compile(_ending())
 """Some definitions whose last part is in `parts`, ignoring marks; those in `marked` come first."""
 
-NAME_USES = Statement.of(_name_uses())
+NAME_USES = Statement.compile(_name_uses())
 """The positions of `names` in documents that contain a name with one of these `numbers`.
 
 Documents that define a name come first.
 """
 
-FILES_CALLED = Statement.of(_files_called())
+FILES_CALLED = Statement.compile(_files_called())
 """Some documents with a URI that ends with the lower-case file name `name`."""
 
-WITHIN = Statement.of(_symbols(_held_by(_PLACED_SYMBOLS, symbols, "uris")))
+WITHIN = Statement.compile(_symbols(_held_by(_PLACED_SYMBOLS, symbols, "uris")))
 """The definitions in documents."""
 
-EDGES = Statement.of(_edges(*_edges_at_nodes()))
+EDGES = Statement.compile(_edges(*_edges_at_nodes()))
 """Edges that start at `own` names, that no definition in the files at `uris` states, or that end at
 `named` names.
 
@@ -352,19 +354,19 @@ Names that are unique only within their document are looked up only in the docum
 The first column is the number of the way in which an edge was found.
 """
 
-SOME_EDGES = Statement.of(_edges(*_edges_at_nodes(), first=False))
+SOME_EDGES = Statement.compile(_edges(*_edges_at_nodes(), first=False))
 """The same as EDGES, but any `limit` edges if a way finds more."""
 
-EVIDENCE = Statement.of(_evidence())
+EVIDENCE = Statement.compile(_evidence())
 """The evidence of edges, by `documents`, their `texts`, and `positions` in the texts."""
 
-STATED = Statement.of(_edges(_stated()))
+STATED = Statement.compile(_edges(_stated()))
 """The edges of the kind `kind`."""
 
-FIRST_OF_SOURCES = Statement.of(_first_of_sources())
+FIRST_OF_SOURCES = Statement.compile(_first_of_sources())
 """One document of each of the `sources` that has documents."""
 
-DOCUMENTS_OF_TYPE = Statement.of(_documents_of_type())
-DOCUMENTS_WITHOUT_NAMES = Statement.of(_documents_without_names())
+DOCUMENTS_OF_TYPE = Statement.compile(_documents_of_type())
+DOCUMENTS_WITHOUT_NAMES = Statement.compile(_documents_without_names())
 """The documents of some source types that were not yet scanned for names."""
-DOCUMENTS_AT = Statement.of(_documents_at())
+DOCUMENTS_AT = Statement.compile(_documents_at())

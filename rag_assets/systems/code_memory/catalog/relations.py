@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
 from rag_assets.ingest.sources.model import uri_of
-from rag_assets.storage.catalog.access import PUBLIC, reads_public
+from rag_assets.storage.catalog.accounts.access import PUBLIC, reads_public
 from rag_assets.storage.catalog.database import Database
 from rag_assets.storage.catalog.statements import BlockingRunner, Statement
 from rag_assets.systems.code_memory.catalog import relation_statements as statements

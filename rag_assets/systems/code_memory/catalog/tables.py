@@ -21,7 +21,7 @@ from sqlalchemy import (
     literal_column,
 )
 
-from rag_assets.storage.catalog.columns import json_column, metadata, now_column, tenant_column
+from rag_assets.storage.catalog.tables import json_column, metadata, now_column, tenant_column
 
 code_runs = Table(
     "code_runs",

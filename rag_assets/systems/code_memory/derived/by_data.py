@@ -21,9 +21,15 @@ from rag_assets.systems.code_memory.frameworks.repository import LAST_PARTS, Fil
 from rag_assets.systems.code_memory.frameworks.routes import Route, RouteReader
 from rag_assets.systems.code_memory.frameworks.tables import Column, TableReader
 from rag_assets.systems.code_memory.symbols.model import FileFacts
-from rag_assets.systems.code_memory.symbols.names import route_keys, table_keys
+from rag_assets.systems.code_memory.symbols.names import (
+    ENDPOINT,
+    FILE,
+    TABLE,
+    endpoint_of,
+    route_keys,
+    table_keys,
+)
 from rag_assets.systems.code_memory.symbols.naming import defined_name
-from rag_assets.systems.code_memory.symbols.nodes import ENDPOINT, FILE, TABLE, endpoint_of
 from rag_assets.systems.code_memory.symbols.source_types import is_test
 
 _MOST_ROUTES: Final = 5_000

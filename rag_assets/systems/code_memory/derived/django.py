@@ -19,8 +19,7 @@ from rag_assets.systems.code_memory.django.views import Route
 from rag_assets.systems.code_memory.languages.python.program import Evidence
 from rag_assets.systems.code_memory.languages.python.program import Unresolved as Computed
 from rag_assets.systems.code_memory.symbols.model import FileFacts
-from rag_assets.systems.code_memory.symbols.names import route_keys
-from rag_assets.systems.code_memory.symbols.nodes import ENDPOINT, endpoint_of
+from rag_assets.systems.code_memory.symbols.names import ENDPOINT, endpoint_of, route_keys
 
 _NOWHERE = Fact("", 0, 0)
 

@@ -1,15 +1,89 @@
-"""The derived documents of a repository, for all frameworks that its files use."""
+"""The derived documents of a repository, for all frameworks that its files use.
+
+A file shows by *signs* which frameworks its repository uses. The signs of all files together
+determine which languages the derivation reads: files in other languages change nothing.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import Final
 
 from rag_assets.systems.code_memory.derived import by_data, django, laravel
 from rag_assets.systems.code_memory.derived.labels import speaks_of_django
 from rag_assets.systems.code_memory.derived.model import Derivation, DerivedDocument
 from rag_assets.systems.code_memory.derived.requested_routes import with_tests
-from rag_assets.systems.code_memory.frameworks.definitions import all_frameworks
+from rag_assets.systems.code_memory.frameworks.definitions import Framework, all_frameworks
+from rag_assets.systems.code_memory.frameworks.facts import FOUND
+from rag_assets.systems.code_memory.frameworks.routes import page_route
 from rag_assets.systems.code_memory.symbols.model import FileFacts
+
+SIGN_KINDS: Final = laravel.SIGN_KINDS | {FOUND, "imports"}
+"""Kinds of the facts that signs_of reads."""
+_LARAVEL: Final = "interpreter of Laravel"
+_DJANGO: Final = "interpreter of Django"
+"""Signs for the interpreters; all other signs are names of frameworks, which contain no blank."""
+
+
+def signs_of(file: FileFacts, own: str = "") -> set[str]:
+    """Return the signs of a file: the frameworks and interpreters that its repository may use.
+
+    Args:
+        file: the file, with at least the facts of SIGN_KINDS.
+        own: frameworks of the tenant; see all_frameworks.
+    """
+    found = {name for fact in file.facts if fact.kind == FOUND for name in fact.values["names"]}
+    if laravel.speaks_of_laravel(file):
+        found.add(_LARAVEL)
+    if file.language == "python" and speaks_of_django(file):
+        found.add(_DJANGO)
+    for framework in _unmarked(file.language, own):
+        paths = (page_route(one, file.path) for one in framework.pages)
+        if _reads_facts(framework) or any(path is not None for path in paths):
+            found.add(framework.name)
+    return found
+
+
+@lru_cache(maxsize=128)
+def languages_read(signs: frozenset[str], own: str = "") -> frozenset[str] | None:
+    """Return the languages of the files that derived_documents reads; None for all files.
+
+    Without the files in other languages, the derived documents are the same. The languages for two
+    sets of signs are the languages for their union.
+
+    Args:
+        signs: the signs of all files of a repository.
+        own: frameworks of the tenant; see all_frameworks.
+    """
+    if _LARAVEL in signs:
+        return None
+    frameworks = all_frameworks(own)
+    used = [o for o in frameworks if o.name in signs and (o.pages or _reads_facts(o))]
+    languages = {language for one in used for language in one.languages}
+    if _DJANGO in signs:
+        languages.add("python")
+    if _DJANGO in signs or any(one.routes or one.resources or one.pages for one in used):
+        # Requests in tests are matched with routes.
+        languages.update(language for o in frameworks if o.requests for language in o.languages)
+    return frozenset(languages)
+
+
+def is_of_django(signs: frozenset[str]) -> bool:
+    """Return whether a repository with these signs is read by the interpreter of Django."""
+    return _DJANGO in signs
+
+
+@lru_cache(maxsize=128)
+def _unmarked(language: str, own: str) -> tuple[Framework, ...]:
+    """Return the frameworks of a language that apply without a marker in a file."""
+    return tuple(o for o in all_frameworks(own) if language in o.languages and not o.markers)
+
+
+def _reads_facts(framework: Framework) -> bool:
+    """Return whether routes or tables follow from a framework's data and the facts of files."""
+    rules = framework.routes, framework.resources, framework.tables, framework.changes
+    return any(map(bool, rules))
 
 
 def derived_documents(files: Sequence[FileFacts], own: str = "") -> Derivation:

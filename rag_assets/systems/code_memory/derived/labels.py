@@ -9,10 +9,9 @@ from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.django import kinds as django
 from rag_assets.systems.code_memory.frameworks.facts import FOUND
 from rag_assets.systems.code_memory.frameworks.statements import GRAMMARS, STATEMENTS
-from rag_assets.systems.code_memory.laravel import kinds as laravel
+from rag_assets.systems.code_memory.laravel import classes as laravel
 from rag_assets.systems.code_memory.relations.edge_rules import EVENTS
-from rag_assets.systems.code_memory.symbols.model import FileFacts
-from rag_assets.systems.code_memory.symbols.name_uses import USES
+from rag_assets.systems.code_memory.symbols.model import USES, FileFacts
 from rag_assets.systems.code_memory.symbols.source_types import SourceType
 
 LABELLED: Final = frozenset({"php", "python", *GRAMMARS})
@@ -24,6 +23,15 @@ _DJANGO: Final = frozenset({"django", "rest_framework"})
 """Packages that only Django projects import."""
 
 
+READ_KINDS: Final = laravel.READ_KINDS
+"""Kinds of the facts that decide source types in PHP."""
+
+
+def keep_deciding(facts: Sequence[Fact], language: str) -> tuple[Fact, ...]:
+    """Return the facts of a file that kinds_of reads unless the repository uses Django."""
+    return tuple(filter(laravel.decides, facts)) if language == "php" else ()
+
+
 def deciding(facts: Sequence[Fact], language: str) -> list[object]:
     """Return those facts of a file that determine source types, in a form that can be compared.
 
@@ -33,7 +41,7 @@ def deciding(facts: Sequence[Fact], language: str) -> list[object]:
         facts: the facts of one file.
     """
     if language == "php":
-        return laravel.deciding(facts)
+        return laravel.compared_facts(facts)
     # Django's views, models and routes depend on nearly all facts of a module.
     return [
         (fact.kind, fact.symbol, fact.values)

@@ -15,31 +15,33 @@ from rag_assets.systems.code_memory.derived.model import (
 )
 from rag_assets.systems.code_memory.derived.tables import TableLike, table_lines
 from rag_assets.systems.code_memory.derived.unresolved import ROUTES, TABLES, Unresolved
-from rag_assets.systems.code_memory.laravel.followed import Followed
-from rag_assets.systems.code_memory.laravel.inheritance import Inheritance
+from rag_assets.systems.code_memory.laravel.classes import Inheritance
+from rag_assets.systems.code_memory.laravel.middleware import resolve_middleware
 from rag_assets.systems.code_memory.laravel.models import (
     Model,
     Relation,
     may_be_model,
-    models_of,
+    resolve_models,
 )
-from rag_assets.systems.code_memory.laravel.policies import Asked, asked_elsewhere
-from rag_assets.systems.code_memory.laravel.receivers import Receivers
-from rag_assets.systems.code_memory.laravel.route_policies import RoutePolicies
+from rag_assets.systems.code_memory.laravel.policies import RoutePolicies
+from rag_assets.systems.code_memory.laravel.receivers import Followed, Receivers
 from rag_assets.systems.code_memory.laravel.routes.model import Evidence, Route
+from rag_assets.systems.code_memory.laravel.routes.program import framework_version
 from rag_assets.systems.code_memory.laravel.routes.resolver import (
+    collect_routes,
     makes_routes,
-    middleware_of,
-    routes_made_by,
-    run_of,
+    run_providers,
 )
-from rag_assets.systems.code_memory.laravel.tables import Evidence as TableEvidence
-from rag_assets.systems.code_memory.laravel.tables import Table, Tables, tables_of
-from rag_assets.systems.code_memory.laravel.version import framework_version
-from rag_assets.systems.code_memory.relations.relations import How
+from rag_assets.systems.code_memory.laravel.schema.tables import Table, Tables, resolve_tables
 from rag_assets.systems.code_memory.symbols.model import FileFacts
-from rag_assets.systems.code_memory.symbols.names import table_keys
-from rag_assets.systems.code_memory.symbols.nodes import FILE, TABLE
+from rag_assets.systems.code_memory.symbols.names import FILE, TABLE, table_keys
+from rag_assets.systems.code_memory.symbols.source_types import is_test
+
+SIGN_KINDS: Final = frozenset(
+    {"imports", "extends", "implements", "uses_trait"}
+    | {"depends_on", "routing", "schema", "eloquent_class"}
+)
+"""Kinds of the facts that speaks_of_laravel reads."""
 
 Derive: TypeAlias = Callable[[Sequence[FileFacts]], Derivation]
 
@@ -53,9 +55,11 @@ _CHANGES_WHOLE = 11
 def speaks_of_laravel(one: FileFacts) -> bool:
     """Return whether a file shows that the repository uses Laravel or a package of it.
 
-    A route, a model or a migration is sufficient, because a repository may have no manifest.
+    A route, a model or a migration is sufficient, because a repository may have no manifest. In a
+    test, `$router->match("/login")` is a request to any router.
     """
-    return any(map(_is_sign, one.facts))
+    in_test = is_test(one.path)
+    return any(_is_sign(fact) for fact in one.facts if not (in_test and fact.kind == "routing"))
 
 
 def _is_sign(fact: Fact) -> bool:
@@ -73,13 +77,13 @@ def derive(files: Sequence[FileFacts]) -> Derivation:
     php = [one for one in files if one.language in {"php", "sql"}]
     # The manifest states the version, on which the router's behaviour depends.
     version = framework_version(files)
-    machine = run_of(files)
-    routes = routes_made_by(machine)
-    tables = tables_of(php, change_keeps=version is None or version < _CHANGES_WHOLE)
-    models, guards = models_of(php), middleware_of(machine)
+    machine = run_providers(files)
+    routes = collect_routes(machine)
+    tables = resolve_tables(php, change_keeps=version is None or version < _CHANGES_WHOLE)
+    models, guards = resolve_models(php), resolve_middleware(php, version)
     inheritance = Inheritance(php)
     followed = Followed(php, inheritance, Receivers(php, models, inheritance))
-    asked, policies = asked_elsewhere(php), RoutePolicies(php, guards, inheritance)
+    policies = RoutePolicies(php, guards, inheritance)
     by_table: dict[str, list[Model]] = {}
     for model in models.values():
         if model.table and not model.abstract:
@@ -88,10 +92,10 @@ def derive(files: Sequence[FileFacts]) -> Derivation:
     documents = [
         *(route_document(one, guards, policies, inheritance, followed) for one in routes.routes),
         *(
-            _table(one, by_table.get(name, ()), asked, pivots.get(name, ()))
+            _table(one, by_table.get(name, ()), pivots.get(name, ()))
             for name, one in tables.tables.items()
         ),
-        *_unmade_tables(tables, by_table, asked),
+        *_unmade_tables(tables, by_table),
     ]
     unresolved = [
         *(_unresolved(one.reason, one.evidence, ROUTES) for one in routes.unresolved),
@@ -110,7 +114,7 @@ def _of_a_table(table: Table) -> Unresolved:
     return _unresolved("; ".join(table.reasons), table.evidence[-1], TABLE + table.name)
 
 
-def _unresolved(reason: str, held: Evidence | TableEvidence, about: str) -> Unresolved:
+def _unresolved(reason: str, held: Evidence, about: str) -> Unresolved:
     return Unresolved(held.path, held.fact.line_start, " ".join(reason.split()), about)
 
 
@@ -130,7 +134,6 @@ def _pivots(models: Iterable[Model]) -> Mapping[str, Sequence[tuple[str, Relatio
 def _table(
     table: Table,
     models: Sequence[Model],
-    asked: Mapping[str, Sequence[Asked]],
     pivots: Sequence[tuple[str, Relation]],
 ) -> DerivedDocument:
     between = [
@@ -144,7 +147,7 @@ def _table(
     stated = [
         *(statement("changed_in", FILE + e.path, e.path, e.fact) for e in table.evidence),
         *_foreign_keys(table),
-        *_of_models(models, asked),
+        *map(_maps, models),
         *between,
     ]
     return _document(table.name, table_lines(table, [model.name for model in models]), stated)
@@ -153,7 +156,6 @@ def _table(
 def _unmade_tables(
     tables: Tables,
     by_table: Mapping[str, Sequence[Model]],
-    asked: Mapping[str, Sequence[Asked]],
 ) -> Iterator[DerivedDocument]:
     """Yield tables that models name although no migration creates them.
 
@@ -163,18 +165,16 @@ def _unmade_tables(
     for name in sorted(by_table.keys() - tables.tables.keys()):
         models = [one for one in by_table[name] if one.how == "stated" or not tables.tables]
         if models:
-            yield _unmade(name, models, asked)
+            yield _unmade(name, models)
 
 
-def _unmade(
-    name: str, models: Sequence[Model], asked: Mapping[str, Sequence[Asked]]
-) -> DerivedDocument:
+def _unmade(name: str, models: Sequence[Model]) -> DerivedDocument:
     lines = (
         f"table {name}",
         f"models: {', '.join(model.name for model in models)}",
         "incomplete: no migration makes it",
     )
-    return _document(name, lines, [*_of_models(models, asked)])
+    return _document(name, lines, [*map(_maps, models)])
 
 
 def _document(name: str, lines: tuple[str, ...], stated: Sequence[Statement]) -> DerivedDocument:
@@ -195,19 +195,6 @@ def _speaks_of(values: Mapping[str, object], columns: Sequence[str]) -> bool:
         one.get("name") == "foreign" and list(one.get("columns", ())) == list(columns)
         for one in commands
     )
-
-
-def _of_models(
-    models: Sequence[Model], asked: Mapping[str, Sequence[Asked]]
-) -> Iterator[Statement]:
-    """Yield the table's models, and checks in other files against these models' policies."""
-    yield from map(_maps, models)
-    for model in models:
-        for one in asked.get(model.name, ()):
-            how: How = "stated" if one.mapped else "convention"
-            yield statement(
-                "authorizes", one.target, one.path, one.fact, source=one.source, how=how
-            )
 
 
 def _maps(model: Model) -> Statement:

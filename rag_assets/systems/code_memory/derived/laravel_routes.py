@@ -11,13 +11,17 @@ from rag_assets.systems.code_memory.derived.model import (
     Statement,
     in_groups,
 )
-from rag_assets.systems.code_memory.laravel.followed import Followed
-from rag_assets.systems.code_memory.laravel.inheritance import Inheritance
-from rag_assets.systems.code_memory.laravel.route_policies import RoutePolicies
+from rag_assets.systems.code_memory.laravel.classes import Inheritance
+from rag_assets.systems.code_memory.laravel.policies import RoutePolicies
+from rag_assets.systems.code_memory.laravel.receivers import Followed
 from rag_assets.systems.code_memory.laravel.routes.model import Evidence, Route
 from rag_assets.systems.code_memory.relations.relations import How
-from rag_assets.systems.code_memory.symbols.names import route_keys
-from rag_assets.systems.code_memory.symbols.nodes import ENDPOINT, MIDDLEWARE, endpoint_of
+from rag_assets.systems.code_memory.symbols.names import (
+    ENDPOINT,
+    MIDDLEWARE,
+    endpoint_of,
+    route_keys,
+)
 
 _ALL_METHODS = 7
 _INVOKED = "__invoke"
@@ -139,7 +143,7 @@ def _of_route(
 def _of_policies(route: Route, policies: RoutePolicies) -> Iterator[Statement]:
     """Yield the policies that the route's middleware checks, each as class and method."""
     for one in dict.fromkeys(route.middleware) if route.evidence else ():
-        asked = policies.asked(route, one)
+        asked = policies.find_check(route, one)
         if asked is not None:
             last = route.evidence[-1]
             held = next((e for e in reversed(route.evidence) if _names(e, one)), last)

@@ -8,7 +8,7 @@ from typing import Final, Literal, TypeAlias
 
 from rag_assets.systems.code_memory.derived.unresolved import Unresolved
 from rag_assets.systems.code_memory.relations.relations import How
-from rag_assets.systems.code_memory.symbols.nodes import GROUP
+from rag_assets.systems.code_memory.symbols.names import GROUP
 
 DerivedType: TypeAlias = Literal["route", "table", "scip"]
 """Types of derived documents; scip: the references of one file, from a SCIP index."""

@@ -26,9 +26,8 @@ from rag_assets.systems.code_memory.frameworks.repository import (
 )
 from rag_assets.systems.code_memory.frameworks.routers import singular
 from rag_assets.systems.code_memory.symbols.model import FileFacts
-from rag_assets.systems.code_memory.symbols.names import path_template
+from rag_assets.systems.code_memory.symbols.names import FILE, path_template
 from rag_assets.systems.code_memory.symbols.naming import defined_name
-from rag_assets.systems.code_memory.symbols.nodes import FILE
 from rag_assets.systems.code_memory.symbols.source_types import is_test
 
 REQUESTS: Final = "requests"

@@ -22,8 +22,8 @@ from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.derived.model import DerivedDocument, Statement
 from rag_assets.systems.code_memory.derived.text import INDEX, REFERENCES
 from rag_assets.systems.code_memory.sources.scip_file import NO_HASH, IndexedSymbol, hash_of_text
+from rag_assets.systems.code_memory.symbols.names import ELSEWHERE
 from rag_assets.systems.code_memory.symbols.naming import defined_name, style_of
-from rag_assets.systems.code_memory.symbols.nodes import ELSEWHERE
 
 _UTF8, _UTF16, _UTF32 = 1, 2, 3
 _LIKELY_ENCODINGS: Final = (_UTF16, _UTF32, _UTF8)

@@ -15,8 +15,7 @@ from rag_assets.ingest.chunking.model import EVIDENCE, Fact
 from rag_assets.systems.code_memory.derived.model import DerivedDocument, Statement
 from rag_assets.systems.code_memory.relations.relations import How
 from rag_assets.systems.code_memory.symbols.model import CodeText, Unit
-from rag_assets.systems.code_memory.symbols.names import keys_of, route_keys
-from rag_assets.systems.code_memory.symbols.nodes import FILE, TABLE
+from rag_assets.systems.code_memory.symbols.names import FILE, TABLE, keys_of, route_keys
 
 _SPECIAL: Final = re.compile(r"[\s%\x00-\x1f\x7f]")
 _PLACE: Final = re.compile(r"(?P<path>\S+):(?P<first>\d+)(?:-(?P<last>\d+))?(?: (?P<evidence>.*))?")

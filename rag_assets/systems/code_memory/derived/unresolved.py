@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from rag_assets.common.formatting import counted
-from rag_assets.systems.code_memory.symbols.nodes import TABLE
+from rag_assets.systems.code_memory.symbols.names import TABLE
 
 ROUTES: Final = "routes"
 TABLES: Final = "tables"

@@ -293,10 +293,9 @@ class RouteReader:
 
     def _of_pages(self, file: File, pages: Pages) -> Iterator[Route]:
         """Yield the routes of a file whose own path states the route."""
-        found = re.search(pages.path, file.path[-_LONGEST_PATH:])
-        if found is None:
+        route = page_route(pages, file.path)
+        if route is None:
             return
-        route = f"/{found['route'] or ''}"
         route = re.sub(pages.drop, "", route) if pages.drop else route
         path = join_paths(pages.prefix, route.removesuffix("/index"))
         exported = next((d for d in file.declared if d.values.get("exported")), None)
@@ -309,3 +308,14 @@ class RouteReader:
         for one in file.declared:
             if one.symbol in pages.methods:
                 yield self._route((one.symbol,), path, one.symbol, (file, one, one.start))
+
+
+def page_route(pages: Pages, path: str) -> str | None:
+    """Return the route that a file's path states; None if it states none.
+
+    Args:
+        pages: the rule.
+        path: POSIX path of the file within the repository.
+    """
+    found = re.search(pages.path, path[-_LONGEST_PATH:])
+    return None if found is None else f"/{found['route'] or ''}"

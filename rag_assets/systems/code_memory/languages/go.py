@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from rag_assets.ingest.chunking.model import Fact
-from rag_assets.systems.code_memory.languages.definitions.model import (
+from rag_assets.systems.code_memory.languages.definitions import read_code
+from rag_assets.systems.code_memory.languages.grammar import (
     Binding,
     Definition,
     Grammar,
     Name,
 )
-from rag_assets.systems.code_memory.languages.definitions.reader import read_code
 from rag_assets.systems.code_memory.languages.tree import SyntaxTree
-from rag_assets.systems.code_memory.symbols.model import CodeText
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -30,11 +32,6 @@ _PREDECLARED: Final = re.compile(
     r"any|bool|byte|comparable|complex\d*|error|float\d+|u?int\d*|uintptr|rune|string|append|cap"
     r"|clear|close|copy|delete|imag|len|make|max|min|new|panic|print|println|real|recover"
 )
-
-
-def read_go(text: str) -> CodeText:
-    """Return the units and facts of a .go file."""
-    return read_code(text, Go)
 
 
 class Go(Grammar):
@@ -55,6 +52,7 @@ class Go(Grammar):
         }
     )
     scopes = frozenset({"func_literal", "block"})
+    members = MappingProxyType({"selector_expression": ("field", "operand")})
     package_wide = True
 
     def __init__(self, tree: SyntaxTree) -> None:
@@ -64,17 +62,13 @@ class Go(Grammar):
             if node.type == "package_clause":
                 self._package = tree.of(node).split()[-1]
 
-    def _qualified(self, *names: str) -> str:
+    def _in_package(self, *names: str) -> str:
         return ".".join(name for name in (self._package, *names) if name)
 
     def define(self, node: Node, outer: Definition | None) -> Sequence[Definition]:
         """Return the definitions in a statement or member."""
-        if node.type == "function_declaration":
-            name = self.tree.of(node.child_by_field_name("name"))
-            return [self._function(node, name, "")]
-        if node.type == "method_declaration":
-            name = self.tree.of(node.child_by_field_name("name"))
-            return [self._function(node, name, self._receiver(node))]
+        if node.type in {"function_declaration", "method_declaration"}:
+            return [self._function(node)]
         if node.type == "type_declaration":
             specs = [one for one in node.named_children if one.type in _SPECS]
             if len(specs) == 1:
@@ -84,29 +78,20 @@ class Go(Grammar):
             return [self._type(node, node)]
         return list(self._values(node)) if node.type in _VALUES else ()
 
-    def _function(self, node: Node, name: str, receiver: str) -> Definition:
-        type_ = self._qualified(receiver) if receiver else ""
-        result = " ".join(self.tree.of(node.child_by_field_name("result"))[:_LONG].split())
-        parameters = tuple(self._parameters(node.child_by_field_name("parameters")))
+    def _function(self, node: Node) -> Definition:
+        name = self.tree.field(node, "name")
         bound = tuple(self._parameters(node.child_by_field_name("receiver")))
-        return Definition(
+        receiver = self.type_name(bound[0][1]) if bound else ""
+        function = self.define_function(
             node,
-            self._qualified(receiver, name),
-            "method" if receiver else "function",
-            "method" if receiver else "func",
-            node.child_by_field_name("body"),
-            False,
-            name[:1].isupper(),
-            True,
-            parameters,
-            result,
-            type=type_,
-            locals=tuple(pair for pair in bound if pair[0]),
+            self._in_package(receiver, name),
+            self._in_package(receiver) if receiver else None,
+            what="func",
+            exported=name[:1].isupper(),
+            parameters=self._parameters(node.child_by_field_name("parameters")),
+            returns=self.tree.line(node.child_by_field_name("result")),
         )
-
-    def _receiver(self, node: Node) -> str:
-        pairs = list(self._parameters(node.child_by_field_name("receiver")))
-        return self.type_name(pairs[0][1]) if pairs else ""
+        return replace(function, locals=tuple(pair for pair in bound if pair[0]))
 
     def _parameters(self, listed: Node | None) -> Iterator[tuple[str, str]]:
         if listed is None:
@@ -114,7 +99,7 @@ class Go(Grammar):
         for node in listed.named_children:
             if not node.type.endswith("parameter_declaration"):
                 continue
-            type_ = " ".join(self.tree.of(node.child_by_field_name("type"))[:_LONG].split())
+            type_ = self.tree.line(node.child_by_field_name("type"))
             if node.type.startswith("variadic"):
                 type_ = f"...{type_}"
             names = [one for one in node.named_children if one.type == "identifier"]
@@ -124,7 +109,7 @@ class Go(Grammar):
                 yield "", type_
 
     def _type(self, node: Node, spec: Node) -> Definition:
-        name = self.tree.of(spec.child_by_field_name("name"))
+        name = self.tree.field(spec, "name")
         type_ = spec.child_by_field_name("type")
         kind = "" if type_ is None else type_.type.removesuffix("_type")
         embedded, fields = [], []
@@ -133,7 +118,7 @@ class Go(Grammar):
                 fields.append((field_name, field_type))
             else:
                 embedded.append(self.type_name(field_type))
-        symbol = self._qualified(name)
+        symbol = self._in_package(name)
         return Definition(
             node,
             symbol,
@@ -157,7 +142,7 @@ class Go(Grammar):
                     yield "", written
             for one in node.named_children if node.type == "field_declaration_list" else ():
                 named = [c for c in one.named_children if c.type == "field_identifier"]
-                written = self.tree.of(one.child_by_field_name("type"))[:_LONG]
+                written = self.tree.field(one, "type")[:_LONG]
                 for name in named:
                     yield self.tree.of(name), written
                 if not named and one.type == "field_declaration":
@@ -175,8 +160,8 @@ class Go(Grammar):
                     if one.type != "identifier":
                         break
                     name = self.tree.of(one)
-                    type_ = self.tree.of(spec.child_by_field_name("type"))[:_LONG]
-                    symbol, shown = self._qualified(name), name[:1].isupper()
+                    type_ = self.tree.field(spec, "type")[:_LONG]
+                    symbol, shown = self._in_package(name), name[:1].isupper()
                     yield Definition(
                         node, symbol, "definition", what, None, False, shown, shown, (), type_
                     )
@@ -190,18 +175,18 @@ class Go(Grammar):
                         yield self._import(one)
 
     def _import(self, spec: Node) -> tuple[Fact, dict[str, Binding]]:
-        path = self.tree.of(spec.child_by_field_name("path")).strip('"`')
-        alias = self.tree.of(spec.child_by_field_name("name"))
+        path = self.tree.field(spec, "path").strip('"`')
+        alias = self.tree.field(spec, "name")
         package = _package(path)
         values = {"name": path, "names": [[package, alias]] if alias else []}
         fact = Fact("imports", self.tree.start(spec), self.tree.end(spec), "", values)
         bound = {} if alias in {".", "_"} else {alias or package: Binding(Name(package, path))}
         return fact, bound
 
-    def declared(self, node: Node) -> Iterator[tuple[str, str]]:
+    def bound_names(self, node: Node) -> Iterator[tuple[str, str]]:
         """Yield the names that a node binds, each with its declared type."""
         if node.type in {"var_spec", "parameter_declaration"}:
-            written = self.tree.of(node.child_by_field_name("type"))[:_LONG]
+            written = self.tree.field(node, "type")[:_LONG]
             for one in node.named_children:
                 if one.type == "identifier":
                     yield self.tree.of(one), written
@@ -209,20 +194,22 @@ class Go(Grammar):
             left, right = (node.child_by_field_name(side) for side in ("left", "right"))
             named = [] if left is None else left.named_children
             values = right.named_children if right is not None else []
-            made = [self._made(value) for value in values] if len(values) == len(named) else []
+            made = (
+                [self._created_type(value) for value in values] if len(values) == len(named) else []
+            )
             for at, one in enumerate(named):
                 if one.type == "identifier":
                     yield self.tree.of(one), made[at] if made else ""
 
-    def _made(self, value: Node) -> str:
+    def _created_type(self, value: Node) -> str:
         """Return the type of `T{…}` or `&T{…}`; "" for any other value."""
         if value.type == "unary_expression":
             value = value.child_by_field_name("operand") or value
         if value.type != "composite_literal":
             return ""
-        return self.tree.of(value.child_by_field_name("type"))[:_LONG]
+        return self.tree.field(value, "type")[:_LONG]
 
-    def called(self, node: Node) -> tuple[list[str], bool] | None:
+    def call_chain(self, node: Node) -> tuple[list[str], bool] | None:
         """Return the chain of names in a call."""
         if node.type == "composite_literal":
             type_ = node.child_by_field_name("type")
@@ -231,18 +218,12 @@ class Go(Grammar):
             return self.tree.of(type_).split("."), True
         if node.type != "call_expression":
             return None
-        names: list[str] = []
-        target = node.child_by_field_name("function")
-        while target is not None and target.type == "selector_expression":
-            names.append(self.tree.of(target.child_by_field_name("field")))
-            target = target.child_by_field_name("operand")
-        if target is None or target.type != "identifier":
-            return None
-        return [self.tree.of(target), *reversed(names)], False
+        chain = self.chain(node.child_by_field_name("function"))
+        return None if chain is None else (chain, False)
 
-    def beside(self, name: str) -> str:
+    def qualify_in_package(self, name: str) -> str:
         """Return the name of a type, qualified by the file's package."""
-        return name if _PREDECLARED.fullmatch(name) else self._qualified(name)
+        return name if _PREDECLARED.fullmatch(name) else self._in_package(name)
 
     def type_name(self, written: str) -> str:
         """Return the bare name of a type."""
@@ -258,3 +239,6 @@ def _package(path: str) -> str:
     name = parts[-1] if parts else ""
     name = re.sub(r"\.v\d+$", "", name)
     return name.removeprefix("go-").removesuffix(".go")
+
+
+read_go: Final = partial(read_code, grammar=Go)

@@ -6,16 +6,17 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from rag_assets.ingest.chunking.model import Fact
-from rag_assets.systems.code_memory.languages.definitions.model import (
+from rag_assets.systems.code_memory.languages.definitions import read_code
+from rag_assets.systems.code_memory.languages.grammar import (
     Binding,
     Definition,
     Grammar,
     Name,
 )
-from rag_assets.systems.code_memory.languages.definitions.reader import read_code
 from rag_assets.systems.code_memory.languages.tree import SyntaxTree
 from rag_assets.systems.code_memory.symbols.model import CodeText, Role
 
@@ -50,7 +51,7 @@ _MOST_PACKAGES: Final = 10
 def read_java(text: str) -> CodeText:
     """Return the units and facts of a .java file."""
     reading = read_code(text, Java)
-    packages = list(_opened(reading.facts))
+    packages = list(_wildcard_packages(reading.facts))
     if not packages:
         return reading
     facts = tuple(
@@ -62,7 +63,7 @@ def read_java(text: str) -> CodeText:
     return replace(reading, facts=facts)
 
 
-def _opened(facts: Iterable[Fact]) -> Iterator[str]:
+def _wildcard_packages(facts: Iterable[Fact]) -> Iterator[str]:
     """Yield the packages that a file imports with a wildcard, except Java's own library."""
     found = (str(one.values["name"]) for one in facts if one.kind == "imports")
     packages = (name.removesuffix(".*") for name in found if name.endswith(".*"))
@@ -90,6 +91,8 @@ class Java(Grammar):
         }
     )
     scopes = frozenset({"block", "lambda_expression", "class_body", "for_statement"})
+    members = MappingProxyType({"field_access": ("field", "object")})
+    roots = frozenset({"identifier", "this"})
     own = frozenset({"this"})
     implicit = True
 
@@ -101,7 +104,7 @@ class Java(Grammar):
                 name = tree.of(node.named_child(node.named_child_count - 1))
                 self._package = "".join(name.split())
 
-    def inside(self, node: Node) -> Node | None:
+    def nested_level(self, node: Node) -> Node | None:
         """Return a nested node whose children count as being on the level of this statement."""
         return node if node.type in {"ERROR", "enum_body_declarations"} else None
 
@@ -115,7 +118,7 @@ class Java(Grammar):
 
     def _type(self, node: Node, outer: Definition | None) -> Definition:
         role, what = _TYPES[node.type]
-        name = self.tree.of(node.child_by_field_name("name"))
+        name = self.tree.field(node, "name")
         before = self._package if outer is None else outer.symbol
         symbol = f"{before}.{name}" if before else name
         body = node.child_by_field_name("body")
@@ -129,7 +132,7 @@ class Java(Grammar):
             what,
             body,
             True,
-            self._public(node, outer),
+            self._is_public(node, outer),
             True,
             parameters,
             extends=extends,
@@ -139,22 +142,17 @@ class Java(Grammar):
         )
 
     def _method(self, node: Node, outer: Definition) -> Definition:
-        name = self.tree.of(node.child_by_field_name("name"))
-        return Definition(
+        method = self.define_function(
             node,
-            f"{outer.symbol}.{name}",
-            "method",
-            "constructor" if "constructor" in node.type else "method",
-            node.child_by_field_name("body"),
-            False,
-            self._public(node, outer),
-            True,
-            tuple(self._parameters(node)),
-            " ".join(self.tree.of(node.child_by_field_name("type"))[:_LONG].split()),
-            type=outer.type,
+            f"{outer.symbol}.{self.tree.field(node, 'name')}",
+            outer.type,
+            exported=self._is_public(node, outer),
+            parameters=self._parameters(node),
+            returns=self.tree.line(node.child_by_field_name("type")),
         )
+        return replace(method, what="constructor") if "constructor" in node.type else method
 
-    def _public(self, node: Node, outer: Definition | None) -> bool:
+    def _is_public(self, node: Node, outer: Definition | None) -> bool:
         if outer is not None and outer.what in {"interface", "annotation"}:
             return outer.exported
         for child in node.named_children:
@@ -178,7 +176,7 @@ class Java(Grammar):
             elif type_ is None and child.type.endswith(("type", "type_identifier")):
                 type_ = child
         own = node.child_by_field_name("name")
-        written = " ".join(self.tree.of(type_)[:_LONG].split())
+        written = self.tree.line(type_)
         if node.type == "spread_parameter":
             written += "..."
         for name in names if own is None else [own]:
@@ -217,12 +215,12 @@ class Java(Grammar):
         values = {"name": path, "names": []}
         yield Fact("imports", self.tree.start(node), self.tree.end(node), "", values), bound
 
-    def declared(self, node: Node) -> Iterator[tuple[str, str]]:
+    def bound_names(self, node: Node) -> Iterator[tuple[str, str]]:
         """Yield the names that a node binds, each with its declared type."""
         if node.type == "local_variable_declaration" or node.type in _PARAMETERS:
             yield from self._variables(node)
         elif node.type == "enhanced_for_statement":
-            yield self.tree.of(node.child_by_field_name("name")), ""
+            yield self.tree.field(node, "name"), ""
         elif node.type == "inferred_parameters":
             for one in node.named_children:
                 yield self.tree.of(one), ""
@@ -231,23 +229,17 @@ class Java(Grammar):
             if single is not None and single.type == "identifier":
                 yield self.tree.of(single), ""
 
-    def called(self, node: Node) -> tuple[list[str], bool] | None:
+    def call_chain(self, node: Node) -> tuple[list[str], bool] | None:
         """Return the chain of names in a call."""
         if node.type == "object_creation_expression":
-            name = self.type_name(self.tree.of(node.child_by_field_name("type")))
+            name = self.type_name(self.tree.field(node, "type"))
             return (name.split("."), True) if name else None
         if node.type != "method_invocation":
             return None
-        names = [self.tree.of(node.child_by_field_name("name"))]
-        target: Node | None = node.child_by_field_name("object")
-        if target is None:
-            return names, False
-        while target is not None and target.type == "field_access":
-            names.append(self.tree.of(target.child_by_field_name("field")))
-            target = target.child_by_field_name("object")
-        if target is None or target.type not in {"identifier", "this"}:
-            return None
-        return [self.tree.of(target), *reversed(names)], False
+        name = self.tree.field(node, "name")
+        owner = node.child_by_field_name("object")
+        chain = [] if owner is None else self.chain(owner)
+        return None if chain is None else ([*chain, name], False)
 
     def is_type(self, name: str) -> bool:
         """Return whether a name follows the convention for types."""

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from rag_assets.ingest.chunking.model import Fact
-from rag_assets.systems.code_memory.languages.definitions.model import (
+from rag_assets.systems.code_memory.languages.definitions import read_code
+from rag_assets.systems.code_memory.languages.grammar import (
     Binding,
     Definition,
     Grammar,
     Name,
 )
-from rag_assets.systems.code_memory.languages.definitions.reader import read_code
-from rag_assets.systems.code_memory.symbols.model import CodeText, Role
+from rag_assets.systems.code_memory.symbols.model import Role
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -41,11 +43,6 @@ _LONG: Final = 200
 _ALONE: Final = frozenset({"const", "static"})
 
 
-def read_rust(text: str) -> CodeText:
-    """Return the units and facts of a .rs file."""
-    return read_code(text, Rust)
-
-
 class Rust(Grammar):
     """Finds definitions, imports and calls with Rust's grammar."""
 
@@ -66,19 +63,21 @@ class Rust(Grammar):
         }
     )
     scopes = frozenset({"block", "closure_expression", "match_arm"})
+    members = MappingProxyType({"field_expression": ("field", "value")})
+    roots = frozenset({"identifier", "self", "scoped_identifier"})
     own = frozenset({"self"})
     own_types = frozenset({"Self"})
 
-    def inside(self, node: Node) -> Node | None:
+    def nested_level(self, node: Node) -> Node | None:
         """Return a nested node whose children count as being on the level of this statement."""
         if node.type == "foreign_mod_item":
             return node.child_by_field_name("body")
         return node if node.type == "ERROR" else None
 
-    def belongs(self, node: Node) -> bool:
+    def is_leading(self, node: Node) -> bool:
         """Return whether a statement belongs to the definition after it."""
         inner = node.child_by_field_name("inner") is not None  # `//!` documents the enclosing item
-        return super().belongs(node) and not inner
+        return super().is_leading(node) and not inner
 
     def define(self, node: Node, outer: Definition | None) -> Sequence[Definition]:
         """Return the definitions in a statement or member."""
@@ -92,9 +91,9 @@ class Rust(Grammar):
         name = self.tree.of(node.child_by_field_name("type" if what == "impl" else "name"))
         if what == "impl":
             name = self.type_name(name) or name
-        symbol = _joined(outer, name)
-        exported = what == "impl" or self._public(node)
-        trait = self.type_name(self.tree.of(node.child_by_field_name("trait")))
+        symbol = self.qualify(name, outer)
+        exported = what == "impl" or self._is_public(node)
+        trait = self.type_name(self.tree.field(node, "trait"))
         return [
             Definition(
                 node,
@@ -113,34 +112,30 @@ class Rust(Grammar):
         ]
 
     def _function(self, node: Node, outer: Definition | None) -> Definition:
-        name = self.tree.of(node.child_by_field_name("name"))
+        name = self.tree.field(node, "name")
         member = outer is not None and outer.what in {"trait", "impl"}
-        exported = self._public(node)
+        exported = self._is_public(node)
         if outer is not None and member:
             exported = exported or outer.what == "trait" or bool(outer.implements)
-        return Definition(
+        return self.define_function(
             node,
-            _joined(outer, name),
-            "method" if member else "function",
-            "method" if member else "fn",
-            node.child_by_field_name("body"),
-            False,
-            exported,
-            True,
-            tuple(self._parameters(node)),
-            " ".join(self.tree.of(node.child_by_field_name("return_type"))[:_LONG].split()),
-            type=outer.type if outer is not None and member else "",
+            self.qualify(name, outer),
+            outer.type if outer is not None and member else None,
+            what="fn",
+            exported=exported,
+            parameters=self._parameters(node),
+            returns=self.tree.line(node.child_by_field_name("return_type")),
         )
 
-    def _public(self, node: Node) -> bool:
+    def _is_public(self, node: Node) -> bool:
         return any(child.type == "visibility_modifier" for child in node.named_children)
 
     def _parameters(self, node: Node) -> Iterator[tuple[str, str]]:
         listed = node.child_by_field_name("parameters")
         for one in () if listed is None else listed.named_children:
             if one.type == "parameter":
-                name = self.tree.of(one.child_by_field_name("pattern"))[:_LONG]
-                type_ = self.tree.of(one.child_by_field_name("type"))[:_LONG]
+                name = self.tree.field(one, "pattern")[:_LONG]
+                type_ = self.tree.field(one, "type")[:_LONG]
                 yield name.removeprefix("mut "), " ".join(type_.split())
 
     def _bounds(self, node: Node) -> Iterator[str]:
@@ -156,19 +151,19 @@ class Rust(Grammar):
             return
         for one in body.named_children:
             if one.type == "field_declaration":
-                written = self.tree.of(one.child_by_field_name("type"))[:_LONG]
-                yield self.tree.of(one.child_by_field_name("name")), written
+                written = self.tree.field(one, "type")[:_LONG]
+                yield self.tree.field(one, "name"), written
 
     def imports(self, node: Node) -> Iterable[tuple[Fact, dict[str, Binding]]]:
         """Yield the imports of an import statement, each with the names that it binds."""
         if node.type == "use_declaration":
-            names = list(self._used(node.child_by_field_name("argument")))
+            names = list(self._used_paths(node.child_by_field_name("argument")))
             bound = {
                 local: Binding(Name(path))
                 for path, local in names
                 if local not in {"*", "_", "self"}
             }
-            argument = self.tree.of(node.child_by_field_name("argument"))
+            argument = self.tree.field(node, "argument")
             start = self.tree.start(node)
             values: dict[str, object] = {
                 "name": _PATH.sub("", argument.split("{", 1)[0]).removesuffix("::"),
@@ -179,12 +174,12 @@ class Rust(Grammar):
             end = min(self.tree.end(node), start + _LONG)
             yield Fact("imports", start, end, "", values), bound
         elif node.type == "mod_item" and node.child_by_field_name("body") is None:
-            name = self.tree.of(node.child_by_field_name("name"))
+            name = self.tree.field(node, "name")
             values = {"name": f"self::{name}", "names": []}
             fact = Fact("imports", self.tree.start(node), self.tree.end(node), "", values)
             yield fact, {name: Binding(Name(name))}
 
-    def _used(self, argument: Node | None) -> Iterator[tuple[str, str]]:
+    def _used_paths(self, argument: Node | None) -> Iterator[tuple[str, str]]:
         """Yield the paths in a `use`, each with its local name."""
         todo = [] if argument is None else [(argument, "")]
         while todo:
@@ -197,7 +192,7 @@ class Rust(Grammar):
                 todo += [(one, before) for one in reversed(listed.named_children)]
             elif node.type == "use_as_clause":
                 path = _path(before, self._path(node.child_by_field_name("path")))
-                yield path, self.tree.of(node.child_by_field_name("alias"))
+                yield path, self.tree.field(node, "alias")
             elif node.type == "use_wildcard":
                 yield _path(before, self._path(node)).removesuffix("::*"), "*"
             elif node.type == "self":
@@ -209,37 +204,30 @@ class Rust(Grammar):
     def _path(self, node: Node | None) -> str:
         return _PATH.sub("", self.tree.of(node))
 
-    def declared(self, node: Node) -> Iterator[tuple[str, str]]:
+    def bound_names(self, node: Node) -> Iterator[tuple[str, str]]:
         """Yield the names that a node binds, each with its declared type."""
         if node.type in {"let_declaration", "parameter"}:
             pattern = node.child_by_field_name("pattern")
             if pattern is not None and pattern.type == "identifier":
-                written = self.tree.of(node.child_by_field_name("type"))[:_LONG]
+                written = self.tree.field(node, "type")[:_LONG]
                 yield self.tree.of(pattern), written
         elif node.type == "closure_parameters":
             for one in node.named_children:
                 if one.type == "identifier":
                     yield self.tree.of(one), ""
 
-    def called(self, node: Node) -> tuple[list[str], bool] | None:
+    def call_chain(self, node: Node) -> tuple[list[str], bool] | None:
         """Return the chain of names in a call."""
         if node.type == "struct_expression":
-            return self.tree.of(node.child_by_field_name("name")).split("::"), True
+            return self.tree.field(node, "name").split("::"), True
         if node.type != "call_expression":
             return None
-        names: list[str] = []
         target = node.child_by_field_name("function")
         if target is not None and target.type == "generic_function":
             target = target.child_by_field_name("function")
-        while target is not None and target.type == "field_expression":
-            names.append(self.tree.of(target.child_by_field_name("field")))
-            target = target.child_by_field_name("value")
-        if target is None or target.type not in {"identifier", "self", "scoped_identifier"}:
-            return None
-        path = self._path(target)
-        if "<" in path:
-            return None
-        return [*path.split("::"), *reversed(names)], False
+        chain = self.chain(target)
+        path = "" if chain is None else _PATH.sub("", chain[0])
+        return None if chain is None or "<" in path else ([*path.split("::"), *chain[1:]], False)
 
     def is_type(self, name: str) -> bool:
         """Return whether a name follows the convention for types."""
@@ -251,9 +239,8 @@ class Rust(Grammar):
         return "" if found is None else found[1]
 
 
-def _joined(outer: Definition | None, name: str) -> str:
-    return f"{outer.symbol}::{name}" if outer is not None and outer.symbol else name
-
-
 def _path(before: str, name: str) -> str:
     return f"{before}::{name}" if before and name else before or name
+
+
+read_rust: Final = partial(read_code, grammar=Rust)

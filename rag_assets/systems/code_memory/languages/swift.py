@@ -8,9 +8,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from rag_assets.ingest.chunking.model import Fact
-from rag_assets.systems.code_memory.languages.definitions.model import Binding, Definition, Grammar
-from rag_assets.systems.code_memory.languages.definitions.reader import read_code
-from rag_assets.systems.code_memory.manifests.lines import swift as swift_packages
+from rag_assets.systems.code_memory.languages.definitions import read_code
+from rag_assets.systems.code_memory.languages.grammar import Binding, Definition, Grammar
+from rag_assets.systems.code_memory.manifests import swift as swift_packages
 from rag_assets.systems.code_memory.symbols.model import CodeText, Role
 
 if TYPE_CHECKING:
@@ -76,14 +76,14 @@ class Swift(Grammar):
         if node.type == "property_declaration":
             return self._property(node, outer)
         if node.type == "typealias_declaration" and outer is None:
-            name = self.tree.of(node.child_by_field_name("name"))
-            return [Definition(node, name, "type", "typealias", exported=self._public(node))]
+            name = self.tree.field(node, "name")
+            return [Definition(node, name, "type", "typealias", exported=self._is_public(node))]
         return ()
 
     def _type(self, node: Node, outer: Definition | None) -> Definition:
-        kind = self.tree.of(node.child_by_field_name("declaration_kind")) or "class"
-        named = self.tree.of(node.child_by_field_name("name"))
-        symbol = _joined(outer, "".join(named.split("<", 1)[0].split()))
+        kind = self.tree.field(node, "declaration_kind") or "class"
+        named = self.tree.field(node, "name")
+        symbol = self.qualify("".join(named.split("<", 1)[0].split()), outer)
         inherited = list(self._inherited(node))
         if kind == "struct" and {"View", "SwiftUI.View"} & set(inherited):
             kind = "view"
@@ -98,7 +98,7 @@ class Swift(Grammar):
             kind,
             body,
             True,
-            self._public(node),
+            self._is_public(node),
             extends=extends,
             implements=tuple(inherited),
             type=symbol,
@@ -106,7 +106,7 @@ class Swift(Grammar):
         )
 
     def _protocol(self, node: Node, outer: Definition | None) -> Definition:
-        symbol = _joined(outer, self.tree.of(node.child_by_field_name("name")))
+        symbol = self.qualify(self.tree.field(node, "name"), outer)
         return Definition(
             node,
             symbol,
@@ -114,7 +114,7 @@ class Swift(Grammar):
             "protocol",
             node.child_by_field_name("body"),
             True,
-            self._public(node),
+            self._is_public(node),
             extends=tuple(self._inherited(node)),
             type=symbol,
         )
@@ -129,14 +129,14 @@ class Swift(Grammar):
     def _fields(self, body: Node) -> Iterator[tuple[str, str]]:
         for node in body.named_children:
             if node.type == "property_declaration":
-                yield from self._typed(node)
+                yield from self._typed_names(node)
 
-    def _typed(self, node: Node) -> Iterator[tuple[str, str]]:
+    def _typed_names(self, node: Node) -> Iterator[tuple[str, str]]:
         """Yield the names in a property or variable, each with its declared type or ""."""
         name = ""
         for child in node.named_children:
             if child.type == "pattern":
-                name = self.tree.of(child.child_by_field_name("bound_identifier"))
+                name = self.tree.field(child, "bound_identifier")
             elif child.type == "type_annotation" and name:
                 yield name, " ".join(self.tree.of(child)[:_LONG].lstrip(":").split())
                 name = ""
@@ -144,13 +144,13 @@ class Swift(Grammar):
             yield name, ""
 
     def _property(self, node: Node, outer: Definition | None) -> Sequence[Definition]:
-        pairs = list(self._typed(node))
+        pairs = list(self._typed_names(node))
         if not pairs:
             return ()
         name, type_ = pairs[0]
         computed = node.child_by_field_name("computed_value")
-        exported = self._public(node)
-        symbol = _joined(outer, name)
+        exported = self._is_public(node)
+        symbol = self.qualify(name, outer)
         if outer is None:
             value = computed or node.child_by_field_name("value")
             return [
@@ -174,28 +174,25 @@ class Swift(Grammar):
         ]
 
     def _function(self, node: Node, outer: Definition | None) -> Definition:
-        name = _FUNCTIONS[node.type] or self.tree.of(node.child_by_field_name("name"))
+        name = _FUNCTIONS[node.type] or self.tree.field(node, "name")
         body = node.child_by_field_name("body")
         if body is None:
             body = next((one for one in node.children if one.type == "computed_property"), None)
-        return Definition(
+        return self.define_function(
             node,
-            _joined(outer, name),
-            "function" if outer is None else "method",
-            "func" if outer is None else "method",
-            body,
-            False,
-            self._public(node),
-            True,
-            tuple(self._parameters(node)),
-            self._returns(node, body),
-            type="" if outer is None else outer.type,
+            self.qualify(name, outer),
+            None if outer is None else outer.type,
+            what="func",
+            body=body,
+            exported=self._is_public(node),
+            parameters=self._parameters(node),
+            returns=self._returns(node, body),
         )
 
     def _parameters(self, node: Node) -> Iterator[tuple[str, str]]:
         for child in node.named_children:
             if child.type == "parameter":
-                name = self.tree.of(child.child_by_field_name("name"))
+                name = self.tree.field(child, "name")
                 _, _, type_ = self.tree.of(child)[: 2 * _LONG].partition(":")
                 yield name, " ".join(type_.split())[:_LONG]
 
@@ -208,7 +205,7 @@ class Swift(Grammar):
                 return " ".join(written.partition(" where ")[0].split())
         return ""
 
-    def _public(self, node: Node) -> bool:
+    def _is_public(self, node: Node) -> bool:
         for child in node.named_children:
             if child.type == "modifiers":
                 return not any(
@@ -228,18 +225,18 @@ class Swift(Grammar):
         values = {"name": module if one else words[-1], "names": [[one, one]] if one else []}
         return [(Fact("imports", self.tree.start(node), self.tree.end(node), "", values), {})]
 
-    def declared(self, node: Node) -> Iterator[tuple[str, str]]:
+    def bound_names(self, node: Node) -> Iterator[tuple[str, str]]:
         """Yield the names that a node binds, each with its declared type."""
         if node.type == "property_declaration":
-            yield from self._typed(node)
+            yield from self._typed_names(node)
         elif node.type == "lambda_parameter":
-            yield self.tree.of(node.child_by_field_name("name")), ""
+            yield self.tree.field(node, "name"), ""
         elif node.type == "for_statement":
             item = node.child_by_field_name("item")
             if item is not None:
-                yield self.tree.of(item.child_by_field_name("bound_identifier")), ""
+                yield self.tree.field(item, "bound_identifier"), ""
 
-    def called(self, node: Node) -> tuple[list[str], bool] | None:
+    def call_chain(self, node: Node) -> tuple[list[str], bool] | None:
         """Return the chain of names in a call."""
         if node.type != "call_expression" or not node.named_child_count:
             return None
@@ -248,7 +245,7 @@ class Swift(Grammar):
         while target is not None and target.type in {"navigation_expression", "optional_chain"}:
             suffix = target.child_by_field_name("suffix")
             if suffix is not None:
-                names.append(self.tree.of(suffix.child_by_field_name("suffix")))
+                names.append(self.tree.field(suffix, "suffix"))
             target = target.child_by_field_name("target") or target.named_child(0)
         if target is None or target.type not in {"simple_identifier", "self_expression"}:
             return None
@@ -269,7 +266,3 @@ class Swift(Grammar):
 
 def _is_protocol(name: str) -> bool:
     return name in _PROTOCOLS or name.endswith(_PROTOCOL_ENDS)
-
-
-def _joined(outer: Definition | None, name: str) -> str:
-    return f"{outer.symbol}.{name}" if outer is not None and outer.symbol else name

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache, cached_property, lru_cache
 from importlib import import_module
 from operator import itemgetter
 from time import monotonic
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
+
+from rag_assets.ingest.chunking.model import Fact
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser, Tree
@@ -24,6 +26,7 @@ tree-sitter 0.26 never releases the slices that it gets, and reads them again wh
 errors: a million slices of 4 KiB for 50 KiB of damaged Lua. So slices are short, and each is made
 once.
 """
+_LINE: Final = 200
 _COMMENTS = frozenset({"comment", "line_comment", "block_comment", "multiline_comment"})
 
 
@@ -86,6 +89,18 @@ class SyntaxTree:
     def of(self, node: Node | None) -> str:
         """Return the text of a node; "" for None."""
         return "" if node is None else self.text[self.start(node) : self.end(node)]
+
+    def field(self, node: Node, name: str) -> str:
+        """Return the text of a field of a node; "" if the node has no such field."""
+        return self.of(node.child_by_field_name(name))
+
+    def line(self, node: Node | None) -> str:
+        """Return the first 200 characters of a node in one line; "" for None."""
+        return " ".join(self.of(node)[:_LINE].split())
+
+    def fact(self, kind: str, node: Node, symbol: str, values: Mapping[str, Any]) -> Fact:
+        """Return a fact whose evidence is a node."""
+        return Fact(kind, self.start(node), self.end(node), symbol, values)
 
     def nodes(self, types: frozenset[str], within: Node | None = None) -> list[Node]:
         """Return the nodes of these types in the order of the text, outer nodes first.

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+import tomllib
+from collections.abc import Mapping
 from functools import cache, lru_cache
-
-from rag_assets.systems.code_memory.laravel import inflection_rules as rules
+from importlib.resources import files
+from typing import Any
 
 _COUNTABLE_END = re.compile(r"[A-Za-z0-9\u0080-\uffff]\n?\Z")
 _BEFORE_CAPITAL = re.compile(r"([^\n])(?=[A-Z])")
@@ -22,7 +23,11 @@ def plural(word: str) -> str:
         word: a noun, or words that end in a noun; a word longer than any name is returned
             unchanged.
     """
-    if len(word) > _LONGEST or word.lower() in rules.UNCOUNTABLE or not _COUNTABLE_END.search(word):
+    if (
+        len(word) > _LONGEST
+        or word.lower() in _rules()["uncountable"]
+        or not _COUNTABLE_END.search(word)
+    ):
         return word
     return _in_case(_inflected(word, "plural"), word)
 
@@ -59,12 +64,6 @@ def studly(name: str) -> str:
     """Return a name in studly case as `Str::studly` does: invoice_line to InvoiceLine."""
     words = name.replace("-", " ").replace("_", " ").split(" ")
     return "".join(word[:1].upper() + word[1:] for word in words)
-
-
-def camel(name: str) -> str:
-    """Return a name in camel case as `Str::camel` does: invoice_line to invoiceLine."""
-    made = studly(name)
-    return made[:1].lower() + made[1:] if made[:1].isascii() else made
 
 
 def table_of_class(name: str, *, pivot: bool = False) -> str:
@@ -112,26 +111,27 @@ def _inflected(word: str, form: str) -> str:
 
 
 @cache
+def _rules() -> Mapping[str, Any]:
+    """Return the tables of inflection.toml."""
+    return tomllib.loads(files(__package__).joinpath("inflection.toml").read_text("utf-8"))
+
+
+@cache
 def _uninflected(form: str) -> re.Pattern[str]:
-    further: Iterable[str] = (
-        (*rules.NO_PLURAL, r"\w+ware") if form == "plural" else (*rules.NO_SINGULAR, ".*ss")
-    )
-    every = (*rules.UNINFLECTED_PATTERNS, *rules.UNINFLECTED, *further)
+    every = (*_rules()["uninflected"], *_rules()[f"no_{form}"])
     return re.compile(f"(?:{'|'.join(every)})\n?", re.IGNORECASE | re.ASCII)
 
 
 @cache
 def _irregular(form: str) -> dict[str, str]:
-    if form == "plural":
-        return dict(rules.IRREGULAR)
-    return {many: one for one, many in rules.IRREGULAR}
+    pairs = _rules()["irregular"]
+    return dict(pairs) if form == "plural" else {b: a for a, b in pairs}
 
 
 @cache
 def _patterns(form: str) -> tuple[tuple[re.Pattern[str], str], ...]:
-    chosen = rules.PLURAL if form == "plural" else rules.SINGULAR
     flags = re.IGNORECASE | re.ASCII
-    return tuple((re.compile(pattern, flags), replacement) for pattern, replacement in chosen)
+    return tuple((re.compile(pattern, flags), by) for pattern, by in _rules()[form])
 
 
 def _in_case(word: str, like: str) -> str:

@@ -1,40 +1,135 @@
-"""Eloquent models of a repository: their tables, and their relations including inherited ones."""
+"""Eloquent models: their tables and relations, in one file and across a repository."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from rag_assets.ingest.chunking.model import Fact
+from rag_assets.systems.code_memory.languages.php.source import ClassLike, Method, PhpSource
+from rag_assets.systems.code_memory.languages.php.values import Chain
+from rag_assets.systems.code_memory.languages.tree import descendants
 from rag_assets.systems.code_memory.laravel.inflection import (
     class_basename,
     joining_table,
     morph_table,
-    snake,
     table_of_class,
 )
+from rag_assets.systems.code_memory.laravel.routes.model import Evidence
+from rag_assets.systems.code_memory.laravel.schema.expressions import ExpressionReader, Scope
+from rag_assets.systems.code_memory.laravel.settings import has_marks
 from rag_assets.systems.code_memory.symbols.model import FileFacts
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
 
 How: TypeAlias = Literal["stated", "convention"]
 
+_PARAMETERS: Final[Mapping[str, tuple[str, ...]]] = {
+    **dict.fromkeys(("hasOne", "hasMany", "belongsTo"), ("related",)),
+    "belongsToMany": ("related", "table"),
+    **dict.fromkeys(("hasOneThrough", "hasManyThrough"), ("related", "through")),
+    "morphTo": (),
+    **dict.fromkeys(("morphOne", "morphMany"), ("related", "name")),
+    **dict.fromkeys(("morphToMany", "morphedByMany"), ("related", "name", "table")),
+}
+"""The first parameters of a model's methods that return relations; the others name columns."""
+
+_INNER: Final = frozenset({"anonymous_function", "arrow_function", "anonymous_class"})
+_ROLES: Final = frozenset({"class", "trait", "interface"})
+_TRAIT: Final = "trait"
 _BASES: Final = frozenset({"Model", "Eloquent", "Authenticatable"})
 _PIVOTS: Final = frozenset({"Pivot", "MorphPivot"})
 _AUTH_USER: Final = "Illuminate\\Foundation\\Auth\\User"
-_ONES: Final = frozenset({"hasOne", "hasMany"})
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
-    """A place that supports a statement.
+def model_facts(source: PhpSource) -> tuple[Fact, ...]:
+    """Return the facts of the kinds `eloquent_class` and `relation`.
 
-    Attributes:
-        path: the path of the file.
-        fact: a fact of the kind `eloquent_class` or `relation`.
+    Each trait, and each class with a parent, yields an `eloquent_class`. Its values: class, parent,
+    traits, trait (whether it is a trait), abstract, and the stated table; {"computed": true}
+    represents a value that is not constant. Its evidence is the statement of the table, else the
+    head of the class.
+
+    Values of a `relation`: class, name, kind (hasMany ...), and arguments by Laravel's names of the
+    parameters (related, table, through, name).
     """
+    reader = ExpressionReader(source)
+    facts: list[Fact] = []
+    for one in source.classes:
+        if one.role in _ROLES and (one.parents or one.role == _TRAIT):
+            facts.append(_class_fact(reader, one))
+            for method in one.methods:
+                facts += _relation_facts(reader, one, method)
+    return tuple(sorted(facts, key=lambda fact: fact.start))
 
-    path: str
-    fact: Fact
+
+def _class_fact(reader: ExpressionReader, one: ClassLike) -> Fact:
+    tree = reader.tree
+    values: dict[str, Any] = {
+        "class": one.name,
+        "parent": one.parents[0] if one.parents else "",
+        "traits": list(one.traits),
+        "trait": one.role == _TRAIT,
+        "abstract": one.abstract,
+    }
+    start, end = tree.start(one.node), tree.end(one.node)
+    if one.body is not None:
+        end = start + len(tree.text[start : tree.start(one.body)].rstrip())
+    stated = one.property("table")
+    evidence = stated.node if stated is not None else None
+    value = reader.value(stated.value, Scope(one)) if stated is not None else None
+    returned = _returned_table(one)
+    if returned is not None:
+        evidence, value = returned, reader.value(returned, reader.scope(one, "getTable"))
+    if evidence is not None and value is not None:
+        values["table"] = _json(value)
+        start, end = tree.start(evidence), tree.end(evidence)
+    return Fact("eloquent_class", start, end, one.name, values)
+
+
+def _returned_table(one: ClassLike) -> Node | None:
+    """Return the expression that the class's own method `getTable` returns; None if absent."""
+    method = one.method("getTable")
+    body = method.body.named_children if method is not None and method.body is not None else ()
+    returned = next((node for node in body if node.type == "return_statement"), None)
+    return next(iter(returned.named_children), None) if returned is not None else None
+
+
+def _relation_facts(reader: ExpressionReader, one: ClassLike, method: Method) -> list[Fact]:
+    if method.body is None:
+        return []
+    found, known = [], set[int]()
+    for node in descendants(method.body, into=_INNER):
+        chain = reader.source.chain(node) if node.type == "member_call_expression" else None
+        if chain is None or node.id in known:
+            continue
+        known.update(call.node.id for call in chain.calls)
+        if chain.root == "$this" and chain.calls[0].name in _PARAMETERS:
+            found.append(_relation_fact(reader, one, method, chain))
+    return found
+
+
+def _relation_fact(reader: ExpressionReader, one: ClassLike, method: Method, chain: Chain) -> Fact:
+    call = chain.calls[0]
+    scope = reader.scope(one, method.name)
+    names = _PARAMETERS[call.name]
+    nodes = {name: call.argument(position, name) for position, name in enumerate(names)}
+    given = {name: reader.value(node, scope) for name, node in nodes.items()}
+    values = {
+        "class": one.name,
+        "name": method.name,
+        "kind": call.name,
+        "arguments": {name: _json(value) for name, value in given.items() if value is not None},
+    }
+    start, end = reader.tree.start(chain.node), reader.tree.end(chain.node)
+    return Fact("relation", start, end, f"{one.name}::{method.name}", values)
+
+
+def _json(value: Any) -> Any:
+    plain = isinstance(value, str | int | bool) and not has_marks(value)
+    return value if plain else {"computed": True}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,26 +141,14 @@ class Relation:
         kind: hasMany, belongsTo, morphToMany and so on.
         related: qualified name of the related class; "" for morphTo, or if it is computed.
         table: the pivot table; "" if absent.
-        keys: columns by Laravel's parameter names (foreignKey, ownerKey, type, id ...).
-        through: the class in between, for hasManyThrough and hasOneThrough.
-        morph: the name of a polymorphic relation.
-        using: the class of the pivot.
-        modifiers: names of the calls that follow: ofMany, withPivot.
         evidence: the call.
-        complete: whether no part of it was computed.
     """
 
     name: str
     kind: str
     related: str
     table: str
-    keys: Mapping[str, str]
-    through: str
-    morph: str
-    using: str
-    modifiers: tuple[str, ...]
     evidence: Evidence
-    complete: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,27 +160,20 @@ class Model:
         table: its table; "" for an abstract class, or if it is computed.
         how: whether the table is stated, by the class or by a parent, or follows from the class's
             name.
-        connection, primary_key: the values as stated; "" and "id" by default.
-        pivot: whether it is a pivot class.
         abstract: whether the class is abstract and therefore has no records.
         relations: its own relations, then those of its traits and parents.
         evidence: the statement that determines the table.
-        complete: whether the table is known.
     """
 
     name: str
     table: str
     how: How
-    connection: str
-    primary_key: str
-    pivot: bool
     abstract: bool
     relations: tuple[Relation, ...]
     evidence: Evidence
-    complete: bool
 
 
-def models_of(files: Iterable[FileFacts]) -> Mapping[str, Model]:
+def resolve_models(files: Iterable[FileFacts]) -> Mapping[str, Model]:
     """Return the models of a repository by qualified name.
 
     Args:
@@ -157,41 +233,25 @@ class _World:
 
     def model(self, name: str) -> Model:
         """Return a model with everything that is known about it."""
-        table, evidence = self._stated(name, "table")
-        own = self.classes[name]
+        stated, own = self._stated_table(name), self.classes[name]
         abstract = bool(own.fact.values["abstract"])
-        how: How = "stated" if table is not None else "convention"
-        if table is None:
-            table = "" if abstract else table_of_class(name, pivot=self._is_pivot(name))
-        connection, _ = self._stated(name, "connection")
-        return Model(
-            name,
-            table if isinstance(table, str) else "",
-            how,
-            connection if isinstance(connection, str) else "",
-            self.primary_key(name),
-            self._is_pivot(name),
-            abstract,
-            self._all_relations(name),
-            evidence or own,
-            isinstance(table, str) and (abstract or bool(table)),
-        )
+        table = self._table(name) if stated is not None or not abstract else ""
+        how: How = "stated" if stated is not None else "convention"
+        return Model(name, table, how, abstract, self._all_relations(name), stated or own)
 
-    def primary_key(self, name: str) -> str:
-        """Return the column that identifies a record of a model."""
-        stated, _ = self._stated(name, "primaryKey")
-        return stated if isinstance(stated, str) else "id"
+    def _table(self, name: str) -> str:
+        """Return the table of a class: stated, or by convention; "" if it is computed."""
+        stated = self._stated_table(name)
+        if stated is None:
+            pivot = class_basename(self.lineage(name)[-1]) in _PIVOTS
+            return table_of_class(name, pivot=pivot)
+        table = stated.fact.values["table"]
+        return table if isinstance(table, str) else ""
 
-    def _is_pivot(self, name: str) -> bool:
-        return class_basename(self.lineage(name)[-1]) in _PIVOTS
-
-    def _stated(self, name: str, key: str) -> tuple[Any, Evidence | None]:
-        """Return the value that the nearest class or trait states, with its evidence."""
-        for holder in self._holders(name):
-            known = self.classes[holder]
-            if key in known.fact.values:
-                return known.fact.values[key], known
-        return None, None
+    def _stated_table(self, name: str) -> Evidence | None:
+        """Return the nearest class or trait that states the table."""
+        held = (self.classes[holder] for holder in self._holders(name))
+        return next((one for one in held if "table" in one.fact.values), None)
 
     def _holders(self, name: str) -> list[str]:
         """Return the classes and traits whose members a class inherits, nearest first."""
@@ -220,88 +280,13 @@ class _World:
     def _relation(self, name: str, holder: str, evidence: Evidence) -> Relation:
         values = evidence.fact.values
         given = {key: v for key, v in values["arguments"].items() if isinstance(v, str)}
-        for key in ("related", "through"):
-            if given.get(key) == holder:
-                given[key] = name
-        computed = len(given) < len(values["arguments"]) or isinstance(values.get("using"), dict)
-        related = given.get("related", "").lstrip("\\")
-        using = values.get("using")
-        using = using if isinstance(using, str) else ""
-        keys = self._keys(name, values["name"], values["kind"], given)
-        return Relation(
-            values["name"],
-            values["kind"],
-            related,
-            self._pivot_table(name, values["kind"], related, given),
-            keys,
-            given.get("through", ""),
-            self._morph(values["name"], values["kind"], given),
-            using,
-            tuple(values["modifiers"]),
-            evidence,
-            not computed and (bool(related) or values["kind"] == "morphTo"),
-        )
-
-    def _pivot_table(self, name: str, kind: str, related: str, given: Mapping[str, str]) -> str:
-        table = given.get("table", "")
+        related = name if given.get("related") == holder else given.get("related", "")
+        related = related.lstrip("\\")
+        kind, table = values["kind"], given.get("table", "")
         if table in self.classes:
-            return self.model_table(table)
-        if table:
-            return table
-        if kind == "belongsToMany" and related:
-            return joining_table(name, related)
-        if kind in {"morphToMany", "morphedByMany"} and given.get("name"):
-            return morph_table(given["name"])
-        return ""
-
-    def model_table(self, name: str) -> str:
-        """Return the table of a class; "" if it is computed."""
-        stated, _ = self._stated(name, "table")
-        if stated is None:
-            return table_of_class(name, pivot=self._is_pivot(name))
-        return stated if isinstance(stated, str) else ""
-
-    def _morph(self, method: str, kind: str, given: Mapping[str, str]) -> str:
-        if kind == "morphTo":
-            return snake(given.get("name") or method)
-        return given.get("name", "") if kind.startswith("morph") else ""
-
-    def _foreign_key(self, name: str) -> str:
-        return f"{snake(class_basename(name))}_{self.primary_key(name)}"
-
-    def _keys(
-        self, name: str, method: str, kind: str, given: Mapping[str, str]
-    ) -> Mapping[str, str]:
-        """Return the columns of a relation, as stated or by Laravel's convention."""
-        related = given.get("related", "").lstrip("\\")
-        through = given.get("through", "")
-        morph = self._morph(method, kind, given)
-        keys: dict[str, str] = {}
-        if kind in _ONES:
-            keys = {"foreignKey": self._foreign_key(name), "localKey": self.primary_key(name)}
-        elif kind == "belongsTo" and related:
-            owner = self.primary_key(related)
-            keys = {"foreignKey": f"{snake(method)}_{owner}", "ownerKey": owner}
-        elif kind == "belongsToMany" and related:
-            keys = {
-                "foreignPivotKey": self._foreign_key(name),
-                "relatedPivotKey": self._foreign_key(related),
-            }
-        elif kind.endswith("Through") and through:
-            keys = {
-                "firstKey": self._foreign_key(name),
-                "secondKey": self._foreign_key(through),
-                "localKey": self.primary_key(name),
-                "secondLocalKey": self.primary_key(through),
-            }
-        elif kind in {"morphTo", "morphOne", "morphMany"} and morph:
-            keys = {"type": f"{morph}_type", "id": f"{morph}_id"}
-        elif kind == "morphToMany" and morph and related:
-            other = self._foreign_key(related)
-            keys = {"foreignPivotKey": f"{morph}_id", "relatedPivotKey": other}
-        elif kind == "morphedByMany" and morph:
-            keys = {"foreignPivotKey": self._foreign_key(name), "relatedPivotKey": f"{morph}_id"}
-        stated = {k: v for k, v in given.items() if k not in {"related", "table", "through"}}
-        stated.pop("name", None)
-        stated.pop("relation", None)
-        return {**keys, **stated}
+            table = self._table(table)
+        elif not table and kind == "belongsToMany" and related:
+            table = joining_table(name, related)
+        elif not table and kind in {"morphToMany", "morphedByMany"} and given.get("name"):
+            table = morph_table(given["name"])
+        return Relation(values["name"], kind, related, table, evidence)

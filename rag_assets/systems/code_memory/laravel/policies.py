@@ -1,37 +1,148 @@
-"""Policies that depend on other files: named by a policy map, or found by their location."""
+"""Policies and gates: the checks in one file, the policies of models, and the checks of routes."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
 
-from rag_assets.ingest.chunking.model import Fact
+from rag_assets.systems.code_memory.languages.php.source import OR, PhpSource
+from rag_assets.systems.code_memory.languages.php.types import NAMED
+from rag_assets.systems.code_memory.languages.php.values import Call
+from rag_assets.systems.code_memory.laravel.classes import Inheritance
+from rag_assets.systems.code_memory.laravel.inflection import snake
+from rag_assets.systems.code_memory.laravel.routes.model import Route
 from rag_assets.systems.code_memory.symbols.model import FileFacts
+from rag_assets.systems.code_memory.symbols.names import ABILITY
 from rag_assets.systems.code_memory.symbols.policy_names import (
-    asker_of,
-    method_of,
+    OF_RESOURCES,
+    method_of_ability,
     tried_policies,
-    usual_policies,
 )
 
+if TYPE_CHECKING:
+    from tree_sitter import Node
 
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """A check against a policy that the checking file alone does not determine.
+CHECKS: Final = frozenset(
+    {
+        "authorize",
+        "authorizeforuser",
+        "allows",
+        "denies",
+        "check",
+        "can",
+        "cannot",
+        "cant",
+        "canany",
+    }
+)
+"""Methods, in lower case, that check a user's abilities."""
 
-    Attributes:
-        source: the definition that checks.
-        target: the policy's method.
-        path: the path of the file with the check.
-        fact: its evidence.
-        mapped: whether a policy map names the policy; otherwise its location determines it.
+GATE_CHECKS: Final = CHECKS | {"any", "none", "inspect"}
+"""Methods, in lower case, that check abilities if they are called on a gate."""
+
+VARIABLE: Final = "variable"
+"""Key of a fact value: the name of a variable, until its class is known."""
+
+SUBJECT: Final = "subject"
+"""Key of a fact value: the expression that is this variable, or starts with it."""
+
+CONSTANT: Final = "constant"
+"""Key of a fact value: the constant in another class that holds the ability."""
+
+_OF_GATES: Final = ("viewAny", "view", "create", "update", "delete")
+"""Abilities that `Gate::resource` defines."""
+
+_PAIR: Final = 2
+_INVOKED: Final = "__invoke"
+_Values = Mapping[str, Any]
+
+
+def read_checks(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
+    """Yield the checked ability with its subject: a class, or a variable with an object.
+
+    If the subject is the only argument, the ability follows from the enclosing method.
     """
+    given = [call.argument(0), call.argument(1), call.argument(2)]
+    # The first argument is the user whose abilities are checked.
+    first, second = given[1:] if call.name.lower() == "authorizeforuser" else given[:2]
+    told = source.value(first)
+    is_subject = first is not None and first.type == "variable_name"
+    alone = second is None and (is_subject or (isinstance(told, str) and "\\" in told))
+    subject, told = (first, "") if alone else (_subject_of(second), told)
+    about = source.value(subject)
+    model = about if isinstance(about, str) else ""
+    variable = source.tree.of(subject) if subject is not None else ""
+    if constant := _constant_of(source, first):
+        yield "authorizes_of", {CONSTANT: constant, "model": model, SUBJECT: subject}
+    for ability in told if isinstance(told, list) else [told]:
+        if isinstance(ability, str):
+            values = {"ability": ability, "model": model}
+            held = {VARIABLE: variable, SUBJECT: subject} if variable.startswith("$") else {}
+            yield "authorizes", {**values, **held}
 
-    source: str
-    target: str
-    path: str
-    fact: Fact
-    mapped: bool
+
+def _constant_of(source: PhpSource, node: Node | None) -> str:
+    """Return the constant of another class in an expression: `InvoicePolicy::SEND`."""
+    if node is None or node.type != "class_constant_access_expression":
+        return ""
+    if isinstance(source.value(node), str):
+        return ""
+    scope, name = node.named_children[0], node.named_children[-1]
+    written = source.tree.of(scope) if scope.type in NAMED else ""
+    return f"{source.class_name(written, node)}::{source.tree.of(name)}" if written else ""
+
+
+def _subject_of(node: Node | None) -> Node | None:
+    """Return the subject of a check; in a list, the subject is the first item."""
+    if node is None or node.type != "array_creation_expression":
+        return node
+    entries = [one for one in node.named_children if one.type == "array_element_initializer"]
+    return entries[0].named_children[0] if entries and entries[0].named_children else None
+
+
+def read_resource_checks(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
+    """Yield the checks that `authorizeResource` adds to the methods of a controller."""
+    model = source.value(call.argument(0))
+    for method, ability in OF_RESOURCES.items() if isinstance(model, str) else ():
+        yield "authorizes", {"ability": ability, "model": model, "method": method}
+
+
+def read_definitions(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
+    """Yield the abilities that a gate defines, each with the method that decides it."""
+    if call.name.lower() not in {"define", "resource"}:
+        return
+    name, action = (source.value(call.argument(at)) for at in (0, 1))
+    if not isinstance(name, str) or not name:
+        return
+    if call.name.lower() == "define":
+        yield "defines_ability", {"ability": name, "answers": _deciding_method(action)}
+    elif isinstance(action, str):
+        told = source.value(call.argument(2))
+        methods = told if isinstance(told, dict) else {one: one for one in _OF_GATES}
+        for ability, method in methods.items():
+            if isinstance(method, str):
+                answers = f"{action}::{method}"
+                yield "defines_ability", {"ability": f"{name}.{ability}", "answers": answers}
+
+
+def _deciding_method(action: Any) -> str:
+    """Return the method in an action, which is a pair or one text; "" for anything else."""
+    if isinstance(action, list) and all(isinstance(one, str) for one in action):
+        action = "@".join(action[:_PAIR])
+    if not isinstance(action, str) or not action:
+        return ""
+    owner, _, method = action.lstrip("\\").partition("@")
+    return f"{owner}::{method or _INVOKED}"
+
+
+def resolve_checks(values: _Values, types: Mapping[str, str]) -> Iterator[_Values]:
+    """Yield checks on the object in a variable: one check for each possible class of it."""
+    model = values["model"] or types.get(values[VARIABLE], "")
+    for one in model.split(OR):
+        told = {"ability": values["ability"], "model": one}
+        if any(told.values()):
+            yield told
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,36 +180,80 @@ class Policies:
         return model in self.mapped
 
 
-def asked_elsewhere(files: Sequence[FileFacts]) -> dict[str, list[Asked]]:
-    """Return the checks, by model, against policies that a single file does not determine.
+_CAN: Final = "can"
+_AUTHORIZE: Final = "Illuminate\\Auth\\Middleware\\Authorize"
 
-    These are policies that a policy map names, and policies in locations that Laravel tries last.
+
+@dataclass(frozen=True, slots=True)
+class RouteCheck:
+    """A policy that a route checks, or an ability that a gate defines.
+
+    Attributes:
+        policy: the class of the policy; "" for an ability.
+        method: the qualified method that decides; for an ability, the ability's node.
+        mapped: whether a policy map names the policy; otherwise its location determines it.
+    """
+
+    policy: str
+    method: str
+    mapped: bool
+
+
+class RoutePolicies:
+    """The policies that the middleware of routes checks.
 
     Args:
         files: the files of one repository.
+        guards: middleware classes by their aliases.
     """
-    held = Policies.of(files)
-    mapped = held.mapped
-    policies = _unusual(files, held)
-    found: dict[str, list[Asked]] = {}
-    for one in files if policies else ():
-        for fact in one.facts:
-            model = str(fact.values.get("model", "")) if fact.kind == "authorizes" else ""
-            method = method_of(fact) if model in policies else ""
-            if method:
-                target = f"{policies[model]}::{method}"
-                asked = Asked(asker_of(fact), target, one.path, fact, model in mapped)
-                found.setdefault(model, []).append(asked)
-    return found
+
+    def __init__(
+        self,
+        files: Sequence[FileFacts],
+        guards: Mapping[str, Sequence[str]],
+        inheritance: Inheritance,
+    ) -> None:
+        self._policies = Policies.of(files)
+        self._inheritance = inheritance
+        named = guards.get(_CAN, ())
+        self._names = {_AUTHORIZE, *([_CAN] if not named or _AUTHORIZE in named else [])}
+        facts = (fact for one in files for fact in one.facts if fact.kind == "defines_ability")
+        self._abilities = {str(fact.values["ability"]) for fact in facts}
+
+    def find_check(self, route: Route, middleware: str) -> RouteCheck | None:
+        """Return the policy that one middleware of a route checks; None if it is unknown.
+
+        Args:
+            route: the route with this middleware.
+            middleware: the middleware as the route states it: `can:send,invoice`.
+        """
+        name, _, given = middleware.partition(":")
+        if name not in self._names:
+            return None
+        ability, *about = (part.strip() for part in given.split(","))
+        model = self._model(route, about[0]) if about else ""
+        policy = self._policies.of_model(model) if model else ""
+        answers = method_of_ability(ability)
+        defined = ability in self._abilities
+        if policy and (not defined or self._inheritance.method(policy, answers)):
+            mapped = self._policies.is_mapped(model)
+            return RouteCheck(policy, f"{policy}::{answers}", mapped)
+        return RouteCheck("", ABILITY + ability, mapped=True) if defined else None
+
+    def _model(self, route: Route, about: str) -> str:
+        return about.lstrip("\\") if "\\" in about else self._bound(route, about)
+
+    def _bound(self, route: Route, parameter: str) -> str:
+        """Return the class that a route parameter is bound to: its type in the action's method."""
+        if route.kind != "controller" or parameter not in {one.name for one in route.parameters}:
+            return ""
+        owner, _, method = route.action.partition("@")
+        action = self._inheritance.method(owner, method or _INVOKED)
+        taken = action.values.get("parameters", ()) if action is not None else ()
+        return next((str(p["type"]) for p in taken if _is_bound_to(p, parameter)), "")
 
 
-def _unusual(files: Sequence[FileFacts], policies: Policies) -> dict[str, str]:
-    """Return those policies of models that are not among the usual candidates."""
-    facts = [fact for one in files for fact in one.facts]
-    asked = {str(fact.values.get("model", "")) for fact in facts if fact.kind == "authorizes"}
-    found = {}
-    for model in sorted(asked - {""}):
-        policy = policies.of_model(model)
-        if policy and policy not in usual_policies(model):
-            found[model] = policy
-    return found
+def _is_bound_to(taken: Mapping[str, Any], parameter: str) -> bool:
+    """Return whether a method's parameter belongs to a route parameter, by Laravel's rules."""
+    name = str(taken["name"])
+    return parameter in {name, snake(name)}

@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from rag_assets.systems.code_memory.languages.php import facts, flows
-from rag_assets.systems.code_memory.languages.php.keys import key_facts
+from rag_assets.systems.code_memory.languages.php import facts, origins
+from rag_assets.systems.code_memory.languages.php.facts import key_facts
 from rag_assets.systems.code_memory.languages.php.source import PhpSource
 from rag_assets.systems.code_memory.languages.php.units import units_of
 from rag_assets.systems.code_memory.laravel import statements
-from rag_assets.systems.code_memory.laravel.controllers_reader import guard_facts
-from rag_assets.systems.code_memory.laravel.models_reader import model_facts
+from rag_assets.systems.code_memory.laravel.middleware import guard_facts
+from rag_assets.systems.code_memory.laravel.models import model_facts
 from rag_assets.systems.code_memory.laravel.routes import reader as routes
-from rag_assets.systems.code_memory.laravel.schema_reader import schema_facts
+from rag_assets.systems.code_memory.laravel.schema.reader import schema_facts
 from rag_assets.systems.code_memory.symbols.model import CodeText
 
 
 def read(text: str) -> CodeText:
     """Return the units and facts of a PHP file."""
     source = PhpSource(text)
-    bodies = flows.Bodies(source)
+    bodies = origins.Bodies(source)
     found = [*facts.facts_of(source), *statements.facts_of(source, bodies)]
-    found += flows.facts_of(source, bodies)
-    found += schema_facts(source.tree)
-    found += model_facts(source.tree)
+    found += origins.origin_facts(source, bodies)
+    found += schema_facts(source)
+    found += model_facts(source)
     found += guard_facts(source)
     found += routes.facts_of(source)
     found += key_facts(source)

@@ -6,60 +6,32 @@ uses the results of the previous one, so the result does not depend on the order
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
+from importlib.resources import files
 from typing import Final, Literal, TypeAlias
 
 from rag_assets.ingest.chunking.model import Fact
-from rag_assets.systems.code_memory.languages.php.classes import OR
-from rag_assets.systems.code_memory.languages.php.names import NO_CLASSES
 from rag_assets.systems.code_memory.languages.php.origins import CALLED, ELEMENT, SIGNED_IN, THEN
-from rag_assets.systems.code_memory.laravel.inheritance import Inheritance
+from rag_assets.systems.code_memory.languages.php.source import NO_CLASSES, OR
+from rag_assets.systems.code_memory.laravel.classes import Inheritance
 from rag_assets.systems.code_memory.laravel.models import Model, Relation
+from rag_assets.systems.code_memory.laravel.policies import Policies
 from rag_assets.systems.code_memory.symbols.model import FileFacts
+from rag_assets.systems.code_memory.symbols.names import ABILITY
+from rag_assets.systems.code_memory.symbols.policy_names import method_of, method_of_ability
 
 Form: TypeAlias = Literal["one", "query", "many"]
 """Whether a value is one object of a class, a query for its records, or several objects."""
 
-_ONE: Final = frozenset(
-    {"create", "createorfirst", "createquietly", "find", "findor", "findorfail", "findornew"}
-    | {"first", "firstor", "firstorcreate", "firstorfail", "firstornew", "firstwhere"}
-    | {"forcecreate", "getmodel", "getrelated", "make", "newmodelinstance", "sole"}
-    | {"updateorcreate", "findsole", "findbyuuid"}
-)
-_MANY: Final = frozenset(
-    {"all", "createmany", "cursor", "cursorpaginate", "findmany", "get", "lazy", "lazybyid"}
-    | {"paginate", "simplepaginate", "getresults", "fastpaginate"}
-)
-_NEITHER: Final = frozenset(
-    {"attach", "average", "avg", "count", "decrement", "delete", "detach", "doesntexist", "exists"}
-    | {"forcedelete", "implode", "increment", "insert", "insertgetid", "max", "min", "pluck"}
-    | {"sum", "sync", "syncwithoutdetaching", "toggle", "touch", "update", "upsert", "value"}
-    | {"updateexistingpivot", "save", "savemany", "tosql", "chunk", "chunkbyid", "each", "toggle"}
-    | {"aggregate", "explain", "dd", "dump", "truncate", "restore", "associate", "dissociate"}
-)
-_SAME_RECORD: Final = frozenset(
-    {"append", "fill", "forcefill", "fresh", "load", "loadcount", "loadmissing", "makehidden"}
-    | {"makevisible", "refresh", "replicate", "setattribute", "setrelation", "loadmorph"}
-    | {"setconnection", "withoutrelations", "associate", "dissociate", "each"}
-)
-_BEGIN: Final = frozenset(
-    {"distinct", "doesnthave", "groupby", "has", "inrandomorder", "join", "latest", "leftjoin"}
-    | {"limit", "newquery", "offset", "oldest", "on", "onlytrashed", "orderby", "orderbydesc"}
-    | {"query", "select", "selectraw", "skip", "take", "when", "with", "withavg", "withcount"}
-    | {"withexists", "withmax", "withmin", "withonly", "withoutglobalscope"}
-    | {"withoutglobalscopes", "withouttrashed", "withsum", "withtrashed", "lockforupdate"}
-)
-_OF_SEVERAL_ONE: Final = frozenset(
-    {"find", "findorfail", "first", "firstorfail", "firstwhere", "last", "pop", "random", "shift"}
-    | {"sole"}
-)
-_OF_SEVERAL_SAME: Final = frozenset(
-    {"each", "except", "exceptids", "filter", "fresh", "keyby", "load", "loadcount"}
-    | {"loadmissing", "only", "reject", "reverse", "shuffle", "skip", "slice", "sort"}
-    | {"sortby", "sortbydesc", "sortdesc", "take", "tap", "unique", "values"}
-    | {"where", "wherein", "wherenotin", "wherenotnull", "wherenull", "items", "getcollection"}
-)
+
+@cache
+def _methods() -> Mapping[str, frozenset[str]]:
+    """Return Eloquent's methods, by the form of their results."""
+    text = files(__package__).joinpath("eloquent.toml").read_text("utf-8")
+    return {form: frozenset(names) for form, names in tomllib.loads(text).items()}
 
 
 def form_after(form: Form, name: str) -> Form | None:
@@ -69,18 +41,19 @@ def form_after(form: Form, name: str) -> Form | None:
         form: the form of the receiver.
         name: the name of the method.
     """
-    name = name.lower()
+    name, methods = name.lower(), _methods()
     if form == "many":
-        return "one" if name in _OF_SEVERAL_ONE else "many" if name in _OF_SEVERAL_SAME else None
-    if name in _ONE or (form == "one" and name in _SAME_RECORD):
+        is_same = name in methods["some_of_several"]
+        return "one" if name in methods["one_of_several"] else "many" if is_same else None
+    if name in methods["one"] or (form == "one" and name in methods["same_record"]):
         return "one"
-    if name in _MANY:
+    if name in methods["many"]:
         return "many"
-    if name in _NEITHER:
+    if name in methods["other"]:
         return None
     # Any other method of a query returns a query, since most are conditions.
-    is_begun = form == "query" or name in _BEGIN or name.startswith(("where", "orwhere"))
-    return "query" if is_begun else None
+    is_begun = name in methods["query"] or name.startswith(("where", "orwhere"))
+    return "query" if form == "query" or is_begun else None
 
 
 _ROUNDS: Final = 6
@@ -276,3 +249,127 @@ def _kinds_of(returns: str, on: Kind) -> frozenset[Kind]:
 
 def _few(kinds: frozenset[Kind]) -> frozenset[Kind]:
     return kinds if len(kinds) <= _MOST_KINDS else frozenset()
+
+
+_MOST_METHODS: Final = 60
+"""Maximum number of own methods, called directly or indirectly, that are read for an action."""
+
+_KINDS: Final = frozenset({"goes_through", "authorizes_of", "dispatches_of"})
+
+
+@dataclass(frozen=True, slots=True)
+class Inferred:
+    """A relation that is inferred from several files.
+
+    Attributes:
+        kind: the kind of the relation.
+        source: the method that states it.
+        target: the target of the relation.
+        path: the path of the file with that method.
+        fact: the statement.
+    """
+
+    kind: str
+    source: str
+    target: str
+    path: str
+    fact: Fact
+
+
+class Followed:
+    """Statements in methods about objects whose classes other files determine.
+
+    Args:
+        files: the files of the repository.
+        receivers: resolves origins.
+    """
+
+    def __init__(
+        self, files: Sequence[FileFacts], inheritance: Inheritance, receivers: Receivers
+    ) -> None:
+        self._inheritance = inheritance
+        self._receivers = receivers
+        self._policies = Policies.of(files)
+        self._facts: dict[str, list[tuple[str, Fact]]] = {}
+        self._constants: dict[str, str] = {}
+        for one in files:
+            for fact in one.facts:
+                if fact.kind == "constant":
+                    name = f"{fact.symbol}::{fact.values['name']}"
+                    self._constants.setdefault(name, str(fact.values["value"]))
+                elif fact.kind in _KINDS:
+                    self._facts.setdefault(fact.symbol, []).append((one.path, fact))
+        self._known: dict[str, tuple[Inferred, ...]] = {}
+
+    def of_action(self, action: str) -> Iterator[Inferred]:
+        """Yield the relations of a route's action, and of the own methods that it calls.
+
+        Args:
+            action: qualified name of a method.
+        """
+        for method in self.own_methods(action):
+            if method not in self._known:
+                self._known[method] = tuple(dict.fromkeys(self._of_method(method)))
+            yield from self._known[method]
+
+    def own_methods(self, action: str) -> list[str]:
+        """Return an action and the methods of its class that it calls, directly or indirectly."""
+        owner = action.rpartition("::")[0]
+        above = {*self._inheritance.ancestors(owner)}
+        found, todo = {action: None}, [action]
+        while todo and len(found) < _MOST_METHODS:
+            for called in self._inheritance.called(todo.pop()):
+                of, _, name = called.rpartition("::")
+                method = self._inheritance.method(owner, name) if of in above else None
+                if method is not None and method.symbol not in found:
+                    found[method.symbol] = None
+                    todo.append(method.symbol)
+        return [*found]
+
+    def _of_method(self, method: str) -> Iterator[Inferred]:
+        stated = {*self._inheritance.called(method)}
+        for path, fact in self._facts.get(method, ()):
+            if fact.kind == "authorizes_of":
+                found = self._asked(fact)
+            elif fact.kind == "dispatches_of":
+                found = self._dispatched(fact)
+            else:
+                own = method.rpartition("::")[0]
+                calls = self._receivers.calls(fact.values["of"], own)
+                found = self._called(calls, own, stated)
+            for kind, target in found:
+                yield Inferred(kind, method, target, path, fact)
+
+    def _called(
+        self, calls: Iterable[Called], own: str, stated: set[str]
+    ) -> Iterator[tuple[str, str]]:
+        # Relations that the file shows by itself are not repeated.
+        told = {own, *(one.rpartition("::")[0] for one in stated)}
+        for one in calls:
+            if one.method and one.method not in stated:
+                yield "calls", one.method
+            is_used = one.on.owner not in told and not one.on.aside
+            if is_used and self._receivers.is_model(one.on.owner):
+                yield "touches", one.on.owner
+
+    def _dispatched(self, fact: Fact) -> Iterator[tuple[str, str]]:
+        """Yield dispatched jobs and events: classes of the repository that are not models."""
+        for name in self._receivers.classes(fact.values["of"]):
+            if self._inheritance.is_declared(name) and not self._receivers.is_model(name):
+                yield "dispatches", name
+
+    def _asked(self, fact: Fact) -> Iterator[tuple[str, str]]:
+        """Yield the checked models with their policies' methods, or else the checked ability."""
+        constant = str(fact.values.get("constant", ""))
+        ability = self._constants.get(constant, "") if constant else str(fact.values["ability"])
+        if constant and not ability:
+            return
+        if constant and not fact.values["of"]:
+            yield "authorizes", ABILITY + ability
+        for model in self._receivers.classes(fact.values["of"]):
+            yield "authorizes", model
+            policy = self._policies.of_model(model)
+            name = method_of_ability(ability) if ability else method_of(fact)
+            found = self._inheritance.method(policy, name) if policy and name else None
+            if found is not None:
+                yield "authorizes", found.symbol

@@ -25,27 +25,29 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from rag_assets.ingest.chunking.model import Fact
-from rag_assets.systems.code_memory.languages.php.bodies import Body
-from rag_assets.systems.code_memory.languages.php.calls import CALLS, CLOSURES, Call, Chain
-from rag_assets.systems.code_memory.languages.php.classes import ClassLike, Method, Property
-from rag_assets.systems.code_memory.languages.php.flows import Bodies
-from rag_assets.systems.code_memory.languages.php.source import PhpSource
+from rag_assets.systems.code_memory.languages.php.origins import Bodies, Body
+from rag_assets.systems.code_memory.languages.php.source import (
+    ClassLike,
+    Method,
+    PhpSource,
+    Property,
+)
 from rag_assets.systems.code_memory.languages.php.types import class_of_creation, types_of
-from rag_assets.systems.code_memory.languages.queries import tables_in_sql
-from rag_assets.systems.code_memory.laravel.authorizing import (
-    ASK_GATES,
-    ASKS,
+from rag_assets.systems.code_memory.languages.php.values import CALLS, CLOSURES, Call, Chain
+from rag_assets.systems.code_memory.languages.sql import tables_in_sql
+from rag_assets.systems.code_memory.laravel.middleware import read_kernel, read_names
+from rag_assets.systems.code_memory.laravel.policies import (
+    CHECKS,
     CONSTANT,
+    GATE_CHECKS,
     SUBJECT,
     VARIABLE,
-    asked,
-    asked_of_resource,
-    defined,
-    settled,
+    read_checks,
+    read_definitions,
+    read_resource_checks,
+    resolve_checks,
 )
 
-if TYPE_CHECKING:
-    from tree_sitter import Node
 if TYPE_CHECKING:
     from tree_sitter import Node
 
@@ -181,7 +183,7 @@ def _of_object(
 ) -> Iterator[tuple[str, _Values]]:
     """Yield statements about an object with its class if it is known, else with its origins."""
     if VARIABLE in values:
-        yield from ((kind, told) for told in settled(values, types))
+        yield from ((kind, told) for told in resolve_checks(values, types))
     if values.get(VARIABLE) not in types:
         deferred = kind if kind in _DEFERRED else "authorizes_of"
         yield from ((deferred, told) for told in _followed(values, body))
@@ -211,7 +213,7 @@ def _of_property(source: PhpSource, held: Property) -> Iterator[tuple[str, _Valu
         return
     value = source.value(held.value)
     if held.name in _KERNEL:
-        yield from _middleware(value)
+        yield from read_kernel(value)
         return
     for key, found in value.items() if isinstance(value, dict) else ():
         for name in found if isinstance(found, list) else [found]:
@@ -225,20 +227,11 @@ def _of_property(source: PhpSource, held: Property) -> Iterator[tuple[str, _Valu
                 yield "binds", {"abstract": key, "concrete": name}
 
 
-def _middleware(value: object) -> Iterator[tuple[str, _Values]]:
-    """Yield entries of a kernel: classes in lists, classes by alias, and classes by group."""
-    entries = value.items() if isinstance(value, dict) else enumerate(_listed(value))
-    for key, found in entries:
-        for name in found if isinstance(found, list) else [found]:
-            if isinstance(name, str) and "\\" in name:
-                alias = key if isinstance(key, str) and not key.isdigit() else ""
-                yield "uses_middleware", {"name": _class_of(name), "alias": alias}
-
-
 def _of_call(
     source: PhpSource, chain: Chain, call: Call, *, first: bool
 ) -> Iterator[tuple[str, _Values]]:
     yield from of_query(source, call)
+    yield from read_names(source, chain, call)
     if chain.static and first:
         yield from _of_static(source, chain, call)
     elif chain.static:
@@ -265,9 +258,9 @@ def _of_static(source: PhpSource, chain: Chain, call: Call) -> Iterator[tuple[st
 def _of_facade(source: PhpSource, chain: Chain, call: Call) -> Iterator[tuple[str, _Values]]:
     """Yield checks on a facade's result: `Auth::user()->can()`, `Gate::forUser()->allows()`."""
     owner = source.class_name(chain.root, call.node).removeprefix(_FACADES)
-    asks = {"Gate": ASK_GATES, "Auth": ASKS, "Request": ASKS}.get(owner, frozenset())
+    asks = {"Gate": GATE_CHECKS, "Auth": CHECKS, "Request": CHECKS}.get(owner, frozenset())
     if call.name.lower() in asks:
-        yield from asked(source, call)
+        yield from read_checks(source, call)
 
 
 def _of_function(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
@@ -288,12 +281,12 @@ def _of_member(source: PhpSource, chain: Chain, call: Call) -> Iterator[tuple[st
         yield from _dispatched(source, call)
     elif name in _BINDS and chain.root in {"$this->app", "$app"}:
         yield from _bound(source, call)
-    elif name in ASKS:
-        yield from asked(source, call)
+    elif name in CHECKS:
+        yield from read_checks(source, call)
     elif name == "authorizeresource" and chain.root == "$this":
-        yield from asked_of_resource(source, call)
+        yield from read_resource_checks(source, call)
     elif chain.root == "$gate":
-        yield from defined(source, call)
+        yield from read_definitions(source, call)
 
 
 def _of_event(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
@@ -316,10 +309,10 @@ def _of_gate(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
         model, policy = source.value(call.argument(0)), source.value(call.argument(1))
         if isinstance(model, str) and isinstance(policy, str):
             yield "policy_of", {"model": model, "policy": policy}
-    elif call.name.lower() in ASK_GATES:
-        yield from asked(source, call)
+    elif call.name.lower() in GATE_CHECKS:
+        yield from read_checks(source, call)
     else:
-        yield from defined(source, call)
+        yield from read_definitions(source, call)
 
 
 def _of_application(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:

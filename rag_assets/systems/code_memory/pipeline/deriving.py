@@ -9,7 +9,7 @@ even after an interrupted run they are right once this is done.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Final
 
@@ -21,11 +21,11 @@ from rag_assets.ingest.sources.model import SourceMetadata, path_of
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.slices import pending_count
 from rag_assets.storage.catalog.catalog import Catalog
-from rag_assets.storage.catalog.pushed_records import PushedRecord
+from rag_assets.storage.catalog.records.model import PushedRecord
 from rag_assets.systems.code_memory.catalog.code_catalog import code_catalog
-from rag_assets.systems.code_memory.catalog.derivations import DerivedRecords
+from rag_assets.systems.code_memory.catalog.derivations import DerivedRecords, Fingerprint
 from rag_assets.systems.code_memory.catalog.document_kinds import CodeDocument
-from rag_assets.systems.code_memory.derived.documents import derived_documents
+from rag_assets.systems.code_memory.derived.documents import derived_documents, languages_read
 from rag_assets.systems.code_memory.derived.model import MEDIA_TYPE, Derivation, DerivedDocument
 from rag_assets.systems.code_memory.derived.scip import (
     ScipIndex,
@@ -35,8 +35,20 @@ from rag_assets.systems.code_memory.derived.scip import (
 )
 from rag_assets.systems.code_memory.derived.text import rendered
 from rag_assets.systems.code_memory.derived.unresolved import INDEXES, Unresolved, first_of
-from rag_assets.systems.code_memory.pipeline.derived_marks import derived_configs, due_sources
-from rag_assets.systems.code_memory.pipeline.labelling import changed_labels, files_of, is_labelled
+from rag_assets.systems.code_memory.pipeline.derived_marks import (
+    SourceMark,
+    derived_configs,
+    due_sources,
+    settled_sources,
+)
+from rag_assets.systems.code_memory.pipeline.labelling import (
+    changed_labels,
+    files_of,
+    is_index,
+    is_labelled,
+    language_of,
+    survey,
+)
 from rag_assets.systems.code_memory.sources.derived import DerivedConfig
 from rag_assets.systems.code_memory.symbols.model import FileFacts
 from rag_assets.tenants.model import Tenant
@@ -118,10 +130,9 @@ def derivations_as_recorded(ctx: TenantContext) -> list[DerivedRecords]:
     serving = ctx.catalog.generations.serving(ctx.ref.id) if configs else None
     if serving is None:
         return []
-    due = due_sources(ctx.catalog, ctx.tenant, serving.number)
     code = code_catalog(ctx.catalog)
-    recorded = code.derivations.recorded(ctx.ref.id)
-    done = {of: key for of, key in recorded.items() if of in configs and of not in due}
+    settled = settled_sources(ctx.catalog, ctx.tenant, serving.number)
+    done = {source: mark.fingerprint for source, mark in settled.items()}
     texts = [
         (one.source, one.chunk_set_key)
         for one in code.kinds.indexed(ctx.ref.id, serving.number)
@@ -129,11 +140,13 @@ def derivations_as_recorded(ctx: TenantContext) -> list[DerivedRecords]:
     ]
     lost = ctx.lake.missing_chunk_sets({key for _, key in texts})
     damaged = {source for source, key in texts if key in lost}
-    intact = {of: key for of, key in done.items() if of not in damaged}
+    intact = {source: found for source, found in done.items() if source not in damaged}
     return list(_worked_out(ctx, serving.number, intact).records)
 
 
-def _worked_out(ctx: TenantContext, generation: int, fingerprints: Mapping[str, str]) -> _WorkedOut:
+def _worked_out(
+    ctx: TenantContext, generation: int, fingerprints: Mapping[str, Fingerprint]
+) -> _WorkedOut:
     """Derive documents and labels from these sources.
 
     Args:
@@ -154,19 +167,27 @@ def _worked_out(ctx: TenantContext, generation: int, fingerprints: Mapping[str, 
     )
     records: dict[str, list[PushedRecord]] = {source: [] for source in fingerprints}
     unresolved: dict[str, list[Unresolved]] = {source: [] for source in fingerprints}
+    marks = {source: SourceMark(found, frozenset()) for source, found in fingerprints.items()}
     labels: dict[str, Mapping[str, str]] = {}
     own = ctx.tenant.own_frameworks
     for (source, scope), group in groupby(indexed, key=_repository):
         documents = list(group)
+        surveyed = survey(ctx, documents)
+        # An index may refer to files in every language.
+        has_index = any(map(is_index, documents))
+        languages = None if has_index else languages_read(surveyed.signs, own)
+        read = [one for one in documents if languages is None or language_of(one) in languages]
         # No document can be derived without an index or a file in a language that has frameworks.
-        is_read = any(is_labelled(one) or _is_index(one) for one in documents)
-        files = files_of(ctx, documents) if is_read else {}
-        labels |= changed_labels(documents, files)
+        files = files_of(ctx, read) if has_index or any(map(is_labelled, read)) else {}
+        labels |= changed_labels(documents, {**surveyed.files, **files})
         found = derived_documents([*files.values()], own) if files else Derivation((), ())
         references = _references(ctx, documents, files)
         derived = (*found.documents, *references.documents)
         records[source] += _records(ctx, configs[source], scope, derived)
         unresolved[source] += first_of(found.unresolved, _MOST_UNRESOLVED)
+        marks[source] = marks[source].also_read(languages)
+        if has_index:
+            marks[source] = replace(marks[source], reads_texts=True)
         unresolved[source] += (
             Unresolved(path, 0, figures, INDEXES) for path, figures in references.reports
         )
@@ -174,11 +195,11 @@ def _worked_out(ctx: TenantContext, generation: int, fingerprints: Mapping[str, 
         DerivedRecords(
             source,
             configs[source].name,
-            fingerprint,
+            mark.stored(ctx.tenant),
             tuple(records[source]),
             tuple(unresolved[source]),
         )
-        for source, fingerprint in fingerprints.items()
+        for source, mark in marks.items()
     ]
     return _WorkedOut(tuple(of_sources), labels)
 
@@ -193,7 +214,7 @@ def _references(
         documents: the documents.
         files: the facts of the documents, by document.
     """
-    indexes = [one for one in documents if _is_index(one)]
+    indexes = [one for one in documents if is_index(one)]
     texts = _texts(ctx, indexes)
     read = [
         ScipIndex.read(texts[one.document_id].text) for one in indexes if one.document_id in texts
@@ -221,11 +242,6 @@ def _texts(ctx: TenantContext, documents: Sequence[CodeDocument]) -> dict[str, P
         for id_ in batch
         if keys[id_] in rows
     }
-
-
-def _is_index(document: CodeDocument) -> bool:
-    """Return whether a document of a repository is a SCIP index."""
-    return document.media_type == MEDIA_TYPE
 
 
 def underived(catalog: Catalog, tenant: Tenant, generation: int) -> str | None:

@@ -13,7 +13,7 @@ from rag_assets.pipeline.fact_stores import DerivedWork, Kinds, StoreRepair
 from rag_assets.pipeline.shares import Share
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
-from rag_assets.storage.catalog.index import RowRecorder
+from rag_assets.storage.catalog.documents.versions import RowRecorder
 from rag_assets.systems.code_memory.catalog.code_catalog import code_catalog
 from rag_assets.systems.code_memory.catalog.relation_rows import record_relations
 from rag_assets.systems.code_memory.catalog.tables import document_kinds, edges, name_uses, symbols

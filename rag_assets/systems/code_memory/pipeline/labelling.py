@@ -3,27 +3,47 @@
 Labels are computed over all files of a repository before a slice's versions are created, unless the
 slice cannot change them. A document with changed labels is written again, by this run or the next
 one; its vectors are not computed again.
+
+If a slice can change neither labels nor derived documents, the mark of its source is moved to the
+state after the slice, so that nothing is derived again. The mark is a fingerprint of all documents:
+if the slice is not published as expected, it differs, and all files are read.
 """
 
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import groupby
 
 from rag_assets.common.batches import batched
+from rag_assets.ingest.chunking.model import Fact
 from rag_assets.ingest.sources.model import path_of
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.slices import Work, parsed_documents
 from rag_assets.systems.code_memory.catalog.code_catalog import code_catalog
+from rag_assets.systems.code_memory.catalog.derivations import fingerprint_of
 from rag_assets.systems.code_memory.catalog.document_kinds import CodeDocument
 from rag_assets.systems.code_memory.chunker import reads_code
-from rag_assets.systems.code_memory.derived.labels import LABELLED, deciding, kinds_of
-from rag_assets.systems.code_memory.pipeline.derived_marks import settled_sources
+from rag_assets.systems.code_memory.derived.documents import (
+    SIGN_KINDS,
+    is_of_django,
+    languages_read,
+    signs_of,
+)
+from rag_assets.systems.code_memory.derived.labels import (
+    LABELLED,
+    READ_KINDS,
+    deciding,
+    keep_deciding,
+    kinds_of,
+)
+from rag_assets.systems.code_memory.derived.model import MEDIA_TYPE
+from rag_assets.systems.code_memory.pipeline.derived_marks import SourceMark, settled_sources
 from rag_assets.systems.code_memory.relations.relations import Relations, relations_of
-from rag_assets.systems.code_memory.symbols.model import FileFacts
-from rag_assets.systems.code_memory.symbols.name_uses import USES
+from rag_assets.systems.code_memory.symbols.model import USES, FileFacts
 from rag_assets.systems.code_memory.symbols.naming import NameStyle
 
 _BATCH = 2_000
@@ -50,26 +70,38 @@ def label_documents(ctx: TenantContext, work: Work) -> int:
     """
     if not reads_code(ctx.tenant) or not work.documents:
         return 0
+    code = code_catalog(ctx.catalog)
     parsed = _parsed(ctx, work)
-    if _decides_nothing(ctx, work, parsed):
+    number = work.generation.number
+    former = {one.document_id: one for one in code.kinds.indexed(ctx.ref.id, number, [*parsed])}
+    step = _Step(ctx, parsed, former, _settled(ctx, work))
+    if step.keeps_labels():
+        step.move_marks()
         return 0
     changed: dict[str, Mapping[str, str]] = {}
     documents = _documents(ctx, work, parsed)
     for files in _repositories(documents):
-        changed |= changed_labels(files, files_of(ctx, filter(is_labelled, files)))
+        labelled = [*filter(is_labelled, files)]
+        surveyed = survey(ctx, labelled)
+        python = [one for one in labelled if language_of(one) == "python"]
+        whole = files_of(ctx, python) if is_of_django(surveyed.signs) else {}
+        changed |= changed_labels(files, {**surveyed.files, **whole})
     if changed:
         ctx.guard()
         # Labels now match the build's files, unless this run is interrupted.
-        code_catalog(ctx.catalog).derivations.forget_fingerprints(
-            ctx.ref, {one.source for one in documents}
-        )
-        code_catalog(ctx.catalog).kinds.record(ctx.ref, changed)
+        code.derivations.set_fingerprints(ctx.ref, {one.source: "" for one in documents})
+        code.kinds.record(ctx.ref, changed)
     return len(changed)
 
 
 def is_labelled(document: CodeDocument) -> bool:
     """Return whether frameworks can determine kinds of definitions in the document's language."""
-    return _language(document.media_type) in LABELLED
+    return language_of(document) in LABELLED
+
+
+def is_index(document: CodeDocument) -> bool:
+    """Return whether a document of a repository is a SCIP index."""
+    return document.media_type == MEDIA_TYPE
 
 
 def changed_labels(
@@ -92,33 +124,130 @@ def changed_labels(
     }
 
 
-def _decides_nothing(ctx: TenantContext, work: Work, parsed: Mapping[str, CodeDocument]) -> bool:
-    """Return whether the slice cannot change any label, judging only by its own documents.
-
-    This is the case if the labels are up to date with the build, and if the facts that decide
-    labels are the same in the new and in the former texts of these documents.
-    """
+def _settled(ctx: TenantContext, work: Work) -> Mapping[str, SourceMark]:
+    """Return the marks of sources whose labels and derived documents match the slice's build."""
     number = work.generation.number
-    former = {
-        d.document_id: d
-        for d in code_catalog(ctx.catalog).kinds.indexed(ctx.ref.id, number, [*parsed])
-    }
-    concerned = [one for one in (*parsed.values(), *former.values()) if is_labelled(one)]
-    if not concerned:
-        return True
     serving = ctx.catalog.generations.serving(ctx.ref.id)
     if serving is None or serving.number != number or work.beside:
-        return False
-    if {one.source for one in concerned} - settled_sources(ctx.catalog, ctx.tenant, number).keys():
-        return False
-    facts = ctx.lake.facts({one.chunk_set_key for one in concerned})
+        return {}
+    return settled_sources(ctx.catalog, ctx.tenant, number)
 
-    def decided(document: CodeDocument | None) -> list[object]:
-        if document is None:
+
+class _Step:
+    """The step of a build from before a slice to after it, judged only by the slice's documents.
+
+    Args:
+        ctx: the TenantContext of the tenant.
+        parsed: the documents of the slice with their new texts, by id.
+        former: those of them that the build already has, with their former texts, by id.
+        settled: the marks of sources whose labels and derived documents match the build.
+    """
+
+    def __init__(
+        self,
+        ctx: TenantContext,
+        parsed: Mapping[str, CodeDocument],
+        former: Mapping[str, CodeDocument],
+        settled: Mapping[str, SourceMark],
+    ) -> None:
+        self._ctx, self._settled = ctx, settled
+        self._pairs = [(former.get(id_), one) for id_, one in parsed.items()]
+
+    def keeps_labels(self) -> bool:
+        """Return whether the slice cannot change any label.
+
+        This is the case if the labels are up to date with the build, and if the facts that decide
+        labels are the same in the new and in the former texts of the documents.
+        """
+        labelled = {
+            new.source
+            for old, new in self._pairs
+            if is_labelled(new) or (old is not None and is_labelled(old))
+        }
+        if labelled - self._settled.keys():
+            return False
+        return all(self._decided(old) == self._decided(new) for old, new in self._pairs)
+
+    def move_marks(self) -> None:
+        """Move the marks of sources with the same derived documents after the slice."""
+        moved: dict[str, str] = {}
+        for source, mark in self._settled.items():
+            pairs = [(old, new) for old, new in self._pairs if new.source == source]
+            if pairs and all(self._derives_the_same(mark, old, new) for old, new in pairs):
+                before = fingerprint_of(old for old, _ in pairs if old is not None)
+                after = fingerprint_of(new for _, new in pairs)
+                first, second = (
+                    known - gone + added
+                    for known, gone, added in zip(mark.fingerprint, before, after, strict=True)
+                )
+                moved[source] = replace(mark, fingerprint=(first, second)).stored(self._ctx.tenant)
+        if moved:
+            self._ctx.guard()
+            code_catalog(self._ctx.catalog).derivations.set_fingerprints(self._ctx.ref, moved)
+
+    def _decided(self, document: CodeDocument | None) -> list[object]:
+        if document is None or not is_labelled(document):
             return []
-        return deciding(facts.get(document.chunk_set_key, ()), _language(document.media_type))
+        return deciding(self._facts_of(document), language_of(document))
 
-    return all(decided(one) == decided(former.get(id_)) for id_, one in parsed.items())
+    def _derives_the_same(
+        self, mark: SourceMark, old: CodeDocument | None, new: CodeDocument
+    ) -> bool:
+        """Return whether one document changes nothing that is derived from its source."""
+        present = [one for one in (old, new) if one is not None]
+        if mark.reads_texts or any(map(is_index, present)):
+            return False
+        if mark.languages is not None:
+            signs = signs_of(_file_of(new, self._facts_of(new)), self._ctx.tenant.own_frameworks)
+            read = languages_read(frozenset(signs), self._ctx.tenant.own_frameworks)
+            if read is None or not read <= mark.languages:
+                return False
+            if mark.languages.isdisjoint({language_of(one) for one in present}):
+                return True
+        return (
+            old is not None
+            and (old.media_type, old.access_scope) == (new.media_type, new.access_scope)
+            and self._facts_of(old) == self._facts_of(new)
+        )
+
+    def _facts_of(self, document: CodeDocument) -> tuple[Fact, ...]:
+        return self._facts.get(document.chunk_set_key, ())
+
+    @cached_property
+    def _facts(self) -> Mapping[str, tuple[Fact, ...]]:
+        """Return the facts of the slice's texts, new and former, by chunk_set_key."""
+        documents = (one for pair in self._pairs for one in pair if one is not None)
+        return self._ctx.lake.facts({o.chunk_set_key for o in documents}, _is_derived_from)
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """The few facts of all files of a repository that determine how much more must be read.
+
+    Attributes:
+        signs: the signs of all files; see signs_of.
+        files: the facts that decide labels, by document; in a repository that uses Django, all
+            facts of Python files do.
+    """
+
+    signs: frozenset[str]
+    files: Mapping[str, FileFacts]
+
+
+def survey(ctx: TenantContext, documents: Sequence[CodeDocument]) -> Survey:
+    """Read the signs of documents, and the facts that decide their labels.
+
+    Args:
+        ctx: the TenantContext of the tenant.
+        documents: the documents of one repository; at least those for which is_labelled holds.
+    """
+    signs: set[str] = set()
+    files: dict[str, FileFacts] = {}
+    for document, facts in _read(ctx, documents, (SIGN_KINDS | READ_KINDS).__contains__):
+        file = _file_of(document, facts)
+        signs |= signs_of(file, ctx.tenant.own_frameworks)
+        files[document.document_id] = replace(file, facts=keep_deciding(facts, file.language))
+    return Survey(frozenset(signs), {one.document_id: files[one.document_id] for one in documents})
 
 
 def relations_of_texts(
@@ -176,26 +305,55 @@ def _repositories(documents: Iterable[CodeDocument]) -> Iterator[list[CodeDocume
         yield list(group)
 
 
+def language_of(document: CodeDocument) -> str:
+    """Return the language of a document, as media types name it."""
+    return _language(document.media_type)
+
+
 def _language(media_type: str | None) -> str:
     return (media_type or "").rpartition("/")[2].removeprefix("x-")
 
 
-def files_of(ctx: TenantContext, documents: Iterable[CodeDocument]) -> dict[str, FileFacts]:
-    """Return the facts of documents with their paths, by document."""
-    documents = list(documents)
-    with _collector_paused():
-        facts = {
-            # The index of a file's names is not needed, and is larger than all its other facts.
-            key: tuple(fact for fact in found if fact.kind != USES)
-            for batch in batched({one.chunk_set_key for one in documents}, _BATCH)
-            for key, found in ctx.lake.facts(batch).items()
-        }
-    return {
-        one.document_id: FileFacts(
-            path_of(one.uri), _language(one.media_type), facts.get(one.chunk_set_key, ())
-        )
-        for one in documents
+def files_of(ctx: TenantContext, documents: Sequence[CodeDocument]) -> dict[str, FileFacts]:
+    """Return the facts of documents with their paths, by document, in the given order."""
+    found = {
+        d.document_id: _file_of(d, facts) for d, facts in _read(ctx, documents, _is_derived_from)
     }
+    return {one.document_id: found[one.document_id] for one in documents}
+
+
+def _is_derived_from(kind: str) -> bool:
+    """Return whether labels or documents are derived from facts of a kind.
+
+    The index of a file's names is not needed, and is larger than all its other facts.
+    """
+    return kind != USES
+
+
+def _file_of(document: CodeDocument, facts: tuple[Fact, ...]) -> FileFacts:
+    return FileFacts(path_of(document.uri), language_of(document), facts)
+
+
+def _read(
+    ctx: TenantContext, documents: Sequence[CodeDocument], wants_kind: Callable[[str], bool]
+) -> Iterator[tuple[CodeDocument, tuple[Fact, ...]]]:
+    """Yield documents with the facts of their texts, in no particular order.
+
+    Args:
+        ctx: the TenantContext of the tenant.
+        documents: the documents.
+        wants_kind: tells which kinds of facts to read.
+    """
+    by_text: dict[str, list[CodeDocument]] = {}
+    for one in documents:
+        by_text.setdefault(one.chunk_set_key, []).append(one)
+    # The lake sorts its rows by these keys: a batch of neighbours is read from few row groups.
+    for batch in batched(sorted(by_text), _BATCH):
+        with _collector_paused():
+            found = ctx.lake.facts(batch, wants_kind)
+        for key in batch:
+            for one in by_text[key]:
+                yield one, found.get(key, ())
 
 
 @contextmanager

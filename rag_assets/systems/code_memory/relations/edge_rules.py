@@ -9,9 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Final, TypeAlias, TypeGuard
 
 from rag_assets.ingest.chunking.model import Fact
-from rag_assets.systems.code_memory.symbols.names import keys_of
-from rag_assets.systems.code_memory.symbols.naming import CALLED
-from rag_assets.systems.code_memory.symbols.nodes import (
+from rag_assets.systems.code_memory.symbols.names import (
     ABILITY,
     ASKS,
     CONFIG,
@@ -27,8 +25,10 @@ from rag_assets.systems.code_memory.symbols.nodes import (
     PACKAGE,
     TABLE,
     endpoint_of,
+    keys_of,
     short_name,
 )
+from rag_assets.systems.code_memory.symbols.naming import CALLED
 from rag_assets.systems.code_memory.symbols.policy_names import asker_of, method_of, usual_policies
 
 _ACTIONS: Final = {"create": "creates", "alter": "alters", "rename": "renames", "drop": "drops"}

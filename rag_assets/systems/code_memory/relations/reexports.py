@@ -15,8 +15,8 @@ from typing import Final, TypeAlias
 
 from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.relations.spelled_rules import from_module, rust_path
+from rag_assets.systems.code_memory.symbols.names import PACKAGE
 from rag_assets.systems.code_memory.symbols.naming import ALL, HANDED, OWN, NameStyle, meant
-from rag_assets.systems.code_memory.symbols.nodes import PACKAGE
 
 DEFAULT: Final = "default"
 KEPT: Final = "!"

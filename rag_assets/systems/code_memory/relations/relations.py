@@ -18,9 +18,8 @@ from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.relations.edge_rules import EVENTS, OF_FACTS
 from rag_assets.systems.code_memory.relations.reexports import handed_on
 from rag_assets.systems.code_memory.relations.spelled_rules import SPELLED, named_event, queried
-from rag_assets.systems.code_memory.symbols.name_uses import USES
-from rag_assets.systems.code_memory.symbols.naming import NameStyle
-from rag_assets.systems.code_memory.symbols.nodes import (
+from rag_assets.systems.code_memory.symbols.model import USES
+from rag_assets.systems.code_memory.symbols.names import (
     ABILITY,
     ASKS,
     ELSEWHERE,
@@ -30,6 +29,7 @@ from rag_assets.systems.code_memory.symbols.nodes import (
     OWN_SETTING,
     short_name,
 )
+from rag_assets.systems.code_memory.symbols.naming import NameStyle
 
 How: TypeAlias = Literal["stated", "convention", "inferred", "scip"]
 """Stated by the text, by a convention of the framework, inferred, or resolved by a SCIP index."""

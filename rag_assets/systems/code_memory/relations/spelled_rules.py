@@ -12,9 +12,7 @@ from typing import Final
 
 from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.relations.edge_rules import Triple, of_event
-from rag_assets.systems.code_memory.symbols.names import requested_template
-from rag_assets.systems.code_memory.symbols.naming import OWN, NameStyle, go_module, stem
-from rag_assets.systems.code_memory.symbols.nodes import (
+from rag_assets.systems.code_memory.symbols.names import (
     CONFIG,
     ENDPOINT,
     ENV,
@@ -22,7 +20,9 @@ from rag_assets.systems.code_memory.symbols.nodes import (
     PACKAGE,
     TABLE,
     endpoint_of,
+    requested_template,
 )
+from rag_assets.systems.code_memory.symbols.naming import OWN, NameStyle, go_module, stem
 
 
 def _own(name: str) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
-from rag_assets.systems.code_memory.symbols.nodes import TABLE
+from rag_assets.systems.code_memory.symbols.names import TABLE
 from rag_assets.systems.code_memory.symbols.source_types import SourceType
 
 MOST_NAMES = 12

@@ -15,6 +15,7 @@ from rag_assets.systems.code_memory.relations.reexports import (
     beyond,
     handed_names,
 )
+from rag_assets.systems.code_memory.symbols.names import short_name
 from rag_assets.systems.code_memory.symbols.naming import (
     ALL,
     CALLED,
@@ -22,7 +23,6 @@ from rag_assets.systems.code_memory.symbols.naming import (
     depends_on_place,
     meant,
 )
-from rag_assets.systems.code_memory.symbols.nodes import short_name
 
 _DEEPEST: Final = 6
 """Maximum number of modules that re-export a name one after another."""

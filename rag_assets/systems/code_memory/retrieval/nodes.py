@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 from rag_assets.ingest.sources.model import path_of
 from rag_assets.systems.code_memory.catalog.found_relations import FoundEdge, FoundSymbol
 from rag_assets.systems.code_memory.relations.relations import NAMED, UNNAMED
-from rag_assets.systems.code_memory.symbols.nodes import (
+from rag_assets.systems.code_memory.symbols.names import (
     CONFIG,
     ENDPOINT,
     ENV,

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from rag_assets.systems.code_memory.symbols.nodes import MEMBER
+from rag_assets.systems.code_memory.symbols.names import MEMBER
 
 _WEIGHTS: Final[Mapping[str, tuple[float, float]]] = MappingProxyType(
     {

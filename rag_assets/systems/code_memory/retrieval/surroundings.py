@@ -18,7 +18,7 @@ from rag_assets.systems.code_memory.catalog.found_relations import FoundEdge
 from rag_assets.systems.code_memory.retrieval.nodes import Node, NodeKey, kind_of, stated_of
 from rag_assets.systems.code_memory.retrieval.shares import WEAK, share_of
 from rag_assets.systems.code_memory.retrieval.view import View
-from rag_assets.systems.code_memory.symbols.nodes import ENV, FILE, MEMBER, MIDDLEWARE, PACKAGE
+from rag_assets.systems.code_memory.symbols.names import ENV, FILE, MEMBER, MIDDLEWARE, PACKAGE
 
 _CROWD: Final = 30
 """Number of relations above which a definition counts as related to everything."""

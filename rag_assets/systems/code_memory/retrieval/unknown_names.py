@@ -25,8 +25,7 @@ from rag_assets.systems.code_memory.retrieval.asked_names import asked_names
 from rag_assets.systems.code_memory.retrieval.clarification import nearest_names
 from rag_assets.systems.code_memory.retrieval.steps.views import Views
 from rag_assets.systems.code_memory.retrieval.view import View
-from rag_assets.systems.code_memory.symbols.names import name_parts
-from rag_assets.systems.code_memory.symbols.nodes import TABLE
+from rag_assets.systems.code_memory.symbols.names import TABLE, name_parts
 
 _SYMBOL: Final = re.compile(
     r"\w+(?:::|->|@|#|\\)\w[\w\\:@#>-]*|[A-Z]\w*\.\w+|_*[a-z]\w*[A-Z]\w*|_*[A-Z]\w*[a-z]\w*[A-Z]\w*"

@@ -12,7 +12,7 @@ from rag_assets.systems.code_memory.catalog.found_relations import Direction, Fo
 from rag_assets.systems.code_memory.derived.unresolved import ROUTES, TABLES, Unresolved
 from rag_assets.systems.code_memory.retrieval.nodes import PREFIXES, Node
 from rag_assets.systems.code_memory.retrieval.view import View
-from rag_assets.systems.code_memory.symbols.nodes import ENDPOINT, FILE, MIDDLEWARE, TABLE
+from rag_assets.systems.code_memory.symbols.names import ENDPOINT, FILE, MIDDLEWARE, TABLE
 
 _KINDS: Final = {
     ROUTES: frozenset({"routes_to", "in_group", "guarded_by", "serves", "authorizes", "requests"}),

@@ -17,15 +17,14 @@ from typing import Final, NamedTuple, TypeAlias
 from rag_assets.common.batches import batched
 from rag_assets.ingest.sources.model import path_of
 from rag_assets.systems.code_memory.catalog.found_relations import FoundNameUses, FoundSymbol
-from rag_assets.systems.code_memory.languages.tags.languages import family_of, tag_languages
+from rag_assets.systems.code_memory.languages.tags import family_of, tag_languages
 from rag_assets.systems.code_memory.reading import language_of_type
 from rag_assets.systems.code_memory.retrieval.nodes import EVIDENCE_NAMES, PREFIXES, Node, Relation
 from rag_assets.systems.code_memory.retrieval.view import View
 from rag_assets.systems.code_memory.sources.repositories.names import repository_type_of
-from rag_assets.systems.code_memory.symbols.name_uses import NameUse, NameUses, UseKind, uses_of
-from rag_assets.systems.code_memory.symbols.names import folded_name, name_parts
+from rag_assets.systems.code_memory.symbols.model import NameUse, NameUses, UseKind, uses_of
+from rag_assets.systems.code_memory.symbols.names import ELSEWHERE, FILE, folded_name, name_parts
 from rag_assets.systems.code_memory.symbols.naming import style_of
-from rag_assets.systems.code_memory.symbols.nodes import ELSEWHERE, FILE
 from rag_assets.systems.code_memory.symbols.source_types import is_test
 
 MOST_ROWS: Final = 4_000

@@ -32,7 +32,7 @@ from rag_assets.systems.code_memory.retrieval.nodes import (
     other_node,
 )
 from rag_assets.systems.code_memory.sources.derived import repository_of
-from rag_assets.systems.code_memory.symbols.names import keys_of, name_parts
+from rag_assets.systems.code_memory.symbols.names import FILE, keys_of, name_parts, short_name
 from rag_assets.systems.code_memory.symbols.naming import (
     CALLED,
     alike,
@@ -40,7 +40,6 @@ from rag_assets.systems.code_memory.symbols.naming import (
     ends,
     meant,
 )
-from rag_assets.systems.code_memory.symbols.nodes import FILE, short_name
 
 MOST_EDGES = 2_000
 """Maximum number of edges read in one step."""

@@ -38,7 +38,7 @@ from rag_assets.systems.code_memory.retrieval.unresolved import (
 )
 from rag_assets.systems.code_memory.retrieval.uses import stated_uses, uses_of_nodes
 from rag_assets.systems.code_memory.retrieval.view import MOST_EDGES, RelationsChanged, View
-from rag_assets.systems.code_memory.symbols.nodes import MEMBER
+from rag_assets.systems.code_memory.symbols.names import MEMBER
 
 MOST_STEPS = 8
 USUAL_STEPS = 5

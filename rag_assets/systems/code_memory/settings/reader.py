@@ -1,14 +1,20 @@
-"""Reads settings files: a unit for each top-level key, and the settings that the keys define."""
+"""Reads settings files: a unit for each top-level key, and the settings that the keys define.
+
+An OpenAPI 3 or Swagger 2 file, which its content identifies, has units for its operations.
+"""
 
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 from typing import Final, TypeAlias
 
 from rag_assets.ingest.chunking.model import Fact
+from rag_assets.systems.code_memory.languages.units import covering, cuts_within
 from rag_assets.systems.code_memory.settings.entries import (
     ITEM,
     Entry,
@@ -17,8 +23,151 @@ from rag_assets.systems.code_memory.settings.entries import (
     toml_entries,
     yaml_entries,
 )
-from rag_assets.systems.code_memory.settings.units import covered, units_of
-from rag_assets.systems.code_memory.symbols.model import CodeText
+from rag_assets.systems.code_memory.symbols.model import CodeText, Role, Unit
+
+_COMMENT: Final = re.compile(r"[ \t]*(?:#|//|;|/\*|\*)")
+_AFTER: Final = re.compile(r"[ \t]*+,?+[ \t]*+(?:(?:#|//)[^\n]*+)?")
+_LONGEST_SYMBOL: Final = 500
+_WORD: Final = re.compile(r"\w")
+
+
+def _units_of(
+    text: str,
+    entries: Sequence[Entry],
+    *,
+    symbol: Callable[[Entry], str] | None = None,
+    role: Role = "key",
+) -> list[Unit]:
+    """Return a unit for each entry, in order; an entry within another entry has no unit.
+
+    Args:
+        entries: the entries, sorted by their start.
+        symbol: returns the name of an entry; by default, its last key.
+    """
+    found: list[Unit] = []
+    at = 0
+    for entry in entries:
+        if entry.start < at or entry.end <= entry.start:
+            continue
+        start, end = _start_with_comments(text, entry.start, at), _end_with_comma(text, entry.end)
+        name = entry.path[-1] if symbol is None else symbol(entry)
+        found.append(Unit(start, end, role, name[:_LONGEST_SYMBOL]))
+        at = end
+    return found
+
+
+def _covered(text: str, units: Sequence[Unit], ends: Sequence[int]) -> tuple[Unit, ...]:
+    """Return units that cover a text; brackets between units belong to the units next to them.
+
+    Args:
+        units: the units, in order, without overlaps.
+        ends: ascending offsets at which entries end, and at which a unit may be cut.
+    """
+    made: list[Unit] = []
+    opening: Unit | None = None
+    for unit in covering(text, units):
+        bare = unit.role == "rest" and not _WORD.search(text, unit.start, unit.end)
+        if bare and made:
+            made[-1] = replace(made[-1], end=unit.end)
+            continue
+        if bare:
+            opening = opening or unit
+            continue
+        made.append(unit if opening is None else replace(unit, start=opening.start))
+        opening = None
+    if opening is not None:
+        made.append(replace(opening, end=len(text.rstrip())))
+    return tuple(replace(unit, cuts=cuts_within(ends, unit)) for unit in made)
+
+
+def _start_with_comments(text: str, start: int, at: int) -> int:
+    """Return the start of the comments above an entry; else of its line, or of the entry."""
+    line = max(text.rfind("\n", at, start) + 1, at)
+    if text[line:start].strip():
+        return start
+    while line > at:
+        above = max(text.rfind("\n", at, line - 1) + 1, at)
+        if not _COMMENT.match(text, above, line):
+            break
+        line = above
+    return line
+
+
+def _end_with_comma(text: str, end: int) -> int:
+    after = _AFTER.match(text, end)
+    last = end if after is None else after.end()
+    if last < len(text) and text[last] not in "\r\n":
+        last = end + (text[end:last].find(",") + 1)
+    return last if text[last - 1] not in " \t" else end + len(text[end:last].rstrip())
+
+
+_METHODS: Final = frozenset({"get", "put", "post", "delete", "options", "head", "patch", "trace"})
+_DEPTH: Final = 3
+"""Depth of the keys of operations: each is within a path, which is a key of `paths`."""
+_LONGEST_PATH: Final = 500
+"""Maximum characters of a path, and of a server's path; each operation has a copy of both."""
+
+_ORIGIN: Final = re.compile(r"^(?:[a-zA-Z][\w+.-]*:)?//[^/]*")
+_SCHEMAS: Final = re.compile(r"^#/(?:components/schemas|definitions)/([^/]+)$")
+
+
+def _find_operations(entries: Sequence[Entry]) -> list[tuple[Entry, Fact]]:
+    """Return the operations in a file; empty if the file is not an API description.
+
+    The fact `operation` has {method, path, operation_id, tags, parameters, schemas}. Its symbol is
+    method and path template, including the server's path: `GET /api/invoices/{id}`.
+
+    Args:
+        entries: the entries of the file, outer entries before the entries inside them.
+    """
+    tops = {entry.path[0] for entry in entries if len(entry.path) == 1}
+    if "paths" not in tops or not tops & {"openapi", "swagger"}:
+        return []
+    base = _server_path(entries)
+    starts = [entry.start for entry in entries]
+    found = []
+    for index, entry in enumerate(entries):
+        if _is_operation(entry):
+            last = bisect_left(starts, entry.end, index)
+            found.append(_operation(entry, entries[index + 1 : last], base))
+    return found
+
+
+def _is_operation(entry: Entry) -> bool:
+    path = entry.path
+    if path[0] != "paths" or len(path) != _DEPTH or not path[1].startswith("/"):
+        return False
+    return len(path[1]) <= _LONGEST_PATH and path[2].lower() in _METHODS
+
+
+def _server_path(entries: Sequence[Entry]) -> str:
+    """Return the path prefix of all operations."""
+    for entry in entries:
+        if entry.value is not None and entry.path in {("basePath",), ("servers", ITEM, "url")}:
+            return _ORIGIN.sub("", entry.value)[:_LONGEST_PATH].rstrip("/")
+    return ""
+
+
+def _operation(entry: Entry, inner: Sequence[Entry], base: str) -> tuple[Entry, Fact]:
+    method, path = entry.path[2].upper(), base + entry.path[1]
+    told = {one.path[3]: one.value for one in inner if len(one.path) == _DEPTH + 1}
+    values = {
+        "method": method,
+        "path": path,
+        "operation_id": told.get("operationId") or "",
+        "tags": [one.value for one in inner if one.path[3:] == ("tags", ITEM)],
+        "parameters": [
+            one.value for one in inner if one.path[3:] == ("parameters", ITEM, "name") and one.value
+        ],
+        "schemas": _schemas(inner),
+    }
+    return entry, Fact("operation", entry.start, entry.end, f"{method} {path}", values)
+
+
+def _schemas(inner: Sequence[Entry]) -> list[str]:
+    named = (_SCHEMAS.match(one.value or "") for one in inner if one.path[-1] == "$ref")
+    return list(dict.fromkeys(match[1] for match in named if match))
+
 
 BROKEN: Final = "a part of it could not be read"
 MOST_SETTINGS: Final = 5_000
@@ -43,50 +192,36 @@ FORMATS: Final[dict[str, _Entries]] = {
 """The function that reads the entries of each format."""
 
 
-def read_json(text: str) -> CodeText:
-    """Return the units and facts of JSON."""
-    return _read(text, "json")
-
-
-def read_yaml(text: str) -> CodeText:
-    """Return the units and facts of YAML."""
-    return _read(text, "yaml")
-
-
-def read_toml(text: str) -> CodeText:
-    """Return the units and facts of TOML."""
-    return _read(text, "toml")
-
-
-def read_ini(text: str) -> CodeText:
-    """Return the units and facts of INI, properties and .env files."""
-    return _read(text, "ini")
-
-
-def _read(text: str, language: str) -> CodeText:
-    from rag_assets.systems.code_memory.manifests.facts import facts_of_entries
-    from rag_assets.systems.code_memory.settings.openapi import operations_of
+def _read_settings(text: str, language: str) -> CodeText:
+    """Return the units and facts of a text in a format of FORMATS."""
+    from rag_assets.systems.code_memory.manifests import facts_of_entries
 
     entries, whole = FORMATS[language](text)
     tops = _tables(entries) if language == "toml" else [e for e in entries if len(e.path) == 1]
-    operations = operations_of(text, entries)
-    units = units_of(text, tops, symbol=lambda entry: ".".join(entry.path))
+    operations = _find_operations(entries)
+    units = _units_of(text, tops, symbol=lambda entry: ".".join(entry.path))
     if operations:
-        held = [one.entry for one in operations]
+        held = [entry for entry, _ in operations]
         first, last = held[0].start, held[-1].end
         units = [one for one in units if one.end <= first or one.start >= last]
-        names = {one.entry.start: one.name for one in operations}
-        units += units_of(text, held, symbol=lambda e: names[e.start], role="operation")
+        names = {entry.start: fact.symbol for entry, fact in operations}
+        units += _units_of(text, held, symbol=lambda e: names[e.start], role="operation")
     ends = sorted(
         {entry.end for entry in entries if 1 < len(entry.path) <= (4 if operations else 3)}
     )
-    facts: list[Fact] = [one.fact for one in operations]
+    facts: list[Fact] = [fact for _, fact in operations]
     facts += facts_of_entries(language, text, entries)
     facts += islice(_settings(language, entries), MOST_SETTINGS)
     facts = [replace(one, end=min(one.end, one.start + _EVIDENCE)) for one in facts]
     facts.sort(key=lambda fact: (fact.start, fact.end))
     notes = () if whole else (BROKEN,)
-    return CodeText(covered(text, units, ends), tuple(facts), language, notes)
+    return CodeText(_covered(text, units, ends), tuple(facts), language, notes)
+
+
+read_ini: Final = partial(_read_settings, language="ini")
+read_json: Final = partial(_read_settings, language="json")
+read_toml: Final = partial(_read_settings, language="toml")
+read_yaml: Final = partial(_read_settings, language="yaml")
 
 
 def _tables(entries: Sequence[Entry]) -> list[Entry]:

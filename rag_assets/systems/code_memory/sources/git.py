@@ -323,7 +323,7 @@ class GitSource:
             size = objects.size(file.oid, "blob")
             if self._is_out("too-large" if size > self.max_bytes else None):
                 continue
-            if not self._is_out(exclusion.by_content(path, objects.read(file.oid, "blob"))):
+            if not self._is_out(exclusion.by_content(path, objects.read_sized(file.oid, "blob"))):
                 yield self._document(path, _Listed(file.oid, None), size)
         yield from self._list_indexes(exclusion, self._indexes.find())
 

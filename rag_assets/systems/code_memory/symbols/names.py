@@ -1,21 +1,30 @@
-"""Names as people write them: the keys by which routes, tables and settings are found."""
+"""Names of nodes, the keys by which routes, tables and settings are found, and users' spellings.
+
+The name of a node is a qualified name, or a name with a prefix for its kind: `table:invoices`. The
+name of a setting follows from the path of its file and its keys.
+"""
 
 from __future__ import annotations
 
+import posixpath
 import re
+from collections.abc import Iterator
+from functools import lru_cache
+from itertools import combinations
 from typing import Final
 
 _PARAMETER: Final = re.compile(r"\{[^{}/]*\}|<[^<>/]*>|\(\?P<[^()/]*\)")
 _VALUE: Final = re.compile(r"[0-9]+|[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}", re.IGNORECASE)
-_METHODS: Final = "GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS|ANY"
-_METHOD: Final = re.compile(rf"({_METHODS})(?:\|(?:{_METHODS}))*(?:[ |]+|:(?=/)|$)", re.IGNORECASE)
+_HTTP_METHODS: Final = "GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS|ANY"
+_METHOD: Final = re.compile(
+    rf"({_HTTP_METHODS})(?:\|(?:{_HTTP_METHODS}))*(?:[ |]+|:(?=/)|$)", re.IGNORECASE
+)
 _HOST: Final = re.compile(r"https?://[^/\s]*", re.IGNORECASE)
 _NAME: Final = re.compile(r"[\w.:-]+")
-_LONGEST: Final = 1_000
 _MOST_PARTS: Final = 8
 
 
-_SEPARATORS: Final = re.compile(r"::|->|[.#@\\/:]")
+_NAME_SEPARATORS: Final = re.compile(r"::|->|[.#@\\/:]")
 _NOT_FOLDED: Final = re.compile(r"[_\-$?!]+|(?<=\w)=$")
 
 
@@ -31,8 +40,8 @@ def name_parts(said: str, *, folded: bool = True) -> tuple[str, ...]:
         said: `App\Invoice::total`, `Invoice.total`, `Invoice#total`, `total()`.
         folded: whether to return each part as folded_name does.
     """
-    plain = said.strip()[:_LONGEST].removesuffix("()").strip("\\:.#@/$")
-    parts = [part for part in _SEPARATORS.split(plain) if part]
+    plain = said.strip()[:_LONGEST_NAME].removesuffix("()").strip("\\:.#@/$")
+    parts = [part for part in _NAME_SEPARATORS.split(plain) if part]
     return tuple(map(folded_name, parts)) if folded else tuple(parts)
 
 
@@ -77,7 +86,7 @@ def request_of(said: str) -> tuple[str, str] | None:
         said: `POST /invoices`, `invoices/42`, `https://shop.test/invoices`; of several methods, the
             first counts.
     """
-    said = said.strip()[:_LONGEST].removeprefix("route:").lstrip()
+    said = said.strip()[:_LONGEST_NAME].removeprefix("route:").lstrip()
     method = _METHOD.match(said)
     path = _HOST.sub("", said[method.end() :] if method else said, count=1)
     if not path.startswith("/"):
@@ -94,7 +103,7 @@ def keys_of(said: str) -> tuple[str, ...]:
         said: `invoices.store`, `/invoices/{invoice}`, `POST /invoices`, `/invoices/42/edit`, each
             path with a host or without its first slash, too; or a table's name.
     """
-    said = said.strip()[:_LONGEST]
+    said = said.strip()[:_LONGEST_NAME]
     asked = request_of(said)
     if asked is not None:
         method, path = asked
@@ -105,3 +114,162 @@ def keys_of(said: str) -> tuple[str, ...]:
         return ()
     settings = setting_keys(said) if "." in said else ()
     return f"route {said.lower()}", f"table {said.lower().removeprefix('table:')}", *settings
+
+
+TABLE: Final = "table:"
+CONFIG: Final = "config:"
+ENV: Final = "env:"
+PACKAGE: Final = "package:"
+FILE: Final = "file:"
+GLOB: Final = "glob:"
+EVERY_FILE: Final = "**"
+"""The glob of a rule that applies to all files."""
+
+MIDDLEWARE: Final = "middleware:"
+ABILITY: Final = "ability:"
+"""Prefix of an ability that a gate defines by name: `ability:manage notes`."""
+
+ENDPOINT: Final = "endpoint:"
+EVENT: Final = "event:"
+"""Prefix of a named event: `event:checkout.order.save.after`."""
+
+RUN: Final = "run:"
+GROUP: Final = "group:"
+"""Prefix of a group of routes, named after its statement's place: `group:routes/web.php:4`."""
+
+MEMBER: Final = "member_of"
+"""Kind of the edge from a method to its class."""
+
+ASKS: Final = "asks"
+"""Kind of the edge to the policy method that authorizes an action, if such a policy exists."""
+
+HANDS_ON: Final = "hands_on"
+"""Kind of the edge from a re-exported name to its target."""
+
+ELSEWHERE: Final = "elsewhere"
+"""Kind of the edge from a use of a name that belongs to another package; its target is the prefix
+`elsewhere:` and the name."""
+
+OWN_SETTING: Final = f"{CONFIG}."
+"""Prefix of a setting's name in its own file."""
+
+_FOLDER: Final = "config"
+_MODULES: Final = frozenset({"settings", "config", "conf"})
+"""Python modules whose settings are named by their keys alone."""
+
+_MOST_NAMES: Final = 32_768
+"""Maximum number of names whose short names are cached."""
+
+_SEPARATORS: Final = re.compile(r"::|[.#:]")
+
+
+@lru_cache(_MOST_NAMES)
+def short_name(name: str) -> str:
+    """Return a name in lower case without namespace or module; methods keep their class."""
+    parts = _SEPARATORS.split(name.rpartition("\\")[2])
+    # In all of these languages, names of classes start with a capital by convention, modules do
+    # not.
+    kept = parts[-2:] if len(parts) > 1 and parts[-2][:1].isupper() else parts[-1:]
+    return ".".join(kept).lower()
+
+
+def endpoint_of(method: str, path: str) -> str:
+    """Return the node for requests to a path with a method; parameter names do not matter."""
+    return f"{method.upper()} {path_template(path)}"
+
+
+def setting_name(local: str, path: str) -> str:
+    """Return the repository-wide name of a setting.
+
+    Args:
+        local: its keys, with dots; "" for the whole file.
+        path: `config/billing.php`, `config/services/tax.php`, `shop/settings.py`.
+    """
+    bare, suffix = posixpath.splitext(path)
+    *folders, last = bare.split("/")
+    if suffix == ".py" and ("settings" in folders or last in _MODULES):
+        place = ""
+    elif suffix != ".py" and _FOLDER in folders:
+        at = len(folders) - folders[::-1].index(_FOLDER)
+        place = ".".join([*folders[at:], last])
+    else:
+        place = bare
+    return CONFIG + ".".join(filter(None, (place, local)))
+
+
+def local_settings(name: str) -> Iterator[str]:
+    """Yield the names a setting may have in its own file: the parts of its name after each dot."""
+    local = name.removeprefix(CONFIG)
+    yield OWN_SETTING + local
+    yield from (OWN_SETTING + local[found.end() :] for found in re.finditer(r"\.", local))
+    yield OWN_SETTING
+
+
+_QUOTES: Final = "`\"' \t\r\n"
+_CALL: Final = re.compile(r"\([^()]*\)?$")
+_RECEIVER: Final = re.compile(r"^\(\*?(\w+)\)")
+_VARIABLE: Final = re.compile(r"^\$\w+(?:(?:\??->|::)\w+)*(?:\??->|::)(?=\w+$)")
+_LINES: Final = re.compile(r":\d+(?:-\d+)?(?::\d+)?$")
+_DRIVE: Final = re.compile(r"^[A-Za-z]:(?=[\\/])")
+_MOST_FREE_PARTS: Final = 6
+_MOST_FOLDERS: Final = 20
+_LONGEST_NAME: Final = 1_000
+
+
+def symbol_spellings(said: str) -> list[str]:
+    r"""Return the names in the index that a user may mean by a definition; as written comes first.
+
+    Args:
+        said: `Invoice::class`, `Invoice->total()`, `$invoice->total`, `App/Models/Invoice`,
+            `invoice_line`.
+    """
+    said = said.strip()[:_LONGEST_NAME]
+    bare = _RECEIVER.sub(r"\1", said.strip(_QUOTES))
+    bare = _CALL.sub("", bare).replace("\\\\", "\\").removesuffix("::class")
+    bare = _VARIABLE.sub("", bare).replace("?->", "->").replace("->", "::").lstrip("$")
+    found = [said, bare]
+    if "/" in bare and "." not in bare:
+        found.append(bare.strip("/").replace("/", "\\"))
+    joined = bare.replace("_", "").replace("-", "")
+    return [one for one in dict.fromkeys([*found, joined]) if one]
+
+
+def table_spellings(said: str) -> list[str]:
+    """Return the tables that a user may mean: without quotation marks, or without the schema."""
+    bare = "".join(one for one in said.strip()[:_LONGEST_NAME] if one not in "`\"'[]")
+    bare = bare.removeprefix("table:")
+    return [one for one in dict.fromkeys([bare, bare.rpartition(".")[2]]) if one]
+
+
+def route_spellings(said: str) -> Iterator[str]:
+    """Yield the templates that a path may match, those with the fewest parameters first.
+
+    Args:
+        said: a requested path, `/invoices/pdf/a1b2`, with or without its method.
+    """
+    asked = request_of(said)
+    if asked is None:
+        return
+    method, path = asked
+    parts = requested_template(path).split("/")[1:]
+    free = [at for at, part in enumerate(parts) if part and part != "{}"][-_MOST_FREE_PARTS:]
+    for count in range(1, len(free) + 1):
+        # The last parts of a path are most often parameters.
+        for chosen in combinations(reversed(free), count):
+            template = "/".join("{}" if at in chosen else part for at, part in enumerate(parts))
+            yield f"{method} /{template}".lstrip()
+
+
+def path_spellings(said: str) -> list[str]:
+    r"""Return the paths that a user may mean, the most exact first.
+
+    Args:
+        said: `./app/A.php`, `app\A.php`, `/srv/shop/app/A.php`, `app/A.php:12`.
+    """
+    bare = _DRIVE.sub("", _LINES.sub("", said.strip(_QUOTES)[:_LONGEST_NAME])).replace("\\", "/")
+    parts = [part for part in bare.split("/") if part not in {"", ".", ".."}]
+    # The first folders of an absolute path depend on the machine, so every suffix of it is tried.
+    ends = ["/".join(parts[at:]) for at in range(min(len(parts), _MOST_FOLDERS))]
+    absolute = bare.startswith("/") or bool(_DRIVE.match(said.strip()))
+    kept = ends if absolute else ends[:1]
+    return [one for one in dict.fromkeys([said, *kept]) if one]

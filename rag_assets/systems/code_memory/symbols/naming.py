@@ -30,11 +30,13 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Final, Literal, TypeAlias
 
-from rag_assets.systems.code_memory.symbols.names import keys_of, route_keys, setting_keys
-from rag_assets.systems.code_memory.symbols.nodes import (
+from rag_assets.systems.code_memory.symbols.names import (
     CONFIG,
     OWN_SETTING,
+    keys_of,
     local_settings,
+    route_keys,
+    setting_keys,
     setting_name,
 )
 

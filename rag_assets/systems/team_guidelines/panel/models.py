@@ -13,8 +13,8 @@ from rag_assets.common.errors import RagAssetsError
 from rag_assets.common.formatting import duration
 from rag_assets.models.providers.registry import WITH_KEYS, list_auto_embeddings
 from rag_assets.panel.frame import Visit
+from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.catalog.catalog import Catalog
-from rag_assets.storage.catalog.generations import Generation
 from rag_assets.systems.team_guidelines.panel.room import Room, open_room
 from rag_assets.systems.team_guidelines.projects import OpenProject, ProjectScope
 from rag_assets.tenants.projects import Project, ProjectSettings, project_config
@@ -113,7 +113,7 @@ def find_replacement(catalog: Catalog, project: OpenProject) -> Replacement | No
         waiting = sum(state.answers for state in catalog.upload_states.page(project.record.id))
         return Replacement(project.embedder_id, serving.embedder_id, False, 0, waiting)
     newest = building[-1]
-    progress = catalog.build_progress.of(project.record.id, {newest.number: None})[newest.number]
+    progress = catalog.build_progress.read(project.record.id, {newest.number: None})[newest.number]
     return Replacement(
         newest.embedder_id, serving.embedder_id, True, progress.documents, progress.of_documents
     )

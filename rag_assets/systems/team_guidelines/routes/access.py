@@ -12,7 +12,7 @@ from fastapi import Depends, Path, Request
 from rag_assets.api.backend import Backend
 from rag_assets.api.dependencies import BackendDependency, IdentityDependency
 from rag_assets.api.identity import Identity
-from rag_assets.storage.catalog.tenants import TenantRecord
+from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.systems.team_guidelines.projects import (
     GuidelineProjects,
     OpenProject,

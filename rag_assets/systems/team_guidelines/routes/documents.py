@@ -23,7 +23,7 @@ from rag_assets.api.upload_form import UploadForm
 from rag_assets.api.upload_routes import FORM, REPLACES, replaced
 from rag_assets.api.write_model import DocumentId
 from rag_assets.ingest.parsing.media_types import DOCX, MARKDOWN, PDF
-from rag_assets.storage.catalog.upload_states import UploadStatus
+from rag_assets.storage.catalog.uploads.states import UploadStatus
 from rag_assets.systems.team_guidelines.documents import DocumentChunks
 from rag_assets.systems.team_guidelines.library import CURSOR
 from rag_assets.systems.team_guidelines.routes.access import ProjectDependency

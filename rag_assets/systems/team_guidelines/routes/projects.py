@@ -13,7 +13,7 @@ from rag_assets.api.guideline_responses import camel
 from rag_assets.api.problems import documented
 from rag_assets.models.providers.registry import WITH_KEYS
 from rag_assets.models.transport.settings import ModelName
-from rag_assets.storage.catalog.organizations import OrganizationRef
+from rag_assets.storage.catalog.tenants.organizations import OrganizationRef
 from rag_assets.systems.team_guidelines.keys import Keys, KeyTested
 from rag_assets.systems.team_guidelines.projects import OrganizationView, ProjectView
 from rag_assets.systems.team_guidelines.routes.access import (

@@ -18,7 +18,7 @@ from rag_assets.ingest.sources.records import record_document_id
 from rag_assets.panel.frame import Visit
 from rag_assets.records.text_records import records_source
 from rag_assets.storage.catalog.catalog import Catalog
-from rag_assets.storage.catalog.record_states import RecordFilter, RecordState, RecordStatus
+from rag_assets.storage.catalog.records.states import RecordFilter, RecordState, RecordStatus
 from rag_assets.systems.workspace.page_lists import PageLists
 from rag_assets.systems.workspace.panel.room import PAGE, Room, open_room, query_text
 from rag_assets.systems.workspace.tree import find_standing, new_root
@@ -72,7 +72,7 @@ async def record(visit: Visit) -> Response:
         )
         principals = backend.reader.policy.principals(room.caller)
         states = backend.catalog.record_states
-        return states.of(tenant_id, document_id, principals, scope=scope), found
+        return states.find(tenant_id, document_id, principals, scope=scope), found
 
     state, found = await room.read(read)
     if state is None:

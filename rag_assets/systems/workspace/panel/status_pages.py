@@ -23,7 +23,7 @@ from rag_assets.models.embedding.model_folder import DEFAULT_MODEL
 from rag_assets.models.providers.local import E5_MODEL
 from rag_assets.panel.frame import Visit
 from rag_assets.storage.catalog.catalog import Catalog
-from rag_assets.storage.catalog.tenants import TenantRecord
+from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.systems.workspace.panel.room import PAGE, Room, open_room, query_text
 from rag_assets.systems.workspace.settings import SettingsDraft, SettingsService, settings_response
 from rag_assets.tenants.application_settings import Provider, VectorBackend
@@ -147,7 +147,7 @@ def _replacement(catalog: Catalog, record: TenantRecord) -> Replacement | None:
         return None
     newest = made[-1]
     answering = next((build for build in builds if build.state == "SERVING"), None)
-    progress = catalog.build_progress.of(record.id, {newest.number: None})[newest.number]
+    progress = catalog.build_progress.read(record.id, {newest.number: None})[newest.number]
     return Replacement(
         newest.embedder_id,
         None if answering is None else answering.embedder_id,

@@ -13,8 +13,8 @@ from rag_assets.common.errors import ListingFailed, TenantBusy, UnknownDocument
 from rag_assets.common.invalid_values import InvalidFields
 from rag_assets.records.drafts import BlockChange, Draft, Drafting, Removal
 from rag_assets.records.writing import BULK, URGENT, Outcome, RecordWrite, write_drafts
-from rag_assets.storage.catalog.record_plans import UNORDERED
-from rag_assets.storage.catalog.records import StoredKey
+from rag_assets.storage.catalog.records.model import UNORDERED
+from rag_assets.storage.catalog.records.table import RecordVersion
 from rag_assets.systems.workspace.pulling.database import ForeignDatabase, ForeignRow
 from rag_assets.systems.workspace.pulling.rows import (
     PulledRow,
@@ -325,7 +325,7 @@ class RecordWriter:
                 stored += outcome.outcome in {"queued", "excluded"}
         return stored, bad
 
-    def _is_stored(self, draft: Draft, known: dict[str, StoredKey]) -> bool:
+    def _is_stored(self, draft: Draft, known: dict[str, RecordVersion]) -> bool:
         """Return whether a row's record is already stored; False for a block (see its page)."""
         if isinstance(draft, BlockChange):
             return False

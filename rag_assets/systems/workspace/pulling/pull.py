@@ -13,7 +13,7 @@ from rag_assets.privacy.masker import Masker
 from rag_assets.storage.blobs.store import BlobStore
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
-from rag_assets.storage.catalog.tenants import TenantRecord
+from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.systems.workspace.pulling.comparison import pull_tree, scan_keys
 from rag_assets.systems.workspace.pulling.database import open_snapshot
 from rag_assets.systems.workspace.pulling.following import Follower

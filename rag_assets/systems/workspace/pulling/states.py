@@ -17,8 +17,8 @@ from sqlalchemy.exc import SQLAlchemyError
 from rag_assets.common.errors import TenantLocked
 from rag_assets.common.hashing import key_of
 from rag_assets.privacy.masker import Masker
-from rag_assets.storage.catalog.database import Database, TenantRef, among
-from rag_assets.storage.catalog.lock import lock_key, still_holds
+from rag_assets.storage.catalog.database import Database, TenantRef, is_any_of
+from rag_assets.storage.catalog.lock import holds_lock, lock_key
 from rag_assets.storage.catalog.tables import source_records
 from rag_assets.systems.workspace.pulling.source import RecordType, SqlConfig
 from rag_assets.systems.workspace.tables import pulled_queries, pulled_rows, pulled_sources
@@ -90,7 +90,7 @@ class PullStates:
     def of_tenants(self, tenant_ids: Collection[str]) -> dict[tuple[str, str], SourceState]:
         """Return the states of several tenants' sources, by tenant and source."""
         columns = pulled_sources.c
-        query = select(pulled_sources).where(among(columns.tenant, tenant_ids))
+        query = select(pulled_sources).where(is_any_of(columns.tenant, tenant_ids))
         with self._database.begin() as connection:
             rows = connection.execute(query).mappings().all()
         return {
@@ -298,7 +298,7 @@ class AsideRows:
         waiting = update(pulled_rows).where(
             columns.tenant == ref.id,
             columns.source == source,
-            among(columns.awaited_page, pages),
+            is_any_of(columns.awaited_page, pages),
         )
         with self._database.begin_for(ref) as connection:
             connection.execute(waiting.values(awaited_page=None))
@@ -309,7 +309,7 @@ def rows_with_keys(
 ) -> tuple[ColumnElement[bool], ...]:
     """Return the condition for rows of a source that were set aside."""
     columns = pulled_rows.c
-    return columns.tenant == ref.id, columns.source == source, among(columns.row_key, keys)
+    return columns.tenant == ref.id, columns.source == source, is_any_of(columns.row_key, keys)
 
 
 _POLL_SECONDS = 0.25
@@ -332,7 +332,7 @@ class SourceLock:
         Raises:
             TenantLocked: the lock's connection is lost; another process may pull the source now.
         """
-        if not still_holds(self._connection, self._key):
+        if not holds_lock(self._connection, self._key):
             raise TenantLocked(
                 f"source {self._source!r} is no longer locked: the connection broke",
                 hint="it is pulled again by itself, from where this pull stopped",

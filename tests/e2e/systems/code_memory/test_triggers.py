@@ -18,9 +18,8 @@ from rag_assets.common.errors import UnknownTenant
 from rag_assets.retrieval.model import Caller
 from rag_assets.systems.code_memory.catalog.tables import edges
 from rag_assets.systems.code_memory.retrieval.walk import Walker
-from rag_assets.systems.code_memory.run_events import RunEvent
-from rag_assets.systems.code_memory.runs import Run, Runs
-from rag_assets.systems.code_memory.whole_index import index_again
+from rag_assets.systems.code_memory.runs import Run, RunEvent, Runs
+from rag_assets.systems.code_memory.service import index_again
 from rag_assets.tenants.model import Tenant
 from tests.e2e.running import PATIENCE, Daemon, running_daemon, wait_for
 from tests.installation import FAST, Installation

@@ -15,7 +15,7 @@ from sqlalchemy import text
 
 from rag_assets.pipeline.projects import Projects
 from rag_assets.pipeline.tenancy import Reconciliation, reconcile_tenants
-from rag_assets.storage.catalog.tenants import TenantRecord
+from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.systems.agent_docs.tenants import derive_tenant_id
 from rag_assets.tenants.projects import Project, ProjectSettings
 from tests.installation import Installation, new_installation

@@ -16,7 +16,7 @@ from rag_assets.pipeline.listing import list_documents
 from rag_assets.retrieval import Retriever
 from rag_assets.retrieval.documents import DocumentReader
 from rag_assets.retrieval.model import Caller, SearchAnswer, SearchRequest
-from rag_assets.storage.catalog.events import EventKind
+from rag_assets.storage.catalog.journal.events import EventKind
 from rag_assets.systems.code_memory.answers import CodeAnswers
 from rag_assets.systems.code_memory.catalog.code_catalog import code_catalog
 from rag_assets.systems.code_memory.definitions import relations_report

@@ -165,3 +165,54 @@ def test_made_commits_one_by_one_leave_what_a_fresh_index_has(
         if number % COMPARED == 0:
             told = str(history.did)
             assert_as_fresh(shared_installation, driver, tenant, made.root, ref, told)
+
+
+SHOP = {
+    "shop/app.py": "from flask import Flask\nfrom shop.carts import bp\napp = Flask(__name__)\n"
+    "app.register_blueprint(bp, url_prefix='/v1')\n",
+    "shop/carts.py": "from flask import Blueprint\nbp = Blueprint('carts', __name__)\n\n"
+    "@bp.get('/carts')\ndef show_carts(): ...\n",
+    "shop/model.py": "class Cart:\n    def total(self): ...\n",
+    "tests/test_carts.py": "def test_all(client):\n    client.get('/v1/carts')\n",
+    "src/Till.php": "<?php\nnamespace Shop;\nclass Till extends Drawer { function open() {} }\n",
+    "src/Drawer.php": "<?php\nnamespace Shop;\nclass Drawer { function lock() {} }\n",
+    "web/till.ts": "import { lock } from './lock'\nexport function open() { lock() }\n",
+    "web/lock.ts": "export function lock() {}\n",
+    "composer.json": '{"name": "acme/shop", "require": {"php": "^8.2"}}\n',
+    "docs/shop.md": "# Shop\n\n`Cart` adds up, `src/Till.php` takes money.\n" * 3,
+}
+EDITS: tuple[tuple[str, dict[str, str | None]], ...] = (
+    ("a comment in a file that nothing is derived from", {"src/Till.php": "// a\n"}),
+    ("a definition moves", {"shop/model.py": "", "shop/cart.py": SHOP["shop/model.py"]}),
+    ("a name becomes ambiguous", {"web/other.ts": SHOP["web/lock.ts"]}),
+    ("the name is unique again", {"web/other.ts": None}),
+    ("a file is gone that others refer to", {"src/Drawer.php": None}),
+    ("it is back under another name", {"src/Box.php": SHOP["src/Drawer.php"]}),
+    ("the prefix of routes changes", {"shop/app.py": SHOP["shop/app.py"].replace("v1", "v2")}),
+    ("a page states a route by its path", {"web/pages/till.tsx": "export default () => null\n"}),
+    ("it moves away", {"web/pages/till.tsx": None, "web/x/till.tsx": "export default () => 1\n"}),
+    ("a manifest names Laravel", {"composer.json": '{"require": {"laravel/framework": "^11"}}\n'}),
+    ("a controller by its folder alone", {"app/Http/Controllers/Pay.php": "<?php class Pay {}\n"}),
+    ("the manifest no longer does", {"composer.json": SHOP["composer.json"]}),
+    ("no framework is left", {"shop/app.py": "", "shop/carts.py": "def show_carts(): ...\n"}),
+)
+
+
+def test_each_kind_of_edit_leaves_what_a_fresh_index_has(
+    shared_installation: Installation, driver: Driver
+) -> None:
+    tenant = "edited"
+    made = MadeRepository(shared_installation.home.parent / "sources" / tenant)
+    made.commit(SHOP)
+    add(shared_installation, tenant, made.root, "HEAD")
+    driver.sync(tenant)
+    for what, edits in EDITS:
+        for path, text in edits.items():
+            if text is None:
+                (made.root / path).unlink()
+            else:
+                added = SHOP.get(path, "") if text.startswith("//") else ""
+                made.write({path: added + text})
+        made.commit()
+        driver.sync(tenant, allow_deletes=True)
+        assert_as_fresh(shared_installation, driver, tenant, made.root, "HEAD", what)

@@ -15,11 +15,10 @@ from rag_assets.models.chat import find_context_window
 from rag_assets.models.embedding.protocol import Embedder
 from rag_assets.retrieval import Retriever
 from rag_assets.retrieval.model import Caller, SearchAnswer, SearchRequest
+from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.catalog.database import TenantRef
-from rag_assets.storage.catalog.generations import Generation
 from rag_assets.systems.code_memory.retrieval.walk import MOST_STEPS, Walker
-from rag_assets.systems.code_memory.run_events import parsed_events
-from rag_assets.systems.code_memory.runs import Run, Runs
+from rag_assets.systems.code_memory.runs import Run, Runs, parsed_events
 from rag_assets.tenants.model import Tenant
 from tests.driving import Driver
 from tests.installation import FAST, Installation

@@ -39,7 +39,7 @@ from rag_assets.systems.code_memory.relations.relations import Relations as Reco
 from rag_assets.systems.code_memory.retrieval.unresolved import Question
 from rag_assets.systems.code_memory.retrieval.view import View
 from rag_assets.systems.code_memory.retrieval.walk import Walk, Walker
-from rag_assets.systems.code_memory.symbols.nodes import FILE
+from rag_assets.systems.code_memory.symbols.names import FILE
 from tests.driving import Driver
 from tests.installation import FAST, Installation
 from tests.integration.systems.code_memory.test_relations import FILES as OTHERS

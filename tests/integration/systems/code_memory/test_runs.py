@@ -24,9 +24,9 @@ from rag_assets.plugins.registry import installed_systems
 from rag_assets.retrieval import AsyncRetriever
 from rag_assets.storage.blobs.store import open_blobs
 from rag_assets.storage.catalog.catalog import Catalog
-from rag_assets.storage.catalog.events import Event
-from rag_assets.storage.catalog.retention import Cutoffs
-from rag_assets.storage.catalog.tombstones import seal
+from rag_assets.storage.catalog.documents.removals import seal_tombstones
+from rag_assets.storage.catalog.erasure.retention import Cutoffs
+from rag_assets.storage.catalog.journal.events import Event
 from rag_assets.systems.code_memory.service import CodeMemory
 from tests.databases import as_service
 from tests.driving import Driver
@@ -492,8 +492,8 @@ def test_index_rag_brings_back_only_what_was_invalidated(
         assert answer.is_success, answer.text
     # The journal says that it was purged after the dump of a catalog that is restored.
     with catalog.database.begin() as connection:
-        sealed = seal(connection, ref, [ids["Restored.php"]])
-    catalog.erasures.bury_again(ref, sealed)
+        sealed = seal_tombstones(connection, ref, [ids["Restored.php"]])
+    catalog.erasures.restore_tombstones(ref, sealed)
     admin("POST", "mixed/index-rag")
     driver.sync(tenant)
     assert living_files(catalog, tenant).keys() == {"Invalid.php"}

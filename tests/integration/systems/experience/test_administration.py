@@ -14,9 +14,8 @@ from starlette.testclient import TestClient
 
 from rag_assets.common.clock import Clock
 from rag_assets.pipeline.retention import prune
-from rag_assets.storage.catalog.columns import metadata
-from rag_assets.storage.catalog.holds import HoldScope
-from rag_assets.storage.catalog.tables import documents, events
+from rag_assets.storage.catalog.erasure.holds import HoldScope
+from rag_assets.storage.catalog.tables import documents, events, metadata
 from rag_assets.systems.experience.errors import UnknownExperience
 from rag_assets.systems.experience.forgetting import delete_questions
 from rag_assets.systems.experience.merges import merge_patterns

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from sqlalchemy import insert, select
 
-from rag_assets.storage.catalog.holds import HoldScope
-from rag_assets.storage.catalog.retention import Cutoffs
+from rag_assets.storage.catalog.erasure.holds import HoldScope
+from rag_assets.storage.catalog.erasure.retention import Cutoffs
 from rag_assets.systems.experience.tables import knowledge_staging
 from tests.integration.systems.experience.conftest import Learning
 

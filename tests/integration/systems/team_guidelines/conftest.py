@@ -23,8 +23,8 @@ from rag_assets.pipeline.projects import Projects
 from rag_assets.retrieval import AsyncRetriever
 from rag_assets.retrieval.documents import DocumentReader
 from rag_assets.retrieval.model import Caller
-from rag_assets.storage.catalog.organizations import OrganizationRef
-from rag_assets.storage.catalog.tenants import TenantRecord
+from rag_assets.storage.catalog.tenants.organizations import OrganizationRef
+from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.storage.index.store import VectorStore
 from rag_assets.systems.team_guidelines.contexts import ContextRequest, Contexts
 from rag_assets.systems.team_guidelines.texts import GuidelineTexts

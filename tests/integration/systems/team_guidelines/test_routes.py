@@ -25,9 +25,9 @@ from rag_assets.api.settings import ServiceSettings
 from rag_assets.common.failure_kinds import WORDS
 from rag_assets.ingest.parsing.detection.containers import OLE2_MARK
 from rag_assets.storage.blobs.store import open_blobs
+from rag_assets.storage.catalog.accounts.usage import Usage
 from rag_assets.storage.catalog.database import TenantRef
-from rag_assets.storage.catalog.upload_tables import uploads
-from rag_assets.storage.catalog.usage import Usage
+from rag_assets.storage.catalog.uploads.model import uploads
 from tests.driving import stages_of
 from tests.dumps import is_blob
 from tests.embedding_server import EmbeddingServer, Fault, Spoilt, Status, embedding_server

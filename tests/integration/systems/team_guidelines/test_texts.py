@@ -11,7 +11,7 @@ from rag_assets.common.errors import VersionChanged
 from rag_assets.pipeline.erasure import rescan
 from rag_assets.privacy.masker import masker_of
 from rag_assets.privacy.secrets import scanner
-from rag_assets.storage.catalog.tenants import TenantRecord
+from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.systems.team_guidelines.errors import TextRefused, VersionMissing
 from rag_assets.systems.team_guidelines.texts import (
     ANY_VERSION,

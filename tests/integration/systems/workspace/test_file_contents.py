@@ -18,7 +18,7 @@ from rag_assets.pipeline import listing
 from rag_assets.pipeline.erasure import settle_open
 from rag_assets.storage.blobs.store import open_blobs
 from rag_assets.storage.catalog.tables import documents
-from rag_assets.storage.catalog.upload_tables import record_files
+from rag_assets.storage.catalog.uploads.model import record_files
 from tests import driving
 from tests.installation import Installation
 from tests.integration.systems.workspace.site import Site, workspace

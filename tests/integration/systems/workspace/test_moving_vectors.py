@@ -17,7 +17,7 @@ from typing import Any, Final
 import httpx
 import pytest
 
-from rag_assets.storage.catalog.generations import Generation
+from rag_assets.storage.catalog.builds.generations import Generation
 from tests.beside import beside
 from tests.driving import Driver, tenant_named_after
 from tests.installation import Installation

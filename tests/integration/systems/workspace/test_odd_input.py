@@ -135,7 +135,7 @@ def test_no_page_is_named_or_read_by_a_credential(site: Site, rule: str) -> None
         assert refused.status_code == 422, refused.text
         assert "credential" in refused.json()["detail"]
         assert secret not in refused.text
-    assert site.catalog.pages.kind_of(site.id, "q") is None
+    assert site.catalog.pages.find_kind(site.id, "q") is None
 
 
 def test_the_name_of_a_reader_is_no_longer_than_an_index_takes(site: Site) -> None:

@@ -16,8 +16,8 @@ from rag_assets.ingest.sources.model import ListingFacts
 from rag_assets.ingest.sources.pages import EXCLUDED, NOBODY, ROOT, scope_of
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
-from rag_assets.storage.catalog.document_rows import DocumentChange
-from rag_assets.storage.catalog.tree_tables import scope_ancestors
+from rag_assets.storage.catalog.documents.model import DocumentChange
+from rag_assets.storage.catalog.tables import scope_ancestors
 from rag_assets.systems.workspace.page_lists import PageLists
 from rag_assets.systems.workspace.page_table import TreeTable
 from rag_assets.systems.workspace.tree import Page
@@ -223,10 +223,10 @@ def test_only_pages_whose_documents_moved_are_to_be_followed(tree: Tree) -> None
 
 
 def test_a_tenant_with_moved_pages_is_due(tree: Tree) -> None:
-    from rag_assets.storage.catalog.work_left import WantedBuild
+    from rag_assets.storage.catalog.builds.progress import WantedBuild
 
     def removals() -> int:
-        left = tree.catalog.work.left([WantedBuild(tree.ref.id, 0, "key")])
+        left = tree.catalog.work.read([WantedBuild(tree.ref.id, 0, "key")])
         return left[tree.ref.id].removals
 
     tree.put("a")

@@ -24,7 +24,7 @@ from rag_assets.pipeline.repair import repair
 from rag_assets.pipeline.vectors_beside import compare_vectors, fill_vectors
 from rag_assets.retrieval.model import Caller, Filters, Hit, SearchRequest
 from rag_assets.storage.blobs.store import open_blobs
-from rag_assets.storage.catalog.generations import Generation
+from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.index.pgvector.entries import PgVectors
 from rag_assets.systems.workspace.finishing import FOLLOW_UP
 from tests.beside import beside

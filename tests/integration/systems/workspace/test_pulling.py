@@ -25,7 +25,7 @@ from rag_assets.definitions import build_defs
 from rag_assets.privacy.masker import masker_of
 from rag_assets.storage.blobs.store import open_blobs
 from rag_assets.storage.catalog.database import Database
-from rag_assets.storage.catalog.record_states import RecordFilter
+from rag_assets.storage.catalog.records.states import RecordFilter
 from rag_assets.systems.workspace.pulling import database, following, pull
 from rag_assets.systems.workspace.pulling.pull import Puller, PullReport, pulled_sources
 from rag_assets.systems.workspace.pulling.states import PullStates, SourceLocks, _lock_key
@@ -372,11 +372,11 @@ def test_what_is_gone_leaves_by_its_key_and_many_are_held(make: Make) -> None:
     assert app.states.of_tenant(app.site.id)["app"].held_deletions == 50
     [event] = app.site.catalog.events.latest(app.site.id, kind="deletions_held", limit=5)
     assert event.payload["vanished"] == 50
-    [held] = app.site.catalog.departures.held(app.site.id)
+    [held] = app.site.catalog.departures.list_held(app.site.id)
     assert (held.source, held.documents) == ("app", 50)
     assert app.pull(scan=True, allow_deletes=True).removed == 50
     assert len(app.stored()) == 40
-    assert app.site.catalog.departures.held(app.site.id) == []
+    assert app.site.catalog.departures.list_held(app.site.id) == []
 
 
 def test_the_records_of_a_database_that_is_empty_are_held(make: Make) -> None:

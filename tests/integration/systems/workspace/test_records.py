@@ -279,7 +279,7 @@ def test_a_page_over_a_mebibyte_comes_in_parts(site: Site) -> None:
     ]
     assert {one["outcome"] for one in site.lines(lines)} == {"queued"}
     document_id = record_document_id("pushed", "page", "long")
-    assert len(site.catalog.records.of(site.id).text(document_id) or "") > 2 << 20
+    assert len(site.catalog.records.for_tenant(site.id).text(document_id) or "") > 2 << 20
     site.sync()
     state = site.send("GET", "/rag/records/page/long?chunks=false").json()
     assert (state["status"], state["chunks"]) == ("indexed", [])

@@ -22,7 +22,7 @@ from rag_assets.plugins.registry import installed_systems
 from rag_assets.privacy.masker import Masker
 from rag_assets.retrieval import AsyncRetriever
 from rag_assets.storage.blobs.store import open_blobs
-from rag_assets.storage.catalog.generations import Generation
+from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.systems.workspace.settings import SettingsDraft, SettingsService
 from tests.databases import as_service
 from tests.driving import Driver

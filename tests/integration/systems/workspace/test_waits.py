@@ -11,10 +11,9 @@ from sqlalchemy import select, update
 
 from rag_assets.ingest.sources.records import RecordsSource
 from rag_assets.pipeline.listing import list_documents
-from rag_assets.storage.catalog.application_settings import rag_settings
-from rag_assets.storage.catalog.document_rows import Failure
-from rag_assets.storage.catalog.tables import documents, source_records
-from rag_assets.storage.catalog.tree_tables import pages
+from rag_assets.storage.catalog.documents.model import Failure
+from rag_assets.storage.catalog.tables import documents, pages, source_records
+from rag_assets.storage.catalog.tenants.application_settings import rag_settings
 from tests.installation import Installation
 from tests.integration.systems.workspace.site import Site, workspace
 

@@ -15,7 +15,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from rag_assets.client import Client, Filters, Question
 from rag_assets.retrieval.model import Caller, SearchRequest
-from rag_assets.storage.catalog.events import SEARCHES
+from rag_assets.storage.catalog.journal.events import SEARCHES
 from tests.installation import Installation
 from tests.integration.systems.workspace.marked_tree import Person, Workspace
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from sqlalchemy import BigInteger, Column, Table, Text, func, select
 from sqlalchemy.dialects.postgresql import insert
 
-from rag_assets.storage.catalog.columns import metadata, tenant_column
 from rag_assets.storage.catalog.database import Database, TenantRef
+from rag_assets.storage.catalog.tables import metadata, tenant_column
 
 LOOKUPS = Table(
     "glossary_lookups",

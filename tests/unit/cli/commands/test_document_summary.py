@@ -13,8 +13,8 @@ from rag_assets.ingest.chunking.model import Chunk
 from rag_assets.ingest.parsing.media_types import MARKDOWN, PDF, PLAIN, PPTX
 from rag_assets.ingest.parsing.model import Block, MaskedSpan, ParsedText
 from rag_assets.ingest.sources.model import ListingFacts
-from rag_assets.storage.catalog.document_rows import Document
-from rag_assets.storage.catalog.generations import Generation
+from rag_assets.storage.catalog.builds.generations import Generation
+from rag_assets.storage.catalog.documents.model import Document
 from rag_assets.storage.lake.model import ChunkSetRow, DroppedRow
 
 NOW = datetime(2026, 10, 6, tzinfo=UTC)

@@ -21,8 +21,8 @@ from rag_assets.models.embedding.local import OnnxEmbedder
 from rag_assets.models.embedding.model_folder import describe_folder
 from rag_assets.models.factory import embedder_id_of
 from rag_assets.retrieval.question_vectors import QuestionVectors, Vector
+from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.catalog.database import TenantRef
-from rag_assets.storage.catalog.generations import Generation
 from rag_assets.tenants.model import Tenant
 from tests.sentence_encoders import WIDTH, sentence_encoder, write_dense
 

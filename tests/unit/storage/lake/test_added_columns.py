@@ -46,6 +46,7 @@ def test_definitions_and_facts_are_read_as_written(acme: TenantLake, code: Chunk
     acme.append_chunk_sets([code, without])
     assert acme.chunk_sets(["code", "without"]) == {"code": code, "without": without}
     assert acme.facts(["code", "without", "unknown"]) == {"code": FACTS}
+    assert acme.facts(["code"], {"calls", "extends"}.__contains__) == {"code": FACTS[1:]}
 
 
 def test_a_table_of_an_earlier_version_is_read_and_written_on(

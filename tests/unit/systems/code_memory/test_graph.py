@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 
-from rag_assets.systems.code_memory.panel.graph import Picture, picture_of
+from rag_assets.systems.code_memory.panel.pages import Picture, picture_of
 from rag_assets.systems.code_memory.retrieval.nodes import Node, Relation
 from rag_assets.systems.code_memory.retrieval.walk import Walk
 

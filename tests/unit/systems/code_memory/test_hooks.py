@@ -12,12 +12,14 @@ from pathlib import Path
 import pytest
 
 from rag_assets.common.errors import ConfigurationError, ListingFailed
-from rag_assets.systems.code_memory.hooks.installing import (
+from rag_assets.systems.code_memory.hooks import (
+    NAMES,
+    block_of,
     hooks_folder,
     install_hooks,
+    new_hook,
     remove_hooks,
 )
-from rag_assets.systems.code_memory.hooks.script import NAMES, block_of, new_hook
 from rag_assets.watch.hooked import HookedTenants, hooked_folder
 
 SHELLS = [name for name in ("dash", "bash", "zsh", "ksh", "busybox") if shutil.which(name)]

@@ -14,7 +14,7 @@ from sqlalchemy.dialects.sqlite.base import SQLiteDialect
 
 from rag_assets.common.errors import ConfigurationError, ListingFailed, TenantLocked, UnknownSource
 from rag_assets.ingest.sources.kinds import SourceContext
-from rag_assets.storage.catalog.tenants import TenantRecord
+from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.systems.workspace.pulling.database import open_snapshot
 from rag_assets.systems.workspace.pulling.dialects import escape_parameters
 from rag_assets.systems.workspace.pulling.pull import due_tenants, pulled_sources, worst_failure

@@ -10,8 +10,8 @@ from typing import Any
 from sqlalchemy import Connection, Select, Table, Text, and_, cast, select
 
 from rag_assets.common.batches import batched
-from rag_assets.storage.catalog.database import Database, among
-from rag_assets.storage.catalog.index_rows import returnable
+from rag_assets.storage.catalog.database import Database, is_any_of
+from rag_assets.storage.catalog.documents.readable import select_returnable
 from rag_assets.storage.catalog.tables import document_index, documents
 from rag_assets.systems.code_memory.catalog.graph.graph import Graph, GraphDocument, GraphKey
 from rag_assets.systems.code_memory.catalog.graph.segment import Segment, SegmentBuilder
@@ -105,7 +105,7 @@ def _documents(connection: Connection, key: GraphKey) -> _Documents:
         document_kinds.c.document_id == documents.c.document_id,
     )
     query = (
-        returnable(
+        select_returnable(
             key.ref.id,
             key.generation,
             *(documents.c.document_id, documents.c.uri, documents.c.source),
@@ -159,7 +159,7 @@ def _rows_of(
 ) -> Select[Any]:
     return (
         select(*(table.c[name] for name in columns))
-        .where(table.c.tenant == tenant_id, among(table.c.chunk_set_key, keys))
+        .where(table.c.tenant == tenant_id, is_any_of(table.c.chunk_set_key, keys))
         .order_by(table.c.chunk_set_key, table.c.position)
     )
 

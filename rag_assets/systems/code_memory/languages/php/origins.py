@@ -6,16 +6,43 @@ r"""Origins of objects, as texts that can be followed once the other files are k
     @user->currentTeam()                    starts with the signed-in user
 
 An expression with several possible values has several origins. An expression without an object
-(null) has no origins; a computed expression has unknown origins.
+(null) has no origins; a computed expression has unknown origins. They are stated by two facts:
+
+| kind | symbol | values |
+|---|---|---|
+| goes_through | the enclosing definition | of: origins of a chain of calls |
+| gives | a function or method that declares no class | of: origins of its return value |
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from rag_assets.systems.code_memory.languages.php.classes import OR
-from rag_assets.systems.code_memory.languages.php.names import NO_CLASSES
+from rag_assets.ingest.chunking.model import Fact
+from rag_assets.systems.code_memory.languages.php.source import (
+    NO_CLASSES,
+    OR,
+    ClassLike,
+    Method,
+    PhpSource,
+    parameters_of,
+)
+from rag_assets.systems.code_memory.languages.php.types import (
+    NAMED,
+    class_of_argument,
+    class_of_creation,
+    noted_parameters,
+    noted_return,
+)
+from rag_assets.systems.code_memory.languages.php.values import (
+    CALLS,
+    CLOSURES,
+    MEMBER_CALLS,
+    arguments_of,
+)
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -88,3 +115,370 @@ def joined(begun: Origins, steps: Sequence[str]) -> Origins:
     longest = max((one.count(THEN) for one in found), default=0)
     size = max(map(len, found), default=0)
     return found if longest <= MOST_STEPS and size <= _MOST_CHARACTERS else None
+
+
+_DEEPEST: Final = 12
+"""Maximum depth of variables and expressions that refer to each other; deeper counts as
+computed."""
+
+_ACCESSES: Final = frozenset({"member_access_expression", "nullsafe_member_access_expression"})
+_NOTHING: Final = frozenset({"null", "throw_expression", "boolean", "string", "encapsed_string"})
+_GIVES_NOTHING: Final = frozenset({"abort", "throw_if"})
+_SAME: Final = frozenset({"optional", "tap", "with", "value"})
+"""Functions that return their argument."""
+
+_CONTAINER: Final = frozenset({"app", "resolve"})
+_AUTH: Final = frozenset({"Auth", "Illuminate\\Support\\Facades\\Auth"})
+_ASK_FOR_USER: Final = frozenset({"auth", "request"})
+_REQUEST: Final = "$request"
+_OWN: Final = "$this->"
+_OF_ELEMENTS: Final = frozenset(
+    {"each", "map", "filter", "reject", "every", "contains", "first", "flatmap", "transform"}
+    | {"mapwithkeys", "sortby", "sortbydesc", "sum", "groupby", "keyby", "partition", "eachbyid"}
+)
+"""Methods, in lower case, that call their closure with each element."""
+
+_CHANGES: Final = frozenset(
+    {"assignment_expression", "augmented_assignment_expression", "foreach_statement"}
+)
+
+
+class Body:
+    """Determines the origins of the expressions in one body.
+
+    Args:
+        method: the method with this body.
+        around: the class of the method.
+        held: origins that other methods assign to the properties of that class, by `$this->name`.
+    """
+
+    def __init__(
+        self,
+        source: PhpSource,
+        method: Method,
+        around: ClassLike | None,
+        held: Mapping[str, Origins] | None = None,
+    ) -> None:
+        self._source = source
+        self._method = method
+        self._around = around
+        self._held = held or {}
+        self._known: dict[str, Origins] = {}
+        self._open: set[str] = set()
+
+    def of(self, node: Node | None, depth: int = 0) -> Origins:
+        """Return the origins of an expression."""
+        if node is None or depth > _DEEPEST:
+            return None
+        if node.type in _NOTHING:
+            return ()
+        if node.type == "object_creation_expression":
+            made = class_of_creation(self._source, node)
+            return (made,) if made else None
+        if node.type == "variable_name":
+            return self._variable_origins(self._source.tree.of(node), depth)
+        held = _possible_values(node, self._source.tree.field(node, "operator"))
+        if held:
+            return either(self.of(one, depth + 1) for one in held)
+        return self._path_origins(node, depth)
+
+    def assigned(self) -> Mapping[str, Origins]:
+        """Return the origins assigned to properties of `$this` in this body."""
+        names = [name for name in self._values if name.startswith(_OWN)]
+        return {name: self._variable_origins(name, 0) for name in names}
+
+    def _path_origins(self, node: Node, depth: int) -> Origins:
+        """Return the origins of a chain of calls, properties and elements."""
+        tree, steps = self._source.tree, list[str]()
+        at: Node | None = node
+        while at is not None and len(steps) <= MOST_STEPS:
+            if at.type in _ACCESSES and tree.of(at) in self._properties:
+                break
+            named = at.child_by_field_name("name")
+            if at.type in MEMBER_CALLS | _ACCESSES:
+                if named is None or named.type != "name":
+                    return None
+                steps.append(tree.of(named) + (CALLED if at.type in MEMBER_CALLS else ""))
+                at = at.child_by_field_name("object")
+            elif at.type == "subscript_expression":
+                steps.append(ELEMENT)
+                at = next(iter(at.named_children), None)
+            else:
+                break
+        if at is None or len(steps) > MOST_STEPS:
+            return None
+        steps.reverse()
+        begun = self._start_origins(at, steps, depth)
+        return joined(begun, steps)
+
+    def _start_origins(self, at: Node, steps: list[str], depth: int) -> Origins:
+        """Return the origins of the start of a path; remove the steps that belong to the start."""
+        tree = self._source.tree
+        asks = steps[:1] == ["user()"] and self._is_user_request(at)
+        if asks:
+            del steps[0]
+            return (SIGNED_IN,)
+        if at.type in _ACCESSES:
+            return self._variable_origins(tree.of(at), depth)
+        if at.type == "scoped_call_expression":
+            return self._static_origins(at)
+        if at.type == "function_call_expression":
+            return self._function_origins(at, depth)
+        if not steps:
+            return None
+        return self.of(at, depth + 1)
+
+    def _is_user_request(self, at: Node) -> bool:
+        tree = self._source.tree
+        if at.type == "function_call_expression":
+            return tree.field(at, "function").lstrip("\\") in _ASK_FOR_USER
+        if at.type == "scoped_call_expression":
+            scope = tree.field(at, "scope")
+            return self._source.class_name(scope, at) in _AUTH
+        return tree.of(at) == _REQUEST
+
+    def _static_origins(self, at: Node) -> Origins:
+        tree, scope = self._source.tree, at.child_by_field_name("scope")
+        name = at.child_by_field_name("name")
+        if scope is None or scope.type not in NAMED or name is None or name.type != "name":
+            return None
+        owner = self._source.class_name(tree.of(scope), at)
+        if owner in _AUTH and tree.of(name) == "user":
+            return (SIGNED_IN,)
+        made = class_of_argument(self._source, at) if owner.endswith("App") else ""
+        return (made,) if made else (f"{owner}::{tree.of(name)}{CALLED}",)
+
+    def _function_origins(self, at: Node, depth: int) -> Origins:
+        function = at.child_by_field_name("function")
+        if function is None or function.type not in NAMED:
+            return None
+        name = self._source.scope_at(at).function_name(self._source.tree.of(function))
+        if name in _GIVES_NOTHING:
+            return ()
+        if name in _SAME:
+            given = arguments_of(self._source.tree, at)
+            return self.of(given[0].value, depth + 1) if given else None
+        if name in _CONTAINER:
+            made = class_of_argument(self._source, at)
+            return (made,) if made else None
+        return (f"{name}{CALLED}",)
+
+    def _variable_origins(self, name: str, depth: int) -> Origins:
+        """Return the origins of a variable; an assignment from the variable itself adds none."""
+        if name == "$this":
+            return (self._around.name,) if self._around is not None else None
+        if name in self._open:
+            return ()
+        if name not in self._known:
+            self._open.add(name)
+            self._known[name] = self._compute_variable(name, depth)
+            self._open.discard(name)
+        return self._known[name]
+
+    def _compute_variable(self, name: str, depth: int) -> Origins:
+        declared = self._declared_origins.get(name)
+        if declared and name.startswith(_OWN):
+            return declared
+        given: list[Origins] = [declared] if name in self._declared_origins else []
+        for value, step in self._values.get(name, ()):
+            found = self.of(value, depth + 1) if value is not None else None
+            given.append(joined(found, [step] if step else []))
+        if declared:
+            # Parameters are seldom reassigned to objects of other classes.
+            return either(one for one in given if one is not None)
+        return either(given) if given else self._held.get(name)
+
+    @cached_property
+    def _declared_origins(self) -> Mapping[str, Origins]:
+        """Return the declared origins of parameters and properties, by name; None if unknown."""
+        notes = noted_parameters(self._source, self._method)
+        found: dict[str, Origins] = {
+            f"${one.name}": classes_in(one.type) or notes.get(f"${one.name}")
+            for one in self._method.parameters
+        }
+        for one in self._around.properties if self._around is not None else ():
+            if kinds := classes_in(one.type):
+                found[f"$this->{one.name}"] = kinds
+        return found
+
+    @cached_property
+    def _properties(self) -> frozenset[str]:
+        """Return the properties of `$this` about which something is known, as written."""
+        known = {*self._declared_origins, *self._values, *self._held}
+        return frozenset(name for name in known if name.startswith(_OWN))
+
+    @cached_property
+    def _values(self) -> Mapping[str, Sequence[tuple[Node | None, str]]]:
+        """Return the values of variables, each as an expression and a step; None if computed."""
+        found: dict[str, list[tuple[Node | None, str]]] = {}
+        tree, body = self._source.tree, self._method.body
+        for node in tree.nodes(_CHANGES | CLOSURES, body) if body is not None else ():
+            if node.type in CLOSURES:
+                for name, value in self._closure_parameters(node):
+                    found.setdefault(name, []).append((value, ELEMENT))
+                continue
+            if node.type == "foreach_statement":
+                value, target = looped(node)
+                step = ELEMENT
+            else:
+                value, target = (node.child_by_field_name(one) for one in ("right", "left"))
+                step = ""
+            if target is None:
+                continue
+            if target.type in {"variable_name", *_ACCESSES}:
+                found.setdefault(tree.of(target), []).append((value, step))
+            elif target.type in {"list_literal", "array_creation_expression"}:
+                for inner in tree.nodes(frozenset({"variable_name"}), target):
+                    found.setdefault(tree.of(inner), []).append((None, ""))
+        return found
+
+    def _closure_parameters(self, closure: Node) -> Iterable[tuple[str, Node | None]]:
+        """Return a closure's parameters, the first with the expression that holds its elements."""
+        tree = self._source.tree
+        given = closure.parent.parent if closure.parent is not None else None
+        call = given.parent if given is not None else None
+        holder = None
+        if call is not None and call.type in MEMBER_CALLS:
+            named = tree.field(call, "name").lower()
+            holder = call.child_by_field_name("object") if named in _OF_ELEMENTS else None
+        taken = parameters_of(tree, closure, self._source.scope_at(closure))
+        for position, one in enumerate(taken):
+            yield f"${one.name}", None if position or one.type else holder
+
+
+def _possible_values(node: Node, operator: str) -> Sequence[Node]:
+    """Return the expressions whose value an expression may have."""
+    if node.type in {"parenthesized_expression", "clone_expression"}:
+        return node.named_children[:1]
+    if node.type == "assignment_expression":
+        given = node.child_by_field_name("right")
+        return [given] if given is not None else ()
+    return branches_of(node, operator)
+
+
+def returned(source: PhpSource, method: Method, body: Body) -> Origins:
+    """Return the origins of a method's return value; None if any part of the value is computed."""
+    if method.body is None:
+        return None
+    inner_end, found = -1, list[Origins]()
+    for node in source.tree.nodes(CLOSURES | {"return_statement", "anonymous_class"}, method.body):
+        if node.start_byte < inner_end:
+            continue
+        if node.type != "return_statement":
+            inner_end = node.end_byte
+        elif node.named_children:
+            found.append(body.of(node.named_children[0]))
+    return either(found)
+
+
+_OF_FRAMEWORK: Final = "Illuminate\\"
+_TELLS_NOTHING: Final = frozenset({"", "mixed", "object", "iterable", "array"})
+_SETS: Final = re.compile(r"\$this->\w+\s*=(?![=>])")
+_CHAINS: Final = CALLS - {"object_creation_expression"}
+_QUERIES: Final = frozenset(
+    {"all", "count", "create", "delete", "exists", "find", "findorfail", "first", "firstorcreate"}
+    | {"firstorfail", "firstornew", "get", "insert", "latest", "limit", "orderby", "paginate"}
+    | {"pluck", "query", "save", "select", "skip", "sum", "take", "toarray", "update", "value"}
+    | {"updateorcreate", "where", "wherehas", "wherein", "wherenotin", "wherenotnull", "wherenull"}
+    | {"with", "withcount", "withtrashed", "orwhere", "orderbydesc", "keyby", "map", "filter"}
+)
+"""Methods, in lower case, whose results are determined by the file of the class alone."""
+
+
+class Bodies:
+    """The bodies of a file's functions and methods, each read once."""
+
+    def __init__(self, source: PhpSource) -> None:
+        self._source = source
+        self._held: dict[str, Mapping[str, Origins]] = {}
+        self._known: dict[str, Body] = {}
+        self._methods: dict[str, tuple[Method, ClassLike | None]] = {
+            name: (function, None) for name, function in source.functions
+        }
+        for one in source.classes:
+            for method in one.methods:
+                self._methods[f"{one.name}::{method.name}"] = method, one
+
+    def __iter__(self) -> Iterator[tuple[str, Method]]:
+        """Yield the functions and methods, with their names."""
+        return ((name, method) for name, (method, _) in self._methods.items())
+
+    def of(self, symbol: str) -> Body | None:
+        """Return the body of a function or method; None for anything else."""
+        if symbol not in self._methods:
+            return None
+        if symbol not in self._known:
+            method, around = self._methods[symbol]
+            held = self._property_origins(around) if around is not None else {}
+            self._known[symbol] = Body(self._source, method, around, held)
+        return self._known[symbol]
+
+    def _property_origins(self, around: ClassLike) -> Mapping[str, Origins]:
+        """Return the origins assigned to properties of a class, if all its methods agree."""
+        if around.name not in self._held:
+            found: dict[str, set[Origins]] = {}
+            for method in around.methods:
+                if _SETS.search(self._source.tree.of(method.body)) is None:
+                    continue
+                for name, origins in Body(self._source, method, around).assigned().items():
+                    if origins != ():
+                        found.setdefault(name, set()).add(origins)
+            self._held[around.name] = {
+                name: next(iter(several)) for name, several in found.items() if len(several) == 1
+            }
+        return self._held[around.name]
+
+
+def origin_facts(source: PhpSource, bodies: Bodies) -> Iterator[Fact]:
+    """Yield the facts of a file, in no particular order."""
+    for symbol, method in bodies:
+        body = bodies.of(symbol)
+        if body is None or method.body is None:
+            continue
+        if origins := _returned_origins(source, method, body):
+            yield source.tree.fact("gives", method.node, symbol, {"of": [*origins]})
+        seen: set[tuple[str, ...]] = set()
+        for node in _find_longest_chains(source, method.body):
+            origins = body.of(node)
+            told = tuple(one for one in origins or () if _needs_other_files(one))
+            if told and told not in seen:
+                seen.add(told)
+                yield source.tree.fact("goes_through", node, symbol, {"of": [*told]})
+
+
+def _returned_origins(source: PhpSource, method: Method, body: Body) -> Origins:
+    """Return the origins of a function's return value if its declaration names no class."""
+    told = method.returns
+    if told not in _TELLS_NOTHING and not told.startswith(_OF_FRAMEWORK):
+        return None
+    noted = noted_return(source, method) if told in _TELLS_NOTHING else None
+    own = [one for one in noted or () if not one.startswith(_OF_FRAMEWORK)]
+    return tuple(own) or returned(source, method, body)
+
+
+def _find_longest_chains(source: PhpSource, body: Node) -> Iterator[Node]:
+    """Yield the longest chains of calls in a body."""
+    inner: set[int] = set()
+    for node in source.tree.nodes(_CHAINS, body):
+        if node.id in inner:
+            continue
+        at = node.child_by_field_name("object") if node.type in MEMBER_CALLS else None
+        while at is not None:
+            inner.add(at.id)
+            at = at.child_by_field_name("object")
+        yield node
+
+
+def _needs_other_files(origin: str) -> bool:
+    """Return whether other files may tell more about a chain than its own file does."""
+    begun, *steps = origin.split(THEN)
+    calls = [one.removesuffix(CALLED).lower() for one in steps]
+    if "::" in begun:
+        return any(one not in _QUERIES for one in calls)
+    if begun.endswith(CALLED):
+        return bool(calls)
+    return len(calls) > (0 if begun.startswith("@") else 1) or _is_property(steps)
+
+
+def _is_property(steps: list[str]) -> bool:
+    return bool(steps) and not steps[0].endswith(CALLED)

@@ -1,4 +1,4 @@
-"""The classes of variables and properties, where the text of a method shows exactly one class."""
+"""Classes of variables, properties and return values, where the text of a method shows them."""
 
 from __future__ import annotations
 
@@ -6,19 +6,59 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
-from rag_assets.systems.code_memory.languages.php.calls import CLOSURES, MEMBER_CALLS, arguments_of
-from rag_assets.systems.code_memory.languages.php.classes import (
+from rag_assets.systems.code_memory.languages.php.source import (
+    NO_CLASSES,
     OR,
     ClassLike,
     Method,
+    PhpSource,
     parameters_of,
 )
-from rag_assets.systems.code_memory.languages.php.names import NO_CLASSES
-from rag_assets.systems.code_memory.languages.php.source import PhpSource
+from rag_assets.systems.code_memory.languages.php.values import CLOSURES, MEMBER_CALLS, arguments_of
 from rag_assets.systems.code_memory.languages.tree import SyntaxTree
 
 if TYPE_CHECKING:
     from tree_sitter import Node
+
+_RETURN: Final = re.compile(r"@return\s+([\w\\|?\[\]]{1,200})(?=\s|$)")
+_PARAMETER: Final = re.compile(r"@param\s+([\w\\|?\[\]]{1,200})\s+(\$\w{1,100})")
+_LIST: Final = "[]"
+_NO_OBJECTS: Final = NO_CLASSES | {"boolean", "integer", "double", "resource", "callback", "$this"}
+
+
+def noted_parameters(source: PhpSource, method: Method) -> Mapping[str, tuple[str, ...]]:
+    """Return the origins of parameters, according to the comment before a method."""
+    comment = comment_of(source, method)
+    found = {
+        name: _noted_classes(source, kind, method) for kind, name in _PARAMETER.findall(comment)
+    }
+    return {name: origins for name, origins in found.items() if origins}
+
+
+def noted_return(source: PhpSource, method: Method) -> tuple[str, ...] | None:
+    """Return the origins of a return value, according to the comment; None if it states none."""
+    found = _RETURN.search(comment_of(source, method))
+    return _noted_classes(source, found[1], method) if found is not None else None
+
+
+def comment_of(source: PhpSource, method: Method) -> str:
+    """Return the comment before a method; "" if absent."""
+    before: Node | None = method.node.prev_named_sibling
+    return source.tree.of(before) if before is not None and before.type == "comment" else ""
+
+
+def _noted_classes(source: PhpSource, kind: str, method: Method) -> tuple[str, ...] | None:
+    found = []
+    for one in kind.lstrip("?").split(OR):
+        bare = one.removesuffix(_LIST)
+        if bare.lower() in _NO_OBJECTS or not bare:
+            if bare.lower() not in {"null", "void", "false"}:
+                return None  # The value may be something else.
+            continue
+        name = source.class_name(bare, method.node)
+        found.append(f"{name}::all()" if one.endswith(_LIST) else name)
+    return tuple(found) or None
+
 
 NAMED: Final = frozenset({"name", "qualified_name", "relative_name", "relative_scope"})
 _CALLS_WITH_NAMES: Final = MEMBER_CALLS | {"scoped_call_expression"}
@@ -54,26 +94,28 @@ def types_of(source: PhpSource, method: Method, around: ClassLike | None) -> Map
     if method.body is None:
         return types
     # If a name has several types, its type counts as unknown.
-    for name, found in _assigned(source, method.body, around).items():
+    for name, found in _assigned_classes(source, method.body, around).items():
         known = found | ({types[name]} if name in types else set())
         types[name] = known.pop() if len(known) == 1 else ""
     return {name: kind for name, kind in types.items() if kind and kind not in NO_CLASSES}
 
 
-def _assigned(source: PhpSource, body: Node, around: ClassLike | None) -> Mapping[str, set[str]]:
+def _assigned_classes(
+    source: PhpSource, body: Node, around: ClassLike | None
+) -> Mapping[str, set[str]]:
     """Return the classes of the values assigned in a body; "" if unknown."""
     assigned: dict[str, set[str]] = {}
     noted: dict[str, set[str]] = {}
     signed_in: set[str] = set()
     for node in source.tree.nodes(_ASSIGNING | {_COMMENT}, body):
         if node.type == _COMMENT:
-            for name, kind in _noted(source, node):
+            for name, kind in _noted_variables(source, node):
                 noted.setdefault(name, set()).add(kind)
         elif node.type in CLOSURES:
             for parameter in parameters_of(source.tree, node, source.scope_at(node)):
                 assigned.setdefault(f"${parameter.name}", set()).add(parameter.type)
         else:
-            name = source.tree.of(node.child_by_field_name("left"))
+            name = source.tree.field(node, "left")
             value = node.child_by_field_name("right")
             assigned.setdefault(name, set()).add(class_of_value(source, value, around))
             signed_in |= {name} if _is_signed_in(source.tree, value) else set()
@@ -86,7 +128,7 @@ def _assigned(source: PhpSource, body: Node, around: ClassLike | None) -> Mappin
     return assigned
 
 
-def _noted(source: PhpSource, comment: Node) -> Iterator[tuple[str, str]]:
+def _noted_variables(source: PhpSource, comment: Node) -> Iterator[tuple[str, str]]:
     """Yield variables, each with the class that a comment states: `@var Invoice|null $invoice`."""
     for kind, name in _NOTED.findall(source.tree.of(comment)):
         named = [one for one in kind.lstrip("?").split(OR) if one.lower() not in NO_CLASSES]
@@ -98,7 +140,7 @@ def _is_signed_in(tree: SyntaxTree, value: Node | None) -> bool:
     """Return whether a value is the signed-in user: `auth()->user()`, `$request->user()`."""
     if value is None or value.type not in _CALLS_WITH_NAMES:
         return False
-    return tree.of(value.child_by_field_name("name")).lower() == "user"
+    return tree.field(value, "name").lower() == "user"
 
 
 def class_of_value(source: PhpSource, value: Node | None, around: ClassLike | None = None) -> str:
@@ -114,59 +156,58 @@ def class_of_value(source: PhpSource, value: Node | None, around: ClassLike | No
         return ""
     if value.type == "object_creation_expression":
         return class_of_creation(source, value)
-    if named := _asked_by_name(source, value) or _returned(source, value, around):
+    if named := _provided_class(source, value) or _returned_class(source, value, around):
         return named
-    begun = _begun_by(source.tree, value)
+    begun = _find_static_call(source.tree, value)
     if begun is None:
         return ""
-    scope = source.tree.of(begun.child_by_field_name("scope"))
+    scope = source.tree.field(begun, "scope")
     return source.class_name(scope, value) if scope else ""
 
 
-def _returned(source: PhpSource, value: Node, around: ClassLike | None) -> str:
+def _returned_class(source: PhpSource, value: Node, around: ClassLike | None) -> str:
     """Return the declared return class of a call of one of the class's own methods."""
     if around is None or value.type not in _CALLS_WITH_NAMES:
         return ""
     of = value.child_by_field_name("object") or value.child_by_field_name("scope")
     if source.tree.of(of) not in _OWN:
         return ""
-    called = around.method(source.tree.of(value.child_by_field_name("name")))
+    called = around.method(source.tree.field(value, "name"))
     returns = called.returns if called is not None else ""
     if returns in {"self", "static"}:
         return around.name
     return "" if returns in NO_CLASSES else returns
 
 
-def _asked_by_name(source: PhpSource, value: Node) -> str:
+def _provided_class(source: PhpSource, value: Node) -> str:
     """Return the class that the container is asked to provide.
 
     Examples: `app(Bills::class)`, `App::make(Bills::class)`.
     """
     tree = source.tree
     if value.type == "function_call_expression":
-        called = tree.of(value.child_by_field_name("function")).lower().lstrip("\\")
+        called = tree.field(value, "function").lower().lstrip("\\")
         asks = called in _CONTAINER
     elif value.type in _CALLS_WITH_NAMES:
         of = value.child_by_field_name("object") or value.child_by_field_name("scope")
-        by_name = tree.of(value.child_by_field_name("name")).lower() in _MADE_BY_NAME
+        by_name = tree.field(value, "name").lower() in _MADE_BY_NAME
         asks = by_name and tree.of(of).lstrip("\\") in _CONTAINERS
     else:
         return ""
-    given = arguments_of(tree, value)[:1] if asks else ()
-    named = given[0].value if given else None
+    return class_of_argument(source, value) if asks else ""
+
+
+def class_of_argument(source: PhpSource, call: Node) -> str:
+    """Return the class if the first argument of a call is `Invoice::class`; "" for any other."""
+    named = next((one.value for one in arguments_of(source.tree, call)), None)
     if named is None or named.type != "class_constant_access_expression":
         return ""
-    return class_of_constant(source, named)
-
-
-def class_of_constant(source: PhpSource, node: Node) -> str:
-    """Return the class that `Invoice::class` names; "" for any other constant."""
-    scope, name = node.named_children[0], node.named_children[-1]
+    scope, name = named.named_children[0], named.named_children[-1]
     is_class = source.tree.of(name).lower() == "class" and scope.type in NAMED
-    return source.class_name(source.tree.of(scope), node) if is_class else ""
+    return source.class_name(source.tree.of(scope), named) if is_class else ""
 
 
-def _begun_by(tree: SyntaxTree, value: Node) -> Node | None:
+def _find_static_call(tree: SyntaxTree, value: Node) -> Node | None:
     """Return the static call at the start of a chain if only its last call returns one object.
 
     The search stops at the first call that rules this out, because it runs for every call of a
@@ -174,7 +215,7 @@ def _begun_by(tree: SyntaxTree, value: Node) -> Node | None:
     """
     at: Node | None = value
     while at is not None and at.type in _CALLS_WITH_NAMES:
-        name = tree.of(at.child_by_field_name("name")).lower()
+        name = tree.field(at, "name").lower()
         if (name in _GIVE_ONE) != (at is value):
             return None
         if at.type not in MEMBER_CALLS:

@@ -6,12 +6,18 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from rag_assets.systems.code_memory.languages.php.calls import MEMBER_CALLS, Chain
-from rag_assets.systems.code_memory.languages.php.classes import CLASS_ROLES, ClassLike, Method
-from rag_assets.systems.code_memory.languages.php.source import PhpSource
-from rag_assets.systems.code_memory.languages.php.values import elements
-from rag_assets.systems.code_memory.languages.tree import is_comment
-from rag_assets.systems.code_memory.languages.units import covering
+from rag_assets.systems.code_memory.languages.php.source import (
+    CLASS_ROLES,
+    ClassLike,
+    Method,
+    PhpSource,
+)
+from rag_assets.systems.code_memory.languages.php.values import MEMBER_CALLS, Chain, elements
+from rag_assets.systems.code_memory.languages.units import (
+    covering,
+    end_with_comment,
+    first_comment,
+)
 from rag_assets.systems.code_memory.symbols.model import Role, Unit
 
 if TYPE_CHECKING:
@@ -34,21 +40,25 @@ _RELATIONS = frozenset(
 
 def units_of(source: PhpSource) -> tuple[Unit, ...]:
     """Return the units of a file; together they cover the file."""
-    found = [*_of_classes(source), *_of_functions(source), *_of_statements(source)]
+    found = [
+        *_units_of_classes(source),
+        *_units_of_functions(source),
+        *_units_of_statements(source),
+    ]
     return covering(source.text, _with_head(source, _outermost(found)))
 
 
-def _of_classes(source: PhpSource) -> Iterator[Unit]:
+def _units_of_classes(source: PhpSource) -> Iterator[Unit]:
     for one in source.classes:
         around = source.class_at(one.node.parent or one.node)
         if one.body is None or (around is not None and around is not one):
             continue
-        yield from _of_class(source, one)
+        yield from _units_of_class(source, one)
 
 
-def _of_class(source: PhpSource, one: ClassLike) -> Iterator[Unit]:
+def _units_of_class(source: PhpSource, one: ClassLike) -> Iterator[Unit]:
     tree = source.tree
-    start = tree.start(_first(_statement_of(one.node)))
+    start = tree.start(first_comment(_statement_of(one.node)))
     end = tree.end(_statement_of(one.node))
     members = list(_members(source, one))
     head = members[0].start if members else end
@@ -90,19 +100,19 @@ def _statements_of_schema(source: PhpSource, one: ClassLike, method: Method) -> 
             yield _unit(source, statement, "schema", name, alone=True)
 
 
-def _of_functions(source: PhpSource) -> Iterator[Unit]:
+def _units_of_functions(source: PhpSource) -> Iterator[Unit]:
     for name, function in source.functions:
         if source.class_at(function.node) is None:
             yield _unit(source, function.node, "function", name, alone=True)
 
 
-def _of_statements(source: PhpSource) -> Iterator[Unit]:
+def _units_of_statements(source: PhpSource) -> Iterator[Unit]:
     for statement in source.statements():
         if statement.type == "return_statement":
             yield from _keys(source, statement)
             continue
         chain = _chain(source, statement)
-        if chain is not None and _routes(source, chain):
+        if chain is not None and _is_route(source, chain):
             role: Role = "group" if chain.call("group") else "route"
             yield _unit(source, statement, role, "", alone=role == "group")
 
@@ -118,7 +128,7 @@ def _keys(source: PhpSource, statement: Node) -> Iterator[Unit]:
             yield _unit(source, element.parent or element, "key", name, alone=True)
 
 
-def _routes(source: PhpSource, chain: Chain) -> bool:
+def _is_route(source: PhpSource, chain: Chain) -> bool:
     if not chain.static:
         return chain.root in _ROUTERS
     name = source.class_name(chain.root, chain.node)
@@ -136,8 +146,8 @@ def _is_relation(source: PhpSource, method: Method) -> bool:
     if method.body is None or method.static or method.parameters:
         return False
     for node in source.tree.nodes(MEMBER_CALLS, method.body):
-        if source.tree.of(node.child_by_field_name("object")) == "$this":
-            called = source.tree.of(node.child_by_field_name("name")).lower()
+        if source.tree.field(node, "object") == "$this":
+            called = source.tree.field(node, "name").lower()
             if called in _RELATIONS:
                 return True
     return False
@@ -155,41 +165,14 @@ def _unit(source: PhpSource, node: Node, role: Role, symbol: str, *, alone: bool
     tree = source.tree
     signed = role in {"method", "relation", "function"}
     return Unit(
-        tree.start(_first(node)),
-        _after(source, node),
+        tree.start(first_comment(node)),
+        end_with_comment(source.tree, node),
         role,
         symbol,
         _signature(source, node) if signed else "",
         alone=alone,
         cuts=_cuts(source, node),
     )
-
-
-def _after(source: PhpSource, node: Node) -> int:
-    """Return the end, including a comma and a comment that follow on the same line."""
-    last, following = node, node.next_sibling
-    if following is not None and following.type == ",":
-        last, following = following, following.next_sibling
-    while following is not None and is_comment(following):
-        if following.start_point.row != last.end_point.row:
-            break
-        last, following = following, following.next_sibling
-    return source.tree.end(last)
-
-
-def _first(node: Node) -> Node:
-    """Return the first of the comments directly above a node, or else the node."""
-    first = node
-    before = node.prev_sibling
-    while before is not None and is_comment(before):
-        if before.end_point.row + 1 < first.start_point.row:
-            break
-        above = before.prev_sibling
-        # A comment at the end of a line belongs to that line.
-        if above is not None and above.end_point.row == before.start_point.row:
-            break
-        first, before = before, above
-    return first
 
 
 def _statement_of(node: Node) -> Node:

@@ -83,7 +83,7 @@ def dotted_name(tree: SyntaxTree, node: Node | None) -> str:
     parts: list[str] = []
     at = node
     while at is not None and at.type == "attribute":
-        parts.append(tree.of(at.child_by_field_name("attribute")))
+        parts.append(tree.field(at, "attribute"))
         at = at.child_by_field_name("object")
     if at is None or at.type != "identifier":
         return ""
@@ -157,25 +157,25 @@ class _Reader:
             return self._joined(node) if text is None else text
         if kind in {"integer", "float", "unary_operator"}:
             return self._number(node)
-        return self._compound(node)
+        return self._read_compound(node)
 
-    def _compound(self, node: Node) -> Expression:
+    def _read_compound(self, node: Node) -> Expression:
         kind = node.type
         special = self._special.get(kind)
         if special is not None:
             return special(node)
         if kind in _ITEMS:
-            items = [self._inner(child) for child in _inside(node)]
+            items = [self._read_inner(child) for child in _operands(node)]
             return {"of": _ITEMS[kind], "items": items, "at": self._at(node)}
         if kind == "parenthesized_expression":
-            inside = _inside(node)
-            return self._inner(inside[0]) if len(inside) == 1 else self._computed(node)
+            inside = _operands(node)
+            return self._read_inner(inside[0]) if len(inside) == 1 else self._computed(node)
         if kind in {"list_splat", "dictionary_splat"}:
-            value = self._inner(_inside(node)[0])
+            value = self._read_inner(_operands(node)[0])
             return {"of": "spread", "value": value, "at": self._at(node)}
         if kind == "conditional_expression":
-            inside = _inside(node)
-            items = [self._inner(inside[0]), self._inner(inside[-1])]
+            inside = _operands(node)
+            items = [self._read_inner(inside[0]), self._read_inner(inside[-1])]
             return {"of": "choice", "items": items, "at": self._at(node)}
         return self._computed(node)
 
@@ -205,8 +205,8 @@ class _Reader:
             return {"of": "name", "name": self._references(name), "at": self._at(node)}
         return {
             "of": "attribute",
-            "object": self._inner(node.child_by_field_name("object")),
-            "name": self._tree.of(node.child_by_field_name("attribute")),
+            "object": self._read_inner(node.child_by_field_name("object")),
+            "name": self._tree.field(node, "attribute"),
             "at": self._at(node),
         }
 
@@ -214,15 +214,15 @@ class _Reader:
         arguments, named = [], {}
         held = node.child_by_field_name("arguments")
         if held is not None and held.type == "argument_list":
-            for child in _inside(held):
+            for child in _operands(held):
                 if child.type == "keyword_argument":
-                    name = self._tree.of(child.child_by_field_name("name"))
-                    named[name] = self._inner(child.child_by_field_name("value"))
+                    name = self._tree.field(child, "name")
+                    named[name] = self._read_inner(child.child_by_field_name("value"))
                 else:
-                    arguments.append(self._inner(child))
+                    arguments.append(self._read_inner(child))
         elif held is not None:
-            arguments.append(self._inner(held))
-        called = self._inner(node.child_by_field_name("function"))
+            arguments.append(self._read_inner(held))
+        called = self._read_inner(node.child_by_field_name("function"))
         return {
             "of": "call",
             "call": called,
@@ -233,12 +233,12 @@ class _Reader:
 
     def _dictionary(self, node: Node) -> Expression:
         items = []
-        for child in _inside(node):
+        for child in _operands(node):
             if child.type == "pair":
-                key = self._inner(child.child_by_field_name("key"))
-                items.append([key, self._inner(child.child_by_field_name("value"))])
+                key = self._read_inner(child.child_by_field_name("key"))
+                items.append([key, self._read_inner(child.child_by_field_name("value"))])
             else:
-                items.append([None, self._inner(child)])
+                items.append([None, self._read_inner(child)])
         return {"of": "dict", "items": items, "at": self._at(node)}
 
     def _sum(self, node: Node) -> Expression:
@@ -250,15 +250,15 @@ class _Reader:
             at = at.child_by_field_name("left")
         if not found or at is None:
             return self._computed(node)
-        items = [self._inner(part) for part in [at, *reversed(found)]]
+        items = [self._read_inner(part) for part in [at, *reversed(found)]]
         if all(isinstance(item, str) for item in items):
             return "".join(items)
         return {"of": "sum", "items": items, "at": self._at(node)}
 
     def _adds(self, node: Node) -> bool:
-        return self._tree.of(node.child_by_field_name("operator")) == "+"
+        return self._tree.field(node, "operator") == "+"
 
-    def _inner(self, node: Node | None) -> Expression:
+    def _read_inner(self, node: Node | None) -> Expression:
         return expression_of(self._tree, node, self._references, self._depth + 1)
 
     def _computed(self, node: Node) -> Expression:
@@ -268,5 +268,5 @@ class _Reader:
         return _at(self._tree, node)
 
 
-def _inside(node: Node) -> list[Node]:
+def _operands(node: Node) -> list[Node]:
     return [child for child in node.named_children if not is_comment(child)]

@@ -7,66 +7,70 @@
 | extends | the class | name: reference |
 | calls | the enclosing definition | name: reference; calls of builtins are left out |
 | exports | "" | names: in `__all__`, if it is written out |
+| assigns | the class; "" at top level | name, value: expression, adds: whether it is `+=`, under |
+| invokes | "" | call: expression, under |
+| written | as for its statement | empty; an inner call that starts on a line of its own |
+| defines_setting | "" | name: of a constant at top level; of: code |
+| configured_by | the definition | key: of `settings.KEY` |
+| reads_env | the definition | key: of `os.environ["KEY"]`, `os.getenv("KEY")`, `env("KEY")` |
 
-References are described in `names`, expressions in `expressions`; further facts for frameworks are
-in `statements`. The method in `self.method()` may be inherited: then a call to each base's method
-is stated, too.
+References are described in `source`, expressions in `expressions`. The method in `self.method()`
+may be inherited: then a call to each base's method is stated, too. `under` is the compound
+statement around an assignment or call (`if`, `for`, `try` …), "" if absent. Only files that mention
+a framework have the facts assigns, invokes and written: in other files they would be many and
+useless.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.languages.python.expressions import dotted_name, expression_of
-from rag_assets.systems.code_memory.languages.python.names import Import
 from rag_assets.systems.code_memory.languages.python.scopes import Scopes, inside
 from rag_assets.systems.code_memory.languages.python.source import (
     DEFINITIONS,
     Definition,
+    Import,
     PythonSource,
 )
+from rag_assets.systems.code_memory.languages.python.units import units_of
+from rag_assets.systems.code_memory.languages.tree import is_comment
+from rag_assets.systems.code_memory.symbols.model import CodeText
 
 if TYPE_CHECKING:
     from tree_sitter import Node
-
 
 _OWN = frozenset({"self", "cls"})
 
 
 def facts_of(source: PythonSource, scopes: Scopes) -> Iterator[Fact]:
     """Yield the facts of a file, in no particular order."""
-    yield from (_imported(source, one, "") for one in source.imports)
+    yield from (_import_fact(source, one, "") for one in source.imports)
     symbols = frozenset(one.symbol for one in source.definitions)
-    yield from _calls(source, scopes, None, top_level(source), symbols)
+    yield from _call_facts(source, scopes, None, top_level(source), symbols)
     for one in source.definitions:
-        values = _declared(source, scopes, one)
+        values = _declared_values(source, scopes, one)
         yield Fact("declares", *_lines_of(source, one), one.symbol, values)
-        yield from (_imported(source, each, one.symbol) for each in one.imports)
+        yield from (_import_fact(source, each, one.symbol) for each in one.imports)
         if one.sort == "class":
             for parent in scopes.parents(one):
                 yield Fact("extends", *_lines_of(source, one), one.symbol, {"name": parent})
-        yield from _calls(source, scopes, one, inside(one), symbols)
-
-
-def fact(
-    source: PythonSource, kind: str, node: Node, symbol: str, values: Mapping[str, Any]
-) -> Fact:
-    """Return a fact whose evidence is a node."""
-    return Fact(kind, source.tree.start(node), source.tree.end(node), symbol, values)
+        yield from _call_facts(source, scopes, one, inside(one), symbols)
 
 
 def _lines_of(source: PythonSource, one: Definition) -> tuple[int, int]:
     return source.tree.start(one.node), source.tree.end(one.last)
 
 
-def _imported(source: PythonSource, one: Import, symbol: str) -> Fact:
+def _import_fact(source: PythonSource, one: Import, symbol: str) -> Fact:
     values = {"name": one.name, "alias": one.alias, "level": one.level, "member": one.member}
-    return fact(source, "imports", one.node, symbol, values)
+    return source.tree.fact("imports", one.node, symbol, values)
 
 
-def _declared(source: PythonSource, scopes: Scopes, one: Definition) -> Mapping[str, Any]:
+def _declared_values(source: PythonSource, scopes: Scopes, one: Definition) -> Mapping[str, Any]:
     decorators = [
         expression_of(
             source.tree,
@@ -88,11 +92,11 @@ def _parameters(source: PythonSource, one: Definition) -> Iterator[Mapping[str, 
         if name is None and node.type == "typed_parameter":
             name = node.named_children[0]
         if name is not None:
-            kind = " ".join(source.tree.of(node.child_by_field_name("type")).split())
+            kind = " ".join(source.tree.field(node, "type").split())
             yield {"name": source.tree.of(name), "type": kind}
 
 
-def _calls(
+def _call_facts(
     source: PythonSource,
     scopes: Scopes,
     one: Definition | None,
@@ -102,15 +106,15 @@ def _calls(
     seen: set[str] = set()
     for node in nodes:
         called = scopes.called(node, one) if node.type == "call" else ""
-        above = _inherited(source, scopes, one, node, symbols) if called else ()
+        above = _inherited_calls(source, scopes, one, node, symbols) if called else ()
         for name in (called, *above):
             if name and name not in seen:
                 seen.add(name)
                 symbol = "" if one is None else one.symbol
-                yield fact(source, "calls", node, symbol, {"name": name})
+                yield source.tree.fact("calls", node, symbol, {"name": name})
 
 
-def _inherited(
+def _inherited_calls(
     source: PythonSource,
     scopes: Scopes,
     one: Definition | None,
@@ -136,3 +140,264 @@ def top_level(source: PythonSource) -> Iterator[Node]:
         node = todo.pop()
         yield node
         todo.extend(c for c in reversed(node.named_children) if c.type not in DEFINITIONS)
+
+
+_MENTIONS_FRAMEWORK = re.compile(
+    r"\b(?:django|rest_framework|celery|urlpatterns|app_name|as_view|queryset|http_method_names"
+    r"|class Meta|models|migrations|db_table|ForeignKey|AppConfig"
+    r"|INSTALLED_APPS|MIDDLEWARE|ROOT_URLCONF|AUTH_USER_MODEL)\b"
+)
+
+
+def statements_of(source: PythonSource, scopes: Scopes) -> Iterator[Fact]:
+    """Yield the assignments and calls of a file, if the file mentions a framework."""
+    if not _MENTIONS_FRAMEWORK.search(source.text):
+        return
+    yield from _block_facts(source, scopes, None)
+    for one in source.definitions:
+        if one.sort == "class":
+            yield from _block_facts(source, scopes, one)
+
+
+def _block_facts(source: PythonSource, scopes: Scopes, one: Definition | None) -> Iterator[Fact]:
+    for statement, under in source.statements(None if one is None else one.body):
+        if statement.type == "expression_statement" and statement.named_children:
+            yield from _statement_facts(source, scopes, one, statement.named_children[0], under)
+
+
+def _statement_facts(
+    source: PythonSource, scopes: Scopes, one: Definition | None, node: Node, under: str
+) -> Iterator[Fact]:
+    def reference(name: str) -> str:
+        return scopes.reference(name, one)
+
+    symbol = "" if one is None else one.symbol
+    if node.type == "call" and one is None:
+        value = expression_of(source.tree, node, reference)
+        yield source.tree.fact("invokes", node, symbol, {"call": value, "under": under})
+        yield from _inner_calls(source, node, symbol)
+    value_node = node.child_by_field_name("right")
+    if node.type not in {"assignment", "augmented_assignment"} or value_node is None:
+        return
+    targets = [node.child_by_field_name("left")]
+    while value_node.type == "assignment":
+        targets.append(value_node.child_by_field_name("left"))
+        right = value_node.child_by_field_name("right")
+        if right is None:
+            return
+        value_node = right
+    value = expression_of(source.tree, value_node, reference)
+    adds = node.type == "augmented_assignment"
+    for target in targets:
+        name = dotted_name(source.tree, target)
+        if name:
+            values = {"name": name, "value": value, "adds": adds, "under": under}
+            yield source.tree.fact("assigns", node, symbol, values)
+    yield from _inner_calls(source, node, symbol)
+
+
+def _inner_calls(source: PythonSource, statement: Node, symbol: str) -> Iterator[Fact]:
+    """Yield the position of each call within a statement: a route, or a change of a table."""
+    rows = {statement.start_point[0]}
+    todo = [statement]
+    while todo:
+        node = todo.pop()
+        if node.type == "call" and node.start_point[0] not in rows:
+            rows.add(node.start_point[0])
+            yield source.tree.fact("written", node, symbol, {})
+        todo.extend(reversed(node.named_children))
+
+
+_MOST_SETTINGS: Final = 500
+_CONSTANT: Final = re.compile(r"[A-Z][A-Z0-9_]*")
+_MENTIONS_SETTINGS: Final = re.compile(r"\b(?:environ|getenv|env|config|settings)\b")
+_MODULES: Final = ("settings", "config", "conf")
+_GETS: Final = frozenset({"os.environ.get", "os.getenv", "os.environ.setdefault"})
+_READERS: Final = frozenset({"env", "config"})
+"""Conventional names of the functions that read settings in django-environ and decouple."""
+
+
+def settings_of(source: PythonSource, scopes: Scopes) -> Iterator[Fact]:
+    """Yield the settings that a file defines, and the settings that a file reads."""
+    yield from _defined_settings(source)
+    if not _MENTIONS_SETTINGS.search(source.text):
+        return
+    yield from _used_settings(source, scopes, None, top_level(source))
+    for one in source.definitions:
+        yield from _used_settings(source, scopes, one, inside(one))
+
+
+def _defined_settings(source: PythonSource) -> Iterator[Fact]:
+    seen: set[str] = set()
+    for statement, _ in source.statements(None):
+        node = next(iter(statement.named_children), None)
+        if statement.type != "expression_statement" or node is None or node.type != "assignment":
+            continue
+        name = source.tree.field(node, "left")
+        if _CONSTANT.fullmatch(name) and name not in seen and len(seen) < _MOST_SETTINGS:
+            seen.add(name)
+            yield source.tree.fact("defines_setting", node, "", {"name": name, "of": "code"})
+
+
+def _used_settings(
+    source: PythonSource, scopes: Scopes, one: Definition | None, nodes: Iterator[Node]
+) -> Iterator[Fact]:
+    symbol = "" if one is None else one.symbol
+    seen: set[tuple[str, str]] = set()
+    for node in nodes:
+        found = _setting_of(source, scopes, one, node)
+        if found is not None and found not in seen:
+            seen.add(found)
+            yield source.tree.fact(found[0], node, symbol, {"key": found[1]})
+
+
+def _setting_of(
+    source: PythonSource, scopes: Scopes, one: Definition | None, node: Node
+) -> tuple[str, str] | None:
+    if node.type == "attribute":
+        owner, _, key = dotted_name(source.tree, node).rpartition(".")
+        if owner and _CONSTANT.fullmatch(key) and _are_settings(scopes.reference(owner, one)):
+            return "configured_by", key
+    elif node.type == "subscript":
+        owner = dotted_name(source.tree, node.child_by_field_name("value"))
+        if owner and scopes.reference(owner, one) == "os.environ":
+            return _variable(source, node.child_by_field_name("subscript"))
+    elif node.type == "call":
+        name = dotted_name(source.tree, node.child_by_field_name("function"))
+        arguments = node.child_by_field_name("arguments")
+        reads = name.partition(".")[0] in _READERS or scopes.reference(name, one) in _GETS
+        if name and reads and arguments is not None and arguments.named_children:
+            return _variable(source, arguments.named_children[0])
+    return None
+
+
+def _are_settings(reference: str) -> bool:
+    """Return whether a reference is a settings module, or Django's object `settings`."""
+    name = reference.lstrip(".:")
+    return reference == "django.conf.settings" or (
+        (reference != name or "." in name) and name.rpartition(".")[2] in _MODULES
+    )
+
+
+def _variable(source: PythonSource, node: Node | None) -> tuple[str, str] | None:
+    text = source.tree.of(node).strip("\"'") if node is not None and node.type == "string" else ""
+    return ("reads_env", text) if _CONSTANT.fullmatch(text) else None
+
+
+_ALL: Final = "__all__"
+_LISTS: Final = frozenset({"list", "tuple", "expression_list"})
+_PLAIN: Final = frozenset({"string_start", "string_content", "string_end", "escape_sequence"})
+_MOST_EXPORTED: Final = 2_000
+
+
+class _ComputedError(Exception):
+    """The content of the list is known only at run time."""
+
+
+def exported_of(source: PythonSource) -> Iterator[Fact]:
+    """Yield the fact with the names that `from module import *` imports, if `__all__` limits them.
+
+    A list that is computed, even in part, yields no fact, because its content is unknown.
+    """
+    if _ALL not in source.text:
+        return
+    found: dict[str, None] = {}
+    stated: Node | None = None
+    try:
+        for statement, under in source.statements():
+            held = statement.named_children[0] if statement.named_children else None
+            if statement.type == "delete_statement" and _ALL in source.tree.of(statement):
+                return
+            if statement.type != "expression_statement" or held is None:
+                continue
+            added = _added_names(source, held)
+            if added is None:
+                continue
+            stated = stated or held
+            if held.type == "assignment" and not under:
+                found = {}
+            found |= dict.fromkeys(added)
+    except _ComputedError:
+        return
+    if stated is not None and len(found) <= _MOST_EXPORTED:
+        values = {"names": [*found]}
+        yield Fact("exports", source.tree.start(stated), source.tree.end(stated), "", values)
+
+
+def _added_names(source: PythonSource, node: Node) -> list[str] | None:
+    """Return the names that a statement adds to `__all__`; None if it does not concern the list."""
+    if node.type == "call":
+        return _extended_names(source, node)
+    if node.type not in {"assignment", "augmented_assignment"}:
+        return None
+    target, value = node.child_by_field_name("left"), node.child_by_field_name("right")
+    named = source.tree.of(target)
+    while value is not None and value.type == "assignment":
+        named += " " + source.tree.field(value, "left")
+        value = value.child_by_field_name("right")
+    if _ALL not in named.split():
+        if _ALL in named:  # Assignments such as `__all__[:] = …` or `__all__, other = …`
+            raise _ComputedError
+        return None
+    if value is None:
+        return None  # A mere annotation.
+    operator = source.tree.field(node, "operator")
+    if node.type == "augmented_assignment" and operator != "+=":
+        raise _ComputedError
+    return _listed_names(source, value)
+
+
+def _extended_names(source: PythonSource, node: Node) -> list[str] | None:
+    """Return the names that `__all__.extend([…])` or `__all__.append("…")` adds."""
+    function = source.tree.field(node, "function")
+    if function.partition(".")[0] != _ALL:
+        return None
+    given = node.child_by_field_name("arguments")
+    values = [] if given is None else [one for one in given.named_children if not is_comment(one)]
+    if len(values) != 1 or function not in {f"{_ALL}.extend", f"{_ALL}.append"}:
+        raise _ComputedError
+    if function == f"{_ALL}.append":
+        return [_string_value(source, values[0])]
+    return _listed_names(source, values[0])
+
+
+def _listed_names(source: PythonSource, node: Node) -> list[str]:
+    """Return the strings in a written-out list, or in a sum of such lists."""
+    found: list[str] = []
+    todo = [node]
+    while todo:
+        at = todo.pop()
+        parts = [one for one in at.named_children if not is_comment(one)]
+        if at.type in _LISTS:
+            found += [_string_value(source, one) for one in parts]
+        elif at.type == "parenthesized_expression" or _is_sum(source, at):
+            todo += reversed(parts)
+        else:
+            raise _ComputedError
+    return found
+
+
+def _is_sum(source: PythonSource, node: Node) -> bool:
+    operator = node.child_by_field_name("operator")
+    return node.type == "binary_operator" and source.tree.of(operator) == "+"
+
+
+def _string_value(source: PythonSource, node: Node) -> str:
+    if node.type not in {"string", "concatenated_string"}:
+        raise _ComputedError
+    parts = [node] if node.type == "string" else node.named_children
+    inner = [one for part in parts if part.type == "string" for one in part.named_children]
+    if any(one.type not in _PLAIN for one in inner):
+        raise _ComputedError
+    return "".join(source.tree.of(one) for one in inner if one.type == "string_content")
+
+
+def read(text: str) -> CodeText:
+    """Return the units and facts of a Python file."""
+    source = PythonSource(text)
+    scopes = Scopes(source)
+    notes = ("parts of it are no Python that could be parsed",) if source.tree.has_errors else ()
+    found = [*facts_of(source, scopes), *statements_of(source, scopes)]
+    found += [*settings_of(source, scopes), *exported_of(source)]
+    facts = sorted(found, key=lambda fact: (fact.start, fact.end))
+    return CodeText(units_of(source), tuple(facts), "python", notes)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeGuard
 
 from rag_assets.ingest.chunking.model import Fact
-from rag_assets.systems.code_memory.languages.python.names import absolute, module_of
+from rag_assets.systems.code_memory.languages.python.source import absolute, module_of
 from rag_assets.systems.code_memory.symbols.model import FileFacts
 
 _STEPS: Final = 30

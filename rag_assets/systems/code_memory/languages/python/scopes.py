@@ -64,7 +64,7 @@ class Scopes:
         while at is not None and steps < _DEEPEST:
             # Names in a class body are not visible in its methods.
             if at.sort != "class" or at is near:
-                found = self._bound(at).get(name)
+                found = self._names_in(at).get(name)
                 if found is not None:
                     return found
             at, steps = at.within, steps + 1
@@ -75,14 +75,14 @@ class Scopes:
         function = node.child_by_field_name("function")
         name = dotted_name(self._source.tree, function)
         if name:
-            return self._named(name, near)
+            return self._resolve_name(name, near)
         if function is None or function.type != "attribute":
             return ""
         owner = self._receiver(function.child_by_field_name("object"), near)
-        method = self._source.tree.of(function.child_by_field_name("attribute"))
+        method = self._source.tree.field(function, "attribute")
         return f"{owner}.{method}" if owner else ""
 
-    def _named(self, name: str, near: Definition | None) -> str:
+    def _resolve_name(self, name: str, near: Definition | None) -> str:
         root, dot, rest = name.partition(".")
         meaning = self.meaning(root, near)
         if meaning is None or not meaning.reference:
@@ -92,7 +92,7 @@ class Scopes:
         first, more, last = rest.partition(".")
         if not more:
             return f"{meaning.reference}.{first}" if first else ""
-        held = self._field(meaning.reference, first) if root == "self" else ""
+        held = self._attribute_class(meaning.reference, first) if root == "self" else ""
         return f"{held}.{last}" if held and "." not in last else ""
 
     def _receiver(self, node: Node | None, near: Definition | None) -> str:
@@ -103,7 +103,7 @@ class Scopes:
         written = dotted_name(self._source.tree, function)
         if written == "super":
             return self._parent(near)
-        return self._class(written, near) if written else ""
+        return self._resolve_class(written, near) if written else ""
 
     def _parent(self, near: Definition | None) -> str:
         around = near
@@ -121,26 +121,26 @@ class Scopes:
             if name:
                 yield self.reference(name, one.within)
 
-    def _class(self, written: str, near: Definition | None) -> str:
+    def _resolve_class(self, written: str, near: Definition | None) -> str:
         """Return the reference of a name if it names a class, here or by naming convention."""
-        found = self._named(written, near)
+        found = self._resolve_name(written, near)
         if found.startswith(":"):
             return found if found in self._own else ""
         last = found.rpartition(".")[2]
         return found if last[:1].isupper() and not last.isupper() else ""
 
-    def _annotated(self, node: Node | None, near: Definition | None) -> str:
+    def _annotated_class(self, node: Node | None, near: Definition | None) -> str:
         """Return the class in an annotation; `| None` and Optional are ignored."""
         at = node
         while at is not None and at.type in {"type", "binary_operator", "subscript"}:
-            at = self._plain(at)
+            at = self._unwrap_annotation(at)
         if at is None or at.type == "string":
             written = "" if at is None else self._source.tree.of(at).strip("\"'")
-            return self._class(written, near) if _dotted(written) else ""
+            return self._resolve_class(written, near) if _is_dotted(written) else ""
         written = dotted_name(self._source.tree, at)
-        return self._class(written, near) if written else ""
+        return self._resolve_class(written, near) if written else ""
 
-    def _plain(self, node: Node) -> Node | None:
+    def _unwrap_annotation(self, node: Node) -> Node | None:
         if node.type == "type":
             return node.named_children[0] if len(node.named_children) == 1 else None
         tree = self._source.tree
@@ -150,7 +150,7 @@ class Scopes:
         outer = dotted_name(tree, node.child_by_field_name("value")).rpartition(".")[2]
         return node.child_by_field_name("subscript") if outer in _OPTIONAL else None
 
-    def _field(self, owner: str, name: str) -> str:
+    def _attribute_class(self, owner: str, name: str) -> str:
         """Return the class of an attribute annotated in the body of a class in this file."""
         one = self._own.get(owner)
         if one is None:
@@ -163,17 +163,17 @@ class Scopes:
         for statement, _ in self._source.statements(one.body):
             for node in statement.named_children:
                 if node.type == "assignment" and node.child_by_field_name("type") is not None:
-                    found = self._annotated(node.child_by_field_name("type"), one.within)
-                    yield self._source.tree.of(node.child_by_field_name("left")), found
+                    found = self._annotated_class(node.child_by_field_name("type"), one.within)
+                    yield self._source.tree.field(node, "left"), found
 
-    def _bound(self, one: Definition) -> dict[str, Meaning]:
+    def _names_in(self, one: Definition) -> dict[str, Meaning]:
         if one not in self._local:
             found: dict[str, Meaning] = {}
             self._local[one] = found
-            self._bind(one, found)
+            self._bind_names(one, found)
         return self._local[one]
 
-    def _bind(self, one: Definition, found: dict[str, Meaning]) -> None:
+    def _bind_names(self, one: Definition, found: dict[str, Meaning]) -> None:
         for each in one.imports:
             found[each.alias] = Meaning(each.reference)
         for member in one.members:
@@ -193,13 +193,13 @@ class Scopes:
                 name = node.named_children[0]
             around = one.within
             if index == 0 and one.sort == "method" and around is not None:
-                yield tree.of(name), self._first(one, around)
+                yield tree.of(name), self._first_parameter(one, around)
                 continue
-            kind = self._annotated(node.child_by_field_name("type"), around)
+            kind = self._annotated_class(node.child_by_field_name("type"), around)
             plain = name is not None and name.type == "identifier"
             yield tree.of(name), Meaning(kind, True) if kind and plain else _UNKNOWN
 
-    def _first(self, one: Definition, around: Definition) -> Meaning:
+    def _first_parameter(self, one: Definition, around: Definition) -> Meaning:
         """Return the meaning of a method's first parameter, which is the object or its class."""
         marks = {self._source.tree.of(n).strip("@ \n") for n in one.decorators}
         if "staticmethod" in marks:
@@ -212,20 +212,20 @@ class Scopes:
             if node.type in _TARGETS:
                 target = node.child_by_field_name(_TARGETS[node.type])
                 if target is not None and target.type == "identifier":
-                    yield tree.of(target), self._given(node, one)
+                    yield tree.of(target), self._assigned_meaning(node, one)
                 elif target is not None and target.type not in {"attribute", "subscript"}:
                     yield from ((tree.of(n), _UNKNOWN) for n in _identifiers(target))
             elif node.type in {"as_pattern_target", "lambda_parameters"}:
                 yield from ((tree.of(n), _UNKNOWN) for n in _identifiers(node))
 
-    def _given(self, node: Node, near: Definition) -> Meaning:
+    def _assigned_meaning(self, node: Node, near: Definition) -> Meaning:
         if node.type != "assignment":
             return _UNKNOWN
         value = node.child_by_field_name("right")
-        kind = self._annotated(node.child_by_field_name("type"), near.within)
+        kind = self._annotated_class(node.child_by_field_name("type"), near.within)
         if not kind and value is not None and value.type == "call":
             written = dotted_name(self._source.tree, value.child_by_field_name("function"))
-            kind = self._class(written, near) if written else ""
+            kind = self._resolve_class(written, near) if written else ""
         return Meaning(kind, True) if kind else _UNKNOWN
 
 
@@ -252,5 +252,5 @@ def _identifiers(node: Node) -> Iterator[Node]:
             todo.extend(at.named_children)
 
 
-def _dotted(text: str) -> bool:
+def _is_dotted(text: str) -> bool:
     return len(text) < _LONGEST and all(part.isidentifier() for part in text.split("."))

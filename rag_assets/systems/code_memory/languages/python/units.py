@@ -10,7 +10,11 @@ from typing import TYPE_CHECKING
 from rag_assets.systems.code_memory.languages.python.expressions import dotted_name
 from rag_assets.systems.code_memory.languages.python.source import Definition, PythonSource
 from rag_assets.systems.code_memory.languages.tree import descendants, is_comment
-from rag_assets.systems.code_memory.languages.units import covering
+from rag_assets.systems.code_memory.languages.units import (
+    covering,
+    end_with_comment,
+    first_comment,
+)
 from rag_assets.systems.code_memory.symbols.model import Role, Unit
 
 if TYPE_CHECKING:
@@ -48,17 +52,17 @@ def units_of(source: PythonSource) -> tuple[Unit, ...]:
     """Return the units of a file; together they cover the file."""
     found: list[Unit] = []
     for one in source.outermost:
-        found += _of_definition(source, one, 0)
-    found += _of_statements(source)
-    return covering(source.text, _apart(found))
+        found += _definition_units(source, one, 0)
+    found += _statement_units(source)
+    return covering(source.text, _without_overlaps(found))
 
 
-def _of_definition(source: PythonSource, one: Definition, level: int) -> Iterator[Unit]:
+def _definition_units(source: PythonSource, one: Definition, level: int) -> Iterator[Unit]:
     if one.sort != "class":
         alone = one.public
         yield _unit(source, one.whole, one.sort, one.symbol, alone=alone, signed=one.node)
         return
-    pieces = list(_pieces(source, one))
+    pieces = list(_find_pieces(source, one))
     if not pieces or level >= _LEVELS:
         yield _unit(source, one.whole, "class", one.symbol, alone=True, signed=one.node)
         return
@@ -69,28 +73,28 @@ def _split(
     source: PythonSource, one: Definition, pieces: list[_Piece], level: int
 ) -> Iterator[Unit]:
     """Yield the units of a class: its head, its pieces, and the text between them."""
-    text, at = source.text, source.tree.start(_first(one.whole))
-    end = _after(source, one.whole)
+    text, at = source.text, source.tree.start(first_comment(one.whole))
+    end = end_with_comment(source.tree, one.whole)
     cuts = _cuts(source, one.node)
     first = True
     for piece in pieces:
-        start = source.tree.start(_first(piece.node))
+        start = source.tree.start(first_comment(piece.node))
         if start < at:
             continue
-        yield from _between(one, text, at, start, cuts, head=first, source=source)
+        yield from _text_between(one, text, at, start, cuts, head=first, source=source)
         first = False
         if piece.of is not None:
-            yield from _of_definition(source, piece.of, level + 1)
+            yield from _definition_units(source, piece.of, level + 1)
         else:
             signed = piece.node if piece.role == "method" else None
             yield _unit(
                 source, piece.node, piece.role, piece.symbol, alone=piece.alone, signed=signed
             )
-        at = _after(source, piece.node)
-    yield from _between(one, text, at, end, cuts, head=first, source=source)
+        at = end_with_comment(source.tree, piece.node)
+    yield from _text_between(one, text, at, end, cuts, head=first, source=source)
 
 
-def _between(
+def _text_between(
     one: Definition,
     text: str,
     start: int,
@@ -114,16 +118,16 @@ def _between(
         yield Unit(begin, stop, "rest", one.symbol, "", alone=False, cuts=inner)
 
 
-def _pieces(source: PythonSource, one: Definition) -> Iterator[_Piece]:
+def _find_pieces(source: PythonSource, one: Definition) -> Iterator[_Piece]:
     """Yield the parts of a class that are units of their own, in order."""
     by_node = {member.node.id: member for member in one.members}
     small = _is_small(source, one)
     for statement, _ in source.statements(one.body):
-        relation = _relation(source, one, statement)
+        relation = _relation_piece(source, one, statement)
         if relation is not None:
             yield relation
         elif _is_operations(source, one, statement):
-            yield from _operations(source, statement)
+            yield from _operation_pieces(source, statement)
         elif not small:
             node = statement.child_by_field_name("definition") or statement
             member = by_node.get(node.id)
@@ -143,7 +147,7 @@ def _is_small(source: PythonSource, one: Definition) -> bool:
     return not any(_VIEWS.search(name) for name in names)
 
 
-def _relation(source: PythonSource, one: Definition, statement: Node) -> _Piece | None:
+def _relation_piece(source: PythonSource, one: Definition, statement: Node) -> _Piece | None:
     """Return a field that relates a model to another model; None for any other statement."""
     node = next(iter(statement.named_children), None)
     if node is None or node.type != "assignment":
@@ -152,7 +156,7 @@ def _relation(source: PythonSource, one: Definition, statement: Node) -> _Piece 
     if value is None or value.type != "call":
         return None
     called = dotted_name(source.tree, value.child_by_field_name("function"))
-    name = source.tree.of(node.child_by_field_name("left"))
+    name = source.tree.field(node, "left")
     if not _RELATIONS.search(called) or not name.isidentifier():
         return None
     return _Piece(statement, "relation", f"{one.symbol}.{name}", True)
@@ -162,10 +166,10 @@ def _is_operations(source: PythonSource, one: Definition, statement: Node) -> bo
     node = next(iter(statement.named_children), None)
     if one.name != "Migration" or node is None or node.type != "assignment":
         return False
-    return source.tree.of(node.child_by_field_name("left")) == "operations"
+    return source.tree.field(node, "left") == "operations"
 
 
-def _operations(source: PythonSource, statement: Node) -> Iterator[_Piece]:
+def _operation_pieces(source: PythonSource, statement: Node) -> Iterator[_Piece]:
     """Yield a migration's operations that change tables; each symbol is the model's name."""
     value = statement.named_children[0].child_by_field_name("right")
     for node in [] if value is None or value.type != "list" else value.named_children:
@@ -178,7 +182,7 @@ def _model_of(source: PythonSource, call: Node) -> str:
     held = call.child_by_field_name("arguments")
     plain = [] if held is None else [n for n in held.named_children if not is_comment(n)]
     named = {
-        source.tree.of(n.child_by_field_name("name")): n.child_by_field_name("value")
+        source.tree.field(n, "name"): n.child_by_field_name("value")
         for n in plain
         if n.type == "keyword_argument"
     }
@@ -188,10 +192,10 @@ def _model_of(source: PythonSource, call: Node) -> str:
     return text if text.isidentifier() else ""
 
 
-def _of_statements(source: PythonSource) -> Iterator[Unit]:
+def _statement_units(source: PythonSource) -> Iterator[Unit]:
     """Yield units of top-level assignments, such as lists of routes and settings."""
     named = [
-        (statement, source.tree.of(node.child_by_field_name("left")))
+        (statement, source.tree.field(node, "left"))
         for statement, under in source.statements()
         if not under and statement.type == "expression_statement"
         for node in statement.named_children[:1]
@@ -223,8 +227,8 @@ def _unit(
     signed: Node | None = None,
 ) -> Unit:
     return Unit(
-        source.tree.start(_first(node)),
-        _after(source, node),
+        source.tree.start(first_comment(node)),
+        end_with_comment(source.tree, node),
         role,
         symbol,
         "" if signed is None else _signature(source, signed),
@@ -245,42 +249,16 @@ def _signature(source: PythonSource, node: Node) -> str:
     return " ".join(source.text[source.tree.start(found) : end].split()).rstrip(":")
 
 
-def _after(source: PythonSource, node: Node) -> int:
-    """Return the end, including a comma and a comment that follow on the same line."""
-    last, following = node, node.next_sibling
-    if following is not None and following.type == ",":
-        last, following = following, following.next_sibling
-    comment = following is not None and is_comment(following)
-    if comment and following is not None and following.start_point.row == last.end_point.row:
-        last = following
-    return source.tree.end(last)
-
-
-def _first(node: Node) -> Node:
-    """Return the first of the comments directly above a node, or else the node."""
-    first = node
-    before = node.prev_sibling
-    while before is not None and is_comment(before):
-        above = before.prev_sibling
-        if before.end_point.row + 1 < first.start_point.row:
-            break
-        # A comment at the end of a line belongs to that line.
-        if above is not None and above.end_point.row == before.start_point.row:
-            break
-        first, before = before, above
-    return first
-
-
 def _cuts(source: PythonSource, node: Node) -> tuple[int, ...]:
     """Return the ends of statements, and of elements of long lists: text may be cut there."""
     ends = {source.tree.end(n) for n in descendants(node) if n.type in _ENDS}
     value = next((n for n in descendants(node) if n.type in {"list", "dictionary"}), None)
     if node.type == "expression_statement" and value is not None:
-        ends |= {_after(source, child) for child in value.named_children}
+        ends |= {end_with_comment(source.tree, child) for child in value.named_children}
     return tuple(sorted(ends))
 
 
-def _apart(units: list[Unit]) -> list[Unit]:
+def _without_overlaps(units: list[Unit]) -> list[Unit]:
     """Return units without overlaps; a unit that lies within another is left out."""
     found: list[Unit] = []
     for unit in sorted(units, key=lambda unit: (unit.start, -unit.end)):

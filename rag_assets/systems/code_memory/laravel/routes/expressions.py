@@ -30,15 +30,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
-from rag_assets.systems.code_memory.languages.php.calls import (
+from rag_assets.systems.code_memory.languages.php.source import PhpSource, parameters_of
+from rag_assets.systems.code_memory.languages.php.values import (
     CLOSURES,
+    COMPUTED,
     MEMBER_CALLS,
     Call,
     chain_of,
+    elements,
 )
-from rag_assets.systems.code_memory.languages.php.classes import parameters_of
-from rag_assets.systems.code_memory.languages.php.source import PhpSource
-from rag_assets.systems.code_memory.languages.php.values import COMPUTED, elements
 from rag_assets.systems.code_memory.languages.tree import is_comment
 
 if TYPE_CHECKING:
@@ -55,8 +55,7 @@ _DEEPEST = 40
 
 _NAMES = frozenset({"name", "qualified_name", "relative_name", "relative_scope"})
 _RUN = frozenset(
-    {"withmiddleware"}
-    | {"group", "routes", "macro", "withrouting", "each", "booted", "loadroutesusing", "when"}
+    {"group", "routes", "withrouting", "each", "booted", "loadroutesusing", "when"}
     | {"unless", "tap", "call", "afterresolving", "resolving", "callafterresolving", "configure"}
 )
 """Calls whose closures may create routes. Closures of other calls, and of actions, are not read."""

@@ -1,39 +1,198 @@
-"""Evaluates the statements that create routes, without executing any code."""
+"""Evaluates the expressions and statements that create routes, without executing any code."""
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
 from rag_assets.ingest.chunking.model import Fact
-from rag_assets.systems.code_memory.laravel.routes import chains
-from rag_assets.systems.code_memory.laravel.routes.drafts import Context
-from rag_assets.systems.code_memory.laravel.routes.evaluation import evaluate
-from rag_assets.systems.code_memory.laravel.routes.frames import (
+from rag_assets.systems.code_memory.laravel.routes.calls import call_value, evaluate_chain
+from rag_assets.systems.code_memory.laravel.routes.expressions import Json
+from rag_assets.systems.code_memory.laravel.routes.model import Context, Evidence, Unresolved
+from rag_assets.systems.code_memory.laravel.routes.program import ROOT, Function, Program
+from rag_assets.systems.code_memory.laravel.routes.reader import ROUTER_TYPES
+from rag_assets.systems.code_memory.laravel.routes.router import (
+    Pending,
+    ResourceRegistrar,
+    Router,
+)
+from rag_assets.systems.code_memory.laravel.routes.values import (
     DEEPEST,
     MOST_STEPS,
     MOST_STEPS_OF_ONE,
-    Arguments,
-    Exhausted,
-    Frame,
-)
-from rag_assets.systems.code_memory.laravel.routes.guards import Guards
-from rag_assets.systems.code_memory.laravel.routes.marks import ROUTER_TYPES
-from rag_assets.systems.code_memory.laravel.routes.model import Evidence, Unresolved
-from rag_assets.systems.code_memory.laravel.routes.program import Function, Program
-from rag_assets.systems.code_memory.laravel.routes.resources import Naming, Pending, Registrar
-from rag_assets.systems.code_memory.laravel.routes.router import Router
-from rag_assets.systems.code_memory.laravel.routes.values import (
     ROUTER,
+    Arguments,
     Body,
     Closure,
+    Exhausted,
+    Frame,
     Instance,
     Unknown,
     Value,
+    join_texts,
+    key_of,
+    limit_size,
+    list_values,
+    text_of,
     truth_of,
 )
+
+_ROUTERS = frozenset({"router", "Illuminate\\Routing\\Router"})
+
+
+def evaluate(machine: Machine, node: Json, frame: Frame) -> Value:
+    """Return the value of an expression.
+
+    Args:
+        machine: evaluates calls and files.
+        node: the expression as JSON.
+    """
+    machine.spend(1)
+    if not isinstance(node, dict):
+        return limit_size(node)
+    read = _READERS.get(node["of"])
+    return Unknown("syntax") if read is None else limit_size(read(machine, node, frame))
+
+
+def _array(machine: Machine, node: Json, frame: Frame) -> Value:
+    found: dict[str | int, Value] = {}
+    following = 0
+    for key, held in node["items"]:
+        if isinstance(held, dict) and held.get("of") == "spread":
+            unpacked = list_values(evaluate(machine, held["value"], frame))
+            machine.spend(len(unpacked))
+            for value in unpacked:
+                found[following] = value
+                following += 1
+            continue
+        value = evaluate(machine, held, frame)
+        named = following if key is None else key_of(evaluate(machine, key, frame))
+        if named is None:
+            return Unknown("a key of an array")
+        found[named] = value
+        if isinstance(named, int):
+            following = max(following, named + 1)
+    return found
+
+
+def _join(machine: Machine, node: Json, frame: Frame) -> Value:
+    return join_texts(*(evaluate(machine, part, frame) for part in node["parts"]))
+
+
+def _variable(machine: Machine, node: Json, frame: Frame) -> Value:
+    name = node["name"]
+    if name == "this":
+        return frame.this if frame.this is not None else Unknown("$this")
+    if name in frame.variables:
+        machine.assume(*frame.assumed.get(name, ()))
+        return frame.variables[name]
+    return ROUTER if name == "router" else Unknown(f"${name}")
+
+
+def _property(machine: Machine, node: Json, frame: Frame) -> Value:
+    name = node["name"]
+    held = evaluate(machine, node["object"], frame)
+    if name == "router":
+        return ROUTER
+    if name in {"value", "name"} and isinstance(held, str | int):
+        return held
+    if not isinstance(held, Instance):
+        return Unknown(f"the property {name}")
+    found = machine.program.member(held.name, name)
+    if found is None:
+        # Laravel's own providers have a null namespace.
+        return None if name == "namespace" else Unknown(f"the property {name}")
+    path, value = found
+    inner = Frame(path, f"{held.name}::", held, {}, frame.context, frame.depth)
+    return evaluate(machine, value, inner)
+
+
+def _constant(machine: Machine, node: Json, frame: Frame) -> Value:
+    owner, name = node["class"], node["name"]
+    if owner.lower() in {"self", "static"}:
+        owner = frame.this.name if isinstance(frame.this, Instance) else frame.owner
+    value = machine.program.constant(owner, name) if owner else None
+    return Unknown(f"the constant {name}") if value is None else value
+
+
+def _item(machine: Machine, node: Json, frame: Frame) -> Value:
+    held = evaluate(machine, node["array"], frame)
+    key = evaluate(machine, node["key"], frame)
+    if isinstance(held, dict):
+        named = None if isinstance(key, Unknown) else key_of(key)
+        return Unknown("a key of an array") if named is None else held.get(named)
+    if text_of(key) in _ROUTERS:
+        return ROUTER
+    return held if isinstance(held, Unknown) else Unknown("an element")
+
+
+def _choice(machine: Machine, node: Json, frame: Frame) -> Value:
+    condition = evaluate(machine, node["condition"], frame)
+    truth = truth_of(condition)
+    if truth is None:
+        return Unknown("a choice")
+    if truth:
+        return evaluate(machine, node["yes"], frame) if "yes" in node else condition
+    return evaluate(machine, node["no"], frame)
+
+
+def _default(machine: Machine, node: Json, frame: Frame) -> Value:
+    value = evaluate(machine, node["value"], frame)
+    return evaluate(machine, node["otherwise"], frame) if value is None else value
+
+
+def _not(machine: Machine, node: Json, frame: Frame) -> Value:
+    truth = truth_of(evaluate(machine, node["value"], frame))
+    return Unknown("a condition") if truth is None else not truth
+
+
+def _closure(machine: Machine, node: Json, frame: Frame) -> Value:
+    if not node["block"]:
+        return Closure(None)
+    # As in PHP, variables are bound with their current values.
+    machine.spend(len(frame.variables) // 10)
+    body = Body(frame.path, frame.symbol, node["block"])
+    return Closure(body, tuple(node["parameters"]), dict(frame.variables), frame.this)
+
+
+def _new(_machine: Machine, node: Json, _frame: Frame) -> Value:
+    return Instance(node["class"])
+
+
+def _load(machine: Machine, node: Json, frame: Frame) -> Value:
+    return machine.load(evaluate(machine, node["path"], frame), frame, stated=False)
+
+
+def _set(machine: Machine, node: Json, frame: Frame) -> Value:
+    mark = machine.mark()
+    value = evaluate(machine, node["value"], frame)
+    frame.variables[node["name"]] = value
+    frame.assumed[node["name"]] = machine.assumed_since(mark)
+    return value
+
+
+_READERS: Mapping[str, Callable[[Machine, Json, Frame], Value]] = {
+    "array": _array,
+    "join": _join,
+    "variable": _variable,
+    "property": _property,
+    "constant": _constant,
+    "directory": lambda _, __, frame: ROOT + posixpath.dirname(frame.path),
+    "file": lambda _, __, frame: ROOT + frame.path,
+    "item": _item,
+    "choice": _choice,
+    "default": _default,
+    "not": _not,
+    "chain": evaluate_chain,
+    "new": _new,
+    "closure": _closure,
+    "load": _load,
+    "set": _set,
+    "computed": lambda _, node, __: Unknown(node["why"]),
+}
 
 
 def _is_class(program: Program) -> Callable[[str], bool]:
@@ -41,10 +200,10 @@ def _is_class(program: Program) -> Callable[[str], bool]:
 
 
 _STEPS_OF_RESOURCE = 100
-_ASSUMED = 20
+_MOST_ASSUMPTIONS = 20
 """Maximum number of assumptions recorded for one value."""
 
-_GOES_ON = object()
+_ENDED = object()
 """Result of a body that ends without `return`."""
 
 
@@ -54,9 +213,6 @@ class Machine:
     Attributes:
         program: the repository.
         router: contains the routes.
-        naming: the naming rules of resources.
-        guards: aliases and groups of middleware.
-        macros: the macros of the router, of routes and of registrars, by name.
         deferred: closures that a provider passed to `routes()`, each with the statement.
         unresolved: statements that could not be resolved.
         loaded: paths of files that were evaluated.
@@ -65,9 +221,6 @@ class Machine:
     def __init__(self, program: Program) -> None:
         self.program = program
         self.router = Router(_is_class(program), program.version)
-        self.naming = Naming()
-        self.guards = Guards()
-        self.macros: dict[tuple[str, str], Closure] = {}
         self.deferred: list[tuple[Closure, Evidence]] = []
         self.unresolved: list[Unresolved] = []
         self.loaded: set[str] = set()
@@ -152,13 +305,13 @@ class Machine:
         if min(self._left, self._left_of_one) < 0:
             raise Exhausted
 
-    def chain(self, node: Mapping[str, Any], frame: Frame) -> Value:
-        """Return the value of a chain of calls."""
-        return chains.run(self, node, frame)
+    def evaluate(self, node: Json, frame: Frame) -> Value:
+        """Return the value of an expression, which is given as JSON."""
+        return evaluate(self, node, frame)
 
     def call(self, called: Value, given: Arguments, frame: Frame) -> Value:
         """Evaluate a callable value, and return its result."""
-        return chains.call_back(self, called, given, frame)
+        return call_value(self, called, given, frame)
 
     def miss(self, reason: str, frame: Frame) -> None:
         """Record that a part of the current statement is unresolved."""
@@ -175,11 +328,11 @@ class Machine:
 
     def assumed_since(self, mark: int) -> tuple[str, ...]:
         """Return the assumptions that were recorded after a call of mark()."""
-        return tuple(dict.fromkeys(self._assumed[mark:]))[:_ASSUMED]
+        return tuple(dict.fromkeys(self._assumed[mark:]))[:_MOST_ASSUMPTIONS]
 
     def context(self, frame: Frame) -> Context:
         """Return the context of the current statement, with its assumptions."""
-        missing = tuple(dict.fromkeys((*frame.context.missing, *self._assumed)))[:_ASSUMED]
+        missing = tuple(dict.fromkeys((*frame.context.missing, *self._assumed)))[:_MOST_ASSUMPTIONS]
         return replace(frame.context, missing=missing)
 
     @contextmanager
@@ -202,7 +355,7 @@ class Machine:
             self.miss(f"a resource of which {what} is computed", frame)
         else:
             self.spend(_STEPS_OF_RESOURCE)
-            Registrar(self.router, self.naming).register(value, self.context(frame))
+            ResourceRegistrar(self.router).register(value, self.context(frame))
 
     def _bind(
         self, parameters: Sequence[Mapping[str, Any]], given: Arguments, frame: Frame
@@ -220,13 +373,13 @@ class Machine:
 
     def _returned(self, body: Body, frame: Frame) -> Value:
         value = self._body(body, frame)
-        return None if value is _GOES_ON else value
+        return None if value is _ENDED else value
 
     def _body(self, body: Body, frame: Frame) -> Value:
         """Evaluate the statements of a body; return its result, or _GOES_ON."""
         if frame.depth > DEEPEST:
             self.miss("what lies too deep", frame)
-            return _GOES_ON
+            return _ENDED
         outer, assumed = frame.context, self._assumed
         frame.depth += 1
         try:
@@ -236,12 +389,12 @@ class Machine:
                 frame.context = replace(frame.context, evidence=evidence)
                 self._assumed = []
                 value = self._statement(fact, frame)
-                if value is not _GOES_ON:
+                if value is not _ENDED:
                     return value
         finally:
             frame.context, self._assumed = outer, assumed
             frame.depth -= 1
-        return _GOES_ON
+        return _ENDED
 
     def _statement(self, fact: Fact, frame: Frame) -> Value:
         values = fact.values
@@ -249,7 +402,7 @@ class Machine:
         if op in {"do", "return"}:
             value = evaluate(self, values["value"], frame)
             self.settle(value, frame)
-            return value if op == "return" else _GOES_ON
+            return value if op == "return" else _ENDED
         if op == "if":
             return self._branches(values, frame)
         body = Body(frame.path, frame.symbol, values["body"])
@@ -283,11 +436,11 @@ class Machine:
             value = self._branch(Body(frame.path, frame.symbol, block), frame, sure=sure)
             if sure:
                 return value
-            returns.append(value is not _GOES_ON)
+            returns.append(value is not _ENDED)
             if truth is True:
                 break
         frame.context = replace(outer, conditional=outer.conditional or any(returns))
-        return _GOES_ON
+        return _ENDED
 
     def _branch(self, body: Body, frame: Frame, *, sure: bool) -> Value:
         """Evaluate a branch; if it may not run, the variables that it sets become unknown."""
@@ -313,6 +466,6 @@ class Machine:
             frame.variables |= {values["key"]: key} if values["key"] else {}
             frame.variables[values["item"]] = item
             value = self._body(body, frame)
-            if value is not _GOES_ON:
+            if value is not _ENDED:
                 return value
-        return _GOES_ON
+        return _ENDED

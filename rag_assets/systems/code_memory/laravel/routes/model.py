@@ -24,6 +24,21 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True)
+class Context:
+    """The context of a statement that creates routes.
+
+    Attributes:
+        evidence: the enclosing groups, outermost first, then the statement.
+        missing: computed or assumed parts that concern all routes of the statement.
+        conditional: whether the statement is under a condition.
+    """
+
+    evidence: tuple[Evidence, ...] = ()
+    missing: tuple[str, ...] = ()
+    conditional: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Unresolved:
     """A statement that may add or change routes, and that reading the code does not resolve.
 

@@ -10,8 +10,28 @@ from typing import Any, Final
 
 from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.laravel.routes.values import Body
-from rag_assets.systems.code_memory.laravel.version import framework_version
 from rag_assets.systems.code_memory.symbols.model import FileFacts
+
+_FRAMEWORK: Final = "laravel/framework"
+_VERSION: Final = re.compile(r"\d{1,3}")
+
+
+def framework_version(files: Iterable[FileFacts]) -> int | None:
+    """Return the major version that a manifest requires; None if no manifest states it.
+
+    Args:
+        files: the files of the repository.
+    """
+    for one in files:
+        if one.language == "php" or posixpath.basename(one.path) != "composer.json":
+            continue
+        for fact in one.facts:
+            if fact.kind == "depends_on" and fact.values.get("package") == _FRAMEWORK:
+                told = _VERSION.search(str(fact.values.get("constraint", "")))
+                if told is not None:
+                    return int(told[0])
+    return None
+
 
 ROOT: Final = "/@/"
 """Represents the repository's folder in evaluated paths."""
@@ -199,15 +219,6 @@ class Program:
         tried = self._places(written, near)
         return next((path for path in tried if path in self.paths), None)
 
-    def matching(self, pattern: str, near: str) -> list[str]:
-        """Return the paths that match a `glob` pattern, in order."""
-        for place in self._places(pattern, near):
-            parts = place.split("/")
-            found = sorted(path for path in self.paths if _matches(path.split("/"), parts))
-            if found:
-                return found
-        return []
-
     def _places(self, written: str, near: str) -> list[str]:
         if written.startswith(ROOT):
             return [_normal(written[len(ROOT) :])]
@@ -275,26 +286,6 @@ def is_test(path: str) -> bool:
 
 def _normal(path: str) -> str:
     return posixpath.normpath("/" + path.lstrip("/")).lstrip("/")
-
-
-def _matches(folders: Sequence[str], patterns: Sequence[str]) -> bool:
-    return len(folders) == len(patterns) and all(map(_matches_name, folders, patterns))
-
-
-def _matches_name(name: str, pattern: str) -> bool:
-    """Return whether a name matches a pattern with stars; a star matches as little as possible."""
-    first, *rest = pattern.split("*")
-    if not rest:
-        return name == pattern
-    if not name.startswith(first):
-        return False
-    at = len(first)
-    for part in rest[:-1]:
-        found = name.find(part, at)
-        if found < 0:
-            return False
-        at = found + len(part)
-    return len(name) - at >= len(rest[-1]) and name.endswith(rest[-1])
 
 
 def _providers_in(value: Any) -> Iterator[str]:

@@ -1,47 +1,165 @@
-"""Facts of one file for the construction of routes, wherever the file lies.
-
-| kind | symbol | values |
-|---|---|---|
-| routing | the enclosing function | op, block, and the values in the table below |
-| routes_to | the enclosing function | controller: a class; action: a method, "" if not stated |
-| constant | the class | name, value: a constant or an enum case that is a string or a number |
-| configuration | "" | values: of a file with settings, by dotted keys; see settings.py |
-
-A file's statements are in blocks: 0 is the body of the function in the symbol, or of the file;
-others are bodies of closures and of statements, numbered within the file.
-
-| op | further values |
-|---|---|
-| function | parameters, static: of the function in the symbol; its body is its block 0 |
-| member | name, value: an expression; a property of the class in the symbol |
-| do, return | value: an expression |
-| if | branches: pairs of a condition and a block; otherwise: a block, if there is one |
-| each | over, key, item: names of variables, key may be ""; body: a block |
-| run | body: a block; repeats: whether it is a loop's |
-"""
+"""Finds the places in a file that may concern routes, before anything is read in detail."""
 
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from rag_assets.ingest.chunking.model import Fact
-from rag_assets.systems.code_memory.languages.php.classes import CLASS_ROLES, ClassLike, Method
-from rag_assets.systems.code_memory.languages.php.source import PhpSource
-from rag_assets.systems.code_memory.laravel.routes.expressions import Expressions, Json
-from rag_assets.systems.code_memory.laravel.routes.marks import (
-    RESOURCES,
-    VERBS,
-    Marks,
-    is_kernel,
-    is_provider,
+from rag_assets.systems.code_memory.languages.php.source import (
+    CLASS_ROLES,
+    ClassLike,
+    Method,
+    PhpSource,
 )
-from rag_assets.systems.code_memory.laravel.routes.settings import settings_of
+from rag_assets.systems.code_memory.languages.php.values import MEMBER_CALLS
+from rag_assets.systems.code_memory.laravel.routes.expressions import LOADS, Expressions, Json
+from rag_assets.systems.code_memory.laravel.settings import settings_of
 
 if TYPE_CHECKING:
     from tree_sitter import Node
+
+FACADES: Final = frozenset({"Route", "Illuminate\\Support\\Facades\\Route"})
+ROUTER_TYPES: Final = frozenset(
+    {
+        "Illuminate\\Routing\\Router",
+        "Illuminate\\Routing\\RouteRegistrar",
+        "Illuminate\\Contracts\\Routing\\Registrar",
+        "Laravel\\Lumen\\Routing\\Router",
+        "Router",
+    }
+)
+VERBS: Final = frozenset({"get", "post", "put", "patch", "delete", "options"})
+RESOURCES: Final = frozenset(
+    {"resource", "resources", "apiresource", "apiresources", "singleton"}
+    | {"softdeletableresources"}
+)
+ATTRIBUTES: Final = frozenset(
+    {"as", "name", "prefix", "middleware", "withoutmiddleware", "controller", "domain"}
+    | {"namespace", "where", "scopebindings", "withoutscopedbindings", "can", "missing"}
+)
+SETTINGS: Final = frozenset(
+    {"pattern", "patterns", "resourceverbs", "resourceparameters", "singularresourceparameters"}
+)
+CONSTRAINTS: Final = frozenset(
+    {"wherealpha", "wherealphanumeric", "wherenumber", "whereuuid", "whereulid", "wherein"}
+)
+DIRECT: Final = frozenset({"match", "any", "fallback", "redirect", "permanentredirect", "view"})
+ROUTING: Final = (
+    VERBS | RESOURCES | ATTRIBUTES | SETTINGS | CONSTRAINTS | DIRECT | {"group", "addroute"}
+)
+"""Router calls that create routes, in lower case."""
+
+_LOADERS = frozenset({"loadroutesfrom", "withrouting", "loadroutesusing"} | {"withbroadcasting"})
+_ROUTERS = frozenset(
+    {"$router", "$route", "$r", "$this->router", "$app->router", "$this->app->router"}
+    | {"$app['router']", "$this->app['router']", "app('router')", "app()->router"}
+)
+_OTHERS = frozenset(
+    {
+        "currentroutename",
+        "current",
+        "has",
+        "is",
+        "getroutes",
+        "currentrouteaction",
+        "currentrouteuses",
+    }
+    | {
+        "getcurrentroute",
+        "input",
+        "dispatch",
+        "bind",
+        "model",
+    }
+    | {"uses", "currentroutenamed", "getroutesbyname", "hasmacro", "matched", "substitutebindings"}
+)
+"""Router calls for other purposes, in lower case."""
+
+_LONGEST_RECEIVER = 40
+_WORDS: Final = (
+    *("Route::", "Route;", "outer", "outes", "Provider", "$r->", "$route->", "Route as"),
+    *("require ", "require(", "require_once", "include ", "include(", "include_once", "{Route"),
+    *("Route,", "Route}"),
+)
+"""If a text has such a place, it contains one of these words; most texts contain none of them."""
+
+_TELLING = LOADS | MEMBER_CALLS | {"simple_parameter", "scoped_call_expression"}
+_NAMES = frozenset({"name", "qualified_name", "relative_name"})
+
+
+class Marks:
+    """Positions in a file of calls that may create routes, or may load files that do."""
+
+    def __init__(self, source: PhpSource) -> None:
+        self._source = source
+        self._routers: set[str] = set()
+        self._starts: list[int] = []
+        if not any(word in source.text for word in _WORDS):
+            return
+        self._starts = [
+            node.start_byte for node in source.tree.nodes(_TELLING) if self._tells(node)
+        ]
+
+    def __bool__(self) -> bool:
+        classes = self._source.classes
+        return bool(self._starts) or any(map(is_provider, classes))
+
+    def within(self, node: Node) -> bool:
+        """Return whether a node contains such a position."""
+        at = bisect_left(self._starts, node.start_byte)
+        return at < len(self._starts) and self._starts[at] < node.end_byte
+
+    def _tells(self, node: Node) -> bool:
+        if node.type in LOADS:
+            return True
+        if node.type == "simple_parameter":
+            self._typed(node)
+            return False
+        if node.type == "scoped_call_expression":
+            return self._static(node)
+        return self._member(node)
+
+    def _typed(self, parameter: Node) -> None:
+        """Record a parameter with a router type; its name means a router throughout the file."""
+        written = self._source.tree.of(parameter.child_by_field_name("type")).lstrip("?")
+        named = self._source.class_name(written, parameter) if written else ""
+        if named in ROUTER_TYPES:
+            self._routers.add(self._source.tree.of(parameter.child_by_field_name("name")))
+
+    def _static(self, node: Node) -> bool:
+        name = self._source.tree.of(node.child_by_field_name("name")).lower()
+        scope = node.child_by_field_name("scope")
+        if scope is None or scope.type not in _NAMES:
+            return False
+        owner = self._source.class_name(self._source.tree.of(scope), node)
+        if owner in FACADES:
+            return name not in _OTHERS
+        return name in {"routes", "userroutes"}
+
+    def _member(self, node: Node) -> bool:
+        tree = self._source.tree
+        name = tree.of(node.child_by_field_name("name")).lower()
+        if name in _LOADERS:
+            return True
+        if name not in ROUTING and name != "routes":
+            return False
+        held = node.child_by_field_name("object")
+        # A longer text is a chain, whose start is examined separately.
+        short = held is not None and held.end_byte - held.start_byte <= _LONGEST_RECEIVER
+        written = tree.of(held) if short else ""
+        if name == "routes":
+            return written == "$this"
+        return written.replace('"', "'") in _ROUTERS or written in self._routers
+
+
+def is_provider(one: ClassLike) -> bool:
+    """Return whether a class seems to extend a service provider."""
+    return any(parent.rpartition("\\")[2].endswith("Provider") for parent in one.parents)
+
 
 _CLASS: Final = re.compile(r"\\?[A-Za-z_]\w*(?:\\[A-Za-z_]\w*)+(?:@\w+)?")
 _ACTIONS: Final = VERBS | {"match", "any", "controller", "fallback"}
@@ -87,10 +205,6 @@ def _controllers(arguments: list[Json]) -> Iterator[tuple[str, str]]:
 
 
 _ENTRIES = frozenset({"boot", "register", "map", "configurepackage"})
-_MIDDLEWARE = frozenset({"middlewareGroups", "routeMiddleware", "middlewareAliases"})
-"""Properties of kernels that define names of middleware."""
-
-_LONGEST_OF_KERNEL = 8_000
 _LISTED = frozenset({"listen", "subscribe", "policies", "bindings", "singletons", "observers"})
 """Properties of providers that do not affect routes."""
 
@@ -146,9 +260,7 @@ class _Reader:
     def facts(self) -> Iterator[Fact]:
         """Yield facts of statements that may concern routes, and of the functions around them."""
         for one in self._source.classes:
-            if is_kernel(one):
-                yield from self._members(one, _MIDDLEWARE, _LONGEST_OF_KERNEL)
-            elif is_provider(one) or self._marks.within(one.node):
+            if is_provider(one) or self._marks.within(one.node):
                 yield from self._of_class(one)
         for name, function in self._source.functions:
             if function.body is not None and self._marks.within(function.body):
@@ -167,14 +279,13 @@ class _Reader:
             for fact in self._of_function(f"{one.name}::{method.name}", method)
         ]
         yield from found
-        names = {held.name for held in one.properties} - _LISTED
-        yield from self._members(one, names, _LONGEST)
+        yield from self._members(one)
 
-    def _members(self, one: ClassLike, names: Set[str], longest: int) -> Iterator[Fact]:
+    def _members(self, one: ClassLike) -> Iterator[Fact]:
         """Yield the properties of a class that have short values."""
         self._symbol = one.name
         for held in one.properties:
-            if held.value is None or held.name not in names or _size(held.value) > longest:
+            if held.value is None or held.name in _LISTED or _size(held.value) > _LONGEST:
                 continue
             value = self._expressions.read(held.value, runs=False)
             if not isinstance(value, dict) or value["of"] != "computed":

@@ -1,38 +1,61 @@
-"""Calls that create routes: on the router, and on attributes that a group or route will get."""
+"""Calls on the router, on routes, on resources, and on attributes of groups."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from rag_assets.systems.code_memory.laravel.routes import stated
-from rag_assets.systems.code_memory.laravel.routes.drafts import Draft
-from rag_assets.systems.code_memory.laravel.routes.frames import Arguments, Frame, Registrar
-from rag_assets.systems.code_memory.laravel.routes.groups import Attributes, joined, listed_of
-from rag_assets.systems.code_memory.laravel.routes.marks import DIRECT, GUARDING, RESOURCES, VERBS
-from rag_assets.systems.code_memory.laravel.routes.packages import ON_ROUTER
-from rag_assets.systems.code_memory.laravel.routes.resources import (
+from rag_assets.systems.code_memory.laravel.routes.reader import DIRECT, RESOURCES, VERBS
+from rag_assets.systems.code_memory.laravel.routes.router import (
+    ANY,
     API_RESOURCE,
-    API_SINGLETON,
+    Draft,
     Pending,
 )
-from rag_assets.systems.code_memory.laravel.routes.router import ANY
-from rag_assets.systems.code_memory.laravel.routes.stated import CONSTRAINTS, keyed
 from rag_assets.systems.code_memory.laravel.routes.values import (
+    CONSTRAINTS,
     ROUTER,
+    Arguments,
+    Attributes,
     Closure,
+    Frame,
     Instance,
+    Registrar,
     Unknown,
     Value,
-    array,
-    few,
+    as_array,
     is_list,
-    listed,
+    join_texts,
+    limit_count,
+    list_middleware,
+    list_values,
+    make_array,
+    read_ability,
+    read_constraints,
+    read_names,
     text_of,
 )
 
 if TYPE_CHECKING:
     from rag_assets.systems.code_memory.laravel.routes.machine import Machine
+
+_CSRF: Final = "Illuminate\\Foundation\\Http\\Middleware\\VerifyCsrfToken"
+_BROADCASTS: Final = "\\Illuminate\\Broadcasting\\BroadcastController@authenticate"
+
+
+def add_broadcast_routes(machine: Machine, given: Arguments, frame: Frame) -> None:
+    """Add the route that `Broadcast::routes()` creates.
+
+    Args:
+        given: the arguments: attributes of a group.
+    """
+    attributes = as_array(given.at(0, "attributes")) or {"middleware": make_array(["web"])}
+    with machine.router.group({str(key): value for key, value in attributes.items()}):
+        draft = machine.router.add(
+            ("GET", "POST"), "/broadcasting/auth", _BROADCASTS, machine.context(frame)
+        )
+        draft.middleware([_CSRF], key="excluded_middleware")
+
 
 _ALIASES: Final = {
     "name": "as",
@@ -46,58 +69,50 @@ _ATTRIBUTES: Final = (
     | CONSTRAINTS - {"setwheres"}
 )
 _STEPS_OF_ROUTE: Final = 20
-_SILENT: Final = frozenset(
-    {"bind", "model", "getroutes", "substituteimplicitbindingsusing", "mixin"}
+_SILENT_ON_ROUTER: Final = frozenset(
+    {"bind", "model", "getroutes", "substituteimplicitbindingsusing", "mixin", "aliasmiddleware"}
+    | {"middlewaregroup", "pushmiddlewaretogroup", "prependmiddlewaretogroup"}
 )
 
 
-def of_router(machine: Machine, name: str, given: Arguments, frame: Frame) -> Value:
+def call_router(machine: Machine, name: str, given: Arguments, frame: Frame) -> Value:
     """Apply a call on the router; return its result.
 
     Args:
         name: the name of the call, in lower case.
     """
-    made = _made(machine, name, given, {}, frame)
+    made = _add_routes(machine, name, given, {}, frame)
     if made is not None:
         return made
     if name in _ATTRIBUTES:
-        return of_registrar(machine, Registrar({}), name, given, frame)
-    if name in _SETTINGS:
-        _SETTINGS[name](machine, given)
-        return ROUTER
-    if name in ON_ROUTER and ("router", name) not in machine.macros:
-        return ON_ROUTER[name](machine, given, frame)
-    macro = machine.macros.get(("router", name))
-    if macro is not None:
-        return machine.closure(macro, given, frame, this=ROUTER)
-    if name not in _SILENT:
-        machine.miss(f"what the router does not have: {name}()", frame)
+        return call_registrar(machine, Registrar({}), name, given, frame)
+    if name not in _SILENT_ON_ROUTER:
+        machine.miss(f"a call on the router that is not read: {name}()", frame)
     return Unknown(f"{name}()")
 
 
-def of_registrar(
+def call_registrar(
     machine: Machine, held: Registrar, name: str, given: Arguments, frame: Frame
 ) -> Value:
     """Apply a call on attributes that a group or route will get; see of_router."""
     if name == "group":
-        group(machine, held.attributes, given.at(0, "callback"), frame)
+        evaluate_group(machine, held.attributes, given.at(0, "callback"), frame)
         return held
-    made = _made(machine, name, given, held.attributes, frame)
+    made = _add_routes(machine, name, given, held.attributes, frame)
     if made is not None:
         return made
     if name in _ATTRIBUTES:
-        return Registrar({**held.attributes, **_attribute(held.attributes, name, given)})
-    macro = machine.macros.get(("registrar", name))
-    if macro is not None:
-        return machine.closure(macro, given, frame, this=held)
+        return Registrar({**held.attributes, **_read_attribute(held.attributes, name, given)})
     if name in {"when", "unless", "tap"}:
         machine.miss("attributes under a condition", frame)
         return held
     with machine.router.group(held.attributes):
-        return of_router(machine, name, given, frame)
+        return call_router(machine, name, given, frame)
 
 
-def group(machine: Machine, attributes: Mapping[str, Value], callback: Value, frame: Frame) -> None:
+def evaluate_group(
+    machine: Machine, attributes: Mapping[str, Value], callback: Value, frame: Frame
+) -> None:
     """Evaluate the content of a group: a closure, a file, or a method.
 
     Args:
@@ -117,7 +132,7 @@ def group(machine: Machine, attributes: Mapping[str, Value], callback: Value, fr
             machine.load(callback, frame, stated=True)
 
 
-def _made(
+def _add_routes(
     machine: Machine, name: str, given: Arguments, attributes: Attributes, frame: Frame
 ) -> Value:
     """Return the routes that a call creates; None for other calls.
@@ -127,41 +142,41 @@ def _made(
         attributes: attributes that the created routes get.
     """
     if name in VERBS or name in {"any", "match", "addroute"}:
-        return _route(machine, name, given, attributes, frame)
+        return _add_route(machine, name, given, attributes, frame)
     if name in RESOURCES:
-        return _resource(machine, name, given, attributes, frame)
+        return _add_resource(machine, name, given, attributes, frame)
     if attributes:
         return None
     if name == "group":
         found, callback = _group_arguments(given)
-        group(machine, found, callback, frame)
+        evaluate_group(machine, found, callback, frame)
         return ROUTER
     if name == "fallback":
-        return _fallback(machine, given, frame)
-    return _direct(machine, name, given, frame) if name in DIRECT else None
+        return _add_fallback(machine, given, frame)
+    return _add_direct(machine, name, given, frame) if name in DIRECT else None
 
 
-def _route(
+def _add_route(
     machine: Machine, name: str, given: Arguments, attributes: Attributes, frame: Frame
 ) -> Draft:
     attributes = _with_known_prefix(machine, attributes)
     position, missing = 0, ""
     methods: tuple[str, ...] = ANY if name == "any" else (name,)
     if name in {"match", "addroute"}:
-        stated_methods = listed(given.at(0, "methods"))
+        stated_methods = list_values(given.at(0, "methods"))
         missing = "the methods are computed" if _any_unknown(stated_methods) else ""
         methods = tuple(one for one in stated_methods if isinstance(one, str))
         position = 1
     machine.spend(_STEPS_OF_ROUTE)
     action = given.at(position + 1, "action")
-    chosen = _compiled(action, attributes) if attributes else action
+    chosen = _merge_action(action, attributes) if attributes else action
     context = machine.context(frame)
     draft = machine.router.add(methods, given.at(position, "uri"), chosen, context)
     draft.missing += [missing] if missing else []
     return draft
 
 
-def _fallback(machine: Machine, given: Arguments, frame: Frame) -> Draft:
+def _add_fallback(machine: Machine, given: Arguments, frame: Frame) -> Draft:
     context = machine.context(frame)
     action = given.at(0, "action")
     draft = machine.router.add(("GET",), "{fallbackPlaceholder}", action, context)
@@ -170,7 +185,7 @@ def _fallback(machine: Machine, given: Arguments, frame: Frame) -> Draft:
     return draft
 
 
-def _direct(machine: Machine, name: str, given: Arguments, frame: Frame) -> Draft:
+def _add_direct(machine: Machine, name: str, given: Arguments, frame: Frame) -> Draft:
     """Add a view or redirect route."""
     views = name == "view"
     context, uri = machine.context(frame), given.at(0, "uri")
@@ -182,29 +197,28 @@ def _direct(machine: Machine, name: str, given: Arguments, frame: Frame) -> Draf
     return draft
 
 
-def _resource(
+def _add_resource(
     machine: Machine, name: str, given: Arguments, attributes: Mapping[str, Value], frame: Frame
 ) -> Value:
     """Return a pending resource; if a call names several resources, register them at once."""
-    several, singleton = name.endswith("s"), "singleton" in name
+    several = name.endswith("s")
     told = given.at(1 if several else 2, "options")
-    options: Attributes = {str(key): one for key, one in keyed(told).items()}
+    options: Attributes = {str(key): one for key, one in as_array(told).items()}
     options |= dict(attributes)
     if isinstance(told, Unknown):
         options["the options"] = told
     if name.startswith("api"):
-        allowed = API_SINGLETON if singleton else API_RESOURCE
-        excepted = listed(options.get("except"))
-        only = array(one for one in allowed if one not in excepted)
+        excepted = list_values(options.get("except"))
+        only = make_array(one for one in API_RESOURCE if one not in excepted)
         options = {"only": only, **options}
     if not several:
-        return Pending(given.at(0, "name"), given.at(1, "controller"), options, singleton)
+        return Pending(given.at(0, "name"), given.at(1, "controller"), options, name == "singleton")
     resources = given.at(0)
     if not isinstance(resources, dict):
         machine.miss("resources that are computed", frame)
         return ROUTER
     for one, controller in resources.items():
-        machine.settle(Pending(one, controller, dict(options), singleton), frame)
+        machine.settle(Pending(one, controller, dict(options)), frame)
     return ROUTER
 
 
@@ -215,7 +229,7 @@ def _group_arguments(given: Arguments) -> tuple[dict[str, Any], Value]:
     if isinstance(attributes, Unknown):
         computed = dict.fromkeys(("prefix", "as", "middleware", "domain"), attributes)
         return computed, callback
-    return {str(key): value for key, value in keyed(attributes).items()}, callback
+    return {str(key): value for key, value in as_array(attributes).items()}, callback
 
 
 def _with_known_prefix(machine: Machine, attributes: Mapping[str, Value]) -> Attributes:
@@ -228,12 +242,12 @@ def _with_known_prefix(machine: Machine, attributes: Mapping[str, Value]) -> Att
     return found
 
 
-def _compiled(action: Value, attributes: Attributes) -> Value:
+def _merge_action(action: Value, attributes: Attributes) -> Value:
     """Return an action merged with the pending attributes."""
     if action is None:
         return dict(attributes)
     if is_list(action) and len(action) > 1 and isinstance(action[1], str):
-        uses = joined(action[0], "@", action[1])
+        uses = join_texts(action[0], "@", action[1])
         absolute = uses if isinstance(uses, Unknown) or uses.startswith("\\") else f"\\{uses}"
         return {**attributes, "uses": absolute}
     if isinstance(action, dict):
@@ -241,16 +255,16 @@ def _compiled(action: Value, attributes: Attributes) -> Value:
     return {**attributes, "uses": action}
 
 
-def _attribute(held: Attributes, name: str, given: Arguments) -> Attributes:
+def _read_attribute(held: Attributes, name: str, given: Arguments) -> Attributes:
     key = _ALIASES.get(name, name)
     if name in CONSTRAINTS:
-        return {"where": {**keyed(held.get("where")), **stated.wheres(name, given)}}
+        return {"where": {**as_array(held.get("where")), **read_constraints(name, given)}}
     if name == "can":
-        return {"can": few([*listed_of(held.get("can")), stated.ability(given)])}
+        return {"can": limit_count([*list_middleware(held.get("can")), read_ability(given)])}
     if name == "middleware":
-        return {key: stated.names(given)}
+        return {key: read_names(given)}
     if name == "withoutmiddleware":
-        return {key: few([*listed_of(held.get(key)), *listed(given.at(0))])}
+        return {key: limit_count([*list_middleware(held.get(key)), *list_values(given.at(0))])}
     return {key: given.all[0] if given.all else True}
 
 
@@ -258,34 +272,68 @@ def _any_unknown(values: list[Value]) -> bool:
     return any(isinstance(one, Unknown) for one in values)
 
 
-def _verbs(machine: Machine, given: Arguments) -> None:
-    named = {str(k): str(v) for k, v in keyed(given.at(0)).items()}
-    machine.naming.verbs |= {k: v for k, v in named.items() if k in {"create", "edit"}}
+_SILENT_ON_ROUTES: Final = frozenset(
+    {"scopebindings", "withoutscopedbindings", "withtrashed", "missing", "defaults", "setdefaults"}
+    | {"block", "withoutblocking", "metadata", "getname", "uri"}
+)
+"""Calls on a route that do not change any of the reported attributes."""
 
 
-def _parameters(machine: Machine, given: Arguments) -> None:
-    machine.naming.parameters = {str(k): str(v) for k, v in keyed(given.at(0)).items()}
+def call_route(machine: Machine, draft: Draft, name: str, given: Arguments, frame: Frame) -> Value:
+    """Apply a call on a route; return its result.
+
+    Args:
+        name: the name of the call, in lower case.
+    """
+    if name in CONSTRAINTS:
+        draft.where(read_constraints(name, given))
+    elif name in _OF_ROUTE:
+        _OF_ROUTE[name](draft, given)
+    elif name == "uses":
+        machine.router.uses(draft, given.at(0))
+    elif name not in _SILENT_ON_ROUTES:
+        draft.missing.append(f"what Laravel's routes do not have: {name}()")
+    return draft
 
 
-def _singular(machine: Machine, given: Arguments) -> None:
-    machine.naming.singular = given.at(0, default=True) is not False
+def call_resource(pending: Pending, name: str, given: Arguments) -> Value:
+    """Apply a call on a pending resource; return the resource.
 
-
-def _patterns(machine: Machine, given: Arguments) -> None:
+    Args:
+        name: the name of the call, in lower case.
+    """
     first = given.at(0)
-    found = first if isinstance(first, dict) else {first: given.at(1)}
-    machine.router.patterns |= {str(key): value for key, value in found.items()}
+    if name in CONSTRAINTS:
+        pending.options["wheres"] = read_constraints(name, given)
+    elif name in {"only", "except"}:
+        several = first if isinstance(first, dict | Unknown) else make_array(given.given)
+        pending.options[name] = several
+    elif name in {"names", "parameters", "middleware"}:
+        pending.options[name] = first
+    elif name == "shallow":
+        pending.options[name] = given.at(0, default=True)
+    elif name == "scoped":
+        pending.options[name] = as_array(first)
+    elif name == "withoutmiddleware":
+        held = list_middleware(pending.options.get("excluded_middleware"))
+        pending.options["excluded_middleware"] = [*held, *list_values(first)]
+    elif name not in _SILENT_ON_ROUTES:
+        pending.options[name] = Unknown(f"{name}()")
+    return pending
 
 
-def _guarding(name: str) -> Callable[[Machine, Arguments], None]:
-    return lambda machine, given: machine.guards.of_router(name, given)
+def _set_fallback(draft: Draft, _given: Arguments) -> None:
+    draft.fallback = True
 
 
-_SETTINGS: Final[Mapping[str, Callable[[Machine, Arguments], None]]] = {
-    **{name: _guarding(name) for name in GUARDING},
-    "resourceverbs": _verbs,
-    "resourceparameters": _parameters,
-    "singularresourceparameters": _singular,
-    "pattern": _patterns,
-    "patterns": _patterns,
+_OF_ROUTE: Final[Mapping[str, Callable[[Draft, Arguments], None]]] = {
+    "name": lambda draft, given: draft.name(given.at(0, "name")),
+    "middleware": lambda draft, given: draft.middleware(read_names(given)),
+    "withoutmiddleware": lambda draft, given: draft.middleware(
+        list_values(given.at(0, "middleware")), key="excluded_middleware"
+    ),
+    "can": lambda draft, given: draft.middleware([read_ability(given)]),
+    "domain": lambda draft, given: draft.domain(given.at(0, "domain")),
+    "prefix": lambda draft, given: draft.prefix(given.at(0, "prefix")),
+    "fallback": _set_fallback,
 }

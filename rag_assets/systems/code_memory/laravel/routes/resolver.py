@@ -2,40 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import Final
 
 from rag_assets.ingest.chunking.model import Fact
-from rag_assets.systems.code_memory.laravel.routes.drafts import Context
-from rag_assets.systems.code_memory.laravel.routes.evaluation import evaluate
-from rag_assets.systems.code_memory.laravel.routes.frames import Arguments, Exhausted, Frame
-from rag_assets.systems.code_memory.laravel.routes.guards import Configuration
 from rag_assets.systems.code_memory.laravel.routes.machine import Machine
-from rag_assets.systems.code_memory.laravel.routes.marks import DIRECT, FACADES, RESOURCES, VERBS
-from rag_assets.systems.code_memory.laravel.routes.model import Evidence, Routes, Unresolved
+from rag_assets.systems.code_memory.laravel.routes.model import (
+    Context,
+    Evidence,
+    Routes,
+    Unresolved,
+)
 from rag_assets.systems.code_memory.laravel.routes.program import ROOT, ClassFacts, Program, is_test
-from rag_assets.systems.code_memory.laravel.routes.values import Body, Instance, Value
+from rag_assets.systems.code_memory.laravel.routes.reader import DIRECT, FACADES, RESOURCES, VERBS
+from rag_assets.systems.code_memory.laravel.routes.values import (
+    Arguments,
+    Body,
+    Exhausted,
+    Frame,
+    Instance,
+    Value,
+)
 from rag_assets.systems.code_memory.symbols.model import FileFacts
-
-_WITHOUT_KERNEL: Final = 11
-"""First version of Laravel in which the framework itself defines its middleware aliases."""
-
-
-def middleware_of(machine: Machine) -> Mapping[str, tuple[str, ...]]:
-    """Return the middleware classes of each alias and group, in order.
-
-    They come from kernels, from `withMiddleware`, or from router calls in providers. Parameters are
-    left out: `throttle:api` in a group yields the class of `throttle`. Names that only a package
-    defines are left out.
-
-    Args:
-        machine: the machine after it evaluated a repository; read its routes first.
-    """
-    late = (machine.program.version or 0) >= _WITHOUT_KERNEL
-    if late and not machine.guards.aliases:
-        Configuration().applied_to(machine.guards)
-    return machine.guards.classes()
 
 
 def providers_of(program: Program) -> Iterator[str]:
@@ -73,12 +61,11 @@ def _is_left_out(program: Program, one: ClassFacts) -> bool:
     return False
 
 
-KERNEL = "Illuminate\\Foundation\\Http\\Kernel"
 _ROUTES = "Illuminate\\Foundation\\Support\\Providers\\RouteServiceProvider"
 _MAKES = VERBS | RESOURCES | DIRECT | {"group"}
 
 
-def routes_of(files: Iterable[FileFacts]) -> Routes:
+def resolve_routes(files: Iterable[FileFacts]) -> Routes:
     """Return the routes of a repository.
 
     Files are loaded by providers, `withRouting`, `loadRoutesFrom` and `require`. A file that is
@@ -87,10 +74,10 @@ def routes_of(files: Iterable[FileFacts]) -> Routes:
     Args:
         files: the files of the repository.
     """
-    return routes_made_by(run_of(files))
+    return collect_routes(run_providers(files))
 
 
-def run_of(files: Iterable[FileFacts]) -> Machine:
+def run_providers(files: Iterable[FileFacts]) -> Machine:
     """Evaluate everything in a repository that creates routes; return the machine.
 
     Args:
@@ -98,16 +85,13 @@ def run_of(files: Iterable[FileFacts]) -> Machine:
     """
     program = Program(files)
     machine = Machine(program)
-    for name in program.classes:
-        if KERNEL in program.lineage(name):
-            _kernel(machine, name)
     providers = list(providers_of(program))
     for name in providers:
-        _enter(machine, name, ("register", "configurePackage"))
+        _run_methods(machine, name, ("register", "configurePackage"))
     for name in providers:
         machine.deferred.clear()
-        _enter(machine, name, ("boot",))
-        _booted(machine, name)
+        _run_methods(machine, name, ("boot",))
+        _run_route_provider(machine, name)
     for path in sorted(program.top_levels()):
         if path.endswith("bootstrap/app.php") and not is_test(path):
             first = Evidence(path, program.body(Body(path, "", 0))[0])
@@ -115,21 +99,7 @@ def run_of(files: Iterable[FileFacts]) -> Machine:
     return machine
 
 
-def _kernel(machine: Machine, name: str) -> None:
-    """Read the middleware that a kernel defines."""
-    fact = Fact("declares", 0, 0)
-
-    def read() -> Value:
-        told = []
-        for one in ("middlewareGroups", "routeMiddleware", "middlewareAliases"):
-            held = machine.program.member(name, one)
-            told.append(None if held is None else evaluate(machine, held[1], _frame(held[0])))
-        machine.guards.of_kernel(*told)
-
-    _run(machine, read, Evidence(machine.program.classes[name].path, fact))
-
-
-def _enter(machine: Machine, name: str, methods: Iterable[str]) -> None:
+def _run_methods(machine: Machine, name: str, methods: Iterable[str]) -> None:
     for method in methods:
         function = machine.program.method(name, method)
         if function is not None:
@@ -138,14 +108,14 @@ def _enter(machine: Machine, name: str, methods: Iterable[str]) -> None:
             _run(machine, run, Evidence(function.body.path, function.fact))
 
 
-def _booted(machine: Machine, name: str) -> None:
+def _run_route_provider(machine: Machine, name: str) -> None:
     """Evaluate what a route provider does after boot: its last closure, or else its `map`."""
     if machine.deferred:
         last, evidence = machine.deferred[-1]
         frame = _frame(evidence.path)
         _run(machine, partial(machine.closure, last, Arguments(()), frame), evidence)
     elif _ROUTES in machine.program.lineage(name):
-        _enter(machine, name, ("map",))
+        _run_methods(machine, name, ("map",))
 
 
 def _run(machine: Machine, run: Callable[[], Value], evidence: Evidence) -> None:
@@ -162,7 +132,7 @@ def _frame(path: str) -> Frame:
     return Frame(path, "", None, {}, Context(), 0)
 
 
-def routes_made_by(machine: Machine) -> Routes:
+def collect_routes(machine: Machine) -> Routes:
     """Return the routes that an evaluation created, and the statements left unresolved."""
     routes, unresolved = [], list(machine.unresolved)
     for draft in machine.router.drafts:

@@ -1,24 +1,191 @@
-"""Laravel's router as far as no request is needed: groups, and routes as they are added."""
+"""Laravel's router as far as no request is needed: groups, routes and resources."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Final
+from dataclasses import dataclass, field
+from typing import Any, Final
 
-from rag_assets.systems.code_memory.laravel.routes.drafts import Context, Draft, text_at
-from rag_assets.systems.code_memory.laravel.routes.groups import (
-    Attributes,
-    joined,
-    listed_of,
-    merged,
-    trimmed,
+from rag_assets.systems.code_memory.laravel.inflection import singular
+from rag_assets.systems.code_memory.laravel.routes.model import (
+    ActionKind,
+    Context,
+    Parameter,
+    Route,
 )
 from rag_assets.systems.code_memory.laravel.routes.values import (
+    Attributes,
     Closure,
+    Unknown,
     Value,
+    as_array,
     is_list,
+    join_texts,
+    limit_count,
+    list_middleware,
+    list_values,
+    merge_attributes,
+    text_of,
+    trim_text,
 )
+
+_FIELD: Final = re.compile(r"\{(\w+):(\w+)(\??)\}")
+_NAMED: Final = re.compile(r"\{([^{}]*)\}")
+
+
+@dataclass(slots=True, eq=False)
+class Draft:
+    """A route that later calls may change.
+
+    Attributes:
+        uri: the URI; unknown if it is computed.
+        methods: the methods, in order.
+        action: its attributes; `uses` is the handler.
+        context: see Context.
+        wheres: regular expressions, by parameter.
+        fields: columns, by parameter.
+        kind, target: kind and target of a view or a redirect; None and "" for others.
+        fallback: see Route.
+    """
+
+    uri: str | Unknown
+    methods: list[str]
+    action: Attributes
+    context: Context
+    wheres: dict[str, str] = field(default_factory=dict)
+    fields: dict[str, str] = field(default_factory=dict)
+    kind: ActionKind | None = None
+    target: str = ""
+    fallback: bool = False
+    missing: list[str] = field(default_factory=list)
+
+    def name(self, value: Value) -> None:
+        """Append a text to the name."""
+        held = self.action.get("as")
+        self.action["as"] = join_texts(value) if held is None else join_texts(held, value)
+
+    def middleware(self, names: Iterable[Value], *, key: str = "middleware") -> None:
+        """Add middleware; with another key, add excluded middleware."""
+        self.action[key] = limit_count([*list_middleware(self.action.get(key)), *names])
+
+    def where(self, wheres: Mapping[Any, Value]) -> None:
+        """Set the regular expressions that parameters must match."""
+        for name, pattern in wheres.items():
+            text = text_of(pattern)
+            if text is None:
+                self.missing.append(f"the pattern of {name} is computed")
+            self.wheres[str(name)] = text or ""
+
+    def prefix(self, value: Value) -> None:
+        """Prepend a prefix to the URI."""
+        uri = join_texts(trim_right(value), "/", trim_left(self.uri))
+        self.set_uri(uri if uri == "/" else trim_text(uri))
+
+    def domain(self, value: Value) -> None:
+        """Set the domain."""
+        self.action["domain"] = value
+
+    def set_uri(self, uri: str | Unknown) -> None:
+        """Set the URI, and the columns that its parameters name."""
+        self.fields = {}
+        self.uri = uri
+        if isinstance(uri, str):
+            self.fields = {name: column for name, column, _ in _FIELD.findall(uri)}
+            self.uri = _FIELD.sub(r"{\1\3}", uri)
+
+    def route(self) -> Route:
+        """Return the route in its current state; its URI must be known."""
+        missing = list(self.missing)
+        domain = re.sub(r"https?://", "", _known_text(self.action, "domain", missing))
+        domain, fields = _FIELD.sub(r"{\1\3}", domain), dict(self.fields)
+        fields |= {
+            name: column for name, column, _ in _FIELD.findall(text_at(self.action, "domain"))
+        }
+        uri = self.uri if isinstance(self.uri, str) else ""
+        name = _known_text(self.action, "as", missing)
+        kind, action = self._action(missing)
+        return Route(
+            uri=uri,
+            methods=tuple(self.methods),
+            name=name,
+            action=action,
+            kind=kind,
+            middleware=tuple(_known_middleware(self.action, "middleware", missing)),
+            without_middleware=tuple(
+                _known_middleware(self.action, "excluded_middleware", missing)
+            ),
+            domain=domain,
+            parameters=tuple(
+                Parameter(
+                    word.rstrip("?"),
+                    word.endswith("?"),
+                    fields.get(word.rstrip("?"), ""),
+                    self.wheres.get(word.rstrip("?"), ""),
+                )
+                for word in _NAMED.findall(domain + uri)
+            ),
+            wheres=tuple(self.wheres.items()),
+            fallback=self.fallback,
+            conditional=self.context.conditional,
+            missing=tuple(dict.fromkeys((*self.context.missing, *missing))),
+            evidence=self.context.evidence,
+        )
+
+    def _action(self, missing: list[str]) -> tuple[ActionKind, str]:
+        if self.kind is not None:
+            return self.kind, self.target
+        uses = self.action.get("uses")
+        if isinstance(uses, str):
+            return "controller", uses.lstrip("\\")
+        if isinstance(uses, Closure):
+            return "closure", "Closure"
+        if uses is None:
+            return "none", ""
+        why = uses.why if isinstance(uses, Unknown) else "no action"
+        missing.append(f"the action is computed: {why}")
+        return "computed", ""
+
+
+def trim_left(value: Value) -> str | Unknown:
+    """Return a text without leading slashes."""
+    text = join_texts(value)
+    return text if isinstance(text, Unknown) else text.lstrip("/")
+
+
+def trim_right(value: Value) -> str | Unknown:
+    """Return a text without trailing slashes."""
+    text = join_texts(value)
+    return text if isinstance(text, Unknown) else text.rstrip("/")
+
+
+def text_at(attributes: Attributes, name: str) -> str:
+    """Return an attribute if it is a text, or else ""."""
+    value = attributes.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def _known_text(attributes: Attributes, name: str, missing: list[str]) -> str:
+    """Return an attribute's text; if it is computed, add it to `missing`."""
+    value = attributes.get(name)
+    if isinstance(value, Unknown):
+        missing.append(f"{_WORDS[name]} is computed: {value.why}")
+    return value if isinstance(value, str) else ""
+
+
+_WORDS: Final = {"as": "the name", "domain": "the domain"}
+
+
+def _known_middleware(attributes: Attributes, name: str, missing: list[str]) -> Iterator[str]:
+    for one in list_middleware(attributes.get(name)):
+        text = text_of(one)
+        if text is None:
+            why = one.why if isinstance(one, Unknown) else "no name"
+            missing.append(f"a middleware is computed: {why}")
+        elif text:
+            yield text
+
 
 _BY_ALL_METHODS: Final = 11
 """First version in which a route replaces one with the same methods, domain and URI.
@@ -32,9 +199,6 @@ ANY: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 class Router:
     """The router.
 
-    Attributes:
-        patterns: regular expressions of parameters; they apply to all later routes.
-
     Args:
         is_class: returns whether a name is a class.
         version: version of the framework; None if it is unknown, which counts as a late version.
@@ -42,7 +206,6 @@ class Router:
 
     def __init__(self, is_class: Callable[[str], bool], version: int | None = None) -> None:
         self._by_last_method = version is not None and version < _BY_ALL_METHODS
-        self.patterns: dict[str, Value] = {}
         self._is_class = is_class
         self._groups: list[Attributes] = []
         self._drafts: dict[str, Draft] = {}
@@ -57,7 +220,7 @@ class Router:
         """Apply the attributes of a group to all routes that are added in the `with` block."""
         found = dict(attributes)
         if self._groups:
-            found = merged(found, self._groups[-1], prepend=True)
+            found = merge_attributes(found, self._groups[-1], prepend=True)
         self._groups.append(found)
         try:
             yield
@@ -75,14 +238,14 @@ class Router:
         attributes = self._parsed(action)
         own = attributes.pop("prefix", None)
         last = self._last("prefix")
-        full = trimmed(joined(trimmed(last), "/", trimmed(uri)))
-        draft = Draft(full or "/", _methods(methods), attributes, context)
+        full = trim_text(join_texts(trim_text(last), "/", trim_text(uri)))
+        draft = Draft(full or "/", _complete_methods(methods), attributes, context)
         draft.prefix(own)
         if self._groups:
-            draft.action = merged(attributes, self._groups[-1], prepend=False)
-        draft.middleware(listed_of(draft.action.pop("can", None)))
+            draft.action = merge_attributes(attributes, self._groups[-1], prepend=False)
+        draft.middleware(list_middleware(draft.action.pop("can", None)))
         wheres = draft.action.get("where")
-        draft.where({**self.patterns, **(wheres if isinstance(wheres, dict) else {})})
+        draft.where(wheres if isinstance(wheres, dict) else {})
         domain = text_at(draft.action, "domain")
         told = draft.methods[-1:] if self._by_last_method else draft.methods
         self._drafts[f"{'|'.join(told)}{domain}{draft.uri}"] = draft
@@ -91,7 +254,7 @@ class Router:
     def uses(self, draft: Draft, action: Value) -> None:
         """Set the action of an existing route."""
         if is_list(action) and len(action) > 1:
-            action = joined(action[0], "@", action[1])
+            action = join_texts(action[0], "@", action[1])
         if isinstance(action, str):
             action = self.in_namespace(action)
         draft.action |= self._invokable({"uses": action})
@@ -106,13 +269,13 @@ class Router:
             named = self.in_namespace(self._with_controller(action["uses"]))
             return self._invokable({**_attributes(action), "uses": named})
         if 0 in action and 1 in action and isinstance(action[1], str):
-            return {"uses": joined(action[0], "@", action[1])}
+            return {"uses": join_texts(action[0], "@", action[1])}
         found = _attributes(action)
         if "uses" not in found:
             closures = (value for value in action.values() if isinstance(value, Closure))
             found["uses"] = next(closures, None)
         elif is_list(found["uses"]) and len(found["uses"]) > 1:
-            found["uses"] = joined(found["uses"][0], "@", found["uses"][1])
+            found["uses"] = join_texts(found["uses"][0], "@", found["uses"][1])
         return self._invokable(found)
 
     def _invokable(self, attributes: Attributes) -> Attributes:
@@ -125,7 +288,7 @@ class Router:
         controller = self._last("controller")
         if controller is None or "@" in uses or self._is_class(uses.lstrip("\\")):
             return uses
-        return joined(controller, "@", uses)
+        return join_texts(controller, "@", uses)
 
     def in_namespace(self, uses: Value) -> Value:
         """Return an action in the namespace of its group; a qualified action stays as it is."""
@@ -133,7 +296,7 @@ class Router:
         within = ("\\", namespace) if isinstance(namespace, str) and namespace else ("\\",)
         if namespace is None or (isinstance(uses, str) and uses.startswith(within)):
             return uses
-        return joined(namespace, "\\", uses)
+        return join_texts(namespace, "\\", uses)
 
     def _last(self, name: str) -> Value:
         return self._groups[-1].get(name) if self._groups else None
@@ -143,6 +306,123 @@ def _attributes(action: Mapping[str | int, Value]) -> Attributes:
     return {key: value for key, value in action.items() if isinstance(key, str)}
 
 
-def _methods(given: Iterable[str]) -> list[str]:
+def _complete_methods(given: Iterable[str]) -> list[str]:
     found = [one.upper() for one in given]
     return [*found, "HEAD"] if "GET" in found and "HEAD" not in found else found
+
+
+RESOURCE: Final = ("index", "create", "store", "show", "edit", "update", "destroy")
+API_RESOURCE: Final = ("index", "show", "store", "update", "destroy")
+SINGLETON: Final = ("show", "edit", "update")
+_VERBS: Final[Mapping[str, Sequence[str]]] = {
+    "index": ("GET", "HEAD"),
+    "create": ("GET", "HEAD"),
+    "store": ("POST",),
+    "show": ("GET", "HEAD"),
+    "edit": ("GET", "HEAD"),
+    "update": ("PUT", "PATCH"),
+    "destroy": ("DELETE",),
+}
+_NAMED_IN_URI: Final = frozenset({"create", "edit"})
+_OF_ONE: Final = frozenset({"show", "edit", "update", "destroy"})
+
+
+@dataclass(slots=True, eq=False)
+class Pending:
+    """A resource that is registered when its statement ends.
+
+    Attributes:
+        name: the name as stated; may contain dots and slashes.
+        controller: its class.
+        options: the options of the registrar, by Laravel's names.
+        singleton: whether there is one such resource, so that its routes have no parameter.
+    """
+
+    name: Value
+    controller: Value
+    options: Attributes
+    singleton: bool = False
+
+
+class ResourceRegistrar:
+    """Adds the routes of a resource.
+
+    Args:
+        router: the router that they are added to.
+    """
+
+    def __init__(self, router: Router) -> None:
+        self._router = router
+
+    def register(self, pending: Pending, context: Context) -> None:
+        """Add the routes of a resource, in Laravel's order.
+
+        Args:
+            pending: the resource; its name must be known.
+        """
+        prefix, separator, last = str(pending.name).rpartition("/")
+        if not separator:
+            return self._add_routes(last, pending, context)
+        with self._router.group({"prefix": prefix}):
+            return self._add_routes(last, pending, context)
+
+    def _add_routes(self, name: str, pending: Pending, context: Context) -> None:
+        options = pending.options
+        wildcard = _wildcard(options.get("parameters"))
+        for method in _resource_methods(pending):
+            below = method in _OF_ONE and not pending.singleton
+            own = name.rpartition(".")[2] if below and options.get("shallow") else name
+            uri = _resource_uri(own, wildcard)
+            if below:
+                uri += f"/{{{wildcard(name.rpartition('.')[2])}}}"
+            if method in _NAMED_IN_URI:
+                uri += f"/{method}"
+            action: Attributes = {
+                "as": _resource_name(own, method, options),
+                "uses": join_texts(pending.controller, "@", method),
+                "where": options.get("wheres"),
+            }
+            for key in ("middleware", "excluded_middleware"):
+                if options.get(key) is not None:
+                    action[key] = options[key]
+            draft = self._router.add(_VERBS[method], uri, action, context)
+            fields = as_array(options.get("scoped"))
+            draft.fields |= {str(key): str(column) for key, column in fields.items()}
+
+
+def _resource_uri(name: str, wildcard: Callable[[str], str]) -> str:
+    """Return the path of a resource, which includes those of the resources around it."""
+    *outer, last = name.split(".")
+    uri = "/".join([*(f"{one}/{{{wildcard(one)}}}" for one in outer), last])
+    return uri.replace(f"/{{{wildcard(last)}}}", "") if outer else uri
+
+
+def _wildcard(stated: Value) -> Callable[[str], str]:
+    """Return a function that returns the parameter of a resource: stated, or in the singular."""
+
+    def wildcard(name: str) -> str:
+        given = text_of(stated.get(name)) if isinstance(stated, dict) else ""
+        return (given or singular(name)).replace("-", "_")
+
+    return wildcard
+
+
+def _resource_methods(pending: Pending) -> list[str]:
+    options, found = pending.options, list(SINGLETON if pending.singleton else RESOURCE)
+    if options.get("only") is not None:
+        found = [one for one in found if one in list_values(options["only"])]
+    if options.get("except") is not None:
+        found = [one for one in found if one not in list_values(options["except"])]
+    return found
+
+
+def _resource_name(resource: str, method: str, options: Attributes) -> Value:
+    names, prefix = options.get("names"), options.get("as")
+    name: Value = resource
+    if isinstance(names, str):
+        name = names
+    elif isinstance(names, dict) and names.get(method) is not None:
+        return names[method]
+    before = "" if prefix is None else join_texts(prefix, ".")
+    found = join_texts(before, name, ".", method)
+    return found if isinstance(found, Unknown) else found.strip(".")

@@ -1,4 +1,4 @@
-"""Values of expressions other than strings, numbers, booleans, null and arrays.
+"""Values of expressions, arguments of calls, and the attributes of groups and routes.
 
 An array is a dict: its keys are strings and whole numbers, as in PHP.
 """
@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
+
+from rag_assets.systems.code_memory.laravel.routes.model import Context
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,24 +88,24 @@ _LARGEST: Final = 1 << 63
 _WHOLE: Final = re.compile(r"0|-?[1-9][0-9]{0,17}")
 
 
-def bounded(value: Value) -> Value:
+def limit_size(value: Value) -> Value:
     """Return the value itself, or an unknown value if it is too large."""
     if isinstance(value, str | dict) and len(value) > LONGEST:
         return Unknown("a long text" if isinstance(value, str) else "a long array")
     return value
 
 
-def few(values: Iterable[Value]) -> list[Value]:
+def limit_count(values: Iterable[Value]) -> list[Value]:
     """Return the first values; the limit is higher than the number of middleware of any route."""
     return [value for value, _ in zip(values, range(_MANY), strict=False)]
 
 
-def array(values: Iterable[Value]) -> dict[str | int, Value]:
+def make_array(values: Iterable[Value]) -> dict[str | int, Value]:
     """Return a PHP array of these values with the keys 0, 1, 2 …."""
     return dict(enumerate(values))
 
 
-def listed(value: Value) -> list[Value]:
+def list_values(value: Value) -> list[Value]:
     """Return the values of an array; a single value as a list; an empty list for null."""
     if isinstance(value, dict):
         return list(value.values())
@@ -144,3 +146,208 @@ def truth_of(value: Value) -> bool | None:
     if isinstance(value, Unknown):
         return None
     return value not in (None, False, 0, 0.0, "", "0", {})
+
+
+Attributes: TypeAlias = dict[str, Value]
+
+_OWN: Final = frozenset({"namespace", "prefix", "where", "as"})
+_LISTS: Final = frozenset({"middleware", "excluded_middleware", "can"})
+
+
+def join_texts(*parts: Value) -> str | Unknown:
+    """Return the concatenation of texts; unknown if one of them is unknown."""
+    found: list[str] = []
+    why = ""
+    for part in parts:
+        text = part.rest if isinstance(part, Unknown) else text_of(part)
+        if isinstance(part, Unknown) or text is None:
+            why = why or (part.why if isinstance(part, Unknown) else "no text")
+        found.append(text or "")
+    text = limit_size("".join(found))
+    if isinstance(text, Unknown):
+        return text
+    return Unknown(why, text) if why else str(text)
+
+
+def trim_text(value: Value, characters: str = "/") -> str | Unknown:
+    """Return a text without these characters at its start and end."""
+    text = join_texts(value)
+    return text if isinstance(text, Unknown) else text.strip(characters)
+
+
+def merge_attributes(
+    new: Mapping[str, Value], old: Mapping[str, Value], *, prepend: bool
+) -> Attributes:
+    """Return the attributes of a group or route merged with the enclosing group's attributes.
+
+    Args:
+        new: attributes of the inner group or route.
+        old: attributes of the outer group.
+        prepend: whether the outer prefix comes first; for routes it comes last.
+    """
+    outer = {key: value for key, value in old.items() if key not in _OWN}
+    for name in ("domain", "controller"):
+        if new.get(name) is not None:
+            outer.pop(name, None)
+    inner = dict(new)
+    if old.get("as") is not None:
+        inner["as"] = join_texts(old["as"], new.get("as"))
+    inner["namespace"] = _namespace(new.get("namespace"), old.get("namespace"))
+    inner["prefix"] = _prefix(new.get("prefix"), old.get("prefix"), prepend=prepend)
+    inner["where"] = {**as_array(old.get("where")), **as_array(new.get("where"))}
+    found = {**outer, **inner}
+    for name in _LISTS:
+        found[name] = limit_count(
+            [*list_middleware(outer.get(name)), *list_middleware(inner.get(name))]
+        )
+    return found
+
+
+def list_middleware(value: Value) -> list[Value]:
+    """Return the middleware in an attribute."""
+    return value if isinstance(value, list) else list_values(value)
+
+
+def _namespace(new: Value, old: Value) -> Value:
+    if new is None:
+        return old
+    text = join_texts(new)
+    if isinstance(text, Unknown):
+        return text
+    if old is None or text.startswith("\\"):
+        return text.strip("\\")
+    return join_texts(trim_text(old, "\\"), "\\", text.strip("\\"))
+
+
+def _prefix(new: Value, old: Value, *, prepend: bool) -> Value:
+    if new is None:
+        return "" if old is None else old
+    first, last = (old, new) if prepend else (new, old)
+    return join_texts(trim_text(first), "/", trim_text(last))
+
+
+DEEPEST: Final = 40
+"""Maximum depth of nested bodies, that is, of groups, files and functions."""
+
+MOST_STEPS: Final = 2_000_000
+"""Maximum number of expressions evaluated for one repository; each pass through a loop counts."""
+
+MOST_STEPS_OF_ONE: Final = 500_000
+"""Maximum number of expressions evaluated for one provider."""
+
+MOST_CALLS: Final = 500
+"""Maximum number of calls in one chain."""
+
+
+class Exhausted(Exception):
+    """A limit on the number of steps was reached."""
+
+
+@dataclass(slots=True)
+class Frame:
+    """The variables of a function, a closure or a file.
+
+    Attributes:
+        path: the path of the file.
+        symbol: the enclosing function; "" if absent.
+        this: the object of `$this`; None if absent.
+        variables: the variables, by name.
+        assumed: assumptions behind the values of variables, by name of the variable.
+        context: the context of its statements.
+        depth: number of enclosing bodies.
+    """
+
+    path: str
+    symbol: str
+    this: Value
+    variables: dict[str, Value]
+    context: Context
+    depth: int
+    assumed: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def owner(self) -> str:
+        """Return the enclosing class; "" if absent."""
+        owner, separator, _ = self.symbol.partition("::")
+        return owner if separator else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Registrar:
+    """Attributes that a group or route will get, as in Laravel's RouteRegistrar.
+
+    Attributes:
+        attributes: the attributes, by Laravel's names.
+    """
+
+    attributes: Attributes = field(hash=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """The arguments of a call.
+
+    Attributes:
+        given: the positional arguments, in order.
+        named: the named arguments, by name.
+    """
+
+    given: tuple[Value, ...]
+    named: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+    def at(self, position: int, name: str = "", default: Value = None) -> Value:
+        """Return an argument by its name, or else by its position."""
+        if name in self.named:
+            return self.named[name]
+        return self.given[position] if position < len(self.given) else default
+
+    @property
+    def all(self) -> tuple[Value, ...]:
+        """Return all arguments."""
+        return (*self.given, *self.named.values())
+
+
+_CONSTRAINTS: Final = {
+    "wherealpha": "[a-zA-Z]+",
+    "wherealphanumeric": "[a-zA-Z0-9]+",
+    "wherenumber": "[0-9]+",
+    "whereulid": "[0-7][0-9a-hjkmnp-tv-zA-HJKMNP-TV-Z]{25}",
+    "whereuuid": "[\\da-fA-F]{8}-[\\da-fA-F]{4}-[\\da-fA-F]{4}-[\\da-fA-F]{4}-[\\da-fA-F]{12}",
+}
+CONSTRAINTS: Final = frozenset({"where", "setwheres", "wherein", *_CONSTRAINTS})
+"""Calls that constrain parameters, in lower case."""
+
+
+def read_constraints(name: str, given: Arguments) -> dict[str | int, Value]:
+    """Return the regular expressions that a call states, by parameter.
+
+    Args:
+        name: the name of the call, one of CONSTRAINTS.
+    """
+    first, second = given.at(0), given.at(1)
+    if name in {"where", "setwheres"}:
+        return first if isinstance(first, dict) else {str(first): second}
+    if name == "wherein":
+        texts = [text_of(one) for one in list_values(second)]
+        pattern: Value = Unknown("a list") if None in texts else "|".join(map(str, texts))
+    else:
+        pattern = _CONSTRAINTS[name]
+    return {str(one): pattern for one in list_values(first)}
+
+
+def read_names(given: Arguments) -> list[Value]:
+    """Return names of middleware that are passed as a list or as separate arguments."""
+    first = given.at(0)
+    return list_values(first) if isinstance(first, dict) else list(given.all)
+
+
+def read_ability(given: Arguments) -> Value:
+    """Return the middleware that the call `can` adds."""
+    models = list_values(given.at(1, "models"))
+    parts = [part for one in models for part in (",", one)]
+    return join_texts("can:", given.at(0, "ability"), *parts)
+
+
+def as_array(value: Value) -> dict[str | int, Value]:
+    """Return the value if it is an array; for anything else, an empty array."""
+    return value if isinstance(value, dict) else {}

@@ -12,7 +12,7 @@ from rag_assets.storage.index.model import MOST_PLACES, Candidate, Place, Places
 from rag_assets.systems.code_memory.retrieval.flow import Flow, Reached
 from rag_assets.systems.code_memory.retrieval.nodes import Node
 from rag_assets.systems.code_memory.retrieval.steps.views import state_of
-from rag_assets.systems.code_memory.symbols.nodes import TABLE
+from rag_assets.systems.code_memory.symbols.names import TABLE
 
 _WHOLE: Final = frozenset({"route", "table"})
 """Types of documents that consist of one passage."""

@@ -64,6 +64,10 @@ class Objects:
         size = self.size(oid, kind)
         if kind != "blob" and size > _MAX_META_BYTES:
             raise ListingFailed(f"the {kind} {oid} is larger than {_MAX_META_BYTES} bytes")
+        return self.read_sized(oid, kind)
+
+    def read_sized(self, oid: str, kind: ObjectKind) -> bytes:
+        """Return the content of an object whose kind and size `size` has verified; see read."""
 
         def content() -> bytes:
             if self._loose.holds(oid):

@@ -3,7 +3,7 @@
 from alembic import op
 from sqlalchemy import BigInteger, Column, ForeignKey, Text
 
-from rag_assets.storage.catalog.columns import SCHEMA
+from rag_assets.storage.catalog.tables import SCHEMA
 
 revision = "0001"
 down_revision = None

@@ -11,7 +11,11 @@ from hypothesis import strategies as st
 
 from rag_assets.ingest.chunking.chunk_set import located
 from rag_assets.ingest.chunking.model import EVIDENCE, embedding_text
-from rag_assets.systems.code_memory.derived.documents import derived_documents
+from rag_assets.systems.code_memory.derived.documents import (
+    derived_documents,
+    languages_read,
+    signs_of,
+)
 from rag_assets.systems.code_memory.derived.laravel import speaks_of_laravel
 from rag_assets.systems.code_memory.derived.model import Derivation, DerivedDocument, Statement
 from rag_assets.systems.code_memory.derived.text import read, rendered
@@ -74,13 +78,17 @@ DJANGO = {
 
 
 def derived(files: Mapping[str, str]) -> Derivation:
+    return derived_documents(facts_of(files))
+
+
+def facts_of(files: Mapping[str, str]) -> list[FileFacts]:
     languages = {".php": "php", ".py": "python"}
     found = []
     for path, text in files.items():
         language = languages[path[path.rfind(".") :]]
         facts = located(read_code(text, f"text/x-{language}").facts, text)
         found.append(FileFacts(path, language, tuple(facts)))
-    return derived_documents(found)
+    return found
 
 
 def edges(document: DerivedDocument) -> Sequence[Edge]:
@@ -313,6 +321,26 @@ def test_speaks_of_laravel_with_a_part_of_it_in_a_manifest_is_true(package: str)
 def test_speaks_of_laravel_in_php_of_another_framework_is_false(text: str) -> None:
     facts = read_code(f"<?php\n{text}\n", "text/x-php").facts
     assert not speaks_of_laravel(FileFacts("src/file.php", "php", facts))
+
+
+def test_speaks_of_laravel_in_a_request_of_a_test_is_false() -> None:
+    text = "<?php\nclass RouterTest { function testMatch($router) { $router->match('/login'); } }\n"
+    facts = read_code(text, "text/x-php").facts
+    assert speaks_of_laravel(FileFacts("src/Router.php", "php", facts))
+    assert not speaks_of_laravel(FileFacts("tests/RouterTest.php", "php", facts))
+
+
+def test_languages_read_with_laravel_are_all_and_with_django_those_of_tests_too() -> None:
+    laravel, django = (frozenset().union(*map(signs_of, facts_of(o))) for o in (LARAVEL, DJANGO))
+    assert languages_read(laravel) is None
+    found = languages_read(django)
+    assert found is not None
+    assert {"python", "php", "ruby"} <= found
+    files = facts_of({**DJANGO, "lib/plain.php": "<?php\nclass Plain {}\n"})
+    read = [one for one in files if one.language in found - {"php"}]
+    assert derived_documents(read) == derived_documents(files)
+    assert languages_read(frozenset()) == frozenset()
+    assert languages_read(laravel | django) is None
 
 
 def test_files_of_no_framework_have_no_derived_documents() -> None:

@@ -4,7 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from rag_assets.systems.code_memory.derived.labels import deciding, kinds_of
+from rag_assets.systems.code_memory.derived.labels import (
+    READ_KINDS,
+    deciding,
+    keep_deciding,
+    kinds_of,
+)
 from rag_assets.systems.code_memory.reading import read_code
 from rag_assets.systems.code_memory.symbols.model import FileFacts
 
@@ -78,8 +83,8 @@ def test_kinds_follow_from_what_decides_them_alone() -> None:
     files = [file(str(one.relative_to(root)), one.read_text()) for one in paths]
     read: list[FileFacts] = []
     for one in files:
-        kept = {(kind, symbol) for kind, symbol, _ in deciding(one.facts, "php")}
-        facts = tuple(fact for fact in one.facts if (fact.kind, fact.symbol) in kept)
+        facts = keep_deciding(one.facts, "php")
+        assert {fact.kind for fact in facts} <= READ_KINDS
         read.append(FileFacts(one.path, one.language, facts))
     found = kinds_of(files)
     assert len(found) > 100

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from pathlib import Path
 from time import process_time
 
@@ -11,7 +12,11 @@ import pytest
 from rag_assets.ingest.chunking.chunk_set import located
 from rag_assets.ingest.parsing.document_masker import masked
 from rag_assets.ingest.parsing.model import Block, ParsedText
-from rag_assets.systems.code_memory.derived.documents import derived_documents
+from rag_assets.systems.code_memory.derived.documents import (
+    derived_documents,
+    languages_read,
+    signs_of,
+)
 from rag_assets.systems.code_memory.derived.model import Derivation
 from rag_assets.systems.code_memory.frameworks.definitions import built_in
 from rag_assets.systems.code_memory.frameworks.facts import framework_facts
@@ -43,13 +48,26 @@ HOSTILE_SECONDS = 10.0
 MOST_FACTS = 2_001
 
 
-def derive(files: Mapping[str, str], own: str = "") -> Derivation:
+def facts_of(files: Mapping[str, str], own: str = "") -> list[FileFacts]:
     read = []
     for path, text in sorted(files.items()):
         language = LANGUAGES[Path(path).suffix]
         facts = tuple(located(read_code(text, f"text/x-{language}", own).facts, text))
         read.append(FileFacts(path, language, facts))
-    return derived_documents(read, own)
+    return read
+
+
+def derive(files: Mapping[str, str], own: str = "") -> Derivation:
+    return derived_documents(facts_of(files, own), own)
+
+
+def sample_of(framework: str) -> dict[str, str]:
+    folder = SAMPLES / framework
+    return {
+        str(path.relative_to(folder)): path.read_text("utf-8")
+        for path in folder.rglob("*")
+        if path.suffix in LANGUAGES
+    }
 
 
 def names(derivation: Derivation) -> list[str]:
@@ -73,14 +91,22 @@ def shown(derivation: Derivation) -> Iterator[str]:
 
 @pytest.mark.parametrize("framework", [one.name for one in built_in()])
 def test_sample_of_framework_gives_exact_routes_and_tables(framework: str) -> None:
-    folder = SAMPLES / framework
-    files = {
-        str(path.relative_to(folder)): path.read_text("utf-8")
-        for path in folder.rglob("*")
-        if path.suffix in LANGUAGES
+    expected = (SAMPLES / framework / "expected.txt").read_text("utf-8").splitlines()
+    assert sorted(shown(derive(sample_of(framework)))) == expected
+
+
+@pytest.mark.parametrize(("one", "other"), [*pairwise([*(o.name for o in built_in()), "actix"])])
+def test_files_in_languages_that_are_not_read_change_no_document(one: str, other: str) -> None:
+    samples = {
+        f"{name}/{path}": text for name in (one, other) for path, text in sample_of(name).items()
     }
-    expected = (folder / "expected.txt").read_text("utf-8").splitlines()
-    assert sorted(shown(derive(files))) == expected
+    files = facts_of({**samples, **{f"plain/file{suffix}": "" for suffix in LANGUAGES}})
+    files.append(FileFacts("plain/file.lua", "lua", ()))
+    languages = languages_read(frozenset().union(*map(signs_of, files)))
+    assert (languages is None) is ("phpunit" in {one, other}), "its sample is one of Laravel"
+    read = [file for file in files if languages is None or file.language in languages]
+    assert (len(read) < len(files)) is (languages is not None)
+    assert derived_documents(read) == derived_documents(files)
 
 
 def test_clients_and_maps_are_no_routes() -> None:

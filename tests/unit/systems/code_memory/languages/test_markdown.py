@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rag_assets.systems.code_memory.languages.markdown import known_bugs, read_markdown
+from rag_assets.systems.code_memory.languages.texts import known_bugs, read_markdown
 from rag_assets.systems.code_memory.symbols.model import CodeText
 from tests.unit.systems.code_memory.languages.readers import assert_covers
 

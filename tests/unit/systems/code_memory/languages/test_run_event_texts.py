@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from rag_assets.systems.code_memory.languages.run_events import MEDIA_TYPE, rendered
+from rag_assets.systems.code_memory.languages.texts import RUN_EVENT, render_run_event
 from rag_assets.systems.code_memory.reading import read_code
 from rag_assets.systems.code_memory.relations.relations import relations_of
 
 
 def test_a_change_states_that_a_run_changed_a_file() -> None:
     path = "app/Http/Controllers/Invoice Controller.php"
-    text = rendered("file_updated", "run-7", path, "refactor", "Totals are rounded.\n\nTwice.")
-    read = read_code(text, MEDIA_TYPE)
+    text = render_run_event(
+        "file_updated", "run-7", path, "refactor", "Totals are rounded.\n\nTwice."
+    )
+    read = read_code(text, RUN_EVENT)
     [unit] = read.units
     assert (unit.start, unit.end, unit.symbol) == (0, len(text.rstrip()), "run:run-7")
     assert read.notes == ()
@@ -25,9 +27,9 @@ def test_a_change_states_that_a_run_changed_a_file() -> None:
 
 
 def test_a_summary_defines_its_run_and_states_no_change() -> None:
-    text = rendered("final_summary", "r", None, "", "\nAdded invoices.\nAnd tests.\n")
+    text = render_run_event("final_summary", "r", None, "", "\nAdded invoices.\nAnd tests.\n")
     assert text == "final_summary\nrun: r\n\nAdded invoices.\nAnd tests.\n"
-    read = read_code(text, MEDIA_TYPE)
+    read = read_code(text, RUN_EVENT)
     found = relations_of(read.facts, names="none")
     assert [symbol.name for symbol in found.symbols] == ["run:r"]
     assert found.edges == ()
@@ -37,8 +39,8 @@ def test_a_summary_defines_its_run_and_states_no_change() -> None:
 
 def test_what_a_summary_says_is_no_statement() -> None:
     words = "run: other\nfile_deleted app/Secret.php"
-    text = rendered("file_created", "r", "a.php", "", words)
-    found = relations_of(read_code(text, MEDIA_TYPE).facts, names="none")
+    text = render_run_event("file_created", "r", "a.php", "", words)
+    found = relations_of(read_code(text, RUN_EVENT).facts, names="none")
     assert [(edge.source, edge.target) for edge in found.edges] == [("file:a.php", "run:r")]
     assert [symbol.name for symbol in found.symbols] == ["run:r"]
 
@@ -55,6 +57,6 @@ OTHERS = {
 
 @pytest.mark.parametrize("text", OTHERS.values(), ids=list(OTHERS))
 def test_other_texts_state_nothing(text: str) -> None:
-    read = read_code(text, MEDIA_TYPE)
+    read = read_code(text, RUN_EVENT)
     assert read.facts == ()
     assert len(read.notes) == 1

@@ -39,16 +39,8 @@ $capsule->bootEloquent();
 function relation(R\Relation $relation): array
 {
     $made = ['related' => get_class($relation->getRelated())];
-    $getters = [
-        'foreignKey' => 'getForeignKeyName', 'ownerKey' => 'getOwnerKeyName', 'localKey' => 'getLocalKeyName',
-        'table' => 'getTable', 'foreignPivotKey' => 'getForeignPivotKeyName',
-        'relatedPivotKey' => 'getRelatedPivotKeyName', 'using' => 'getPivotClass', 'type' => 'getMorphType',
-        'firstKey' => 'getFirstKeyName', 'secondLocalKey' => 'getSecondLocalKeyName',
-    ];
-    foreach ($getters as $key => $getter) {
-        if (method_exists($relation, $getter)) {
-            $made[$key] = $relation->$getter();
-        }
+    if (method_exists($relation, 'getTable')) {
+        $made['table'] = $relation->getTable();
     }
 
     return $made;
@@ -57,7 +49,7 @@ function relation(R\Relation $relation): array
 $found = [];
 foreach ($plan['models'] as $class => $methods) {
     $model = new $class;
-    $found[$class] = ['table' => $model->getTable(), 'key' => $model->getKeyName(), 'relations' => []];
+    $found[$class] = ['table' => $model->getTable(), 'relations' => []];
     foreach ($methods as $method) {
         $relation = $model->$method();
         $found[$class]['relations'][$method] = ['kind' => lcfirst(class_basename($relation))] + relation($relation);

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from rag_assets.systems.code_memory.laravel.tables import Column, Table
+from rag_assets.systems.code_memory.laravel.schema.tables import Column, Table
 
 SQLITE_TYPES = {
     **dict.fromkeys(

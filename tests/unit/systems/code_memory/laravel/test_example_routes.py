@@ -10,7 +10,7 @@ import pytest
 
 from rag_assets.systems.code_memory.laravel.reader import read
 from rag_assets.systems.code_memory.laravel.routes.model import Routes
-from rag_assets.systems.code_memory.laravel.routes.resolver import routes_of
+from rag_assets.systems.code_memory.laravel.routes.resolver import resolve_routes
 from rag_assets.systems.code_memory.symbols.model import FileFacts
 from tests.unit.systems.code_memory.laravel.routes_truth import application_by_laravel, ours
 from tests.unit.systems.code_memory.laravel.schema_truth import EXAMPLE
@@ -59,7 +59,7 @@ AT_LEAST = 120
 def found() -> Routes:
     paths = sorted(EXAMPLE.rglob("*.php"))
     texts = {path.relative_to(EXAMPLE).as_posix(): path.read_text("utf-8") for path in paths}
-    return routes_of(FileFacts(path, "php", read(text).facts) for path, text in texts.items())
+    return resolve_routes(FileFacts(path, "php", read(text).facts) for path, text in texts.items())
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ import pytest
 
 from rag_assets.systems.code_memory.laravel.reader import read
 from rag_assets.systems.code_memory.laravel.routes.model import Routes
-from rag_assets.systems.code_memory.laravel.routes.resolver import routes_of
+from rag_assets.systems.code_memory.laravel.routes.resolver import resolve_routes
 from rag_assets.systems.code_memory.symbols.model import FileFacts
 from tests.unit.systems.code_memory.laravel.routes_truth import PROVIDER, repository
 
@@ -141,7 +141,7 @@ def test_one_provider_that_has_no_end_leaves_the_others() -> None:
         "app/Providers/RouteServiceProvider.php": PROVIDER,
         "routes/web.php": HEAD + "Route::get('fine', 'C@fine');",
     }
-    found = routes_of(FileFacts(path, "php", read(text).facts) for path, text in files.items())
+    found = resolve_routes(FileFacts(path, "php", read(text).facts) for path, text in files.items())
     assert [route.uri for route in found.routes] == ["fine"]
     assert [one.reason for one in found.unresolved]
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
+import tomllib
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rag_assets.systems.code_memory.laravel import inflection_rules
 from rag_assets.systems.code_memory.laravel.inflection import (
-    camel,
     joining_table,
     morph_table,
     plural,
@@ -24,6 +24,8 @@ from rag_assets.systems.code_memory.laravel.inflection import (
 from tests.unit.systems.code_memory.laravel.schema_truth import EXAMPLE, words_by_laravel
 
 PROSE = Path(__file__).parents[5]
+PACKAGE = files("rag_assets.systems.code_memory.laravel")
+RULES = tomllib.loads(PACKAGE.joinpath("inflection.toml").read_text("utf-8"))
 ODD = [
     "Ox", "oxen", "Mouse", "mice", "Matrix", "index", "vertices", "StatusPage", "status",
     "statuses", "Person", "people", "Child", "sales_person", "UserFeedback", "Feedback",
@@ -46,7 +48,6 @@ def ours(word: str) -> list[str]:
         singular(word),
         snake(word),
         studly(word),
-        camel(word),
         snake(plural_studly(word)),
     ]
 
@@ -63,8 +64,8 @@ def prose() -> set[str]:
 
 @pytest.mark.slow
 def test_words_are_laravels() -> None:
-    listed = [word for pair in inflection_rules.IRREGULAR for word in pair]
-    listed += inflection_rules.UNINFLECTED + inflection_rules.UNCOUNTABLE
+    listed = [word for pair in RULES["irregular"] for word in pair]
+    listed += RULES["uninflected"] + RULES["uncountable"]
     words = sorted({*prose(), *ODD, *listed, *map(str.title, listed), *map(str.upper, listed)})
     assert len(words) > 8000
 
@@ -80,7 +81,7 @@ def test_words_are_laravels() -> None:
 ENDINGS = sorted(
     {
         re.sub(r"[^a-z]", "", pattern.replace("es)*", ""))
-        for pattern, _ in (*inflection_rules.SINGULAR, *inflection_rules.PLURAL)
+        for pattern, _ in (*RULES["singular"], *RULES["plural"])
     }
 )
 LETTERS = st.text("abcdefghijklmnopqrstuvwxyzABCDXYZ_- 09", max_size=8)

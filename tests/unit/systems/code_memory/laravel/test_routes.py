@@ -112,8 +112,6 @@ FORMS = {
             Route::get('g/{id}', Users::class);
             Route::get('h/{id}', Users::class)->where('id', '1');
         });
-        Route::pattern('late', '[0-9]'); Route::patterns(['b' => 'x']);
-        Route::get('z/{late}/{b}', Users::class);
         Route::domain('{tenant:slug}.test')->group(function () {
             Route::get('t/{a}', Users::class);
         });
@@ -127,7 +125,6 @@ FORMS = {
         Route::resource('news', 'N')->except(['create', 'edit'])->parameters(['news' => 'item']);
         Route::resource('photos.comments', 'PC')->shallow();
         Route::resource('photos.comments.likes', 'PCL', ['as' => 'x', 'middleware' => 'm']);
-        Route::resource('admin/users', 'AU')->parameter('users', 'admin_user')->name('index', 'au');
         Route::resource('posts.tags', 'PT')->scoped(['tag' => 'slug'])->where(['tag' => '[a-z]+']);
         Route::resource('o', 'O', ['names' => 'short', 'parameters' => ['o' => 'oh']]);
         Route::resource('q', 'Q')->middleware(['a', 'b'])->withoutMiddleware('c')->whereNumber('q');
@@ -146,13 +143,6 @@ FORMS = {
         Route::resource('categories.media-files', 'M');
         Route::resource('a.b', 'AB', ['only' => 'show', 'shallow' => true]);
     """,
-    "words": """
-        Route::resourceVerbs(['create' => 'neu', 'edit' => 'aendern']);
-        Route::resourceParameters(['users' => 'person']);
-        Route::resource('users', 'U'); Route::resource('users.things', 'T');
-        Route::singularResourceParameters(false);
-        Route::resource('cars', 'C');
-    """,
     "duplicates": """
         Route::get('a', 'C@one')->name('one'); Route::get('b', 'C@b');
         Route::get('a', 'C@two')->name('two'); Route::post('a', 'C@three');
@@ -166,7 +156,7 @@ FORMS = {
         foreach (['x', 'y'] as $one): Route::post($one . '/' . $base, 'C@m'); endforeach;
         $routes = function () { Route::get('inner', 'C@inner'); };
         Route::group(['prefix' => 'v1'], $routes); Route::prefix('v2')->group($routes);
-        $group = ['prefix' => 'g', 'middleware' => array_merge(['a'], ['b'])];
+        $group = ['prefix' => 'g', 'middleware' => ['a', 'b']];
         Route::group($group, fn () => Route::get('arrow', 'C@arrow'));
         if (true) { Route::get('yes', 'C@yes'); } else { Route::get('no', 'C@no'); }
         Route::get(sprintf('%s/%d', 's', 5), 'C@m'); Route::get(implode('/', ['i', 'j']), 'C@m');
@@ -183,14 +173,6 @@ FORMS = {
                 $any->get('h', 'C@h');
             });
         });
-    """,
-    "macros": """
-        Route::macro('admin', function (string $path, $action = 'C@default', $more = null) {
-            $this->post($path, $action);
-            return Route::prefix('admin')->get($path, $action)->name("admin.{$path}");
-        });
-        Route::admin('a'); Route::admin('b', 'C@b')->middleware('x');
-        Route::prefix('p')->group(fn () => Route::admin('c', more: 1));
     """,
 }
 

@@ -1,22 +1,19 @@
-"""Branches of migrations by driver, table, column and setting, judged by Laravel itself."""
+"""Branches, loops and settings in migrations."""
 
 # ruff: noqa: E501
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 
 import pytest
 
 from rag_assets.systems.code_memory.laravel.reader import read
-from rag_assets.systems.code_memory.laravel.tables import Tables, tables_of
+from rag_assets.systems.code_memory.laravel.schema.tables import Tables, resolve_tables
 from rag_assets.systems.code_memory.symbols.model import FileFacts
-from tests.unit.systems.code_memory.laravel.sqlite_tables import laravels, ours
 from tests.unit.systems.code_memory.laravel.test_schema_reader import (
     TAIL,
     migration,
-    said_by_laravel,
 )
 
 CREATED = "Schema::create('a', function (Blueprint $t) { $t->id(); });"
@@ -26,106 +23,50 @@ def added(column: str, table: str = "a") -> str:
     return f"Schema::table('{table}', function (Blueprint $t) {{ $t->string('{column}'); }});"
 
 
-def tables(*texts: str, driver: str | None = None, **files: str) -> Tables:
+def tables(*texts: str, **files: str) -> Tables:
     """The tables of migrations, in order, beside files of settings by name."""
     given = {f"database/migrations/2024_01_{n:02}_000000_step.php": t for n, t in enumerate(texts)}
     given |= {f"config/{name}.php": f"<?php return {text};" for name, text in files.items()}
     facts = [FileFacts(path, "php", read(text).facts) for path, text in given.items()]
-    return tables_of(facts, driver=driver)
+    return resolve_tables(facts)
 
 
 def columns(found: Tables, table: str = "a") -> list[str]:
     return [column.name for column in found.tables[table].columns]
 
 
-BRANCHES = {
-    "a comparison": f"if (DB::getDriverName() === 'mysql') {{ {added('my')} }} else {{ {added('lite')} }}",
-    "a negation": f"if (! (DB::connection()->getDriverName() != 'sqlite')) {{ {added('lite')} }}",
-    "a return": f"if (DB::getDriverName() === 'sqlite') {{ {added('lite')} return; }} {added('my')}",
-    "a variable": f"$driver = Schema::getConnection()->getDriverName(); if ($driver === 'sqlite') {{ return; }} {added('my')}",
-    "a condition in a variable": f"$lite = DB::getDriverName() === 'sqlite'; if (! $lite) {{ {added('my')} }}",
-    "a list": f"if (in_array(DB::getDriverName(), ['mysql', 'mariadb'])) {{ {added('my')} }}",
-    "either of two": f"if (DB::getDriverName() === 'mysql' || DB::getDriverName() === 'sqlite') {{ {added('both')} }}",
-    "neither of two": f"if (! (DB::getDriverName() === 'mysql' || ! Schema::hasTable('b'))) {{ {added('not')} }}",
-    "else if": f"if (DB::getDriverName() === 'mysql') {{ {added('my')} }} elseif (Schema::hasColumn('a', 'id')) {{ {added('lite')} }} else {{ {added('pg')} }}",
-    "switch": f"""switch (DB::getDriverName()) {{
-        case 'mysql': {added('my')} break;
-        case 'pgsql': case 'sqlite': {added('lite')} break;
-        default: {added('other')}
-    }}""",
-    "a case that falls through": f"""switch (DB::getDriverName()) {{
-        case 'sqlite': {added('first')}
-        case 'mysql': {added('second')} break;
-        default: {added('other')}
-    }}""",
-    "match": """Schema::table('a', function (Blueprint $t) {
-        match (DB::getDriverName()) {
-            'mysql', 'mariadb' => $t->json('my')->nullable(),
-            'sqlite' => $t->text('lite')->nullable(),
-            default => $t->string('other'),
-        };
-    });""",
-    "the driver by PDO": f"if (DB::connection()->getPdo()->getAttribute(PDO::ATTR_DRIVER_NAME) == 'mysql') {{ {added('my')} }}",
-    "within a table": """Schema::table('a', function (Blueprint $t) {
-        if (DB::getDriverName() !== 'sqlite') { $t->string('my'); } else { $t->string('lite'); }
-    });""",
-    "names in any case": "Schema::TABLE('a', function (Blueprint $t) { $t->datetime('one')->nullable(); $t->TinyText('two')->NULLABLE(); });",
-    "a collection": "collect(['x', 'y'])->each(function ($name) { Schema::create($name, fn (Blueprint $t) => $t->id()); });",
-    "columns that are there": f"if (Schema::hasColumns('a', ['id', 'name'])) {{ {added('not')} }}",
-}  # fmt: skip
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("body", BRANCHES.values(), ids=list(BRANCHES))
-def test_the_branch_is_the_one_that_laravel_takes(tmp_path: Path, body: str) -> None:
-    texts = [migration(CREATED), migration(body)]
-    truth = said_by_laravel(tmp_path, texts)
-
-    found = tables(*texts, driver="sqlite")
-
-    assert {name: ours(table) for name, table in found.tables.items()} == {
-        name: laravels(name, table) for name, table in truth["tables"].items()
-    }
-    assert all(table.complete for table in found.tables.values())
-
-
-@pytest.mark.slow
-def test_methods_that_only_return_are_asked(tmp_path: Path) -> None:
-    body = f"""foreach ($this->all() as $name) {{ {added("code").replace("'a'", "$name")} }}
-        if ($this->uses()) {{ {added("lite")} }} if (! $this->uses()) {{ {added("my")} }}"""
-    more = """ private function all(): array { return ['a', 'b']; }
-        private function uses() { return DB::getDriverName() === 'sqlite'; } };\n"""
-    both = [migration(CREATED, CREATED.replace("'a'", "'b'"))]
-    texts = [*both, migration(body).removesuffix(TAIL) + "    }\n" + more]
-    truth = said_by_laravel(tmp_path, texts)
-
-    found = tables(*texts, driver="sqlite")
-
-    assert columns(found) == ["id", "code", "lite"]
-    assert {name: ours(table) for name, table in found.tables.items()} == {
-        name: laravels(name, table) for name, table in truth["tables"].items()
-    }
-
-
 @pytest.mark.parametrize(
-    ("settings", "expected"),
+    "body",
     [
-        ("['default' => env('DB_CONNECTION', 'sqlite')]", ["id", "lite"]),
-        ("['default' => 'main', 'connections' => ['main' => ['driver' => 'mysql']]]", ["id", "my"]),
+        f"if (DB::getDriverName() === 'mysql') {{ {added('my')} }} else {{ {added('lite')} }}",
+        f"switch (config('a.b')) {{ case 1: {added('my')} break; default: {added('lite')} }}",
+        "Schema::table('a', fn ($t) => match (true) { 1, 2 => $t->id('my'), default => $t->id('lite') });",
+        f"if ($this->done()) {{ return; }} {added('my')} {added('lite')}",
     ],
-    ids=["default", "driver of a connection"],
+    ids=["if", "switch", "match", "return"],
 )
-def test_the_driver_is_the_one_of_the_default_connection(
-    settings: str, expected: list[str]
-) -> None:
-    body = BRANCHES["a comparison"]
-    assert columns(tables(migration(CREATED), migration(body), database=settings)) == expected
+def test_all_branches_are_applied_and_leave_the_table_incomplete(body: str) -> None:
+    found = tables(migration(CREATED), migration(body))
 
-
-def test_without_a_known_driver_all_branches_are_told_with_the_reason() -> None:
-    found = tables(migration(CREATED), migration(BRANCHES["a comparison"]))
     assert columns(found) == ["id", "my", "lite"]
-    assert found.tables["a"].reasons == ("a statement runs under a condition that is not known",)
+    assert found.tables["a"].reasons[0] == "a statement runs under a condition that is not known"
+
+
+def test_methods_that_only_return_are_read() -> None:
+    body = f"foreach ($this->all() as $name) {{ {added('code').replace(chr(39) + 'a' + chr(39), '$name')} }}"
+    more = " private function all(): array { return ['a', 'b']; } };\n"
+    text = migration(body).removesuffix(TAIL) + "    }\n" + more
+
+    found = tables(migration(CREATED, CREATED.replace("'a'", "'b'")), text)
+
+    assert columns(found) == columns(found, "b") == ["id", "code"]
+    assert found.tables["a"].complete
+
+
+def test_items_of_a_collection_and_names_in_any_case_are_read() -> None:
+    each = "collect(['x', 'y'])->each(function ($n) { Schema::CREATE($n, fn ($t) => $t->ID()); });"
+    found = tables(migration(each))
+    assert {name: columns(found, name) for name in found.tables} == {"x": ["id"], "y": ["id"]}
 
 
 NAMED = migration(
@@ -133,7 +74,6 @@ NAMED = migration(
     "$key = $columns['role_pivot_key'] ?? 'role_id';",
     "Schema::create($names['roles'], function (Blueprint $t) use ($columns, $key) {",
     "  $t->id(); $t->unsignedBigInteger($key); $t->string(config('access.stem') . '_code');",
-    "  if (config('access.teams') || config('access.testing')) { $t->integer('team'); }",
     "  $t->index([$key, $columns['morph_key']]);",
     "});",
     "Schema::create(config('other.table', 'audits'), fn (Blueprint $t) => $t->id());",
@@ -193,8 +133,6 @@ def test_methods_that_ask_each_other_end() -> None:
         for n in range(60)
     )
     text = migration("foreach ($this->m0() as $t) { Schema::drop($t); }")
-    loop = (
-        " private function a() { return $this->b(); } private function b() { return $this->a(); }"
-    )
-    whole = text.removesuffix(TAIL) + "if ($this->a()) { } }" + methods + loop + "};\n"
+    loop = " function a() { return $this->b(); } function b() { return $this->a(); }"
+    whole = text.removesuffix(TAIL) + "Schema::drop($this->a()); }" + methods + loop + "};\n"
     assert tables(whole).tables == {}

@@ -15,7 +15,6 @@ foreach (json_decode(file_get_contents($argv[1]), true) as $word) {
         Str::singular($word),
         Str::snake($word),
         Str::studly($word),
-        Str::camel($word),
         Str::snake(Str::pluralStudly($word)),
     ];
 }

@@ -6,7 +6,7 @@ from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.laravel.reader import read
 from rag_assets.systems.code_memory.reading import read_code
 from rag_assets.systems.code_memory.relations.relations import Edge, relations_of
-from rag_assets.systems.code_memory.symbols.nodes import short_name
+from rag_assets.systems.code_memory.symbols.names import short_name
 
 CONTROLLER = """<?php
 namespace App\\Http\\Controllers;

@@ -25,7 +25,7 @@ from rag_assets.systems.code_memory.catalog.relation_names import (
 from rag_assets.systems.code_memory.reading import read_code
 from rag_assets.systems.code_memory.relations.relations import relations_of
 from rag_assets.systems.code_memory.retrieval.handed_on import HandedOn, Sought
-from rag_assets.systems.code_memory.symbols.nodes import FILE, short_name
+from rag_assets.systems.code_memory.symbols.names import FILE, short_name
 
 REPOSITORY = "repo"
 STYLES = {

@@ -18,7 +18,7 @@ from rag_assets.systems.code_memory.retrieval.surroundings import (
     Surroundings,
 )
 from rag_assets.systems.code_memory.retrieval.view import View
-from rag_assets.systems.code_memory.symbols.nodes import FILE, MEMBER
+from rag_assets.systems.code_memory.symbols.names import FILE, MEMBER
 from tests.unit.systems.code_memory.retrieval.test_relevance import ROLES, Told, symbol
 
 

@@ -16,6 +16,8 @@ from rag_assets.systems.code_memory.sources import repositories
 from rag_assets.systems.code_memory.sources.repositories.attributes import Attributes
 from rag_assets.systems.code_memory.sources.repositories.exclusion import EXCLUSION_RULES, Exclusion
 from rag_assets.systems.code_memory.sources.repositories.generated import (
+    _MARK,
+    _WORDS,
     is_generated,
     is_generated_name,
 )
@@ -187,6 +189,11 @@ def test_hostile_names_and_lines_take_linear_time() -> None:
         for name in ("a.js", "a.py", "a.md", "a.map", "a.yml"):
             is_generated(name, line)
     assert time.thread_time() - began < 3
+
+
+@given(st.from_regex(_MARK))
+def test_each_mark_of_generated_files_has_a_word_that_is_looked_for_first(mark: str) -> None:
+    assert any(word in mark.encode().lower() for word in _WORDS)
 
 
 @pytest.mark.parametrize(

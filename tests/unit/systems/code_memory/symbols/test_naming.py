@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from rag_assets.systems.code_memory.reading import read_code
 from rag_assets.systems.code_memory.relations.relations import relations_of
 from rag_assets.systems.code_memory.symbols.model import FileFacts
+from rag_assets.systems.code_memory.symbols.names import short_name
 from rag_assets.systems.code_memory.symbols.naming import (
     defined_name,
     depends_on_place,
@@ -22,7 +23,6 @@ from rag_assets.systems.code_memory.symbols.naming import (
     named_by,
     spellings,
 )
-from rag_assets.systems.code_memory.symbols.nodes import short_name
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rag_assets.systems.code_memory.symbols.spellings import (
+from rag_assets.systems.code_memory.symbols.names import (
     path_spellings,
     route_spellings,
     symbol_spellings,

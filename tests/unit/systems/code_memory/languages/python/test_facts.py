@@ -2,8 +2,8 @@
 
 import pytest
 
-from rag_assets.systems.code_memory.languages.python.names import absolute, module_of
-from rag_assets.systems.code_memory.languages.python.reader import read
+from rag_assets.systems.code_memory.languages.python.facts import read
+from rag_assets.systems.code_memory.languages.python.source import absolute, module_of
 
 TEXT = """
 import os.path

@@ -10,7 +10,7 @@ import pydantic
 import pytest
 import sqlalchemy
 
-from rag_assets.systems.code_memory.languages.python.reader import read
+from rag_assets.systems.code_memory.languages.python.facts import read
 
 FOLDERS = {
     "json": Path(json.__file__).parent,

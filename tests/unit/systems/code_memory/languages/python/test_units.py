@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_assets.systems.code_memory.languages.python.reader import read
+from rag_assets.systems.code_memory.languages.python.facts import read
 
 VIEW = '''"""Invoices over HTTP."""
 from django.views import View

@@ -1,0 +1,115 @@
+"""Measure a first index of a repository, syncs without changes, and commits of one file.
+
+    python -m benchmarks.code_commits REPOSITORY --file PATH [--rounds N] [--name NAME]
+
+REPOSITORY is a clone; it is cloned again, so it stays as it is. The embedder is `deterministic`,
+which takes almost no time. Each commit appends a comment to PATH. CPU seconds are comparable even
+if other programs keep the machine busy; the load beside them tells whether seconds are.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import statistics
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pygit2
+
+from benchmarks.code_memory import TENANT, committed
+from benchmarks.measure import PROJECT, Cost, Meter, load, machine, save
+from benchmarks.servers import benchmark_servers
+
+WORK = PROJECT / ".local" / "benchmark-code-commits"
+_SYNC = (sys.executable, "-m", "rag_assets.cli", "sync", TENANT, "--json")
+
+
+def main() -> None:
+    """Measure, and write the result."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("repository", type=Path)
+    parser.add_argument("--file", required=True, help="path of the file that commits change")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--name", default="trial-code-commits")
+    options = parser.parse_args()
+    before, home = machine(), WORK / "home"
+    root = prepare(home, options.repository.resolve())
+    with benchmark_servers(WORK) as servers:
+        environment = {
+            "RAG_ASSETS_HOME": str(home),
+            "RAG_ASSETS_DATABASE_URL": servers.database("code_commits"),
+            "RAG_ASSETS_ELASTICSEARCH_URL": servers.elasticsearch_url,
+        }
+        meter = Meter(servers.pids, environment, WORK / "log")
+        phases = {"first": [meter.run(_SYNC)]}
+        phases["no change"] = [meter.run(_SYNC) for _ in range(options.rounds)]
+        phases["one file"] = [
+            _commit_and_sync(meter, root, root / options.file) for _ in range(options.rounds)
+        ]
+    result = {
+        "benchmark": "code-commits",
+        "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
+        "repository": options.repository.name,
+        "documents": phases["first"][0].answer["stages"]["raw_documents"]["documents"],
+        "phases": {name: summarize(costs) for name, costs in phases.items()},
+        "machine": before,
+        "load_average_after": load(),
+    }
+    print(json.dumps(result, indent=1))
+    print(save(options.name, result))
+
+
+def prepare(home: Path, repository: Path) -> Path:
+    """Clone a repository into a new installation with one tenant; return the clone."""
+    shutil.rmtree(home, ignore_errors=True)
+    root = home / "repository"
+    pygit2.clone_repository(str(repository), str(root))
+    tenant = {
+        "id": TENANT,
+        "profile": "code-memory",
+        "organization": "benchmark",
+        "project": TENANT,
+        "embedder": {"provider": "deterministic"},
+        "sources": [{"name": "repo", "type": "git", "root": str(root), "ref": "HEAD"}],
+    }
+    (home / "tenants.yaml").write_text(json.dumps({"tenants": [tenant]}))  # JSON is YAML
+    # Otherwise each command compiles its modules again.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    return root
+
+
+def summarize(costs: Sequence[Cost]) -> dict[str, Any]:
+    """Return the medians of what the syncs of a phase cost."""
+    return {
+        "rounds": len(costs),
+        "wall": _median([one.wall for one in costs]),
+        "sync": _median([float(one.answer["seconds"]) for one in costs]),
+        "cpu": _median([one.cpu for one in costs]),
+        "servers_cpu": _median([sum(one.servers_cpu.values()) for one in costs]),
+        "peak_mb": _median([one.peak_mb for one in costs]),
+        "load_average": load(),
+    }
+
+
+def _commit_and_sync(meter: Meter, root: Path, file: Path) -> Cost:
+    with file.open("a") as opened:
+        opened.write("\n// edited\n")
+    committed(root)
+    cost = meter.run(_SYNC)
+    if cost.answer["stages"]["raw_documents"]["changed"] != 1:
+        sys.exit(f"a commit of {file} did not change one document")
+    return cost
+
+
+def _median(values: Sequence[float]) -> float:
+    return round(statistics.median(values), 2)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,173 @@
+"""Grants: the principals that may read each access scope.
+
+Documents and entries carry a scope, not the names of its readers. A grant or a revocation therefore
+changes one row here and takes effect with the next search.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import Any
+
+from sqlalchemy import (
+    ARRAY,
+    BindParameter,
+    ColumnElement,
+    FromClause,
+    Select,
+    Text,
+    all_,
+    and_,
+    cast,
+    delete,
+    exists,
+    func,
+    literal,
+    or_,
+    select,
+)
+from sqlalchemy.dialects.postgresql import insert as upsert
+
+from rag_assets.common.errors import ConfigurationError
+from rag_assets.common.principals import GUESTS
+from rag_assets.ingest.sources.pages import EXCLUDED, NOBODY
+from rag_assets.storage.catalog.database import Database, TenantRef, Texts, is_any_of
+from rag_assets.storage.catalog.journal.security_changes import record_change
+from rag_assets.storage.catalog.tables import access_scopes, scope_ancestors
+
+PUBLIC = "public"
+"""Scope that needs no grant: everyone who may search the tenant reads it, except guests."""
+UNGRANTED = frozenset({NOBODY, EXCLUDED})
+"""Scopes that nobody reads."""
+
+
+class AccessTable:
+    """Queries on `access_scopes`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def grant(self, ref: TenantRef, scope: str, principals: Iterable[str]) -> None:
+        """Grant a scope to these principals, in addition to its present readers.
+
+        Raises:
+            ConfigurationError: nobody may read the scope, or the principals include guests.
+        """
+        if scope in UNGRANTED:
+            raise ConfigurationError(
+                f"the scope {scope} is read by nobody", hint="grant the page that it is about"
+            )
+        if GUESTS in (principals := {*principals}):
+            raise ConfigurationError(
+                "guests read only what names them: they are no reader of their own",
+                hint="grant it to a guest's name, or to a group as group:NAME",
+            )
+        rows = [
+            {"tenant": ref.id, "scope": scope, "principal": principal}
+            for principal in sorted(set(principals))
+        ]
+        if not rows:
+            return
+        new = upsert(access_scopes).values(rows).on_conflict_do_nothing()
+        with self._database.begin_for(ref) as connection:
+            granted = connection.scalars(new.returning(access_scopes.c.principal)).all()
+            if granted:
+                record_change(connection, ref, "scope_granted", scope, granted)
+
+    def revoke(self, ref: TenantRef, scope: str, principals: Collection[str]) -> int:
+        """Revoke a scope from these principals; return how many of them had it."""
+        gone = delete(access_scopes).where(
+            access_scopes.c.tenant == ref.id,
+            access_scopes.c.scope == scope,
+            is_any_of(access_scopes.c.principal, [*principals]),
+        )
+        with self._database.begin_for(ref) as connection:
+            revoked = connection.scalars(gone.returning(access_scopes.c.principal)).all()
+            if revoked:
+                record_change(connection, ref, "scope_revoked", scope, revoked)
+        return len(revoked)
+
+    def grants(self, tenant_id: str, scopes: Collection[str] | None = None) -> dict[str, list[str]]:
+        """Return the sorted principals of each granted scope, or of these scopes only."""
+        query = (
+            select(access_scopes.c.scope, access_scopes.c.principal)
+            .where(access_scopes.c.tenant == tenant_id)
+            .order_by(access_scopes.c.scope, access_scopes.c.principal)
+        )
+        if scopes is not None:
+            query = query.where(is_any_of(access_scopes.c.scope, [*scopes]))
+        found: dict[str, list[str]] = {}
+        with self._database.begin() as connection:
+            for scope, principal in connection.execute(query):
+                found.setdefault(scope, []).append(principal)
+        return found
+
+
+def is_readable(
+    table: FromClause, principals: Texts, *, column: str = "access_scope"
+) -> ColumnElement[bool]:
+    """Return the condition that one of these principals may read a row's access scope.
+
+    A scope may be read by the principals to whom it is granted, and by the readers of the scopes
+    from which it inherits.
+
+    Args:
+        table: a table with a column `tenant`.
+        column: the name of the column with the scope.
+    """
+    scope = table.c[column]
+    granted = exists().where(
+        access_scopes.c.tenant == table.c.tenant,
+        access_scopes.c.scope == scope,
+        is_any_of(access_scopes.c.principal, principals),
+    )
+    inherited = exists().where(
+        scope_ancestors.c.tenant == table.c.tenant,
+        scope_ancestors.c.scope == scope,
+        access_scopes.c.tenant == scope_ancestors.c.tenant,
+        access_scopes.c.scope == scope_ancestors.c.ancestor,
+        is_any_of(access_scopes.c.principal, principals),
+    )
+    public = and_(scope == PUBLIC, literal(GUESTS) != all_(_principals_array(principals)))
+    return or_(public, granted, inherited)
+
+
+def readable_scopes(
+    tenant: ColumnElement[str], principals: Texts, most: ColumnElement[int]
+) -> Select[Any]:
+    """Return the query for a tenant's scopes that one of these principals may read, as one array.
+
+    The public scope is left out. A scope may occur twice.
+
+    Args:
+        tenant: the tenant's id.
+        most: the maximum number of scopes; null for no maximum.
+    """
+    direct = select(access_scopes.c.scope).where(
+        access_scopes.c.tenant == tenant, is_any_of(access_scopes.c.principal, principals)
+    )
+    inherited = (
+        select(scope_ancestors.c.scope)
+        .select_from(access_scopes)
+        .join(
+            scope_ancestors,
+            and_(
+                scope_ancestors.c.tenant == access_scopes.c.tenant,
+                scope_ancestors.c.ancestor == access_scopes.c.scope,
+            ),
+        )
+        .where(access_scopes.c.tenant == tenant, is_any_of(access_scopes.c.principal, principals))
+    )
+    found = direct.union_all(inherited).limit(most).subquery()
+    return select(func.array_agg(found.c.scope))
+
+
+def reads_public(principals: Collection[str]) -> bool:
+    """Return whether a caller with these principals may read the public scope."""
+    return GUESTS not in principals
+
+
+def _principals_array(principals: Texts) -> ColumnElement[Any]:
+    if isinstance(principals, BindParameter):
+        return cast(principals, ARRAY(Text))
+    return literal(list(principals), ARRAY(Text))

@@ -1,0 +1,1 @@
+"""Builds of a tenant's index: generations, progress, measurements, batches and syncs."""

@@ -1,0 +1,464 @@
+"""A tenant's generations (builds): their states, their pace, the serving one and its pin."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any, Literal
+
+from sqlalchemy import ColumnElement, Row, Select, and_, delete, false, func, insert, select, update
+from sqlalchemy.dialects.postgresql import insert as upsert
+
+from rag_assets.storage.catalog.database import Database, TenantRef, is_any_of, read_row
+from rag_assets.storage.catalog.installation.clock import time_to_record
+from rag_assets.storage.catalog.tables import generations, serving, tenants
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How fast a build was made, measured in its largest slice, where fixed costs matter least.
+
+    Attributes:
+        texts, embedding_seconds: number of texts embedded in one slice, and the time it took.
+        entries, writing_seconds: number of entries written in one slice, and the time it took.
+    """
+
+    texts: int = 0
+    embedding_seconds: float = 0.0
+    entries: int = 0
+    writing_seconds: float = 0.0
+
+    @property
+    def texts_per_second(self) -> float | None:
+        """Return the number of texts embedded per second; None if unknown."""
+        return self.texts / self.embedding_seconds if self.embedding_seconds else None
+
+    @property
+    def entries_per_second(self) -> float | None:
+        """Return the number of entries written per second; None if unknown."""
+        return self.entries / self.writing_seconds if self.writing_seconds else None
+
+
+class PaceTable:
+    """Writes the columns of `generations` that contain the pace."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def record_embedding(self, ref: TenantRef, number: int, texts: int, seconds: float) -> None:
+        """Record how long embedding a slice's texts took, if it is the build's largest slice."""
+        self._record(ref, number, embedded_texts=texts, embedding_seconds=seconds)
+
+    def record_writing(self, ref: TenantRef, number: int, entries: int, seconds: float) -> None:
+        """Record how long writing a slice's entries took, if it is the build's largest slice."""
+        self._record(ref, number, written_entries=entries, writing_seconds=seconds)
+
+    def _record(self, ref: TenantRef, number: int, **largest: float) -> None:
+        (counted, count), *_ = largest.items()
+        build = (generations.c.tenant == ref.id, generations.c.generation == number)
+        changed = (
+            update(generations).where(*build, generations.c[counted] <= count).values(**largest)
+        )
+        with self._database.begin_for(ref) as connection:
+            connection.execute(changed)
+
+
+_COLUMNS = ("pinned_generation", "pinned_at", "pinned_by", "pin_reason")
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """The build that answers, regardless of the configuration.
+
+    Attributes:
+        at: when it was pinned; None before the pin is stored.
+        by: who pinned it.
+        reason: why it was pinned.
+    """
+
+    generation: int
+    by: str
+    reason: str
+    at: datetime | None = None
+
+
+class PinTable:
+    """Queries on the columns of `serving` that contain the pin."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def set(self, ref: TenantRef, pin: Pin) -> None:
+        """Record which build must answer; it answers when it is up to date."""
+        with self._database.begin_for(ref) as connection:
+            connection.execute(
+                update(serving).where(serving.c.tenant == ref.id).values(**pin_columns(pin))
+            )
+
+    def delete(self, ref: TenantRef) -> None:
+        """Delete the pin, if it exists."""
+        nothing = dict.fromkeys(_COLUMNS)
+        with self._database.begin_for(ref) as connection:
+            connection.execute(update(serving).where(serving.c.tenant == ref.id).values(**nothing))
+
+    def find(self, tenant_id: str) -> Pin | None:
+        """Return a tenant's pin."""
+        query = select(serving).where(
+            serving.c.tenant == tenant_id, serving.c.pinned_generation.is_not(None)
+        )
+        with self._database.begin() as connection:
+            row = connection.execute(query).first()
+        if row is None:
+            return None
+        return Pin(row.pinned_generation, row.pinned_by, row.pin_reason, row.pinned_at)
+
+
+def pin_columns(pin: Pin) -> dict[str, Any]:
+    """Return the columns of `serving` for a pin that is set now."""
+    values = (pin.generation, func.now(), pin.by, pin.reason)
+    return dict(zip(_COLUMNS, values, strict=True))
+
+
+_KEY_BYTES = 32
+GenerationState = Literal["BUILDING", "COMPLETE", "HELD", "SERVING", "RETIRED", "REMOVING"]
+"""The states of a generation: BUILDING → COMPLETE → SERVING → RETIRED → REMOVING. A generation is
+HELD if a check fails when it is COMPLETE."""
+
+VectorsBeside = Literal["filling", "answering"]
+"""State of the separate vector store of a build: "filling" while it lacks vectors, "answering" when
+it has all of them and is used by searches."""
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """One complete build of a tenant's index under one configuration.
+
+    Attributes:
+        number: counted per tenant, from 1.
+        key: hash of the properties that distinguish generations: embedder, chunker, mapping,
+            placement.
+        index_name, index_identity: the index that holds its entries; an index created later under
+            the same name has another identity.
+        embedder_id: the embedder that made its vectors.
+        embedder: configuration from which this embedder is constructed for queries.
+        digest_key: key of its entries' digests, kept only in Postgres; None in generations of the
+            first four schemas.
+        recipe: the settings of the build, apart from its embedder; None if unknown.
+        pinned: whether it must serve searches, whatever the configuration asks for.
+        reason: why it is held.
+        completed_at, published_at: when it was last completed and last published.
+        checks: results of the checks before publication, each with name, passed and description.
+        spent: the cost of its embeddings, in dollars.
+        pace: how fast it was built.
+        vectors_beside: state of its vectors in the separate store, which answers when it has all of
+            them; None if its vectors are only in the index.
+        vectors_retry_at: when the separate store may be used again.
+        thresholds: measurements of its threshold, by use of a search; see ThresholdTable.
+    """
+
+    number: int
+    key: str
+    index_name: str
+    index_identity: str
+    embedder_id: str
+    embedder: Mapping[str, Any]
+    dimensions: int
+    state: GenerationState
+    created_at: datetime
+    retired_at: datetime | None
+    digest_key: bytes | None = field(default=None, repr=False, compare=False)
+    recipe: Mapping[str, Any] | None = field(default=None, compare=False)
+    pinned: bool = field(default=False, compare=False)
+    reason: str | None = field(default=None, compare=False)
+    completed_at: datetime | None = field(default=None, compare=False)
+    published_at: datetime | None = field(default=None, compare=False)
+    checks: Sequence[Mapping[str, Any]] | None = field(default=None, compare=False)
+    spent: float = field(default=0.0, compare=False)
+    pace: Pace = field(default_factory=Pace, compare=False)
+    vectors_beside: VectorsBeside | None = field(default=None, compare=False)
+    vectors_retry_at: datetime | None = field(default=None, compare=False)
+    thresholds: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, compare=False)
+
+
+class GenerationTable:
+    """Queries on `generations` and `serving`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def live(self, tenant_id: str) -> list[Generation]:
+        """Return every generation that may have entries, oldest first."""
+        query = (
+            _select_with_pins()
+            .where(generations.c.tenant == tenant_id)
+            .order_by(generations.c.generation)
+        )
+        with self._database.begin() as connection:
+            return [read_generation(row) for row in connection.execute(query)]
+
+    def list_live_by_tenant(self, tenant_ids: Iterable[str]) -> dict[str, list[Generation]]:
+        """Return the generations of these tenants that may have entries, oldest first."""
+        query = (
+            _select_with_pins()
+            .where(is_any_of(generations.c.tenant, tenant_ids))
+            .order_by(generations.c.tenant, generations.c.generation)
+        )
+        found: dict[str, list[Generation]] = {}
+        with self._database.begin() as connection:
+            for row in connection.execute(query):
+                found.setdefault(row.tenant, []).append(read_generation(row))
+        return found
+
+    def tenants(self) -> set[str]:
+        """Return the tenants that have a generation."""
+        with self._database.begin() as connection:
+            return set(connection.scalars(select(generations.c.tenant).distinct()))
+
+    def indexes(self) -> dict[str, str]:
+        """Return the identity of each index with builds, by name."""
+        query = select(generations.c.index_name, generations.c.index_uuid).distinct()
+        with self._database.begin() as connection:
+            return {row.index_name: row.index_uuid for row in connection.execute(query)}
+
+    def list_with_separate_vectors(self) -> list[tuple[str, int, int]]:
+        """Return tenant, incarnation and number of each build with a separate vector store."""
+        query = select(tenants.c.id, tenants.c.incarnation, generations.c.generation).join(
+            tenants, tenants.c.id == generations.c.tenant
+        )
+        with self._database.begin() as connection:
+            rows = connection.execute(query.where(generations.c.vectors_beside.is_not(None)))
+            return [(row.id, row.incarnation, row.generation) for row in rows]
+
+    def serving(self, tenant_id: str) -> Generation | None:
+        """Return the serving generation; None before the first is published."""
+        query = (
+            select(generations)
+            .join(
+                serving,
+                (serving.c.tenant == generations.c.tenant)
+                & (serving.c.generation == generations.c.generation),
+            )
+            .where(serving.c.tenant == tenant_id)
+        )
+        with self._database.begin() as connection:
+            row = connection.execute(query).first()
+        return read_generation(row) if row else None
+
+    def create(
+        self,
+        ref: TenantRef,
+        *,
+        key: str,
+        index_name: str,
+        index_identity: str,
+        embedder_id: str,
+        embedder: Mapping[str, Any],
+        dimensions: int,
+        recipe: Mapping[str, Any],
+    ) -> Generation:
+        """Create the next generation of a tenant, in the state BUILDING.
+
+        It takes over the measured thresholds of the last generation with the same embedder.
+        """
+        last = select(func.coalesce(func.max(generations.c.generation), 0)).where(
+            generations.c.tenant == ref.id
+        )
+        measured = (
+            select(generations.c.thresholds)
+            .where(generations.c.tenant == ref.id, generations.c.embedder_id == embedder_id)
+            .order_by(generations.c.generation.desc())
+            .limit(1)
+        )
+        with self._database.begin_for(ref) as connection:
+            number = (connection.scalar(last) or 0) + 1
+            thresholds = connection.scalar(measured) or {}
+            row = connection.execute(
+                insert(generations)
+                .values(
+                    tenant=ref.id,
+                    generation=number,
+                    generation_key=key,
+                    index_name=index_name,
+                    index_uuid=index_identity,
+                    embedder_id=embedder_id,
+                    embedder=dict(embedder),
+                    dimensions=dimensions,
+                    recipe=dict(recipe),
+                    state="BUILDING",
+                    thresholds=thresholds,
+                    digest_key=secrets.token_bytes(_KEY_BYTES),
+                )
+                .returning(generations)
+            ).one()
+        return read_generation(row)
+
+    def set_recipe(
+        self, ref: TenantRef, generation: Generation, recipe: Mapping[str, Any]
+    ) -> Generation:
+        """Record the settings of a build; return the changed generation."""
+        return self._change(ref, generation, {"recipe": dict(recipe)})
+
+    def mark_complete(self, ref: TenantRef, generation: Generation) -> Generation:
+        """Record that a build is complete; return the changed generation."""
+        changed = {"state": "COMPLETE", "reason": None, "completed_at": time_to_record()}
+        return self._change(ref, generation, changed)
+
+    def hold(
+        self,
+        ref: TenantRef,
+        generation: Generation,
+        reason: str,
+        checks: Sequence[Mapping[str, Any]],
+    ) -> Generation:
+        """Record why a complete build is not published; return the changed generation."""
+        changed = {"state": "HELD", "reason": reason, "checks": [dict(one) for one in checks]}
+        return self._change(ref, generation, changed)
+
+    def reopen(self, ref: TenantRef, generation: Generation) -> Generation:
+        """Record that a build must be completed and judged again; return the changed generation."""
+        return self._change(ref, generation, {"state": "BUILDING", "reason": None})
+
+    def begin_removal(self, ref: TenantRef, generation: Generation) -> Generation:
+        """Record that a build is about to be deleted; return the changed generation."""
+        return self._change(ref, generation, {"state": "REMOVING"})
+
+    def set_vectors_beside(
+        self,
+        ref: TenantRef,
+        generation: Generation,
+        state: VectorsBeside | None,
+        *,
+        retry_at: datetime | None = None,
+    ) -> Generation:
+        """Record the state of a build's separately stored vectors; return the changed generation.
+
+        Args:
+            state: the new state; every later statement of a search sees it.
+            retry_at: when the separate store may be used again.
+        """
+        changed = {"vectors_beside": state, "vectors_retry_at": retry_at}
+        return self._change(ref, generation, changed)
+
+    def publish(
+        self,
+        ref: TenantRef,
+        generation: Generation,
+        *,
+        checks: Sequence[Mapping[str, Any]] | None = None,
+        pin: Pin | None = None,
+    ) -> None:
+        """Make this generation serve searches, and retire the former serving generation.
+
+        Args:
+            checks: the results of its checks.
+            pin: set in the same transaction; without one, the pin stays as it is.
+        """
+        row: dict[str, Any] = {
+            "generation": generation.number,
+            "index_name": generation.index_name,
+            "index_uuid": generation.index_identity,
+            "embedder_id": generation.embedder_id,
+            **({} if pin is None else pin_columns(pin)),
+        }
+        judged = {} if checks is None else {"checks": [dict(one) for one in checks]}
+        with self._database.begin_for(ref) as connection:
+            connection.execute(
+                update(generations)
+                .where(generations.c.tenant == ref.id, generations.c.state == "SERVING")
+                .values(state="RETIRED", retired_at=time_to_record())
+            )
+            connection.execute(
+                update(generations)
+                .where(_is_generation(ref, generation))
+                .values(
+                    state="SERVING",
+                    reason=None,
+                    retired_at=None,
+                    published_at=func.now(),
+                    **judged,
+                )
+            )
+            connection.execute(
+                upsert(serving)
+                .values(tenant=ref.id, **row)
+                .on_conflict_do_update(
+                    index_elements=["tenant"], set_={**row, "published_at": func.now()}
+                )
+            )
+
+    def move(
+        self, ref: TenantRef, generation: Generation, index_name: str, index_identity: str
+    ) -> None:
+        """Record that a generation has moved to another index."""
+        place = {"index_name": index_name, "index_uuid": index_identity}
+        with self._database.begin_for(ref) as connection:
+            connection.execute(
+                update(generations)
+                .where(
+                    generations.c.tenant == ref.id, generations.c.generation == generation.number
+                )
+                .values(**place)
+            )
+            connection.execute(
+                update(serving)
+                .where(serving.c.tenant == ref.id, serving.c.generation == generation.number)
+                .values(**place)
+            )
+
+    def delete(self, ref: TenantRef, generation: Generation) -> None:
+        """Delete the row of a generation, after the deletion of its entries was confirmed."""
+        with self._database.begin_for(ref) as connection:
+            connection.execute(
+                delete(generations).where(
+                    generations.c.tenant == ref.id, generations.c.generation == generation.number
+                )
+            )
+
+    def count_in_index(self, index_name: str) -> int:
+        """Return the number of all tenants' generations in an index."""
+        query = select(func.count()).where(generations.c.index_name == index_name)
+        with self._database.begin() as connection:
+            return connection.scalar(query) or 0
+
+    def _change(
+        self, ref: TenantRef, generation: Generation, values: Mapping[str, Any]
+    ) -> Generation:
+        changed = (
+            update(generations)
+            .where(_is_generation(ref, generation))
+            .values(**values)
+            .returning(generations)
+        )
+        with self._database.begin_for(ref) as connection:
+            row = connection.execute(changed).one()
+        return replace(read_generation(row), pinned=generation.pinned)
+
+
+def _select_with_pins() -> Select[Any]:
+    pinned = func.coalesce(serving.c.pinned_generation == generations.c.generation, false())
+    return select(generations, pinned.label("pinned")).outerjoin(
+        serving, serving.c.tenant == generations.c.tenant
+    )
+
+
+def _is_generation(ref: TenantRef, generation: Generation) -> ColumnElement[bool]:
+    return and_(generations.c.tenant == ref.id, generations.c.generation == generation.number)
+
+
+def read_generation(row: Row[Any]) -> Generation:
+    """Return the generation in a row with all columns of `generations`."""
+    return read_row(
+        Generation,
+        row,
+        number=row.generation,
+        key=row.generation_key,
+        index_identity=row.index_uuid,
+        digest_key=None if row.digest_key is None else bytes(row.digest_key),
+        pinned=getattr(row, "pinned", False),
+        spent=float(row.spent),
+        pace=Pace(
+            row.embedded_texts, row.embedding_seconds, row.written_entries, row.writing_seconds
+        ),
+    )

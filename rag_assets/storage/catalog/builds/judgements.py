@@ -1,0 +1,347 @@
+"""Judged questions, the documents that their judgements name, and the vectors of the questions."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, TypeAlias
+
+from sqlalchemy import (
+    ARRAY,
+    Boolean,
+    Column,
+    ColumnElement,
+    Connection,
+    LargeBinary,
+    Select,
+    SmallInteger,
+    Table,
+    Text,
+    delete,
+    exists,
+    func,
+    or_,
+    select,
+    text,
+    update,
+)
+from sqlalchemy.dialects.postgresql import insert as upsert
+
+from rag_assets.common.batches import batched
+from rag_assets.storage.catalog.database import Database, TenantRef, is_any_of, read_row
+from rag_assets.storage.catalog.documents.status import is_same_document
+from rag_assets.storage.catalog.tables import (
+    document_index,
+    documents,
+    json_column,
+    metadata,
+    now_column,
+    source_records,
+    tenant_column,
+)
+
+judged_questions = Table(
+    "judged_questions",
+    metadata,
+    tenant_column(),
+    Column("question_id", Text, primary_key=True),
+    Column("question", Text, nullable=False),
+    Column("kind", Text, nullable=False, server_default=""),
+    # The lowest grade that counts as found.
+    Column("relevant_from", SmallInteger, nullable=False),
+    # Made from a document's headings, and not judged by a person.
+    Column("synthetic", Boolean, nullable=False, server_default=text("false")),
+    json_column("judgements", "[]"),
+    # Hashes of the passages that were read for the question.
+    Column("pool", ARRAY(Text), nullable=False, server_default="{}"),
+    now_column("judged_at"),
+)
+
+question_vectors = Table(
+    "question_vectors",
+    metadata,
+    tenant_column(),
+    Column("embedder_id", Text, primary_key=True),
+    Column("question_sha256", Text, primary_key=True),
+    # Packed little-endian float32.
+    Column("vector", LargeBinary, nullable=False),
+    now_column("embedded_at"),
+)
+
+
+_BATCH = 1_000
+_NAMES = 20_000
+"""Maximum number of names per query. Each query reads all rows, because a name may be in three
+columns."""
+
+Others: TypeAlias = Literal["keep", "replace judged", "replace synthetic"]
+"""Whether existing questions that are not in the new set are kept or deleted."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredQuestion:
+    """One row of `judged_questions`.
+
+    Attributes:
+        judgements: mappings with path, quote and grade.
+        pool: hashes of the passages that were read for it.
+        relevant_from: the lowest grade that counts as found.
+        synthetic: whether it was made from headings, and not judged by a person.
+    """
+
+    question_id: str
+    question: str
+    kind: str
+    judgements: Sequence[Mapping[str, Any]]
+    pool: Sequence[str]
+    relevant_from: int
+    synthetic: bool
+
+
+@dataclass(frozen=True, slots=True)
+class NamedDocument:
+    """A document that a judgement names: by its uri, its id, or the id of its record."""
+
+    document_id: str
+    uri: str
+
+
+class JudgementTable:
+    """Queries on `judged_questions`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def all(self, tenant_id: str) -> list[StoredQuestion]:
+        """Return a tenant's questions, judged before synthetic, each sorted by id."""
+        query = (
+            select(judged_questions)
+            .where(judged_questions.c.tenant == tenant_id)
+            .order_by(judged_questions.c.synthetic, judged_questions.c.question_id)
+        )
+        with self._database.begin() as connection:
+            return [read_row(StoredQuestion, row) for row in connection.execute(query)]
+
+    def counts(self, tenant_id: str) -> dict[bool, int]:
+        """Return a tenant's question counts by whether they are synthetic; zeros are left out."""
+        columns = judged_questions.c
+        query = (
+            select(columns.synthetic, func.count())
+            .where(columns.tenant == tenant_id)
+            .group_by(columns.synthetic)
+        )
+        with self._database.begin() as connection:
+            return {synthetic: int(count) for synthetic, count in connection.execute(query)}
+
+    def tenants(self) -> set[str]:
+        """Return the tenants that have questions."""
+        with self._database.begin() as connection:
+            return set(connection.scalars(select(judged_questions.c.tenant).distinct()))
+
+    def store(
+        self, ref: TenantRef, questions: Iterable[StoredQuestion], *, others: Others = "keep"
+    ) -> int:
+        """Store questions by id in one transaction, and delete vectors without a question.
+
+        Returns:
+            how many other questions were deleted.
+        """
+        new = sorted(questions, key=lambda question: question.question_id)
+        with self._database.begin_for(ref) as connection:
+            deleted = 0 if others == "keep" else _delete_others(connection, ref, new, others)
+            for batch in batched(new, _BATCH):
+                values = upsert(judged_questions).values(
+                    [_question_columns(ref, one) for one in batch]
+                )
+                changed = {
+                    column.name: values.excluded[column.name]
+                    for column in judged_questions.c
+                    if not column.primary_key and column.name != "judged_at"
+                }
+                connection.execute(
+                    values.on_conflict_do_update(
+                        index_elements=["tenant", "question_id"],
+                        set_={**changed, "judged_at": func.now()},
+                    )
+                )
+            connection.execute(_delete_unused_vectors(ref))
+        return deleted
+
+    def find_named_documents(
+        self, tenant_id: str, names: Collection[str]
+    ) -> dict[str, list[NamedDocument]]:
+        """Return the present documents with these uris, document ids or record ids, by name."""
+        found: dict[str, list[NamedDocument]] = {}
+        for batch in batched(names, _NAMES):
+            with self._database.begin() as connection:
+                for row in connection.execute(_select_named(tenant_id, batch)):
+                    document = NamedDocument(row.document_id, row.uri)
+                    for name in {row.document_id, row.uri, row.source_id} & set(batch):
+                        found.setdefault(name, []).append(document)
+        return found
+
+    def find_in_both(
+        self, tenant_id: str, one: int, other: int, document_ids: Collection[str]
+    ) -> set[str]:
+        """Return which of these documents two generations hold in the same version."""
+        theirs = document_index.alias()
+        query = (
+            select(document_index.c.document_id)
+            .join(
+                theirs,
+                (theirs.c.tenant == document_index.c.tenant)
+                & (theirs.c.document_id == document_index.c.document_id)
+                & (theirs.c.document_key == document_index.c.document_key),
+            )
+            .join(documents, is_same_document())
+            .where(
+                document_index.c.tenant == tenant_id,
+                document_index.c.generation == one,
+                theirs.c.generation == other,
+                document_index.c.indexed_key.is_not(None),
+                theirs.c.indexed_key.is_not(None),
+                documents.c.status != "DELETED",
+            )
+        )
+        found: set[str] = set()
+        for batch in batched(document_ids, _NAMES):
+            with self._database.begin() as connection:
+                found |= set(
+                    connection.scalars(query.where(is_any_of(document_index.c.document_id, batch)))
+                )
+        return found
+
+
+def forget_judgements(connection: Connection, ref: TenantRef, document_ids: Sequence[str]) -> int:
+    """Delete the judgements on documents that are erased from every store, since they quote them.
+
+    A question without remaining judgements is deleted. A synthetic question is deleted in any case,
+    because its text is a heading of the document.
+
+    Args:
+        connection: the connection of the transaction that erases the documents, before their rows
+            change.
+
+    Returns:
+        how many judgements were deleted.
+    """
+    mine = judged_questions.c.tenant == ref.id
+    stored = [
+        read_row(StoredQuestion, row)
+        for row in connection.execute(select(judged_questions).where(mine))
+    ]
+    if not stored:
+        return 0
+    names: set[str] = set()
+    for batch in batched(document_ids, _NAMES):
+        rows = connection.execute(_select_names(ref.id, is_any_of(documents.c.document_id, batch)))
+        names |= {name for row in rows for name in row if name is not None}
+    deleted = 0
+    for question in stored:
+        left = [one for one in question.judgements if one["path"] not in names]
+        if len(left) == len(question.judgements):
+            continue
+        deleted += len(question.judgements) - len(left)
+        its = (mine, judged_questions.c.question_id == question.question_id)
+        if left and not question.synthetic:
+            connection.execute(update(judged_questions).where(*its).values(judgements=left))
+        else:
+            connection.execute(delete(judged_questions).where(*its))
+    connection.execute(_delete_unused_vectors(ref))
+    return deleted
+
+
+def _delete_others(
+    connection: Connection, ref: TenantRef, kept: Sequence[StoredQuestion], others: Others
+) -> int:
+    ids = [question.question_id for question in kept]
+    statement = delete(judged_questions).where(
+        judged_questions.c.tenant == ref.id,
+        judged_questions.c.synthetic == (others == "replace synthetic"),
+        ~is_any_of(judged_questions.c.question_id, ids),
+    )
+    return connection.execute(statement).rowcount
+
+
+def _delete_unused_vectors(ref: TenantRef) -> Any:
+    """Return the statement that deletes the vectors of questions that no longer exist."""
+    hashed = func.encode(func.sha256(func.convert_to(judged_questions.c.question, "UTF8")), "hex")
+    present = exists().where(
+        judged_questions.c.tenant == question_vectors.c.tenant,
+        hashed == question_vectors.c.question_sha256,
+    )
+    return delete(question_vectors).where(question_vectors.c.tenant == ref.id, ~present)
+
+
+def _select_named(tenant_id: str, names: Sequence[str]) -> Select[Any]:
+    named = or_(
+        is_any_of(documents.c.document_id, names),
+        is_any_of(documents.c.uri, names),
+        is_any_of(source_records.c.source_id, names),
+    )
+    present = _select_names(tenant_id, documents.c.status != "DELETED", named)
+    return present.order_by(documents.c.document_id)
+
+
+def _select_names(tenant_id: str, *which: ColumnElement[bool]) -> Select[Any]:
+    """Return the query on the names of documents: id, uri, and record id."""
+    return (
+        select(documents.c.document_id, documents.c.uri, source_records.c.source_id)
+        .outerjoin(
+            source_records,
+            (source_records.c.tenant == documents.c.tenant)
+            & (source_records.c.document_id == documents.c.document_id),
+        )
+        .where(documents.c.tenant == tenant_id, *which)
+    )
+
+
+def _question_columns(ref: TenantRef, question: StoredQuestion) -> dict[str, Any]:
+    return {
+        "tenant": ref.id,
+        **asdict(question),
+        "judgements": [dict(judgement) for judgement in question.judgements],
+        "pool": list(question.pool),
+    }
+
+
+class QuestionVectorTable:
+    """Queries on `question_vectors`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def find(self, tenant_id: str, embedder_id: str, hashes: Collection[str]) -> dict[str, bytes]:
+        """Return the packed vectors of these questions by one embedder, by their hash."""
+        query = select(question_vectors.c.question_sha256, question_vectors.c.vector).where(
+            question_vectors.c.tenant == tenant_id,
+            question_vectors.c.embedder_id == embedder_id,
+            is_any_of(question_vectors.c.question_sha256, hashes),
+        )
+        with self._database.begin() as connection:
+            return {key: bytes(vector) for key, vector in connection.execute(query)}
+
+    def keep(self, ref: TenantRef, embedder_id: str, vectors: Mapping[str, bytes]) -> None:
+        """Store packed vectors of questions by their hash; existing vectors stay."""
+        rows = [
+            {
+                "tenant": ref.id,
+                "embedder_id": embedder_id,
+                "question_sha256": key,
+                "vector": vectors[key],
+            }
+            for key in sorted(vectors)
+        ]
+        if rows:
+            with self._database.begin_for(ref) as connection:
+                connection.execute(upsert(question_vectors).values(rows).on_conflict_do_nothing())
+
+    def keep_only(self, ref: TenantRef, embedder_ids: Collection[str]) -> None:
+        """Delete the vectors of all other embedders, which have no build left."""
+        with self._database.begin_for(ref) as connection:
+            connection.execute(
+                delete(question_vectors).where(
+                    question_vectors.c.tenant == ref.id,
+                    question_vectors.c.embedder_id.not_in(list(embedder_ids)),
+                )
+            )

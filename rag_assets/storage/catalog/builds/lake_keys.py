@@ -1,0 +1,180 @@
+"""Keys in the lake for the builds' versions: their parsed texts and chunk sets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence, Set
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import ColumnElement, Select, bindparam, or_, select, update
+
+from rag_assets.storage.catalog.database import Database, TenantRef
+from rag_assets.storage.catalog.documents.status import (
+    is_behind,
+    is_of_generation,
+    is_same_document,
+    join_versions,
+)
+from rag_assets.storage.catalog.erasure.holds import is_held
+from rag_assets.storage.catalog.erasure.tables import held_texts
+from rag_assets.storage.catalog.tables import document_index, documents
+
+_BATCH = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedKeys:
+    """The keys in the lake of one version of a document."""
+
+    document_id: str
+    parse_key: str
+    chunk_set_key: str
+
+
+@dataclass(frozen=True, slots=True)
+class NeededVersion:
+    """A version in a build, with the keys that the build needs in the lake.
+
+    Attributes:
+        chunk_count: the number of chunks in its chunk set.
+    """
+
+    document_id: str
+    parse_key: str
+    chunk_set_key: str
+    chunk_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class LakeKeys:
+    """The keys in the lake of all versions in all builds of a tenant.
+
+    Attributes:
+        parsed: parse_keys.
+        chunk_sets: chunk_set_keys.
+        unknown: the number of versions that were indexed before keys were recorded.
+    """
+
+    parsed: Set[str]
+    chunk_sets: Set[str]
+    unknown: int
+
+
+class LakeKeyTable:
+    """Queries on the keys in `document_index`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def read_all(self, tenant_id: str) -> LakeKeys:
+        """Return the keys of all versions in all builds, and of held former versions.
+
+        Keys of deleted documents are left out, unless the documents are held.
+        """
+        held = document_index.c
+        query = (
+            select(held.parse_key, held.chunk_set_key)
+            .join(documents, is_same_document())
+            .where(
+                held.tenant == tenant_id,
+                _is_needed(),
+                or_(held.indexed_key.is_not(None), held.parse_key.is_not(None)),
+            )
+        )
+        kept = select(held_texts.c.parse_key, held_texts.c.chunk_set_key).where(
+            held_texts.c.tenant == tenant_id
+        )
+        parsed: set[str] = set()
+        chunk_sets: set[str] = set()
+        unknown = 0
+        with self._database.begin() as connection:
+            for parse_key, chunk_set_key in connection.execute(query.union_all(kept)):
+                if parse_key is None:
+                    unknown += 1
+                else:
+                    parsed.add(parse_key)
+                    chunk_sets.add(chunk_set_key)
+        return LakeKeys(parsed, chunk_sets, unknown)
+
+    def list_needed(self, tenant_id: str, generation: int) -> Iterator[NeededVersion]:
+        """Stream the versions in a build that need not be computed again."""
+        held = document_index.c
+        query = (
+            select(held.document_id, held.parse_key, held.chunk_set_key, held.chunk_count)
+            .join(documents, is_same_document())
+            .where(
+                is_of_generation(tenant_id, generation),
+                _is_living(),
+                held.indexed_key.is_not(None),
+                held.document_key.is_not(None),
+                held.parse_key.is_not(None),
+            )
+            # In the order of the lake's files, so that each batch reads only a part of them.
+            .order_by(held.chunk_set_key)
+        )
+        with self._database.begin() as connection:
+            for row in connection.execution_options(yield_per=_BATCH).execute(query):
+                yield NeededVersion(*row)
+
+    def list_outdated(self, tenant_id: str, generation: int, config_key: str) -> list[str]:
+        """Return documents whose present content a build lacks, including failed documents.
+
+        Args:
+            generation: the build; 0 for a build that has not started yet.
+            config_key: key of the present configuration.
+        """
+        return self._documents(
+            select(documents.c.document_id)
+            .select_from(join_versions(generation))
+            .where(documents.c.tenant == tenant_id, _is_needed(), is_behind(config_key))
+        )
+
+    def list_unrecorded(self, tenant_id: str, generation: int, config_key: str) -> list[str]:
+        """Return documents whose present content is in a build, but whose keys are not recorded."""
+        held = document_index.c
+        return self._documents(
+            select(documents.c.document_id)
+            .select_from(join_versions(generation))
+            .where(
+                documents.c.tenant == tenant_id,
+                _is_living(),
+                held.indexed_key.is_not(None),
+                held.parse_key.is_(None),
+                ~is_behind(config_key),
+            )
+        )
+
+    def record(self, ref: TenantRef, generation: int, keys: Sequence[RecordedKeys]) -> None:
+        """Record the keys of versions that are in a build."""
+        if not keys:
+            return
+        statement = (
+            update(document_index)
+            .where(
+                is_of_generation(ref.id, generation),
+                document_index.c.document_id == bindparam("version_of"),
+            )
+            .values(parse_key=bindparam("its_parse_key"), chunk_set_key=bindparam("its_chunks"))
+        )
+        rows = [
+            {
+                "version_of": of.document_id,
+                "its_parse_key": of.parse_key,
+                "its_chunks": of.chunk_set_key,
+            }
+            for of in keys
+        ]
+        with self._database.begin_for(ref) as connection:
+            connection.execute(statement, rows)
+
+    def _documents(self, query: Select[Any]) -> list[str]:
+        with self._database.begin() as connection:
+            return list(connection.scalars(query))
+
+
+def _is_living() -> ColumnElement[bool]:
+    return documents.c.status != "DELETED"
+
+
+def _is_needed() -> ColumnElement[bool]:
+    return or_(_is_living(), is_held())

@@ -1,0 +1,191 @@
+"""Measurements of embedders and builds: canary probes, and thresholds of searches."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import Row, delete, insert, select, tuple_, update
+from sqlalchemy.dialects.postgresql import insert as upsert
+
+from rag_assets.common.hashing import sha256_hex
+from rag_assets.storage.catalog.accounts.tables import embedder_probes
+from rag_assets.storage.catalog.builds.generations import Generation
+from rag_assets.storage.catalog.database import Database, TenantRef, read_row
+from rag_assets.storage.catalog.tables import events, generations
+
+
+@dataclass(frozen=True, slots=True)
+class StoredProbes:
+    """The stored probes of one embedder of a tenant.
+
+    Attributes:
+        vectors: vectors of the first measurement, packed little-endian float32.
+        distances: distances between the vectors of the first and of the last measurement, by probe;
+            empty before the second measurement.
+        passed: whether the last measurement passed.
+    """
+
+    probes_key: str
+    vectors: bytes
+    stored_at: datetime
+    measured_at: datetime
+    distances: tuple[float, ...]
+    passed: bool
+
+
+class ProbeTable:
+    """Queries on `embedder_probes`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def find(self, embedders: Mapping[str, str]) -> dict[str, StoredProbes]:
+        """Return the stored probes of these embedders, by tenant.
+
+        Args:
+            embedders: the embedder_id of each tenant.
+        """
+        columns = embedder_probes.c
+        query = select(embedder_probes).where(
+            tuple_(columns.tenant, columns.embedder_id).in_(list(embedders.items()))
+        )
+        with self._database.begin() as connection:
+            return {row.tenant: _read_probes(row) for row in connection.execute(query)}
+
+    def store(self, ref: TenantRef, embedder_id: str, probes: StoredProbes) -> None:
+        """Store the reference vectors for comparison with later measurements."""
+        values = {
+            "vectors": probes.vectors,
+            "stored_at": probes.stored_at,
+            **_measurement_columns(probes),
+        }
+        with self._database.begin_for(ref) as connection:
+            connection.execute(
+                upsert(embedder_probes)
+                .values(tenant=ref.id, embedder_id=embedder_id, **values)
+                .on_conflict_do_update(index_elements=["tenant", "embedder_id"], set_=values)
+            )
+
+    def record_measurement(self, ref: TenantRef, embedder_id: str, probes: StoredProbes) -> None:
+        """Record the distances of a later measurement, and whether it passed."""
+        with self._database.begin_for(ref) as connection:
+            connection.execute(
+                update(embedder_probes)
+                .where(
+                    embedder_probes.c.tenant == ref.id,
+                    embedder_probes.c.embedder_id == embedder_id,
+                )
+                # Leave out the vectors, because Postgres would write them again.
+                .values(**_measurement_columns(probes))
+            )
+
+    def keep_only(self, ref: TenantRef, embedder_ids: Collection[str]) -> None:
+        """Delete the probes of all other embedders, which have no vectors left."""
+        with self._database.begin_for(ref) as connection:
+            connection.execute(
+                delete(embedder_probes).where(
+                    embedder_probes.c.tenant == ref.id,
+                    embedder_probes.c.embedder_id.not_in(list(embedder_ids)),
+                )
+            )
+
+
+def _measurement_columns(probes: StoredProbes) -> dict[str, Any]:
+    return {
+        "probes_key": probes.probes_key,
+        "measured_at": probes.measured_at,
+        "distances": list(probes.distances),
+        "passed": probes.passed,
+    }
+
+
+def _read_probes(row: Row[Any]) -> StoredProbes:
+    return read_row(StoredProbes, row, vectors=bytes(row.vectors), distances=tuple(row.distances))
+
+
+_KEY_DIGITS = 16
+
+
+class ThresholdTable:
+    """Writes the column `thresholds` of `generations`.
+
+    For each use of a search, the column contains either `floors`, by a digest of each calibrating
+    question, or `value`, `reason`, `by`, `at` and `questions`.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def add_floor(
+        self, ref: TenantRef, number: int, use: str, question: str, floor: float
+    ) -> Mapping[str, float]:
+        """Record the floor of a question, unless a value is set.
+
+        Returns:
+            the floors of all questions so far; empty if a value is set.
+        """
+        build = (generations.c.tenant == ref.id, generations.c.generation == number)
+        query = select(generations.c.thresholds).where(*build).with_for_update()
+        with self._database.begin_for(ref) as connection:
+            thresholds: dict[str, Any] | None = connection.scalar(query)
+            present = (thresholds or {}).get(use, {})
+            if thresholds is None or "value" in present:
+                return {}
+            key = sha256_hex(question)[:_KEY_DIGITS]
+            floors: dict[str, float] = {**present.get("floors", {}), key: round(floor, 6)}
+            changed = {**thresholds, use: {"floors": floors}}
+            connection.execute(update(generations).where(*build).values(thresholds=changed))
+        return floors
+
+    def set_value(
+        self,
+        ref: TenantRef,
+        embedder_id: str,
+        use: str,
+        value: float | None,
+        *,
+        reason: str,
+        by: str,
+        questions: int,
+    ) -> None:
+        """Set the threshold of all builds with an embedder; None restarts the calibration.
+
+        The event `settings_changed` records who set which value.
+        """
+        row = (
+            None
+            if value is None
+            else {
+                "value": round(value, 6),
+                "reason": reason,
+                "by": by,
+                "at": datetime.now(UTC).isoformat(timespec="seconds"),
+                "questions": questions,
+            }
+        )
+        builds = (generations.c.tenant == ref.id, generations.c.embedder_id == embedder_id)
+        query = select(generations.c.generation, generations.c.thresholds).where(*builds)
+        with self._database.begin_for(ref) as connection:
+            for number, thresholds in connection.execute(query.with_for_update()).all():
+                changed = {name: kept for name, kept in thresholds.items() if name != use}
+                changed |= {} if row is None else {use: row}
+                one = (*builds, generations.c.generation == number)
+                connection.execute(update(generations).where(*one).values(thresholds=changed))
+            payload = {"by": by, "changed": ["threshold"], "use": use, "value": value}
+            event = {"tenant": ref.id, "kind": "settings_changed", "payload": payload}
+            connection.execute(insert(events).values(event))
+
+
+def measured_value(generation: Generation, use: str | None) -> float | None:
+    """Return the threshold that is set for a use of a build; None if it is not set."""
+    value: float | None = generation.thresholds.get(use or "", {}).get("value")
+    return value
+
+
+def measured_floors(generation: Generation, use: str | None) -> Mapping[str, float]:
+    """Return the floors of the questions that have calibrated a use of a build so far."""
+    floors: Mapping[str, float] = generation.thresholds.get(use or "", {}).get("floors", {})
+    return floors

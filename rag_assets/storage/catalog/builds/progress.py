@@ -1,0 +1,317 @@
+"""The progress of a tenant's builds, and the remaining work of many tenants."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from itertools import accumulate
+from typing import Any
+
+from sqlalchemy import (
+    ARRAY,
+    Boolean,
+    Integer,
+    Row,
+    Select,
+    Text,
+    and_,
+    case,
+    exists,
+    func,
+    literal,
+    or_,
+    select,
+    true,
+)
+
+from rag_assets.storage.catalog.database import Database, is_any_of
+from rag_assets.storage.catalog.documents.removals import moved_documents
+from rag_assets.storage.catalog.documents.status import (
+    is_out_of_builds,
+    is_pending,
+    is_pending_in_superseded_build,
+    is_same_document,
+    join_versions,
+)
+from rag_assets.storage.catalog.documents.table import must_be_read_again
+from rag_assets.storage.catalog.erasure.holds import is_held
+from rag_assets.storage.catalog.erasure.retention import select_age_start
+from rag_assets.storage.catalog.erasure.tables import erasures, holds
+from rag_assets.storage.catalog.tables import document_index, documents, pages
+
+_RECENT = timedelta(minutes=10)
+_SPANS = 31
+
+
+@dataclass(frozen=True, slots=True)
+class BuildProgress:
+    """The progress of a build.
+
+    Attributes:
+        documents, entries: the number of indexed documents that can be read, and of their entries.
+        of_documents: the number of the tenant's documents that can be read.
+        behind: how many of the tenant's documents are missing or outdated in the build; None if
+            unknown.
+        waiting: the number of outdated documents that wait for a provider or a person.
+        recent: the number of documents indexed in the ten minutes before the last document.
+        recent_seconds: the time that indexing the recent documents took.
+        last_at: when the last document was indexed.
+    """
+
+    documents: int = 0
+    entries: int = 0
+    of_documents: int = 0
+    behind: int | None = None
+    waiting: int = 0
+    recent: int = 0
+    recent_seconds: float = 0.0
+    last_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BuildHistory:
+    """The growth of a build.
+
+    Attributes:
+        counts: the number of its documents at the end of each of several equally long time spans.
+        first, last: when its first and its last document were indexed.
+    """
+
+    counts: tuple[int, ...] = ()
+    first: datetime | None = None
+    last: datetime | None = None
+
+
+class BuildProgressQuery:
+    """Queries on `documents` and `document_index`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def read(
+        self, tenant_id: str, config_keys: Mapping[int, str | None]
+    ) -> dict[int, BuildProgress]:
+        """Return the progress of builds, by number.
+
+        Args:
+            config_keys: the configuration key of each build, by number; None if unknown.
+        """
+        return {
+            number: self._read_build(tenant_id, number, key) for number, key in config_keys.items()
+        }
+
+    def history(self, tenant_id: str, number: int) -> BuildHistory:
+        """Return how a build grew, from the times at which its present versions were indexed."""
+        held = document_index.c
+        of_build = (
+            held.tenant == tenant_id,
+            held.generation == number,
+            held.indexed_key.is_not(None),
+        )
+        bounds = select(func.min(held.indexed_at), func.max(held.indexed_at)).where(*of_build)
+        with self._database.begin() as connection:
+            first, last = connection.execute(bounds).one()
+            if first is None:
+                return BuildHistory()
+            span = max((last - first).total_seconds(), 1.0) / _SPANS
+            passed = func.extract("epoch", held.indexed_at - first)
+            which = func.least(func.floor(passed / span), _SPANS - 1)
+            query = select(which, func.count()).where(*of_build).group_by(which)
+            found = {int(number): count for number, count in connection.execute(query)}
+        counts = accumulate(found.get(number, 0) for number in range(_SPANS))
+        return BuildHistory(tuple(counts), first, last)
+
+    def _read_build(self, tenant_id: str, number: int, config_key: str | None) -> BuildProgress:
+        held, listed = document_index.c, documents.c
+        readable = and_(listed.status != "DELETED", listed.failed_config_key.is_distinct_from("*"))
+        done = and_(readable, held.indexed_key.is_not(None))
+        behind = or_(
+            held.document_key.is_distinct_from(listed.document_key),
+            held.config_key.is_distinct_from(literal(config_key)),
+        )
+        pending = func.count().filter(readable, is_pending(literal(config_key or "")))
+        totals = (
+            select(
+                func.count().filter(done),
+                func.coalesce(func.sum(held.chunk_count).filter(done), 0),
+                func.count().filter(readable),
+                func.count().filter(readable, behind),
+                pending,
+                func.max(held.indexed_at).filter(done),
+            )
+            .select_from(join_versions(number))
+            .where(listed.tenant == tenant_id)
+        )
+        with self._database.begin() as connection:
+            found, entries, total, missing, due, last = connection.execute(totals).one()
+            count, first = 0, None
+            if last is not None:
+                recent = (
+                    select(func.count(), func.min(held.indexed_at))
+                    .join(documents, is_same_document())
+                    .where(
+                        held.tenant == tenant_id,
+                        held.generation == number,
+                        held.indexed_at >= last - _RECENT,
+                    )
+                )
+                count, first = connection.execute(recent).one()
+        known = config_key is not None
+        return BuildProgress(
+            documents=found,
+            entries=int(entries),
+            of_documents=total,
+            behind=missing if known else None,
+            waiting=max(0, missing - due) if known else 0,
+            recent=count,
+            recent_seconds=(last - first).total_seconds() if first is not None else 0.0,
+            last_at=last,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class WantedBuild:
+    """A build that should contain a tenant's documents.
+
+    Attributes:
+        generation: the build's number; 0 for a build that has not started yet, and lacks every
+            document.
+        config_key: key of the configuration that it is made with.
+        is_superseded: whether the tenant's current configuration asks for another build.
+    """
+
+    tenant_id: str
+    generation: int
+    config_key: str
+    is_superseded: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class WorkLeft:
+    """The remaining work of a tenant.
+
+    Attributes:
+        pending: documents with outdated entries that may be tried now, counted in each build.
+        removals: the sum of four counts: deleted and excluded documents that a generation may still
+            contain, counted in each; moved documents that still answer at their former location;
+            erasures that have not ended; pages whose entries must take over their documents' scope.
+        partly_replaced: documents that may have entries of several versions, counted in each build.
+        read_again: documents that must be read again, by source.
+        oldest: by source and source type, the time from which the age of the oldest document
+            counts, without held documents.
+    """
+
+    pending: int = 0
+    removals: int = 0
+    partly_replaced: int = 0
+    read_again: Mapping[str, int] = field(default_factory=dict)
+    oldest: Mapping[tuple[str, str], datetime] = field(default_factory=dict)
+
+
+class WorkQuery:
+    """Queries on the documents of many tenants."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def read(self, builds: Sequence[WantedBuild]) -> dict[str, WorkLeft]:
+        """Return the remaining work of each of these tenants, by id.
+
+        Args:
+            builds: for each tenant, the build of its configuration, and others that it keeps
+                current.
+        """
+        ids = list(dict.fromkeys(build.tenant_id for build in builds))
+        with self._database.begin() as connection:
+            listed: dict[str, list[Row[Any]]] = {}
+            for row in connection.execute(_select_by_source(builds)):
+                listed.setdefault(row.tenant, []).append(row)
+            removals = _read_counts(connection.execute(_select_removals(ids)))
+            partly_replaced = _read_counts(connection.execute(_select_partly_replaced(ids)))
+        return {
+            id_: _build_work_left(
+                listed.get(id_, ()), removals.get(id_, 0), partly_replaced.get(id_, 0)
+            )
+            for id_ in ids
+        }
+
+
+def _read_counts(rows: Iterable[Row[Any]]) -> dict[str, int]:
+    return {row.tenant: row.documents for row in rows}
+
+
+def _build_work_left(rows: Iterable[Row[Any]], removals: int, partly_replaced: int) -> WorkLeft:
+    found = list(rows)
+    read_again: Counter[str] = Counter()
+    for row in found:
+        read_again[row.source] += row.read_again
+    return WorkLeft(
+        pending=sum(row.pending for row in found),
+        removals=removals,
+        partly_replaced=partly_replaced,
+        read_again={source: count for source, count in read_again.items() if count},
+        oldest={(row.source, row.source_type): row.oldest for row in found if row.oldest},
+    )
+
+
+def _select_by_source(builds: Sequence[WantedBuild]) -> Select[Any]:
+    wanted = (
+        func.unnest(
+            literal([build.tenant_id for build in builds], ARRAY(Text)),
+            literal([build.generation for build in builds], ARRAY(Integer)),
+            literal([build.config_key for build in builds], ARRAY(Text)),
+            literal([build.is_superseded for build in builds], ARRAY(Boolean)),
+        )
+        .table_valued("tenant", "generation", "config_key", "is_superseded", name="wanted")
+        .render_derived()
+    )
+    indexed = and_(is_same_document(), document_index.c.generation == wanted.c.generation)
+    living = documents.c.status != "DELETED"
+    any_hold = exists().where(is_any_of(holds.c.tenant, [build.tenant_id for build in builds]))
+    # Checked once; is_held() would be checked for each document.
+    may_age = case((~any_hold, true()), else_=~is_held())
+    key = wanted.c.config_key
+    pending = case(
+        (wanted.c.is_superseded, is_pending_in_superseded_build(key)), else_=is_pending(key)
+    )
+    return (
+        select(
+            documents.c.tenant,
+            documents.c.source,
+            documents.c.source_type,
+            func.count().filter(pending).label("pending"),
+            func.count().filter(must_be_read_again(), ~wanted.c.is_superseded).label("read_again"),
+            func.min(select_age_start()).filter(living, may_age).label("oldest"),
+        )
+        .select_from(wanted)
+        .join(documents, documents.c.tenant == wanted.c.tenant)
+        .outerjoin(document_index, indexed)
+        .group_by(documents.c.tenant, documents.c.source, documents.c.source_type)
+    )
+
+
+def _select_removals(tenant_ids: Sequence[str]) -> Select[Any]:
+    held = (
+        select(documents.c.tenant)
+        .join(document_index, is_same_document())
+        .where(is_any_of(documents.c.tenant, tenant_ids), is_out_of_builds())
+    )
+    begun = select(erasures.c.tenant).where(is_any_of(erasures.c.tenant, tenant_ids))
+    moved = select(pages.c.tenant).where(
+        is_any_of(pages.c.tenant, tenant_ids), pages.c.moved.is_not(None)
+    )
+    elsewhere = select(moved_documents.c.tenant).where(
+        is_any_of(moved_documents.c.tenant, tenant_ids)
+    )
+    every = held.union_all(begun, moved, elsewhere).subquery()
+    return select(every.c.tenant, func.count().label("documents")).group_by(every.c.tenant)
+
+
+def _select_partly_replaced(tenant_ids: Sequence[str]) -> Select[Any]:
+    return (
+        select(document_index.c.tenant, func.count().label("documents"))
+        .where(is_any_of(document_index.c.tenant, tenant_ids), document_index.c.dirty)
+        .group_by(document_index.c.tenant)
+    )

@@ -1,0 +1,280 @@
+"""The state that a search reads from the catalog, in two asynchronous statements."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Integer,
+    Select,
+    Text,
+    bindparam,
+    cast,
+    func,
+    select,
+)
+
+from rag_assets.common.errors import UnknownGeneration
+from rag_assets.storage.catalog.accounts.access import PUBLIC, readable_scopes, reads_public
+from rag_assets.storage.catalog.builds.generations import Generation, read_generation
+from rag_assets.storage.catalog.database import Database, TenantRef, texts_parameter
+from rag_assets.storage.catalog.documents.readable import (
+    ReadableVersion,
+    map_by_document,
+    select_readable_versions,
+)
+from rag_assets.storage.catalog.documents.versions import ExpectedEntries, select_expected_entries
+from rag_assets.storage.catalog.records.pages import select_readable_within
+from rag_assets.storage.catalog.statements import Statement, StatementRunner
+from rag_assets.storage.catalog.tables import (
+    document_index,
+    generations,
+    organizations,
+    pages,
+    serving,
+)
+from rag_assets.storage.catalog.tables import tenants as tenants_table
+from rag_assets.storage.catalog.tenants.table import State, unknown_tenant
+
+_CONNECTIONS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class SearchState:
+    """A tenant's state at one moment, as one caller may see it.
+
+    Attributes:
+        config: the tenant's configuration as JSON; equal text means equal configuration.
+        serving: the generation that answers: the requested one, or else the serving one; None
+            before the first generation is complete.
+        scopes: all access scopes that the caller may read, including the public scope unless the
+            caller is a guest. Incomplete if `are_some`.
+        are_some: whether there are more scopes than were read.
+        moved: pages whose entries may still have another scope than their documents, each with its
+            documents' scope.
+        has_opted_in: whether the tenant's organization has opted in.
+    """
+
+    ref: TenantRef
+    state: State
+    config: str
+    serving: Generation | None
+    scopes: frozenset[str]
+    moved: Mapping[str, str] = field(default_factory=dict)
+    are_some: bool = False
+    has_opted_in: bool = False
+
+
+class SearchStateReader:
+    """Reads the state that searches need, in one event loop.
+
+    A grant, a revocation, a publication or a deletion takes effect with the next statement (see
+    StatementRunner).
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._statements = StatementRunner(database, _CONNECTIONS)
+        self._search_state = Statement.compile(_search_state_statement(serving.c.generation))
+        named = bindparam("generation", type_=Integer)
+        self._named_state = Statement.compile(_search_state_statement(named))
+        self._readable = Statement.compile(_readable_statement())
+        self._expected = Statement.compile(select_expected_entries())
+        self._some = Statement.compile(_versions_statement())
+        self._random = Statement.compile(_versions_statement().order_by(func.random()))
+        within = select_readable_within(
+            bindparam("tenant", type_=Text), texts_parameter("pages"), texts_parameter("principals")
+        )
+        self._within = Statement.compile(within.limit(bindparam("limit", type_=Integer)))
+
+    async def search_state(
+        self, tenant_id: str, principals: Collection[str], *, most: int | None = None
+    ) -> SearchState:
+        """Return a tenant, its serving generation and the readable scopes, all at one moment.
+
+        Args:
+            most: maximum number of scopes to read; None: all.
+
+        Raises:
+            UnknownTenant: no tenant has that id.
+            ServiceUnavailable: Postgres does not answer.
+        """
+        return await self._state(self._search_state, tenant_id, principals, most)
+
+    async def state_of_build(
+        self, tenant_id: str, principals: Collection[str], generation: int
+    ) -> SearchState:
+        """Return the same as search_state, for a named generation instead of the serving one.
+
+        Raises:
+            UnknownTenant: no tenant has that id.
+            UnknownGeneration: the tenant has no generation of that number, or the generation is
+                being removed.
+            ServiceUnavailable: Postgres does not answer.
+        """
+        state = await self._state(
+            self._named_state, tenant_id, principals, None, {"generation": generation}
+        )
+        if state.serving is None or state.serving.state == "REMOVING":
+            raise UnknownGeneration(
+                f"tenant {tenant_id!r} has no build {generation}",
+                hint="take the number of one that is kept",
+            )
+        return state
+
+    async def _state(
+        self,
+        statement: Statement,
+        tenant_id: str,
+        principals: Collection[str],
+        most: int | None,
+        more: Mapping[str, object] = MappingProxyType({}),
+    ) -> SearchState:
+        limit = None if most is None else most + 1
+        given = {"tenant": tenant_id, "principals": [*principals], "most": limit}
+        rows = await self._statements.rows(statement, {**given, **more})
+        if not rows:
+            raise unknown_tenant(tenant_id)
+        row = rows[0]
+        return SearchState(
+            TenantRef(tenant_id, row.incarnation),
+            row.tenant_state,
+            row.config,
+            None if row.generation is None else read_generation(row),
+            frozenset((*(row.scopes or ()), *((PUBLIC,) if reads_public(principals) else ()))),
+            dict(row.moved or ()),
+            limit is not None and len(row.scopes or ()) == limit,
+            bool(row.has_opted_in),
+        )
+
+    async def readable(
+        self,
+        tenant_id: str,
+        generation: int,
+        document_ids: Sequence[str],
+        principals: Collection[str],
+    ) -> dict[str, ReadableVersion]:
+        """Return the version of each named document that one of these principals may read.
+
+        Raises:
+            ServiceUnavailable: Postgres does not answer.
+        """
+        rows = await self._statements.rows(
+            self._readable,
+            {
+                "tenant": tenant_id,
+                "generation": generation,
+                "documents": [*document_ids],
+                "principals": [*principals],
+            },
+        )
+        return map_by_document(rows)
+
+    async def random_versions(
+        self, tenant_id: str, generation: int, *, limit: int
+    ) -> list[tuple[str, str, int]]:
+        """Return random documents of a build: id, indexed key, and number of passages.
+
+        Raises:
+            ServiceUnavailable: Postgres does not answer.
+        """
+        given = {"tenant": tenant_id, "generation": generation, "limit": limit}
+        rows = await self._statements.rows(self._random, given)
+        return [(row.document_id, row.indexed_key, row.chunk_count) for row in rows]
+
+    async def has_several_documents(self, tenant_id: str, generation: int) -> bool:
+        """Return whether a build has passages of more than one document.
+
+        Raises:
+            ServiceUnavailable: Postgres does not answer.
+        """
+        given = {"tenant": tenant_id, "generation": generation, "limit": 2}
+        return len(await self._statements.rows(self._some, given)) > 1
+
+    async def expected_entries(self, tenant_id: str, generation: int) -> ExpectedEntries | None:
+        """Return the entries that a build should have; None if it does not exist.
+
+        Raises:
+            ServiceUnavailable: Postgres does not answer.
+        """
+        rows = await self._statements.rows(self._expected, {"tenants": [tenant_id]})
+        found = (row for row in rows if row.generation == generation)
+        return next(map(ExpectedEntries.from_row, found), None)
+
+    async def pages_within(
+        self, tenant_id: str, uuids: Sequence[str], principals: Collection[str], *, most: int
+    ) -> list[str]:
+        """Return pages and all pages below them that one of these principals may read.
+
+        Args:
+            uuids: ids of the pages.
+            most: maximum number of pages; if there are more, `most + 1` are returned, so that the
+                caller notices.
+
+        Raises:
+            ServiceUnavailable: Postgres does not answer.
+        """
+        given = {"tenant": tenant_id, "pages": [*uuids], "principals": [*principals]}
+        rows = await self._statements.rows(self._within, {**given, "limit": most + 1})
+        return [row.uuid for row in rows]
+
+    async def close(self) -> None:
+        """Close the connections, in the event loop that opened them."""
+        await self._statements.close()
+
+
+def _search_state_statement(generation: ColumnElement[int]) -> Select[Any]:
+    tenant = tenants_table.c
+    most = bindparam("most", type_=BigInteger)
+    scopes = readable_scopes(tenant.id, texts_parameter("principals"), most).scalar_subquery()
+    moved = (
+        select(func.jsonb_object_agg(pages.c.uuid, pages.c.scope))
+        .where(pages.c.tenant == tenant.id, pages.c.moved.is_not(None))
+        .scalar_subquery()
+    )
+    return (
+        select(
+            tenant.incarnation,
+            tenant.state.label("tenant_state"),
+            cast(tenant.config, Text).label("config"),
+            generations,
+            scopes.label("scopes"),
+            moved.label("moved"),
+            organizations.c.has_opted_in.label("has_opted_in"),
+        )
+        .select_from(tenants_table)
+        .outerjoin(organizations, organizations.c.id == tenant.organization)
+        .outerjoin(serving, serving.c.tenant == tenant.id)
+        .outerjoin(
+            generations,
+            (generations.c.tenant == tenant.id) & (generations.c.generation == generation),
+        )
+        .where(tenant.id == bindparam("tenant", type_=Text))
+    )
+
+
+def _versions_statement() -> Select[Any]:
+    held = document_index.c
+    return (
+        select(held.document_id, held.indexed_key, held.chunk_count)
+        .where(
+            held.tenant == bindparam("tenant", type_=Text),
+            held.generation == bindparam("generation", type_=Integer),
+            held.indexed_key.is_not(None),
+            held.chunk_count > 0,
+        )
+        .limit(bindparam("limit", type_=Integer))
+    )
+
+
+def _readable_statement() -> Select[Any]:
+    return select_readable_versions(
+        bindparam("tenant", type_=Text),
+        bindparam("generation", type_=Integer),
+        texts_parameter("documents"),
+        texts_parameter("principals"),
+    )

@@ -1,0 +1,443 @@
+"""The last sync of each source, the slice of the running run, and the guard against mass deletion.
+
+A single listing does not reveal an accident that happens slowly. Each listing or manifest that
+removes documents therefore writes an event `documents_left`. The next listing or manifest is judged
+together with the events of a time window. A person's consent ends the window; a held deletion keeps
+it open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    and_,
+    delete,
+    exists,
+    func,
+    insert,
+    literal,
+    or_,
+    select,
+    union_all,
+    update,
+)
+from sqlalchemy.dialects.postgresql import distinct_on
+from sqlalchemy.dialects.postgresql import insert as upsert
+
+from rag_assets.common.formatting import counted
+from rag_assets.storage.catalog.database import Database, TenantRef, is_any_of, read_row
+from rag_assets.storage.catalog.tables import events, slices, syncs, tenants
+
+PARTLY = "partly-"
+"""Prefix of the digest of a partly recorded listing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sync:
+    """The last sync of one source.
+
+    Attributes:
+        listing_digest: digest of the last listing recorded in `documents`; see also PARTLY.
+        held_deletions: number of deletions that await a person's confirmation.
+        held_reason: why they await confirmation; None without held deletions.
+        held_prunes: number of documents past their retention that await confirmation.
+        folders: the root and the mount points of the last listing, see folders_from_json; None if
+            unknown.
+        attempts: failed attempts since the last success.
+        retry_at: the earliest time of the next attempt.
+    """
+
+    source: str
+    listing_digest: str | None
+    listed_at_ns: int | None
+    config_key: str | None
+    held_deletions: int
+    attempts: int
+    last_error: str | None
+    retry_at: datetime | None
+    succeeded_at: datetime | None
+    held_prunes: int = 0
+    held_reason: str | None = None
+    folders: Sequence[Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """The bounded share of a tenant's work that one run carries through all stages.
+
+    Attributes:
+        unlisted: why some sources could not be listed when the run started.
+    """
+
+    run_id: str
+    generation: int
+    config_key: str
+    document_ids: tuple[str, ...]
+    unlisted: tuple[str, ...] = ()
+
+
+class SyncTable:
+    """Queries on `syncs` and `slices`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def all(self, tenant_id: str) -> dict[str, Sync]:
+        """Return the last sync of each source of a tenant, by the source's name."""
+        return self.of_tenants([tenant_id]).get(tenant_id, {})
+
+    def list_held(self, tenant_id: str) -> list[Sync]:
+        """Return the last syncs with deletions that await confirmation, by the source's name."""
+        found = self.all(tenant_id)
+        return [found[source] for source in sorted(found) if found[source].held_deletions]
+
+    def of_tenants(self, tenant_ids: Iterable[str]) -> dict[str, dict[str, Sync]]:
+        """Return the last sync of each source of these tenants, by tenant and source name."""
+        query = select(syncs).where(is_any_of(syncs.c.tenant, tenant_ids))
+        found: dict[str, dict[str, Sync]] = {}
+        with self._database.begin() as connection:
+            for row in connection.execute(query):
+                found.setdefault(row.tenant, {})[row.source] = read_row(Sync, row)
+        return found
+
+    def list_retried_between(self, after: datetime, until: datetime) -> set[str]:
+        """Return tenants with a failed sync whose next attempt became due in this interval."""
+        query = select(syncs.c.tenant).where(syncs.c.retry_at > after, syncs.c.retry_at <= until)
+        with self._database.begin() as connection:
+            return set(connection.scalars(query))
+
+    def count_partly_listed(self, tenant_id: str) -> int:
+        """Return the number of a tenant's partly recorded sources."""
+        query = select(func.count()).where(
+            syncs.c.tenant == tenant_id, syncs.c.listing_digest.startswith(PARTLY)
+        )
+        with self._database.begin() as connection:
+            return connection.scalar(query) or 0
+
+    def record_listing(
+        self,
+        ref: TenantRef,
+        source: str,
+        *,
+        digest: str,
+        at_ns: int,
+        held_deletions: int,
+        held_reason: str | None,
+        folders: Sequence[Any] | None = None,
+    ) -> None:
+        """Record that a listing is recorded in `documents`.
+
+        Args:
+            ref, source, digest, at_ns, held_deletions, held_reason: see Sync.
+            folders: see Sync; None: keep the recorded folders.
+        """
+        values: dict[str, Any] = {} if folders is None else {"folders": folders}
+        self._put(
+            ref,
+            source,
+            listing_digest=digest,
+            listed_at_ns=at_ns,
+            held_deletions=held_deletions,
+            held_reason=held_reason,
+            **values,
+        )
+
+    def record_success(self, ref: TenantRef, source: str, config_key: str) -> None:
+        """Record that all listed documents were processed by all stages."""
+        self._put(
+            ref,
+            source,
+            config_key=config_key,
+            attempts=0,
+            last_error=None,
+            retry_at=None,
+            succeeded_at=func.now(),
+        )
+
+    def record_failure(self, ref: TenantRef, source: str, error: str, retry_at: datetime) -> None:
+        """Record that a sync failed."""
+        self._put(ref, source, last_error=error, retry_at=retry_at)
+        with self._database.begin_for(ref) as connection:
+            connection.execute(
+                update(syncs)
+                .where(syncs.c.tenant == ref.id, syncs.c.source == source)
+                .values(attempts=syncs.c.attempts + 1)
+            )
+
+    def reset(self, ref: TenantRef) -> None:
+        """Delete the listing digests, so that the next sync compares every source again."""
+        with self._database.begin_for(ref) as connection:
+            connection.execute(
+                update(syncs)
+                .where(syncs.c.tenant == ref.id)
+                .values(listing_digest=None, attempts=0, retry_at=None, last_error=None)
+            )
+
+    def delete(self, ref: TenantRef, source: str) -> None:
+        """Delete the row of a source that was removed with its documents."""
+        with self._database.begin_for(ref) as connection:
+            connection.execute(
+                delete(syncs).where(syncs.c.tenant == ref.id, syncs.c.source == source)
+            )
+
+    def slice_documents(self, tenant_id: str) -> frozenset[str]:
+        """Return the ids of the documents in the slice of the current or last run."""
+        query = select(slices.c.document_ids).where(slices.c.tenant == tenant_id)
+        with self._database.begin() as connection:
+            return frozenset(connection.scalar(query) or ())
+
+    def put_slice(self, ref: TenantRef, work: Slice) -> None:
+        """Store the slice of the current run."""
+        row = {**asdict(work), "created_at": func.now(), "spent": 0}
+        with self._database.begin_for(ref) as connection:
+            connection.execute(
+                upsert(slices)
+                .values(tenant=ref.id, **row)
+                .on_conflict_do_update(index_elements=["tenant"], set_=row)
+            )
+
+    def find_slice(self, tenant_id: str, run_id: str) -> Slice | None:
+        """Return the slice of this run; None if it does not exist."""
+        query = select(slices).where(slices.c.tenant == tenant_id, slices.c.run_id == run_id)
+        with self._database.begin() as connection:
+            row = connection.execute(query).first()
+        if row is None:
+            return None
+        return read_row(
+            Slice,
+            row,
+            document_ids=tuple(map(str, row.document_ids)),
+            unlisted=tuple(map(str, row.unlisted)),
+        )
+
+    def last_generation(self, tenant_id: str) -> int | None:
+        """Return the build of the last run's slice; None without a slice."""
+        query = select(slices.c.generation).where(slices.c.tenant == tenant_id)
+        with self._database.begin() as connection:
+            return connection.scalar(query)
+
+    def _put(self, ref: TenantRef, source: str, **values: Any) -> None:
+        with self._database.begin_for(ref) as connection:
+            connection.execute(
+                upsert(syncs)
+                .values(tenant=ref.id, source=source, **values)
+                .on_conflict_do_update(index_elements=["tenant", "source"], set_=values)
+            )
+
+
+_LEFT = "documents_left"
+_HELD = "deletions_held"
+_REFUSED = "the last manifest of its records lacks too many"
+
+
+@dataclass(frozen=True, slots=True)
+class DeletionWindow:
+    """The time window in which a listing's deletions are judged.
+
+    Attributes:
+        since: when the window starts.
+        left: the number of documents that left the source in the window.
+        hours: the length of the window, for messages.
+    """
+
+    since: datetime
+    left: int
+    hours: int
+
+
+@dataclass(frozen=True, slots=True)
+class HeldDeletions:
+    """Documents of one source that disappeared and are kept until a person decides.
+
+    Attributes:
+        documents: how many.
+        remedy: the command, or the parameter of a request, that deletes them.
+        is_manifest: whether they are missing in a manifest (otherwise: in a listing).
+    """
+
+    tenant: str
+    source: str
+    documents: int
+    reason: str
+    remedy: str
+    is_manifest: bool = False
+
+    @property
+    def line(self) -> str:
+        """Return a sentence with the documents, the reason, and the command that deletes them."""
+        return (
+            f"{counted(self.documents, 'document')} of {self.tenant} disappeared, and the deletion"
+            f" is held back: source {self.source}: {self.reason}. To delete: {self.remedy}"
+        )
+
+
+class DepartureTable:
+    """Queries on the events of documents that left a source."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def window(self, ref: TenantRef, source: str, hours: int) -> DeletionWindow:
+        """Return the window of a source, before its next listing.
+
+        Args:
+            hours: the length of the window; with 0, each listing is judged alone.
+        """
+        with self._database.begin() as connection:
+            return read_window(connection, ref, source, hours)
+
+    def record(self, ref: TenantRef, source: str, left: int, *, is_confirmed: bool) -> None:
+        """Record documents that leave a source, before they are deleted.
+
+        Args:
+            left: how many.
+            is_confirmed: whether a person consented, which ends the window.
+        """
+        with self._database.begin_for(ref) as connection:
+            record_departures(connection, ref, source, left, is_confirmed=is_confirmed)
+
+    def list_held(self, tenant_id: str | None = None) -> list[HeldDeletions]:
+        """Return deletions that wait for a person, sorted by tenant and source.
+
+        Args:
+            tenant_id: only deletions of this tenant; None for all tenants.
+        """
+        of_tenant = tenants.c.state != "REMOVING"
+        if tenant_id is not None:
+            of_tenant = and_(of_tenant, tenants.c.id == tenant_id)
+        listings = (
+            select(
+                *(syncs.c.tenant, syncs.c.source, syncs.c.held_deletions),
+                *(syncs.c.held_reason, literal(value=False)),
+            )
+            .join(tenants, tenants.c.id == syncs.c.tenant)
+            .where(of_tenant, syncs.c.held_deletions > 0)
+        )
+        source = events.c.payload["source"].astext
+        # The last refusal of each source, unless a later manifest was accepted.
+        last = (
+            select(
+                *(events.c.tenant, source.label("source")),
+                events.c.payload["vanished"].as_integer().label("vanished"),
+            )
+            .ext(distinct_on(events.c.tenant, source))
+            .join(tenants, tenants.c.id == events.c.tenant)
+            .where(
+                of_tenant,
+                events.c.kind.in_((_HELD, _LEFT)),
+                events.c.payload.has_key("manifest"),
+            )
+            .order_by(events.c.tenant, source, events.c.id.desc())
+            .subquery()
+        )
+        manifests = select(last, literal(_REFUSED), literal(value=True)).where(last.c.vanished > 0)
+        with self._database.begin() as connection:
+            found = [
+                _build_held_deletions(*row)
+                for row in connection.execute(union_all(listings, manifests))
+            ]
+        return sorted(found, key=lambda each: (each.tenant, each.source))
+
+
+def _build_held_deletions(
+    tenant: str, source: str, documents: int, reason: str | None, is_manifest: bool
+) -> HeldDeletions:
+    remedy = f"rag-assets sync {tenant} --allow-deletes"
+    if is_manifest:
+        remedy = (
+            f"rag-assets workspace pull {tenant} --allow-deletes for a database, or"
+            " POST /rag/reconcile with apply and allow_deletes"
+        )
+    return HeldDeletions(
+        tenant, source, documents, reason or "too many are gone", remedy, is_manifest
+    )
+
+
+def read_window(connection: Connection, ref: TenantRef, source: str, hours: int) -> DeletionWindow:
+    """Return the window of a source; see DepartureTable.window."""
+    now: datetime = connection.execute(select(func.now())).scalar_one()
+    since = now - timedelta(hours=hours)
+    is_holding = select(syncs.c.held_deletions).where(
+        syncs.c.tenant == ref.id, syncs.c.source == source
+    )
+    held = connection.execute(
+        select(events.c.id, events.c.payload)
+        .where(_is_event(ref, source, _HELD))
+        .order_by(events.c.id.desc())
+        .limit(1)
+    ).first()
+    # Otherwise a held deletion would be allowed as soon as the earlier losses leave the window.
+    if held and (
+        connection.scalar(is_holding)
+        or _is_refused_manifest(connection, ref, held.id, held.payload)
+    ):
+        since = min(since, datetime.fromisoformat(held.payload.get("since", since.isoformat())))
+    in_window = _is_event(ref, source, _LEFT) & (events.c.at > since)
+    is_confirmed = events.c.payload["confirmed"].as_boolean()
+    consent = connection.scalar(select(func.max(events.c.id)).where(in_window, is_confirmed)) or 0
+    left = select(func.sum(events.c.payload["left"].as_integer())).where(
+        in_window, events.c.id > consent
+    )
+    return DeletionWindow(since, int(connection.scalar(left) or 0), hours)
+
+
+def record_departures(
+    connection: Connection,
+    ref: TenantRef,
+    source: str,
+    left: int,
+    *,
+    is_confirmed: bool,
+    is_manifest: bool = False,
+) -> None:
+    """Record documents that leave a source; see DepartureTable.record."""
+    payload: dict[str, Any] = {"source": source, "left": left, "confirmed": is_confirmed}
+    if is_manifest:
+        payload["manifest"] = True
+    connection.execute(insert(events).values(tenant=ref.id, kind=_LEFT, payload=payload))
+
+
+def record_held_manifest(
+    connection: Connection, ref: TenantRef, source: str, vanished: int, window: DeletionWindow
+) -> None:
+    """Record a manifest that was refused, because it would remove too many records."""
+    payload = {
+        "source": source,
+        "vanished": vanished,
+        "manifest": True,
+        "since": window.since.isoformat(),
+    }
+    connection.execute(insert(events).values(tenant=ref.id, kind=_HELD, payload=payload))
+
+
+def accept_manifest(connection: Connection, ref: TenantRef, source: str) -> None:
+    """Record that a manifest was accepted, if the last manifest was refused."""
+    of_manifests = events.c.payload.has_key("manifest")
+    kinds = or_(_is_event(ref, source, _HELD), _is_event(ref, source, _LEFT))
+    last = select(events.c.kind).where(kinds, of_manifests).order_by(events.c.id.desc()).limit(1)
+    if connection.scalar(last) == _HELD:
+        record_departures(connection, ref, source, 0, is_confirmed=False, is_manifest=True)
+
+
+def _is_refused_manifest(
+    connection: Connection, ref: TenantRef, id_: int, payload: Mapping[str, Any]
+) -> bool:
+    """Return whether an event is a manifest's refusal that no accepted manifest followed."""
+    if not payload.get("manifest"):
+        return False
+    later = _is_event(ref, payload["source"], _LEFT) & (events.c.id > id_)
+    return not connection.scalar(select(exists().where(later)))
+
+
+def _is_event(ref: TenantRef, source: str, kind: str) -> ColumnElement[bool]:
+    return and_(
+        events.c.tenant == ref.id,
+        events.c.kind == kind,
+        events.c.payload["source"].astext == source,
+    )

@@ -1,0 +1,355 @@
+"""Freshness: the lag of a tenant's index behind its documents, and the documents left out."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import (
+    ColumnElement,
+    FromClause,
+    Select,
+    and_,
+    case,
+    exists,
+    func,
+    literal,
+    or_,
+    select,
+)
+
+from rag_assets.common.failure_kinds import LEFT_OUT
+from rag_assets.ingest.sources.pages import NOBODY
+from rag_assets.storage.catalog.accounts.access import is_readable
+from rag_assets.storage.catalog.database import Database, is_any_of
+from rag_assets.storage.catalog.documents.status import (
+    is_behind_source,
+    is_excluded,
+    is_out_of_builds,
+    is_same_document,
+)
+from rag_assets.storage.catalog.records.model import expires_at, is_found
+from rag_assets.storage.catalog.records.pages import select_excluded_pages
+from rag_assets.storage.catalog.records.states import (
+    add_excluded_scopes,
+    is_awaiting_build,
+    select_answering_versions,
+    select_placed_records,
+)
+from rag_assets.storage.catalog.tables import (
+    document_index,
+    documents,
+    generations,
+    serving,
+    source_records,
+)
+from rag_assets.storage.catalog.uploads.model import uploads
+from rag_assets.storage.catalog.uploads.rows import is_of_record, is_pushed_again
+
+
+@dataclass(frozen=True, slots=True)
+class Freshness:
+    """The freshness of a tenant's serving generation.
+
+    Attributes:
+        chunks: the number of chunks in the serving generation.
+        stale: the number of documents whose indexed content differs from their source.
+        last_indexed_at: when a document was last indexed; None before the first.
+        queue_depth: the number of documents that wait to be indexed or to be removed from the
+            index. Records and uploads count from their arrival, other documents from their listing.
+    """
+
+    chunks: int = 0
+    stale: int = 0
+    last_indexed_at: datetime | None = None
+    queue_depth: int = 0
+
+
+class FreshnessQuery:
+    """Queries on `documents` and `document_index`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def read(
+        self,
+        tenant_id: str,
+        sources: Collection[str],
+        *,
+        readers: Collection[str] | None = None,
+    ) -> Freshness:
+        """Return a tenant's freshness, in one query.
+
+        Args:
+            sources: names of its sources; records of a removed source are not counted.
+            readers: count only documents that one of these principals may read, so that the
+                figures do not reveal other documents; None for all.
+        """
+        waits = or_(is_processing(), leaves_index(), is_pushed_again())
+        # The readers of documents that were never listed are not known yet.
+        unlisted = literal(0) if readers is not None else count_never_listed(tenant_id, sources)
+        query = select_documents(
+            tenant_id, readers, *freshness_columns(), document_count().filter(waits) + unlisted
+        )
+        with self._database.begin() as connection:
+            chunks, stale, last, waiting = connection.execute(query).one()
+        return Freshness(int(chunks), int(stale), last, int(waiting))
+
+
+@dataclass(frozen=True, slots=True)
+class RecordFreshness:
+    """The freshness of a tenant of typed records, and its documents that cannot be found.
+
+    Attributes:
+        freshness: the freshness of the tenant's serving generation.
+        excluded: documents and records that are left out on purpose.
+        failed: documents that cannot be indexed.
+        oldest_wait_seconds: how long the oldest waiting item has waited; None if none is waiting.
+        backfilled: whether the separate vector store also has all of the tenant's vectors.
+    """
+
+    freshness: Freshness
+    excluded: int
+    failed: int
+    oldest_wait_seconds: float | None
+    backfilled: bool
+
+
+class RecordFreshnessQuery:
+    """Reads `documents`, `document_index` and `source_records`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def read(
+        self, tenant_id: str, sources: Collection[str], *, readers: Collection[str] | None
+    ) -> RecordFreshness:
+        """Return a tenant's freshness, in one query; see FreshnessQuery.of()."""
+        record, answering = _select_records(tenant_id), select_answering_versions(tenant_id)
+        waits = _wait_conditions(record, answering)
+        # Use this once per statement: each further use would walk the tree again.
+        out = select_excluded_pages(tenant_id)
+        unlisted = _select_unlisted_by_readers(tenant_id, sources, readers, out)
+        came = [_subquery_value(select(func.min(rows.c[0]))) for rows in unlisted]
+        first = func.least(func.min(case(*waits)), *came)
+        depth: ColumnElement[Any] = document_count().filter(or_(*(one for one, _ in waits)))
+        for rows in unlisted:
+            depth += _subquery_value(select(func.count()).select_from(rows))
+        stays = and_(documents.c.status != "DELETED", ~_is_left_out(record))
+        kept = and_(stays, ~is_excluded(), ~_is_pushed_again(record))
+        settled = and_(kept, documents.c.status == "FAILED")
+        no_fault = documents.c.error_kind.in_(LEFT_OUT)
+        query = select_documents(
+            tenant_id,
+            None,
+            *freshness_columns(),
+            depth.label("depth"),
+            func.extract("epoch", func.now() - first).label("waited"),
+            document_count().filter(or_(and_(stays, is_excluded()), and_(settled, no_fault))),
+            _count_left_out(tenant_id, readers, out),
+            document_count().filter(settled, func.coalesce(~no_fault, True)),
+            _separate_vectors(tenant_id),
+        )
+        query = query.outerjoin(record, record.c.document_id == documents.c.document_id)
+        query = query.outerjoin(answering, answering.c.document_id == documents.c.document_id)
+        if readers is not None:
+            query = query.where(_may_be_known(tenant_id, readers, out))
+        with self._database.begin() as connection:
+            row = connection.execute(query).one()
+        chunks, stale, last, depth_now, waited, left, records_left, failed, vectors = row
+        return RecordFreshness(
+            Freshness(int(chunks), int(stale), last, int(depth_now)),
+            excluded=int(left) + int(records_left),
+            failed=int(failed),
+            oldest_wait_seconds=None if waited is None else max(0.0, float(waited)),
+            backfilled=vectors == "answering",
+        )
+
+
+def select_documents(
+    tenant_id: str, readers: Collection[str] | None, *columns: ColumnElement[Any]
+) -> Select[Any]:
+    """Return a query on a tenant's documents and their versions; see FreshnessQuery.of()."""
+    is_serving = and_(
+        serving.c.tenant == documents.c.tenant,
+        serving.c.generation == document_index.c.generation,
+    )
+    told = () if readers is None else (is_readable(documents, readers),)
+    return (
+        select(*columns)
+        .select_from(documents)
+        .outerjoin(document_index, is_same_document())
+        .outerjoin(serving, is_serving)
+        .where(documents.c.tenant == tenant_id, *told)
+    )
+
+
+def freshness_columns() -> tuple[ColumnElement[Any], ...]:
+    """Return columns of select_documents(): chunks, stale documents, last indexing time."""
+    held, left = document_index.c, is_out_of_builds()
+    indexed = and_(serving.c.tenant.is_not(None), held.indexed_key.is_not(None))
+    return (
+        func.coalesce(func.sum(held.chunk_count).filter(indexed, ~left), 0),
+        document_count().filter(indexed, ~left, is_behind_source()),
+        func.max(case((indexed, held.indexed_at))),
+    )
+
+
+def document_count() -> Any:
+    """Return the number of documents, each counted once for all builds, as a column."""
+    return func.count(documents.c.document_id.distinct())
+
+
+def is_processing() -> ColumnElement[bool]:
+    """Return the condition that a listed document waits to be indexed."""
+    return and_(documents.c.status == "PROCESSING", ~is_excluded())
+
+
+def leaves_index() -> ColumnElement[bool]:
+    """Return the condition that a build has entries of a document that are to be removed."""
+    return and_(is_out_of_builds(), document_index.c.document_id.is_not(None))
+
+
+def count_never_listed(tenant_id: str, sources: Collection[str]) -> ColumnElement[int]:
+    """Return the number of records and uploads that only the next listing finds."""
+    counts = [
+        rows.with_only_columns(func.count(), maintain_column_froms=True).scalar_subquery()
+        for rows in select_unlisted(tenant_id, sources)
+    ]
+    return counts[0] + counts[1]
+
+
+def select_unlisted(tenant_id: str, sources: Collection[str]) -> tuple[Select[Any], Select[Any]]:
+    """Return queries on the arrival times of the records and uploads in count_never_listed()."""
+    of_files = (uploads.c.enabled, ~is_of_record())
+    came = source_records.c.waiting_since, uploads.c.updated_at
+    found = (is_found(),), of_files
+    rows = []
+    for table, at, which in zip((source_records, uploads), came, found, strict=True):
+        pushed = table.c
+        known = exists().where(
+            documents.c.tenant == pushed.tenant, documents.c.document_id == pushed.document_id
+        )
+        of_sources = (pushed.tenant == tenant_id, is_any_of(pushed.source, sources))
+        rows.append(select(at).select_from(table).where(*of_sources, ~known, *which))
+    return rows[0], rows[1]
+
+
+def _select_records(tenant_id: str) -> FromClause:
+    """Return the records of a tenant, with whether and until when each is listed."""
+    record = source_records.c
+    return (
+        select(
+            *(record.document_id, record.revision, record.waiting_since),
+            is_found().label("is_found"),
+            expires_at().label("expires_at"),
+        )
+        .where(record.tenant == tenant_id)
+        .subquery("record")
+    )
+
+
+def _select_unlisted_by_readers(
+    tenant_id: str, sources: Collection[str], readers: Collection[str] | None, out: FromClause
+) -> list[FromClause]:
+    """Return the arrival times of the records and uploads that the next listing finds.
+
+    Readers get only the times of records that they may read; the readers of an upload are unknown
+    until it is listed.
+    """
+    if readers is None:
+        return [rows.subquery() for rows in select_unlisted(tenant_id, sources)]
+    rows = select_placed_records(tenant_id, literal(NOBODY)).where(
+        documents.c.document_id.is_(None), is_found(), is_any_of(source_records.c.source, sources)
+    )
+    placed = add_excluded_scopes(rows.add_columns(source_records.c.waiting_since), out)
+    return [select(placed.c.waiting_since).where(is_readable(placed, readers)).subquery()]
+
+
+def _may_be_known(tenant_id: str, readers: Collection[str], out: FromClause) -> ColumnElement[bool]:
+    """Return the condition that readers may know of a document: they can, or could once, read it.
+
+    The readers of an archived or switched-off page still count.
+    """
+    placed = select(literal(tenant_id).label("tenant"), out.c.uuid, out.c.scope).subquery()
+    theirs = select(placed.c.uuid).where(is_readable(placed, readers, column="scope"))
+    of_page_out = and_(is_excluded(), documents.c.page_uuid.in_(theirs))
+    return or_(is_readable(documents, readers), of_page_out)
+
+
+def _wait_conditions(
+    record: FromClause, answering: FromClause
+) -> list[tuple[ColumnElement[bool], ColumnElement[Any]]]:
+    """Return the conditions that a document waits, each with its start time."""
+    row, own = documents.c, record.c
+    uploaded_at = _subquery_value(select(uploads.c.updated_at).where(*_is_its_upload()))
+    pushed_at = func.coalesce(own.waiting_since, uploaded_at)
+    is_back = and_(row.status == "DELETED", own.document_id.is_not(None), own.is_found)
+    is_held = or_(row.status != "DELETED", document_index.c.document_id.is_not(None))
+    left_at = func.greatest(own.waiting_since, own.expires_at)
+    return [
+        (and_(_is_left_out(record), is_held), left_at),
+        (is_processing(), row.waiting_since),
+        (leaves_index(), row.waiting_since),
+        (and_(_is_pushed_again(record), ~_is_left_out(record)), pushed_at),
+        (is_back, pushed_at),
+        (is_awaiting_build(answering), func.coalesce(row.waiting_since, row.updated_at)),
+    ]
+
+
+def _is_left_out(record: FromClause) -> ColumnElement[bool]:
+    """Return the condition that a document's record is kept but not listed."""
+    return and_(record.c.document_id.is_not(None), ~record.c.is_found)
+
+
+def _is_pushed_again(record: FromClause) -> ColumnElement[bool]:
+    """Return the condition that a document's record or upload changed since it was listed."""
+    own, revision = record.c, documents.c.revision
+    changed = exists().where(
+        *_is_its_upload(), uploads.c.enabled, uploads.c.revision.is_distinct_from(revision)
+    )
+    return or_(
+        and_(own.document_id.is_not(None), own.revision.is_distinct_from(revision)),
+        # The content of a file record has the record's revision.
+        and_(own.document_id.is_(None), changed),
+    )
+
+
+def _is_its_upload() -> tuple[ColumnElement[bool], ...]:
+    own = uploads.c
+    return own.tenant == documents.c.tenant, own.document_id == documents.c.document_id
+
+
+def _count_left_out(
+    tenant_id: str, readers: Collection[str] | None, out: FromClause
+) -> ColumnElement[Any]:
+    """Return the number of records that are kept but not listed."""
+    if readers is None:
+        kept = select(func.count()).where(source_records.c.tenant == tenant_id, ~is_found())
+        return _subquery_value(kept)
+    # All of these are attached to pages, because only comments and files are kept like this.
+    rows = select_placed_records(tenant_id, literal(NOBODY)).where(~is_found())
+    placed = add_excluded_scopes(rows, out)
+    return _subquery_value(
+        select(func.count()).select_from(placed).where(is_readable(placed, [*readers]))
+    )
+
+
+def _separate_vectors(tenant_id: str) -> ColumnElement[Any]:
+    return _subquery_value(
+        select(generations.c.vectors_beside)
+        .join(
+            serving,
+            and_(
+                serving.c.tenant == generations.c.tenant,
+                serving.c.generation == generations.c.generation,
+            ),
+        )
+        .where(generations.c.tenant == tenant_id)
+    )
+
+
+def _subquery_value(query: Select[Any]) -> ColumnElement[Any]:
+    return query.scalar_subquery()

@@ -1,0 +1,289 @@
+"""Waiting documents: failed, deferred until a batch ends, or found in a former version."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from sqlalchemy import (
+    ColumnElement,
+    Select,
+    Update,
+    and_,
+    func,
+    or_,
+    select,
+    update,
+)
+from sqlalchemy.dialects.postgresql import insert as upsert
+
+from rag_assets.common.failure_kinds import LEFT_OUT
+from rag_assets.ingest.parsing.media_types import TYPED_RECORD
+from rag_assets.storage.catalog.database import Database, TenantRef, is_any_of
+from rag_assets.storage.catalog.documents.model import Failure
+from rag_assets.storage.catalog.documents.status import (
+    fails_in_other_environment,
+    put_off_statement,
+    withhold_statement,
+)
+from rag_assets.storage.catalog.tables import document_index, documents, source_records, syncs
+
+
+class QuarantineTable:
+    """Queries on waiting rows of `documents`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def fail(self, ref: TenantRef, failures: Sequence[Failure], *, config_key: str) -> None:
+        """Quarantine documents; their serving version stays searchable.
+
+        The exception is a typed record that is left out in its current version: searches no longer
+        find it.
+        """
+        self._put_off("failed", ref, failures, config_key)
+        left_out = [one.document_id for one in failures if one.kind in LEFT_OUT]
+        if left_out:
+            with self._database.begin_for(ref) as connection:
+                ids = connection.scalars(_select_left_out(ref, left_out)).all()
+                connection.execute(withhold_statement(ref, ids))
+
+    def defer(self, ref: TenantRef, waits: Sequence[Failure], *, config_key: str) -> None:
+        """Defer documents that did not fail, until their retry time."""
+        self._put_off("deferred", ref, waits, config_key)
+
+    def release(self, ref: TenantRef) -> int:
+        """Make deferred documents due now; return their number."""
+        with self._database.begin_for(ref) as connection:
+            connection.execute(_retry_statement(ref))
+            return connection.execute(
+                update(documents)
+                .where(
+                    documents.c.tenant == ref.id,
+                    documents.c.status == "PROCESSING",
+                    documents.c.retry_at > func.now(),
+                )
+                .values(retry_at=func.now())
+            ).rowcount
+
+    def deferred_count(self, tenant_id: str) -> int:
+        """Return the number of documents that wait for a provider's batch."""
+        query = select(func.count()).where(
+            documents.c.tenant == tenant_id,
+            documents.c.status == "PROCESSING",
+            documents.c.retry_at > func.now(),
+        )
+        with self._database.begin() as connection:
+            return connection.scalar(query) or 0
+
+    def retry_transient_failures(self, ref: TenantRef) -> int:
+        """Make documents with transient failures due now; return their number."""
+        with self._database.begin_for(ref) as connection:
+            connection.execute(_retry_statement(ref))
+            return connection.execute(
+                update(documents)
+                .where(
+                    documents.c.tenant == ref.id,
+                    documents.c.status == "FAILED",
+                    documents.c.retry_at.is_not(None),
+                )
+                .values(retry_at=func.now())
+            ).rowcount
+
+    def retry_in_environment(self, tenant_ids: Collection[str], environment: str) -> set[str]:
+        """Make documents due now that failed because of a setting in another environment.
+
+        Args:
+            tenant_ids: the tenants of the documents.
+            environment: the present environment; see rag_assets.common.environment.
+
+        Returns:
+            the tenants with such documents. Their next sync does not need to wait either.
+        """
+        found = set[str]()
+        with self._database.begin() as connection:
+            for table in (documents, document_index):
+                found |= {
+                    *connection.scalars(
+                        update(table)
+                        .where(
+                            is_any_of(table.c.tenant, tenant_ids),
+                            fails_in_other_environment(table, environment),
+                        )
+                        .values(retry_at=func.now())
+                        .returning(table.c.tenant)
+                    )
+                }
+            if found:
+                of_tenants = is_any_of(syncs.c.tenant, found)
+                connection.execute(update(syncs).where(of_tenants).values(retry_at=None))
+        return found
+
+    def waiting_count(self, tenant_id: str) -> int:
+        """Return the number of documents quarantined for a transient failure."""
+        query = select(func.count()).where(
+            documents.c.tenant == tenant_id,
+            documents.c.status == "FAILED",
+            documents.c.retry_at.is_not(None),
+        )
+        with self._database.begin() as connection:
+            return connection.scalar(query) or 0
+
+    def _put_off(
+        self,
+        cause: Literal["failed", "deferred"],
+        ref: TenantRef,
+        waits: Sequence[Failure],
+        config_key: str,
+    ) -> None:
+        rows = [
+            {
+                "waiting": wait.document_id,
+                "waiting_key": wait.document_key,
+                "message": wait.message,
+                "kind": wait.kind,
+                "again": wait.retry_at,
+                "environment": wait.environment,
+            }
+            for wait in waits
+        ]
+        if rows:
+            with self._database.begin_for(ref) as connection:
+                connection.execute(put_off_statement(cause, ref, config_key), rows)
+
+
+def _select_left_out(ref: TenantRef, document_ids: Sequence[str]) -> Select[Any]:
+    """Return those of the documents that are typed records and failed in their current version."""
+    record, row = source_records.c, documents.c
+    return (
+        select(row.document_id)
+        .join(
+            source_records, and_(record.tenant == row.tenant, record.document_id == row.document_id)
+        )
+        .where(
+            row.tenant == ref.id,
+            is_any_of(row.document_id, document_ids),
+            row.status == "FAILED",
+            row.failed_document_key == row.document_key,
+            record.media_type == TYPED_RECORD,
+        )
+    )
+
+
+def _retry_statement(ref: TenantRef) -> Update:
+    """Return the statement that makes documents due that wait in a second build."""
+    return (
+        update(document_index)
+        .where(document_index.c.tenant == ref.id, document_index.c.retry_at > func.now())
+        .values(retry_at=func.now())
+    )
+
+
+_FORMER = document_index.alias("former")
+_OWN = document_index.alias("own")
+
+
+@dataclass(frozen=True, slots=True)
+class FormerVersion:
+    """A version of a document that searches can find in another build.
+
+    Attributes:
+        document_key: key of the inputs from which it was built.
+        parse_key: key of its text in the lake.
+        content_sha256: hash of the content among these inputs; None if it was not recorded.
+    """
+
+    document_id: str
+    document_key: str
+    parse_key: str
+    content_sha256: str | None
+
+
+class FormerVersionTable:
+    """Queries on `document_index` and `documents`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def find(
+        self, tenant_id: str, answering: int, lacking: int, document_ids: Sequence[str]
+    ) -> list[FormerVersion]:
+        """Return the versions of failed documents that one build has and another lacks.
+
+        Args:
+            answering: the build that has the versions.
+            lacking: the build that lacks them.
+            document_ids: only versions of these documents.
+        """
+        # A rejected text that is retried may be rejected again.
+        failed = or_(documents.c.retry_at.is_(None), documents.c.error_kind == "text-rejected")
+        row = _FORMER.c
+        columns = (row.document_id, _document_key(), row.parse_key, row.content_sha256)
+        query = _select_lacking(tenant_id, answering, lacking, *columns)
+        with self._database.begin() as connection:
+            rows = connection.execute(
+                query.where(failed, is_any_of(_FORMER.c.document_id, document_ids))
+            )
+            return [FormerVersion(*row) for row in rows]
+
+    def retry(self, ref: TenantRef, answering: int, lacking: int) -> int:
+        """Retry the permanently failed documents of all such versions; return their number."""
+        final = documents.c.retry_at.is_(None)
+        ids = _select_lacking(ref.id, answering, lacking, _FORMER.c.document_id).where(final)
+        statement = (
+            update(documents)
+            .where(documents.c.tenant == ref.id, documents.c.document_id.in_(ids))
+            .values(retry_at=func.now())
+        )
+        with self._database.begin_for(ref) as connection:
+            return connection.execute(statement).rowcount
+
+    def give_up(self, ref: TenantRef, lacking: int, document_id: str, document_key: str) -> None:
+        """Record that a build cannot hold a former version of a document."""
+        row = {"tenant": ref.id, "generation": lacking, "document_id": document_id}
+        failed = {"failed_document_key": document_key}
+        statement = upsert(document_index).values(**row, dirty=False, **failed)
+        with self._database.begin_for(ref) as connection:
+            connection.execute(
+                statement.on_conflict_do_update(
+                    index_elements=["tenant", "generation", "document_id"], set_=failed
+                )
+            )
+
+
+def _document_key() -> ColumnElement[str]:
+    # Null if the version is to be written again.
+    return func.coalesce(_FORMER.c.document_key, _FORMER.c.indexed_key)
+
+
+def _select_lacking(
+    tenant_id: str, answering: int, lacking: int, *columns: ColumnElement[Any]
+) -> Select[Any]:
+    state = documents.c
+    own = and_(
+        _OWN.c.tenant == _FORMER.c.tenant,
+        _OWN.c.document_id == _FORMER.c.document_id,
+        _OWN.c.generation == lacking,
+    )
+    its_document = and_(
+        state.tenant == _FORMER.c.tenant, state.document_id == _FORMER.c.document_id
+    )
+    return (
+        select(*columns)
+        .select_from(_FORMER)
+        .join(documents, its_document)
+        .outerjoin(_OWN, own)
+        .where(
+            _FORMER.c.tenant == tenant_id,
+            _FORMER.c.generation == answering,
+            _FORMER.c.indexed_key.is_not(None),
+            _FORMER.c.parse_key.is_not(None),
+            state.status == "FAILED",
+            state.failed_document_key == state.document_key,
+            # A document that its source cannot provide is not parsed, and therefore never retried.
+            state.content_sha256.is_not(None),
+            _OWN.c.indexed_key.is_(None),
+            _OWN.c.failed_document_key.is_distinct_from(_document_key()),
+        )
+    )

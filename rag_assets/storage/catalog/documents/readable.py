@@ -1,0 +1,188 @@
+"""Documents that a caller may read, in the generation that is searched."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import (
+    BindParameter,
+    ColumnElement,
+    Row,
+    Select,
+    and_,
+    literal,
+    select,
+    tuple_,
+)
+
+from rag_assets.storage.catalog.accounts.access import is_readable
+from rag_assets.storage.catalog.database import Database, Texts, is_any_of, read_row
+from rag_assets.storage.catalog.documents.status import (
+    is_behind_source,
+    is_excluded,
+    is_of_generation,
+    is_same_document,
+)
+from rag_assets.storage.catalog.tables import document_index, documents, serving
+
+
+@dataclass(frozen=True, slots=True)
+class ReadableVersion:
+    """The version of a document that a caller may read.
+
+    Attributes:
+        indexed_key: the key of the version's entries.
+        uri: the document's uri, from the catalog.
+        access_scope: the document's access scope.
+        content_sha256: hash of the document's content at its last listing.
+        stale: whether a later listing or push changed the document.
+    """
+
+    indexed_key: str
+    uri: str
+    access_scope: str
+    content_sha256: str | None
+    stale: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ReadableDocument:
+    """A document with a version that a caller may read.
+
+    Attributes:
+        media_type: derived from the file's name; None if the name does not show it.
+        access_scope: the scope that its readers need.
+    """
+
+    document_id: str
+    uri: str
+    title: str | None
+    media_type: str | None
+    access_scope: str
+
+    @property
+    def place(self) -> str:
+        """Return its unique position in the list of documents; several records may share a uri."""
+        return f"{self.uri} {self.document_id}"
+
+
+class ReadableDocuments:
+    """Queries on `document_index`, `documents` and `access_scopes`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def versions(
+        self,
+        tenant_id: str,
+        generation: int,
+        document_ids: Sequence[str],
+        principals: Collection[str],
+    ) -> dict[str, ReadableVersion]:
+        """Return the version of each named document that one of these principals may read."""
+        query = select_readable_versions(tenant_id, generation, document_ids, principals)
+        with self._database.begin() as connection:
+            return map_by_document(connection.execute(query))
+
+    def any(self, tenant_id: str, principals: Collection[str]) -> bool:
+        """Return whether these principals may read a passage that the tenant's searches find."""
+        is_serving = and_(
+            document_index.c.tenant == serving.c.tenant,
+            document_index.c.generation == serving.c.generation,
+        )
+        query = (
+            select(literal(1))
+            .select_from(serving)
+            .join(document_index, is_serving)
+            .join(documents, is_same_document())
+            .where(
+                serving.c.tenant == tenant_id,
+                document_index.c.indexed_key.is_not(None),
+                document_index.c.chunk_count > 0,
+                documents.c.status != "DELETED",
+                is_readable(documents, principals),
+            )
+            .limit(1)
+        )
+        with self._database.begin() as connection:
+            return connection.scalar(query) is not None
+
+    def page(
+        self,
+        tenant_id: str,
+        generation: int,
+        principals: Collection[str],
+        *,
+        limit: int,
+        after: str | None = None,
+    ) -> list[ReadableDocument]:
+        """Return the first documents, by URI, with a version that these principals may read.
+
+        Args:
+            after: only documents after the document with this `place`.
+        """
+        found = documents.c
+        query = (
+            select_returnable(
+                tenant_id,
+                generation,
+                *(found.document_id, found.uri, found.title, found.media_type, found.access_scope),
+            )
+            .where(is_readable(documents, principals))
+            .order_by(found.uri, found.document_id)
+            .limit(limit)
+        )
+        if after is not None:
+            uri, _, document_id = after.partition(" ")
+            query = query.where(tuple_(found.uri, found.document_id) > (uri, document_id))
+        with self._database.begin() as connection:
+            return [ReadableDocument(*row) for row in connection.execute(query)]
+
+
+def select_returnable(
+    tenant_id: str | BindParameter[str],
+    generation: int | BindParameter[int],
+    *columns: ColumnElement[Any],
+) -> Select[Any]:
+    """Return the query on versions that searches may return.
+
+    They are complete, and their documents are neither deleted nor excluded.
+    """
+    return (
+        select(*columns)
+        .select_from(document_index)
+        .join(documents, is_same_document())
+        .where(
+            is_of_generation(tenant_id, generation),
+            document_index.c.indexed_key.is_not(None),
+            documents.c.status != "DELETED",
+            ~is_excluded(),
+        )
+    )
+
+
+def select_readable_versions(
+    tenant_id: str | BindParameter[str],
+    generation: int | BindParameter[int],
+    document_ids: Texts,
+    principals: Texts,
+) -> Select[Any]:
+    """Return the query on versions that may be returned and read, for `map_by_document`.
+
+    It leaves out deleted documents, and documents that none of the principals may read.
+    """
+    held = document_index.c
+    return select_returnable(
+        tenant_id,
+        generation,
+        *(held.document_id, held.indexed_key, documents.c.uri, documents.c.access_scope),
+        documents.c.content_sha256,
+        is_behind_source().label("stale"),
+    ).where(is_any_of(held.document_id, document_ids), is_readable(documents, principals))
+
+
+def map_by_document(rows: Iterable[Row[Any]]) -> dict[str, ReadableVersion]:
+    """Return the version of each document in the rows of `select_readable_versions`."""
+    return {row.document_id: read_row(ReadableVersion, row) for row in rows}

@@ -1,0 +1,434 @@
+"""Documents that leave: deleted on request, moved within their source, or kept out by a tombstone.
+
+A sync holds the tenant's lock for minutes, which is too long for a request to wait. A deletion
+therefore only excludes the sync's transactions for the duration of its own transaction
+(Database.begin_exclusive). Later transactions see its result: a tombstone, a missing record, the
+document's status. A sync that listed a document before its deletion therefore neither records it
+again nor publishes it.
+
+A document is identified by its location, so a moved document is deleted and added. Until the
+document at the new location is indexed, searches return the former document. So a renamed folder
+can be found at any moment.
+
+A tombstone is the hash of a pruned or purged document whose content may still be in a source. The
+journal of security changes, which the stores keep outside the catalog, also contains the tombstones
+of purged documents, encrypted with a key of the catalog. So a catalog that was restored from a dump
+made before a purge can still prevent the documents from returning.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hmac
+import json
+import os
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Final
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    Connection,
+    ForeignKeyConstraint,
+    Row,
+    Table,
+    Text,
+    and_,
+    delete,
+    exists,
+    func,
+    insert,
+    null,
+    select,
+    update,
+)
+from sqlalchemy.dialects.postgresql import insert as upsert
+
+from rag_assets.common.batches import batched
+from rag_assets.common.errors import UnknownDocument
+from rag_assets.storage.catalog.database import Database, TenantRef, is_any_of
+from rag_assets.storage.catalog.documents.model import DocumentChange
+from rag_assets.storage.catalog.documents.status import mark_deleted_statement, withhold_statement
+from rag_assets.storage.catalog.erasure.receipts import document_hashes, receipt_key
+from rag_assets.storage.catalog.records.contents import find_readable_contents
+from rag_assets.storage.catalog.tables import (
+    documents,
+    events,
+    metadata,
+    record_texts,
+    source_records,
+    tombstones,
+)
+from rag_assets.storage.catalog.uploads.model import uploads
+from rag_assets.storage.catalog.uploads.rows import delete_uploads
+
+UNREADABLE = ""
+"""The content hash in the tombstone of a document that could not be read."""
+
+
+class RemovalTable:
+    """Deletes documents on request."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def remove(
+        self, ref: TenantRef, document_id: str, by: str, *, invalidate: bool = False
+    ) -> bool:
+        """Mark a document deleted: searches omit it at once, and the next sync deletes its entries.
+
+        A document that its source still has is not added again until it changes.
+
+        Args:
+            by: the caller's name, for the event.
+            invalidate: whether a later request may add the document again unchanged. If it was
+                removed before, it can be added again only if both removals allow this.
+
+        Returns:
+            whether the document existed; False if it was deleted before.
+
+        Raises:
+            UnknownDocument: no document has that id, not even a recently deleted one.
+        """
+        table = documents.c
+        known = select(table.content_sha256, table.status).where(
+            table.tenant == ref.id, table.document_id == document_id
+        )
+        with self._database.begin_exclusive(ref) as connection:
+            pushed = bool(delete_records(connection, ref, [document_id]))
+            pushed = bool(delete_uploads(connection, ref, [document_id])) or pushed
+            row = connection.execute(known).first()
+            if row is None and not pushed:
+                raise UnknownDocument(
+                    f"tenant {ref.id!r} has no such document",
+                    hint="take an id from the list of documents",
+                )
+            exists = row is not None and row.status != "DELETED"
+            if row is not None and exists and not pushed:
+                content = row.content_sha256 or UNREADABLE
+                _add_tombstone(connection, ref, document_id, content, invalidate)
+            elif not invalidate:
+                _keep_out(connection, ref, document_id)
+            withdraw_documents(connection, ref, [document_id], by)
+        return exists or pushed
+
+
+def delete_records(
+    connection: Connection, ref: TenantRef, document_ids: Collection[str]
+) -> frozenset[str]:
+    """Delete pushed records and their former texts; return the documents whose record existed."""
+    delete_former_texts(connection, ref, document_ids)
+    record = source_records.c
+    its = (record.tenant == ref.id, is_any_of(record.document_id, document_ids))
+    gone = delete(source_records).where(*its).returning(record.document_id)
+    return frozenset(connection.scalars(gone))
+
+
+def delete_former_texts(
+    connection: Connection, ref: TenantRef, document_ids: Collection[str]
+) -> None:
+    """Delete the former texts of records."""
+    text = record_texts.c
+    its = (text.tenant == ref.id, is_any_of(text.document_id, document_ids))
+    connection.execute(delete(record_texts).where(*its))
+
+
+def withdraw_documents(
+    connection: Connection, ref: TenantRef, document_ids: Collection[str], by: str
+) -> None:
+    """Mark documents deleted, unless they already are, and withhold their versions."""
+    if not document_ids:
+        return
+    ids = sorted(document_ids)
+    marked = mark_deleted_statement(ref, ids).returning(documents.c.document_id, documents.c.uri)
+    rows = connection.execute(marked).all()
+    if rows:
+        connection.execute(withhold_statement(ref, [row.document_id for row in rows]))
+        payloads = [
+            {"tenant": ref.id, "kind": "document_removed", "payload": {"uri": row.uri, "by": by}}
+            for row in rows
+        ]
+        connection.execute(insert(events), payloads)
+
+
+def drop_superseded(
+    connection: Connection, ref: TenantRef, changes: Sequence[DocumentChange]
+) -> list[DocumentChange]:
+    """Return a listing's changes without documents that were deleted since or are unreadable.
+
+    A record that was pushed again since is recorded as it was listed, if that content is kept and
+    its page and access scope are unchanged. So, however often it is pushed, each run indexes it
+    once.
+    """
+    tombstoned = _find_tombstone_contents(
+        connection, ref, [change.document_id for change in changes]
+    )
+    pushed = [change.document_id for change in changes if change.facts.revision is not None]
+    present = _find_pushed(connection, ref, pushed) if pushed else {}
+    again = [
+        change
+        for change in changes
+        if (found := present.get(change.document_id)) is not None
+        and found.revision != change.facts.revision
+    ]
+    ids = [change.document_id for change in again]
+    kept = find_readable_contents(connection, ref, ids) if again else frozenset[tuple[str, str]]()
+    return [
+        change
+        for change in changes
+        if _may_be_recorded(change, present.get(change.document_id), kept)
+        and tombstoned.get(change.document_id) != (change.content_sha256 or UNREADABLE)
+    ]
+
+
+def _may_be_recorded(
+    change: DocumentChange, present: Row[Any] | None, kept: Collection[tuple[str, str]]
+) -> bool:
+    if change.facts.revision is None:
+        return present is None
+    if present is None:
+        return False
+    if present.revision == change.facts.revision:
+        return True
+    readable = (change.document_id, change.content_sha256) in kept
+    return readable and present.place in {None, change.page_uuid or change.access_scope}
+
+
+def _find_tombstone_contents(
+    connection: Connection, ref: TenantRef, document_ids: Sequence[str]
+) -> dict[str, str]:
+    """Return, by document id, the content that must not be added again after a deletion."""
+    table = tombstones.c
+    exists = documents.c.document_id.is_not(None) & (documents.c.status != "DELETED")
+    query = (
+        select(table.document_id, table.content_sha256)
+        .outerjoin(
+            documents,
+            (documents.c.tenant == table.tenant) & (documents.c.document_id == table.document_id),
+        )
+        .where(table.tenant == ref.id, is_any_of(table.document_id, document_ids), ~exists)
+    )
+    return dict(connection.execute(query).all())
+
+
+def _find_pushed(
+    connection: Connection, ref: TenantRef, document_ids: Collection[str]
+) -> dict[str, Row[Any]]:
+    """Return the revisions of pushed records and uploads, with what determines access to a record.
+
+    `place` of a record is its page, or else its own access scope.
+    """
+    columns = source_records.c
+    records = select(
+        columns.document_id,
+        columns.revision,
+        func.coalesce(columns.page_uuid, columns.said["access_scope"].astext).label("place"),
+    ).where(columns.tenant == ref.id, is_any_of(columns.document_id, document_ids))
+    files = select(uploads.c.document_id, uploads.c.revision, null().label("place")).where(
+        uploads.c.tenant == ref.id,
+        is_any_of(uploads.c.document_id, document_ids),
+        uploads.c.enabled,
+    )
+    # The content of a file record is an upload, but the listing listed the record.
+    found = {row.document_id: row for row in connection.execute(files)}
+    return found | {row.document_id: row for row in connection.execute(records)}
+
+
+def _add_tombstone(
+    connection: Connection,
+    ref: TenantRef,
+    document_id: str,
+    content_sha256: str,
+    invalidated: bool,
+) -> None:
+    content = {
+        "content_sha256": content_sha256,
+        "pruned_at": func.now(),
+        "invalidated": invalidated,
+    }
+    connection.execute(
+        upsert(tombstones)
+        .values(tenant=ref.id, document_id=document_id, **content)
+        .on_conflict_do_update(index_elements=["tenant", "document_id"], set_=content)
+    )
+
+
+def _keep_out(connection: Connection, ref: TenantRef, document_id: str) -> None:
+    """Prevent requests from adding back a document that was invalidated before."""
+    table = tombstones.c
+    of_document = (table.tenant == ref.id, table.document_id == document_id)
+    connection.execute(update(tombstones).where(*of_document).values(invalidated=False))
+
+
+_BATCH = 2_000
+
+moved_documents = Table(
+    "moved_documents",
+    metadata,
+    Column("tenant", Text, primary_key=True),
+    Column("document_id", Text, primary_key=True),
+    # The document at its new location; a listing records it right afterwards.
+    Column("successor", Text, nullable=False),
+    ForeignKeyConstraint(
+        ["tenant", "document_id"],
+        ["documents.tenant", "documents.document_id"],
+        ondelete="CASCADE",
+    ),
+)
+
+
+class MovedDocuments:
+    """Queries on `moved_documents`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def record(self, ref: TenantRef, successors: Mapping[str, str]) -> None:
+        """Record documents that their source moved to another location.
+
+        Args:
+            successors: maps each former document to the document at its new location.
+
+        Raises:
+            TenantGone: the tenant was removed.
+        """
+        moved = moved_documents.c
+        new = upsert(moved_documents)
+        statement = new.on_conflict_do_update(
+            index_elements=["tenant", "document_id"], set_={"successor": new.excluded.successor}
+        )
+        for batch in batched(sorted(successors), _BATCH):
+            with self._database.begin_for(ref) as connection:
+                rows = [
+                    {"tenant": ref.id, "document_id": id_, "successor": successors[id_]}
+                    for id_ in batch
+                ]
+                connection.execute(statement, rows)
+                for id_ in _find_awaited(connection, ref, batch):
+                    # Documents that moved to this location have now moved on from it.
+                    there = and_(moved.tenant == ref.id, moved.successor == id_)
+                    connection.execute(
+                        update(moved_documents).where(there).values(successor=successors[id_])
+                    )
+
+    def end(self, ref: TenantRef) -> int:
+        """Mark those moved documents deleted that need not wait; return how many.
+
+        A document waits until its new location is indexed.
+
+        Raises:
+            TenantGone: the tenant was removed.
+        """
+        moved = moved_documents.c
+        waits = exists().where(
+            documents.c.tenant == moved.tenant,
+            documents.c.document_id == moved.successor,
+            documents.c.status == "PROCESSING",
+        )
+        query = select(moved.document_id).where(moved.tenant == ref.id, ~waits)
+        with self._database.begin() as connection:
+            ended = sorted(connection.scalars(query))
+        for batch in batched(ended, _BATCH):
+            ids = list(batch)
+            with self._database.begin_for(ref) as connection:
+                connection.execute(mark_deleted_statement(ref, ids))
+                forget_moves(connection, ref, ids)
+        return len(ended)
+
+
+def is_moved() -> ColumnElement[bool]:
+    """Return the condition that a document's content is now at another location."""
+    moved = moved_documents.c
+    return exists().where(
+        moved.tenant == documents.c.tenant, moved.document_id == documents.c.document_id
+    )
+
+
+def forget_moves(connection: Connection, ref: TenantRef, document_ids: Collection[str]) -> None:
+    """Delete the record of moves of documents that are gone, or back at their former location."""
+    moved = moved_documents.c
+    wanted = moved.tenant == ref.id, is_any_of(moved.document_id, [*document_ids])
+    connection.execute(delete(moved_documents).where(*wanted))
+
+
+def _find_awaited(
+    connection: Connection, ref: TenantRef, document_ids: Collection[str]
+) -> list[str]:
+    moved = moved_documents.c
+    wanted = moved.tenant == ref.id, is_any_of(moved.successor, [*document_ids])
+    return [*connection.scalars(select(moved.successor).where(*wanted).distinct())]
+
+
+_NONCE_BYTES: Final = 12
+
+
+def add_tombstones(connection: Connection, ref: TenantRef, document_ids: Sequence[str]) -> None:
+    """Add tombstones with the documents' current contents."""
+    content = func.coalesce(documents.c.content_sha256, "")
+    buried = select(documents.c.tenant, documents.c.document_id, content).where(
+        documents.c.tenant == ref.id, is_any_of(documents.c.document_id, document_ids)
+    )
+    new = upsert(tombstones).from_select(["tenant", "document_id", "content_sha256"], buried)
+    connection.execute(
+        new.on_conflict_do_update(
+            index_elements=["tenant", "document_id"],
+            set_={
+                "content_sha256": new.excluded.content_sha256,
+                "pruned_at": func.now(),
+                "invalidated": False,
+            },
+        )
+    )
+
+
+def seal_tombstones(
+    connection: Connection, ref: TenantRef, document_ids: Sequence[str]
+) -> list[str]:
+    """Return the journal's entries for purged documents: keyed hashes, encrypted tombstones."""
+    query = select(tombstones.c.document_id, tombstones.c.content_sha256).where(
+        tombstones.c.tenant == ref.id, is_any_of(tombstones.c.document_id, document_ids)
+    )
+    contents = {row.document_id: row.content_sha256 for row in connection.execute(query)}
+    cipher = _cipher(connection)
+    sealed = []
+    for hash_, id_ in zip(document_hashes(connection, document_ids), document_ids, strict=True):
+        nonce = os.urandom(_NONCE_BYTES)
+        text = json.dumps([id_, contents.get(id_, "")]).encode()
+        ciphertext = nonce + cipher.encrypt(nonce, text, ref.id.encode())
+        sealed.append(f"{hash_}.{base64.urlsafe_b64encode(ciphertext).decode()}")
+    return sealed
+
+
+def parse_hash(sealed: str) -> str:
+    """Return the keyed hash of a document in a journal entry."""
+    return sealed.partition(".")[0]
+
+
+def add_sealed_tombstones(connection: Connection, ref: TenantRef, sealed: Sequence[str]) -> int:
+    """Add the tombstones that a journal has kept; return how many could be decrypted.
+
+    The journal of another catalog, or of an earlier version, has no tombstones for this catalog.
+    """
+    cipher = _cipher(connection)
+    rows = []
+    for one in sealed:
+        try:
+            ciphertext = base64.urlsafe_b64decode(one.partition(".")[2])
+            nonce, rest = ciphertext[:_NONCE_BYTES], ciphertext[_NONCE_BYTES:]
+            id_, content = json.loads(cipher.decrypt(nonce, rest, ref.id.encode()))
+        except (binascii.Error, ValueError, InvalidTag):
+            continue
+        rows.append({"tenant": ref.id, "document_id": id_, "content_sha256": content})
+    if rows:
+        keep_out = upsert(tombstones).on_conflict_do_update(
+            index_elements=["tenant", "document_id"], set_={"invalidated": False}
+        )
+        connection.execute(keep_out, rows)
+    return len(rows)
+
+
+def _cipher(connection: Connection) -> AESGCM:
+    return AESGCM(hmac.digest(receipt_key(connection), b"tombstones of the journal", "sha256"))

@@ -1,0 +1,452 @@
+"""How a document's status changes, who may change it, and which documents are pending.
+
+Only the statements of this module and `record_statement`, which writes listings, change a status.
+
+The number of requests to index a document again is part of its key, like its content. A request
+made during a run therefore stays pending until a version that was built after it is in the index.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
+
+from sqlalchemy import (
+    ARRAY,
+    BindParameter,
+    ColumnElement,
+    Connection,
+    FromClause,
+    Interval,
+    LargeBinary,
+    Text,
+    Update,
+    and_,
+    bindparam,
+    case,
+    cast,
+    delete,
+    func,
+    insert,
+    literal,
+    null,
+    or_,
+    update,
+)
+from sqlalchemy.dialects.postgresql import JSONB
+
+from rag_assets.ingest.sources.model import READ_AGAIN_NS
+from rag_assets.ingest.sources.pages import EXCLUDED
+from rag_assets.ingest.sources.record_bodies import DbRowBody
+from rag_assets.storage.catalog.database import Database, TenantRef, is_any_of, notify
+from rag_assets.storage.catalog.erasure.holds import is_held
+from rag_assets.storage.catalog.erasure.retention import embedding_columns
+from rag_assets.storage.catalog.tables import document_index, documents, events, syncs, tombstones
+from rag_assets.storage.catalog.uploads.rows import is_pushed_again
+
+Status = Literal["PROCESSING", "READY", "FAILED", "DELETED"]
+
+NEVER = datetime(9999, 12, 31, tzinfo=UTC)
+"""The retry time of a failure that needs a person: only a sync started by a person retries it."""
+_ENVIRONMENTS = "@"
+"""Separator between a configuration's key and the environments in which a document failed."""
+
+
+class Transition(NamedTuple):
+    """A change of a document's status.
+
+    Attributes:
+        to: the new status.
+        clears_failure: whether the columns of NO_FAILURE are cleared.
+    """
+
+    to: Status
+    clears_failure: bool
+
+
+Cause: TypeAlias = Literal[
+    "listed", "unreadable", "indexed", "failed", "deferred", "reindexed", "removed"
+]
+TRANSITIONS: Final[Mapping[Cause, Transition]] = {
+    # By a listing, or a scan that masks names: the document is new, changed, or back.
+    "listed": Transition("PROCESSING", clears_failure=True),
+    # By a listing: its source cannot provide the content.
+    "unreadable": Transition("FAILED", clears_failure=False),
+    # By a run that wrote its entries to the configured build, or else to the serving build.
+    "indexed": Transition("READY", clears_failure=True),
+    # By a run: a stage failed for this document.
+    "failed": Transition("FAILED", clears_failure=False),
+    # By a run: the document waits until a provider's batch ends.
+    "deferred": Transition("PROCESSING", clears_failure=False),
+    # By a request to index it again, or a scan that found a credential in its text.
+    "reindexed": Transition("PROCESSING", clears_failure=True),
+    # By a listing that lacks it, a request to delete it, or an erasure.
+    "removed": Transition("DELETED", clears_failure=True),
+}
+"""Every change of a document's status, by its cause.
+
+A listing applies to all documents, and is the only way back for a deleted document. The other
+causes apply to documents that are not deleted. A document that changes during a run stays
+PROCESSING: causes of runs apply only to the document_key that the run has processed.
+"""
+
+NO_FAILURE: Final[Mapping[str, Any]] = {
+    "error_message": None,
+    "error_kind": None,
+    "failed_document_key": None,
+    "failed_config_key": None,
+    "attempts": 0,
+    "retry_at": None,
+}
+"""The columns of `documents` that describe a failure, as they are without one."""
+
+
+def change_status(cause: Cause, ref: TenantRef, *which: ColumnElement[bool]) -> Update:
+    """Return the statement that changes the status of a tenant's documents; see TRANSITIONS."""
+    change = TRANSITIONS[cause]
+    return (
+        update(documents)
+        .where(documents.c.tenant == ref.id, documents.c.status != "DELETED", *which)
+        .values(
+            status=change.to,
+            updated_at=func.now(),
+            **(NO_FAILURE if change.clears_failure else {}),
+        )
+    )
+
+
+def is_of_generation(
+    tenant_id: str | BindParameter[str],
+    generation: int | BindParameter[int],
+    document_ids: Sequence[str] | None = None,
+) -> ColumnElement[bool]:
+    """Return the condition for rows of one generation: all, or only of the named documents."""
+    held = document_index.c
+    rows = and_(held.tenant == tenant_id, held.generation == generation)
+    return rows if document_ids is None else and_(rows, is_any_of(held.document_id, document_ids))
+
+
+def is_same_document() -> ColumnElement[bool]:
+    """Return the condition that joins a row of `document_index` with its document."""
+    return and_(
+        documents.c.tenant == document_index.c.tenant,
+        documents.c.document_id == document_index.c.document_id,
+    )
+
+
+def join_versions(generation: int) -> FromClause:
+    """Return the join of every document with its row for the generation, if it exists."""
+    return documents.outerjoin(
+        document_index, and_(is_same_document(), document_index.c.generation == generation)
+    )
+
+
+def is_excluded() -> ColumnElement[bool]:
+    """Return the condition that a document's page excludes it from search.
+
+    An excluded document is not indexed, and is removed from builds. Its texts and vectors stay in
+    the lake, so that it can return.
+    """
+    return documents.c.access_scope == EXCLUDED
+
+
+def is_out_of_builds() -> ColumnElement[bool]:
+    """Return the condition that builds must not hold entries of the document."""
+    return or_(documents.c.status == "DELETED", is_excluded())
+
+
+def is_behind(config_key: str | ColumnElement[str]) -> ColumnElement[bool]:
+    """Return the condition that the indexed version is missing or was built from other inputs."""
+    held = document_index.c
+    return or_(
+        held.document_key.is_distinct_from(documents.c.document_key),
+        held.config_key.is_distinct_from(config_key),
+    )
+
+
+def is_behind_source() -> ColumnElement[bool]:
+    """Return the condition that the document changed after its version was built."""
+    indexed, listed = (
+        func.split_part(table.c.document_key, ".", 1) for table in (document_index, documents)
+    )
+    return or_(indexed.is_distinct_from(listed), is_pushed_again())
+
+
+def is_pending(config_key: str | ColumnElement[str]) -> ColumnElement[bool]:
+    """Return the condition that the document can be processed now.
+
+    It is behind or not yet marked ready. A quarantined or deferred document counts only after its
+    retry time.
+    """
+    waits = and_(
+        documents.c.status.in_(("FAILED", "PROCESSING")),
+        documents.c.failed_document_key == documents.c.document_key,
+        _failed_config_key(documents.c).in_((config_key, "*")),
+        or_(documents.c.retry_at.is_(None), documents.c.retry_at > func.now()),
+    )
+    # A change that was reverted leaves the right version in the index and the status PROCESSING.
+    return and_(
+        documents.c.status != "DELETED",
+        ~is_excluded(),
+        or_(is_behind(config_key), documents.c.status == "PROCESSING"),
+        ~func.coalesce(waits, False),
+    )
+
+
+def is_pending_in_superseded_build(config_key: str | ColumnElement[str]) -> ColumnElement[bool]:
+    """Return the condition of is_pending, for a build that answers but is not the configured build.
+
+    The document's status is ignored, because it describes the build that the configuration asks
+    for.
+    """
+    held, listed = document_index.c, documents.c
+    waits = and_(
+        held.failed_document_key == listed.document_key,
+        _failed_config_key(held) == config_key,
+        or_(held.retry_at.is_(None), held.retry_at > func.now()),
+    )
+    unreadable = and_(
+        listed.failed_document_key == listed.document_key, listed.failed_config_key == "*"
+    )
+    return and_(
+        listed.status != "DELETED",
+        ~is_excluded(),
+        is_behind(config_key),
+        ~func.coalesce(waits, False),
+        ~func.coalesce(unreadable, False),
+    )
+
+
+def failed_key(
+    table: FromClause, config_key: str, environment: ColumnElement[str], document_key: Any
+) -> ColumnElement[str]:
+    """Return the value of `failed_config_key` for a failure.
+
+    For a failure caused by a setting, it also lists the environments in which the document failed.
+    Each environment is tried once.
+
+    Args:
+        table: `documents` or `document_index`.
+        config_key: key of the tenant's configuration.
+        environment: key of the environment; empty for other failures.
+        document_key: key of the document that fails.
+    """
+    former = table.c.failed_config_key
+    is_again = and_(
+        table.c.failed_document_key == document_key,
+        former.startswith(config_key + _ENVIRONMENTS, autoescape=True),
+    )
+    return case(
+        (environment == "", config_key),
+        (and_(is_again, func.strpos(former, environment) > 0), former),
+        (is_again, former + "," + environment),
+        else_=literal(config_key + _ENVIRONMENTS) + environment,
+    )
+
+
+def first_failed_key(config_key: str, environment: str) -> str:
+    """Return the value of `failed_config_key` for the first failure."""
+    return f"{config_key}{_ENVIRONMENTS}{environment}" if environment else config_key
+
+
+def select_environment(failed: ColumnElement[Any]) -> ColumnElement[str]:
+    """Return the environment of a first failure; empty if a setting did not cause it."""
+    return func.split_part(failed, _ENVIRONMENTS, 2)
+
+
+def fails_in_other_environment(table: FromClause, environment: str) -> ColumnElement[bool]:
+    """Return the condition that a setting made a document fail, but not in this environment."""
+    failed = table.c.failed_config_key
+    return and_(
+        failed.contains(_ENVIRONMENTS),
+        ~failed.contains(environment, autoescape=True),
+        or_(table.c.retry_at.is_(None), table.c.retry_at > func.now()),
+    )
+
+
+def _failed_config_key(columns: Any) -> ColumnElement[str]:
+    """Return the key of the configuration in which a document failed."""
+    return func.split_part(columns.failed_config_key, _ENVIRONMENTS, 1)
+
+
+def withhold_statement(ref: TenantRef, document_ids: Sequence[str]) -> Update:
+    """Return the statement that withholds all versions of documents and schedules deletion."""
+    keys = (
+        *("indexed_key", "document_key", "config_key"),
+        *("content_sha256", "parse_key", "chunk_set_key"),
+    )
+    return (
+        update(document_index)
+        .where(
+            document_index.c.tenant == ref.id,
+            is_any_of(document_index.c.document_id, document_ids),
+        )
+        .values(**dict.fromkeys(keys), chunk_count=0, dirty=True)
+    )
+
+
+def mark_ready_statement(
+    ref: TenantRef, clock_skew: timedelta, *, for_superseded_build: bool = False
+) -> Update:
+    """Return the statement that marks documents READY; execute it with `ready_parameters` rows.
+
+    Args:
+        clock_skew: by how much the clock used for ages is fast, compared with Postgres's clock.
+        for_superseded_build: whether the configuration asks for another build. Documents that
+            wait in the configuration's build then keep waiting.
+    """
+    waits = documents.c.failed_document_key.is_not_distinct_from(documents.c.document_key)
+    return change_status(
+        "indexed",
+        ref,
+        documents.c.document_id == bindparam("version_of"),
+        documents.c.document_key == bindparam("version_key"),
+        *((~waits,) if for_superseded_build else ()),
+    ).values(
+        title=bindparam("version_title"),
+        chunk_count=bindparam("version_chunks"),
+        dropped_count=bindparam("version_dropped"),
+        **embedding_columns(literal(clock_skew, Interval)),
+    )
+
+
+def put_off_statement(
+    cause: Literal["failed", "deferred"], ref: TenantRef, config_key: str
+) -> Update:
+    """Return the statement that lets documents wait; execute it with `put_off_parameters` rows."""
+    key = documents.c.document_key
+    environment = bindparam("environment", type_=Text)
+    statement = change_status(
+        cause,
+        ref,
+        documents.c.document_id == bindparam("waiting"),
+        key == bindparam("waiting_key"),
+    ).values(
+        error_message=bindparam("message"),
+        error_kind=bindparam("kind"),
+        failed_document_key=key,
+        failed_config_key=failed_key(documents, config_key, environment, key),
+        retry_at=bindparam("again"),
+    )
+    return statement.values(attempts=documents.c.attempts + 1) if cause == "failed" else statement
+
+
+def reindex_statement(ref: TenantRef, lane: int, *which: ColumnElement[bool]) -> Update:
+    """Return the statement that counts a request to reindex documents, which changes their keys."""
+    number = documents.c.edition + 1
+    return change_status("reindexed", ref, *which).values(
+        edition=number, document_key=numbered_key(documents.c.document_key, number), lane=lane
+    )
+
+
+def mark_deleted_statement(ref: TenantRef, document_ids: Sequence[str]) -> Update:
+    """Return the statement that marks documents deleted and clears titles, tags and metadata.
+
+    Their URIs stay, so that a deleted document can still be looked up. Held documents are not
+    cleared.
+    """
+    nothing = {"title": null(), "said_title": null(), "tags": literal([], ARRAY(Text))}
+    nothing |= {"source_id": null(), "page_uuid": null()}
+    nothing |= {"metadata": literal({}, JSONB), "path": literal(b"", LargeBinary)}
+    cleared = {
+        name: case((is_held(), documents.c[name]), else_=value) for name, value in nothing.items()
+    }
+    of_documents = is_any_of(documents.c.document_id, document_ids)
+    statement = change_status("removed", ref, of_documents)
+    return statement.values(**cleared, changed_at=func.now())
+
+
+def numbered_key(
+    document_key: ColumnElement[str], requests: ColumnElement[int]
+) -> ColumnElement[str]:
+    """Return a document_key that changes with each request to reindex the document."""
+    plain = func.split_part(document_key, ".", 1)
+    return case((requests > 0, plain.concat(".").concat(cast(requests, Text))), else_=plain)
+
+
+class ReindexRequestTable:
+    """Requests reindexing by incrementing the column `edition` of documents."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def request_tenant(self, ref: TenantRef, by: str) -> int:
+        """Reindex all documents of a tenant; return their number, like the other methods.
+
+        Args:
+            by: the caller's name, for the event.
+        """
+        return self._request(ref, {"scope": "tenant", "by": by})
+
+    def request_source(self, ref: TenantRef, source: str, by: str) -> int:
+        """Reindex all documents of one source."""
+        scope = {"scope": "source", "id": source, "by": by}
+        return self._request(ref, scope, documents.c.source == source)
+
+    def request_document(self, ref: TenantRef, document_id: str, by: str) -> int:
+        """Reindex one document; return 0 if it does not exist or was deleted."""
+        scope = {"scope": "document", "id": document_id, "by": by}
+        return self._request(ref, scope, documents.c.document_id == document_id)
+
+    def request_page(
+        self, ref: TenantRef, uuid: str, kind: Literal["page", "database"], by: str
+    ) -> int:
+        """Reindex a page of the tree with its attached documents, or the rows of a database."""
+        scope = {"scope": kind, "id": uuid, "by": by}
+        is_row = documents.c.source_type == DbRowBody.TYPE
+        of_kind = is_row if kind == "database" else ~is_row
+        return self._request(ref, scope, documents.c.page_uuid == uuid, of_kind)
+
+    def readmit(self, ref: TenantRef, document_ids: Collection[str] | None = None) -> int:
+        """Let the next listing add invalidated documents again; return their number.
+
+        Documents that were deleted, purged or past their retention stay excluded.
+
+        Args:
+            document_ids: ids of the documents; all documents by default.
+        """
+        wanted = [tombstones.c.tenant == ref.id, tombstones.c.invalidated]
+        if document_ids is not None:
+            wanted.append(is_any_of(tombstones.c.document_id, document_ids))
+        with self._database.begin_exclusive(ref) as connection:
+            readmitted = connection.execute(delete(tombstones).where(*wanted)).rowcount
+            if readmitted:
+                # Otherwise the next sync would treat an unchanged source as listed.
+                of_tenant = syncs.c.tenant == ref.id
+                connection.execute(update(syncs).where(of_tenant).values(listing_digest=None))
+                notify(connection, ref.id)
+        return readmitted
+
+    def _request(
+        self, ref: TenantRef, scope: Mapping[str, Any], *conditions: ColumnElement[bool]
+    ) -> int:
+        # The transaction is exclusive, because a sync that updates the same rows in another order
+        # could deadlock.
+        with self._database.begin_exclusive(ref) as connection:
+            return request_reindex(connection, ref, scope, *conditions)
+
+
+def request_reindex(
+    connection: Connection,
+    ref: TenantRef,
+    scope: Mapping[str, Any],
+    *conditions: ColumnElement[bool],
+) -> int:
+    """Reindex documents of a tenant; return their number.
+
+    Args:
+        connection: a connection in a transaction that excludes others of the tenant.
+        scope: the scope of the request and the caller, for the event.
+        conditions: which documents; none: all.
+    """
+    lane = 0 if scope["scope"] == "document" else 1
+    statement = reindex_statement(ref, lane, *conditions).values(listed_at_ns=READ_AGAIN_NS)
+    count = connection.execute(statement).rowcount
+    payload = {**scope, "documents": count}
+    event = {"tenant": ref.id, "kind": "reindex_requested", "payload": payload}
+    if count or not conditions:
+        connection.execute(insert(events).values(event))
+    if count:
+        notify(connection, ref.id)
+    return count

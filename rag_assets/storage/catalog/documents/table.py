@@ -1,0 +1,225 @@
+"""A tenant's documents: their listed state, their status, and tombstones of pruned documents."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import fields
+from datetime import datetime
+
+from sqlalchemy import (
+    ColumnElement,
+    and_,
+    case,
+    delete,
+    exists,
+    func,
+    or_,
+    select,
+    update,
+)
+
+from rag_assets.common.batches import batched
+from rag_assets.ingest.sources.model import FUTURE_NS, RACY_NS, READ_AGAIN_NS
+from rag_assets.storage.catalog.database import Database, TenantRef, is_any_of, read_row
+from rag_assets.storage.catalog.documents.model import (
+    CatalogDocument,
+    Document,
+    DocumentChange,
+    build_row,
+    facts_columns,
+    processing_order,
+    read_document,
+    read_facts,
+    record_statement,
+)
+from rag_assets.storage.catalog.documents.removals import drop_superseded, forget_moves, is_moved
+from rag_assets.storage.catalog.documents.status import mark_deleted_statement
+from rag_assets.storage.catalog.erasure.holds import is_held
+from rag_assets.storage.catalog.records.model import restart_waits
+from rag_assets.storage.catalog.records.pages import set_page_scopes
+from rag_assets.storage.catalog.tables import document_index, documents, syncs, tombstones
+
+_BATCH = 2_000
+
+
+class DocumentTable:
+    """Queries on `documents` and `tombstones`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def stream(self, tenant_id: str, source: str) -> Iterator[CatalogDocument]:
+        """Stream all documents of a source, including deleted documents.
+
+        Moved documents count as deleted.
+        """
+        stored = [each.name for each in fields(CatalogDocument) if each.name in documents.c]
+        query = select(
+            *facts_columns(),
+            *(documents.c[name] for name in stored if name != "status"),
+            case((is_moved(), "DELETED"), else_=documents.c.status).label("status"),
+        ).where(documents.c.tenant == tenant_id, documents.c.source == source)
+        with self._database.begin() as connection:
+            for row in connection.execution_options(yield_per=_BATCH).execute(query):
+                yield read_row(CatalogDocument, row, facts=read_facts(row))
+
+    def record(self, ref: TenantRef, changes: Sequence[DocumentChange], *, lane: int) -> None:
+        """Record the changes of a listing; a document with unchanged content keeps its status.
+
+        Documents that were deleted on request or pushed again since the listing are left out.
+
+        Args:
+            changes: new, changed and touched documents.
+            lane: 0 for individual changes, 1 for a bulk import.
+        """
+        statement = record_statement()
+        for batch in batched(changes, _BATCH):
+            with self._database.begin_for(ref) as connection:
+                current = drop_superseded(connection, ref, batch)
+                rows = [build_row(ref, c, lane) for c in set_page_scopes(connection, ref, current)]
+                if rows:
+                    connection.execute(statement, rows)
+                    pushed = [row["document_id"] for row in rows if row["revision"] is not None]
+                    if pushed:
+                        restart_waits(connection, ref, pushed)
+                    forget_moves(connection, ref, [row["document_id"] for row in rows])
+
+    def mark_deleted(self, ref: TenantRef, document_ids: Sequence[str]) -> None:
+        """Mark documents that their source no longer has as deleted; searches omit them at once."""
+        for batch in batched(document_ids, _BATCH):
+            with self._database.begin_for(ref) as connection:
+                connection.execute(mark_deleted_statement(ref, batch))
+
+    def find(self, tenant_id: str, document_ids: Sequence[str]) -> list[Document]:
+        """Return the named documents in processing order, the most urgent first."""
+        query = (
+            select(documents)
+            .where(
+                documents.c.tenant == tenant_id, is_any_of(documents.c.document_id, document_ids)
+            )
+            .order_by(*processing_order())
+        )
+        with self._database.begin() as connection:
+            return [read_document(row) for row in connection.execute(query)]
+
+    def all(self, tenant_id: str, *, deleted: bool = False) -> list[Document]:
+        """Return a tenant's documents, sorted by uri; deleted documents only if requested."""
+        query = select(documents).where(documents.c.tenant == tenant_id).order_by("uri")
+        if not deleted:
+            query = query.where(documents.c.status != "DELETED")
+        with self._database.begin() as connection:
+            return [read_document(row) for row in connection.execute(query)]
+
+    def sources(self, tenant_id: str) -> list[str]:
+        """Return the names of the sources with documents."""
+        query = (
+            select(documents.c.source)
+            .where(documents.c.tenant == tenant_id, documents.c.status != "DELETED")
+            .distinct()
+        )
+        with self._database.begin() as connection:
+            return list(connection.scalars(query))
+
+    def counts(self, tenant_id: str) -> dict[str, int]:
+        """Return the number of documents by status."""
+        query = (
+            select(documents.c.status, func.count())
+            .where(documents.c.tenant == tenant_id)
+            .group_by(documents.c.status)
+        )
+        with self._database.begin() as connection:
+            return dict(connection.execute(query).all())
+
+    def count(self, tenant_id: str, source: str) -> int:
+        """Return the number of a source's documents."""
+        query = select(func.count()).where(
+            documents.c.tenant == tenant_id,
+            documents.c.source == source,
+            documents.c.status != "DELETED",
+        )
+        with self._database.begin() as connection:
+            return connection.scalar(query) or 0
+
+    def reread_count(self, tenant_id: str, sources: Collection[str]) -> int:
+        """Return the number of documents to read again; see must_be_read_again.
+
+        Args:
+            sources: names of the configured sources; documents of other sources are not counted.
+        """
+        query = (
+            select(func.count())
+            .select_from(documents)
+            .where(
+                documents.c.tenant == tenant_id,
+                is_any_of(documents.c.source, sources),
+                must_be_read_again(),
+            )
+        )
+        with self._database.begin() as connection:
+            return connection.scalar(query) or 0
+
+    def tombstones(self, tenant_id: str) -> dict[str, str]:
+        """Return the content hashes of pruned documents, by document id."""
+        query = select(tombstones.c.document_id, tombstones.c.content_sha256).where(
+            tombstones.c.tenant == tenant_id
+        )
+        with self._database.begin() as connection:
+            return {row.document_id: row.content_sha256 for row in connection.execute(query)}
+
+    def read_again(self, ref: TenantRef, document_ids: Collection[str] | None = None) -> None:
+        """Mark documents to be read again by the next listing, even if their facts are unchanged.
+
+        Args:
+            document_ids: only these documents; None for all.
+        """
+        chosen = [documents.c.tenant == ref.id]
+        if document_ids is not None:
+            chosen.append(is_any_of(documents.c.document_id, document_ids))
+        with self._database.begin_for(ref) as connection:
+            connection.execute(update(documents).where(*chosen).values(listed_at_ns=READ_AGAIN_NS))
+
+    def purge_deleted(self, ref: TenantRef, before: datetime) -> int:
+        """Delete the rows of documents deleted before a time, unless a build or hold keeps them."""
+        held = exists().where(
+            and_(
+                document_index.c.tenant == documents.c.tenant,
+                document_index.c.document_id == documents.c.document_id,
+            )
+        )
+        with self._database.begin_for(ref) as connection:
+            return connection.execute(
+                delete(documents).where(
+                    documents.c.tenant == ref.id,
+                    documents.c.status == "DELETED",
+                    documents.c.updated_at < before,
+                    ~held,
+                    ~is_held(),
+                )
+            ).rowcount
+
+
+def must_be_read_again() -> ColumnElement[bool]:
+    """Return the condition that a document may have changed unnoticed, or was requested again.
+
+    Documents that the last listing lacks, and that are only kept because their deletion is held,
+    are excluded: they cannot be read.
+    """
+    is_kept = exists().where(
+        syncs.c.tenant == documents.c.tenant,
+        syncs.c.source == documents.c.source,
+        syncs.c.held_deletions > 0,
+        syncs.c.listed_at_ns > documents.c.listed_at_ns,
+    )
+    return and_(
+        documents.c.status != "DELETED",
+        # Every listing reads unreadable documents again anyway.
+        documents.c.content_sha256.is_not(None),
+        or_(
+            documents.c.listed_at_ns == READ_AGAIN_NS,
+            and_(
+                documents.c.mtime_ns + RACY_NS > documents.c.listed_at_ns,
+                documents.c.mtime_ns <= documents.c.listed_at_ns + FUTURE_NS,
+            ),
+        ),
+        ~is_kept,
+    )

@@ -1,0 +1,571 @@
+"""The version of each document in each generation.
+
+A row is inserted before the first entry of a document is written, and deleted only after the
+deletion of its entries was confirmed. The table therefore covers everything that may be in the
+index.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields
+from datetime import timedelta
+from typing import Any, TypeAlias
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Row,
+    Select,
+    Table,
+    and_,
+    case,
+    delete,
+    func,
+    or_,
+    select,
+    true,
+    update,
+)
+from sqlalchemy.dialects.postgresql import insert as upsert
+
+from rag_assets.common.batches import batched
+from rag_assets.storage.catalog.database import Database, TenantRef, is_any_of, texts_parameter
+from rag_assets.storage.catalog.documents.model import Failure, processing_order, urgency
+from rag_assets.storage.catalog.documents.readable import select_returnable
+from rag_assets.storage.catalog.documents.status import (
+    failed_key,
+    first_failed_key,
+    is_behind,
+    is_excluded,
+    is_of_generation,
+    is_out_of_builds,
+    is_pending,
+    is_pending_in_superseded_build,
+    is_same_document,
+    join_versions,
+    mark_ready_statement,
+    select_environment,
+    withhold_statement,
+)
+from rag_assets.storage.catalog.journal.security_changes import raise_mark
+from rag_assets.storage.catalog.records.pages import has_moved_page
+from rag_assets.storage.catalog.tables import document_index, documents, generations
+from rag_assets.storage.catalog.uploads.rows import is_pushed_again
+
+_RECENT_VERSIONS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class IndexedVersion:
+    """A version of a document that is completely in the index.
+
+    Attributes:
+        indexed_key: hash of everything in its entries; searches ignore entries with another key.
+        document_key, config_key: keys of the inputs from which it was built.
+        parse_key, chunk_set_key: keys of its text and its chunks in the lake.
+        token_count: the number of tokens in its chunks; None keeps the recorded number.
+        content_sha256: hash of the content from which it was built.
+    """
+
+    document_id: str
+    indexed_key: str
+    document_key: str
+    config_key: str
+    parse_key: str
+    chunk_set_key: str
+    chunk_count: int
+    dropped_count: int = 0
+    title: str | None = None
+    token_count: int | None = None
+    content_sha256: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HeldVersion:
+    """The version of a document that the index should hold.
+
+    Attributes:
+        access_scope: the access scope of its entries. None while a sync is pending because the
+            record was pushed again or its page was moved: the catalog may already have the new
+            scope.
+    """
+
+    document_id: str
+    indexed_key: str
+    chunk_count: int
+    access_scope: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedEntries:
+    """The number of entries that a build should hold: in total, and of the last indexed versions.
+
+    The last versions distinguish a complete index from one that was rolled back, because both may
+    hold the same number of entries.
+
+    Attributes:
+        entries: the number of entries of all versions.
+        recent_keys: the indexed_key of each of the last versions.
+        recent: the number of entries of the last versions.
+        is_settled: whether no entries wait to be deleted or written again.
+    """
+
+    entries: int = 0
+    recent_keys: tuple[str, ...] = ()
+    recent: int = 0
+    is_settled: bool = True
+
+    @classmethod
+    def from_row(cls, row: Row[Any]) -> ExpectedEntries:
+        """Return the value in a row of `select_expected_entries`."""
+        return cls(row.entries, tuple(row.recent_keys or ()), row.recent, row.is_settled)
+
+
+def select_expected_entries() -> Select[Any]:
+    """Return the query for the rows of `ExpectedEntries.from_row`, one for each build of a tenant.
+
+    Its parameter "tenants" names the tenants.
+    """
+    held, build = document_index.c, generations.c
+    of_build = and_(held.tenant == build.tenant, held.generation == build.generation)
+    totals = (
+        select(
+            func.coalesce(func.sum(held.chunk_count), 0).label("entries"),
+            func.coalesce(func.bool_and(~or_(held.dirty, is_out_of_builds())), True).label(
+                "is_settled"
+            ),
+        )
+        .join(documents, is_same_document())
+        .where(of_build)
+        .lateral("totals")
+    )
+    last = (
+        select(held.indexed_key, held.chunk_count)
+        .where(of_build, held.indexed_key.is_not(None))
+        .order_by(held.indexed_at.desc(), held.document_id)
+        .limit(_RECENT_VERSIONS)
+        .correlate(generations)
+        .subquery()
+    )
+    recent = select(
+        func.array_agg(last.c.indexed_key).label("recent_keys"),
+        func.coalesce(func.sum(last.c.chunk_count), 0).label("recent"),
+    ).lateral("recent")
+    return (
+        select(build.tenant, build.generation, *totals.c, *recent.c)
+        .select_from(generations)
+        .join(totals, true())
+        .join(recent, true())
+        .where(is_any_of(build.tenant, texts_parameter("tenants")), build.state != "REMOVING")
+    )
+
+
+def select_valid_versions(
+    tenant_id: str, generation: int, document_ids: Sequence[str], column: ColumnElement[Any]
+) -> Select[Any]:
+    """Return the query on a column of each named document's valid version, by document id.
+
+    A version is valid if it is complete and was not invalidated afterwards.
+    """
+    return select(document_index.c.document_id, column).where(
+        is_of_generation(tenant_id, generation, document_ids),
+        document_index.c.indexed_key.is_not(None),
+        document_index.c.document_key.is_not(None),
+    )
+
+
+def build_ready_parameters(version: IndexedVersion) -> dict[str, Any]:
+    """Return a version as parameters of `mark_ready_statement`."""
+    return {
+        "version_of": version.document_id,
+        "version_key": version.document_key,
+        "version_title": version.title,
+        "version_chunks": version.chunk_count,
+        "version_dropped": version.dropped_count,
+    }
+
+
+_BATCH = 2_000
+_VERSION = tuple(each.name for each in fields(IndexedVersion) if each.name in document_index.c)
+_WAITING = ("failed_document_key", "failed_config_key", "error_message", "retry_at")
+
+_URGENT_DIVISOR = 4
+"""If urgent documents are pending and not all documents fit, a slice's limit is divided by this
+number."""
+
+
+RowRecorder: TypeAlias = Callable[[Connection, TenantRef, Collection[str]], None]
+"""Writes rows about the texts of versions in an open transaction; the texts are given by
+chunk_set_key."""
+
+
+class IndexTable:
+    """Queries on `document_index`, alone and joined with `documents`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def refresh_statistics(self, tables: Iterable[Table] = ()) -> None:
+        """Run ANALYZE on documents, their versions and the tables of systems; see Database."""
+        self._database.refresh_statistics(documents, document_index, *tables)
+
+    def pending(
+        self,
+        tenant_id: str,
+        generation: int,
+        config_key: str,
+        *,
+        for_superseded_build: bool = False,
+        documents_limit: int | None = None,
+        bytes_limit: int | None = None,
+        answers: bool = True,
+    ) -> list[str]:
+        """Return documents whose indexed version is missing or outdated, the most urgent first.
+
+        If any document is pending, at least one is returned, even if it exceeds the bytes_limit. If
+        more documents are pending than fit, and some are urgent, few other documents are returned,
+        because people wait for the urgent ones.
+
+        Args:
+            generation: the build that should hold the documents.
+            config_key: key of the present configuration.
+            for_superseded_build: whether the configuration asks for another build.
+            documents_limit: the maximum number of documents; None for all.
+            bytes_limit: the approximate maximum of content bytes; None for all.
+            answers: whether the build serves searches. In other builds nobody waits for an edit,
+                and a document that is edited all the time comes last.
+        """
+        order = processing_order() if answers else (documents.c.lane, *processing_order()[1:])
+        bytes_before = func.sum(documents.c.size).over(order_by=order, rows=(None, -1))
+        work = (
+            select(
+                documents.c.document_id,
+                urgency(),
+                func.coalesce(bytes_before, 0).label("bytes_before"),
+            )
+            .select_from(join_versions(generation))
+            .where(
+                documents.c.tenant == tenant_id,
+                _is_pending(config_key, for_superseded_build=for_superseded_build),
+            )
+            .order_by(*order)
+            .limit(None if documents_limit is None else documents_limit + 1)
+            .subquery()
+        )
+        query = select(work.c.document_id, work.c.urgency)
+        if bytes_limit is not None:
+            query = query.where(work.c.bytes_before < bytes_limit)
+        with self._database.begin() as connection:
+            rows = connection.execute(query).all()
+        found = [row.document_id for row in rows]
+        if documents_limit is None or len(found) <= documents_limit:
+            return found
+        urgent = sum(row.urgency == 0 for row in rows)
+        most = max(urgent, documents_limit // _URGENT_DIVISOR) if urgent else documents_limit
+        return found[: min(most, documents_limit)]
+
+    def pending_count(
+        self,
+        tenant_id: str,
+        generation: int,
+        config_key: str,
+        *,
+        for_superseded_build: bool = False,
+    ) -> int:
+        """Return the number of documents that can be processed now; see pending."""
+        query = (
+            select(func.count())
+            .select_from(join_versions(generation))
+            .where(
+                documents.c.tenant == tenant_id,
+                _is_pending(config_key, for_superseded_build=for_superseded_build),
+            )
+        )
+        with self._database.begin() as connection:
+            return connection.scalar(query) or 0
+
+    def unfinished_count(self, tenant_id: str, generation: int, config_key: str) -> int:
+        """Return the number of documents that can be processed now or at a later retry time."""
+        retried = and_(
+            documents.c.status.in_(("FAILED", "PROCESSING")), documents.c.retry_at.is_not(None)
+        )
+        query = (
+            select(func.count())
+            .select_from(join_versions(generation))
+            .where(
+                documents.c.tenant == tenant_id,
+                or_(is_pending(config_key), and_(retried, is_behind(config_key), ~is_excluded())),
+            )
+        )
+        with self._database.begin() as connection:
+            return connection.scalar(query) or 0
+
+    def entry_count(self, tenant_id: str, generation: int) -> int:
+        """Return the number of entries that a generation should have."""
+        query = (
+            select(func.coalesce(func.sum(document_index.c.chunk_count), 0))
+            .join(documents, is_same_document())
+            .where(is_of_generation(tenant_id, generation), documents.c.status != "DELETED")
+        )
+        with self._database.begin() as connection:
+            return int(connection.scalar(query) or 0)
+
+    def expected_entries(self, tenant_ids: Sequence[str]) -> dict[tuple[str, int], ExpectedEntries]:
+        """Return the entries that builds of these tenants should have, by tenant and generation."""
+        with self._database.begin() as connection:
+            rows = connection.execute(select_expected_entries(), {"tenants": list(tenant_ids)})
+            return {(row.tenant, row.generation): ExpectedEntries.from_row(row) for row in rows}
+
+    def entry_count_in_builds(self, tenant_id: str, document_ids: Sequence[str]) -> int:
+        """Return the number of entries of these documents that all generations should have."""
+        query = select(func.coalesce(func.sum(document_index.c.chunk_count), 0)).where(
+            document_index.c.tenant == tenant_id,
+            is_any_of(document_index.c.document_id, document_ids),
+        )
+        with self._database.begin() as connection:
+            return int(connection.scalar(query) or 0)
+
+    def removals(self, tenant_id: str) -> dict[int, list[str]]:
+        """Return deleted and excluded documents that a generation may still hold, by generation."""
+        query = (
+            select(document_index.c.generation, document_index.c.document_id)
+            .join(documents, is_same_document())
+            .where(documents.c.tenant == tenant_id, is_out_of_builds())
+            .order_by(document_index.c.generation)
+        )
+        found: dict[int, list[str]] = {}
+        with self._database.begin() as connection:
+            for row in connection.execute(query):
+                found.setdefault(row.generation, []).append(row.document_id)
+        return found
+
+    def up_to_date(
+        self, tenant_id: str, generation: int, document_ids: Sequence[str]
+    ) -> dict[str, str]:
+        """Return the indexed_key of each of these documents whose entries need no rewrite."""
+        query = select_valid_versions(
+            tenant_id, generation, document_ids, document_index.c.indexed_key
+        )
+        with self._database.begin() as connection:
+            return dict(connection.execute(query).all())
+
+    def mark_writing(
+        self, ref: TenantRef, generation: int, document_ids: Sequence[str]
+    ) -> set[str]:
+        """Record that entries of these documents are about to be written.
+
+        Returns:
+            the documents that may already have entries.
+        """
+        table = document_index
+        before = select(table.c.document_id).where(
+            is_of_generation(ref.id, generation, document_ids)
+        )
+        rows = [
+            {"tenant": ref.id, "generation": generation, "document_id": document_id}
+            for document_id in document_ids
+        ]
+        statement = upsert(table).on_conflict_do_update(
+            index_elements=["tenant", "generation", "document_id"], set_={"dirty": True}
+        )
+        with self._database.begin_for(ref) as connection:
+            present = set(connection.scalars(before))
+            if rows:
+                connection.execute(statement, rows)
+        return present
+
+    def commit(
+        self,
+        ref: TenantRef,
+        generation: int,
+        versions: Sequence[IndexedVersion],
+        *,
+        clock_skew: timedelta = timedelta(),
+        for_superseded_build: bool = False,
+        recorders: Sequence[RowRecorder] = (),
+    ) -> None:
+        """Make searches return these versions, in one transaction.
+
+        Documents that were deleted or excluded in the meantime are left out.
+
+        Args:
+            versions: versions whose entries are all written.
+            recorders: write further rows about these texts in the same transaction.
+            clock_skew: by how much the clock used for ages is fast, compared with Postgres's clock.
+            for_superseded_build: whether the configuration asks for another build.
+        """
+        if not versions:
+            return
+        left = select(documents.c.document_id).where(
+            documents.c.tenant == ref.id,
+            is_any_of(documents.c.document_id, [version.document_id for version in versions]),
+            is_out_of_builds(),
+        )
+        new = upsert(document_index)
+        tokens = func.coalesce(new.excluded.token_count, document_index.c.token_count)
+        statement = new.on_conflict_do_update(
+            index_elements=["tenant", "generation", "document_id"],
+            set_={
+                **{name: new.excluded[name] for name in (*_VERSION, "indexed_at", *_WAITING)},
+                "token_count": tokens,
+            },
+        )
+        with self._database.begin_for(ref) as connection:
+            committed_at = raise_mark(connection, ref)
+            left_ids = set(connection.scalars(left))
+            versions = [version for version in versions if version.document_id not in left_ids]
+            if not versions:
+                return
+            connection.execute(
+                statement,
+                [
+                    {
+                        "tenant": ref.id,
+                        "generation": generation,
+                        **{name: getattr(version, name) for name in _VERSION},
+                        "indexed_at": committed_at,
+                        "dirty": False,
+                        **dict.fromkeys(_WAITING),
+                    }
+                    for version in versions
+                ],
+            )
+            texts = {version.chunk_set_key for version in versions}
+            for record in recorders:
+                record(connection, ref, texts)
+            connection.execute(
+                mark_ready_statement(ref, clock_skew, for_superseded_build=for_superseded_build),
+                [build_ready_parameters(version) for version in versions],
+            )
+
+    def mark_clean(self, ref: TenantRef, generation: int, document_ids: Sequence[str]) -> None:
+        """Record that only entries of the indexed version are left."""
+        with self._database.begin_for(ref) as connection:
+            connection.execute(
+                update(document_index)
+                .where(is_of_generation(ref.id, generation, document_ids))
+                .values(dirty=False)
+            )
+
+    def dirty(self, tenant_id: str, generation: int) -> dict[str, str | None]:
+        """Return the indexed_key to keep, for documents that may have entries of other versions."""
+        query = select(document_index.c.document_id, document_index.c.indexed_key).where(
+            is_of_generation(tenant_id, generation), document_index.c.dirty
+        )
+        with self._database.begin() as connection:
+            return {row.document_id: row.indexed_key for row in connection.execute(query)}
+
+    def delete(self, ref: TenantRef, generation: int, document_ids: Sequence[str]) -> None:
+        """Delete the rows of documents, after the deletion of their entries was confirmed."""
+        with self._database.begin_for(ref) as connection:
+            for batch in batched(document_ids, _BATCH):
+                connection.execute(
+                    delete(document_index).where(is_of_generation(ref.id, generation, batch))
+                )
+
+    def reset(self, ref: TenantRef, generation: int) -> None:
+        """Delete all rows of a generation, after its index was lost."""
+        with self._database.begin_for(ref) as connection:
+            connection.execute(delete(document_index).where(is_of_generation(ref.id, generation)))
+
+    def invalidate(self, ref: TenantRef, generation: int, document_ids: Sequence[str]) -> None:
+        """Mark versions of these documents invalid: the next run rewrites them from the lake."""
+        with self._database.begin_for(ref) as connection:
+            connection.execute(
+                update(document_index)
+                .where(is_of_generation(ref.id, generation, document_ids))
+                .values(document_key=None, dirty=True)
+            )
+
+    def document_keys(
+        self, tenant_id: str, generation: int, document_ids: Sequence[str]
+    ) -> dict[str, str]:
+        """Return the document_key from which each named document's valid version was built."""
+        query = select_valid_versions(
+            tenant_id, generation, document_ids, document_index.c.document_key
+        )
+        with self._database.begin() as connection:
+            return dict(connection.execute(query).all())
+
+    def put_off(
+        self, ref: TenantRef, generation: int, waits: Sequence[Failure], *, config_key: str
+    ) -> None:
+        """Record why documents wait in a build other than the configuration's build.
+
+        Their entries in that build stay as they are.
+        """
+        if not waits:
+            return
+        statement = upsert(document_index)
+        given = statement.excluded
+        columns: dict[str, Any] = {name: given[name] for name in _WAITING}
+        columns["failed_config_key"] = failed_key(
+            document_index,
+            config_key,
+            select_environment(given.failed_config_key),
+            given.failed_document_key,
+        )
+        rows = [
+            {
+                "tenant": ref.id,
+                "generation": generation,
+                "document_id": wait.document_id,
+                "dirty": False,
+                "failed_document_key": wait.document_key,
+                "failed_config_key": first_failed_key(config_key, wait.environment),
+                "error_message": wait.message,
+                "retry_at": wait.retry_at,
+            }
+            for wait in waits
+        ]
+        with self._database.begin_for(ref) as connection:
+            connection.execute(
+                statement.on_conflict_do_update(
+                    index_elements=["tenant", "generation", "document_id"], set_=columns
+                ),
+                rows,
+            )
+
+    def put_off_reason(
+        self, tenant_id: str, generation: int, document_ids: Sequence[str]
+    ) -> str | None:
+        """Return why one of these documents waits for a retry in a build; None otherwise."""
+        query = (
+            select(document_index.c.error_message)
+            .join(documents, is_same_document())
+            .where(
+                is_of_generation(tenant_id, generation, document_ids),
+                document_index.c.failed_document_key == documents.c.document_key,
+                document_index.c.retry_at.is_not(None),
+            )
+            .limit(1)
+        )
+        with self._database.begin() as connection:
+            return connection.scalar(query)
+
+    def withhold(self, ref: TenantRef, document_ids: Sequence[str]) -> None:
+        """Withhold these documents from searches; the next run deletes their entries."""
+        with self._database.begin_for(ref) as connection:
+            connection.execute(withhold_statement(ref, document_ids))
+
+    def held_versions(self, tenant_id: str, generation: int) -> Iterator[HeldVersion]:
+        """Stream the version of each document that the generation's index should hold."""
+        held = document_index.c
+        query = select_returnable(
+            tenant_id,
+            generation,
+            *(held.document_id, held.indexed_key, held.chunk_count),
+            case((~or_(is_pushed_again(), has_moved_page(documents)), documents.c.access_scope)),
+        ).order_by(held.document_id)
+        with self._database.begin() as connection:
+            for row in connection.execution_options(yield_per=_BATCH).execute(query):
+                yield HeldVersion(*row)
+
+
+def _is_pending(config_key: str, *, for_superseded_build: bool) -> ColumnElement[bool]:
+    return (
+        is_pending_in_superseded_build(config_key)
+        if for_superseded_build
+        else is_pending(config_key)
+    )

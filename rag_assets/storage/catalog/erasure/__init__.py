@@ -1,0 +1,1 @@
+"""Data that must go, must stay, or is gone: retention, erasures, holds, receipts, rescans."""

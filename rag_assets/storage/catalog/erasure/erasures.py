@@ -1,0 +1,507 @@
+"""Open erasures: documents that some store still contains, and the receipt to be written.
+
+An erasure is recorded in the transaction that decides it, with all the facts for its receipt. If
+the process is killed, the erasure stays open. The tenant's next run completes it, and writes the
+same receipt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+from uuid import UUID, uuid4
+
+from sqlalchemy import (
+    ARRAY,
+    Connection,
+    Row,
+    Select,
+    Text,
+    bindparam,
+    delete,
+    func,
+    insert,
+    select,
+    text,
+    update,
+)
+
+from rag_assets.common.batches import batched
+from rag_assets.common.errors import UnknownDocument
+from rag_assets.storage.catalog.builds.generations import Generation
+from rag_assets.storage.catalog.builds.judgements import forget_judgements
+from rag_assets.storage.catalog.database import Database, TenantRef, is_any_of, notify, read_row
+from rag_assets.storage.catalog.documents.removals import (
+    add_sealed_tombstones,
+    add_tombstones,
+    delete_records,
+    seal_tombstones,
+)
+from rag_assets.storage.catalog.documents.status import mark_deleted_statement, withhold_statement
+from rag_assets.storage.catalog.erasure.holds import list_holds, require_no_hold
+from rag_assets.storage.catalog.erasure.receipts import ErasureKind, Receipt, append_receipt
+from rag_assets.storage.catalog.erasure.retention import (
+    Cutoffs,
+    count_staged,
+    delete_staged,
+    find_due_documents,
+)
+from rag_assets.storage.catalog.erasure.tables import erasures, held_texts
+from rag_assets.storage.catalog.journal.security_changes import (
+    raise_mark,
+    record_change,
+    record_removal,
+)
+from rag_assets.storage.catalog.tables import (
+    SCHEMA,
+    all_tables,
+    document_index,
+    documents,
+    generations,
+    source_records,
+    tenants,
+    tombstones,
+)
+from rag_assets.storage.catalog.uploads.model import uploads
+from rag_assets.storage.catalog.uploads.rows import delete_uploads
+
+_BATCH = 2_000
+_NAMED_DOCUMENTS = 100
+"""Maximum number of purged documents per entry in the journal of security changes."""
+_FORGET_SLICES = text(
+    f"UPDATE {SCHEMA}.slices SET document_ids = document_ids - :ids"  # noqa: S608 - nothing given
+    " WHERE tenant = :tenant AND document_ids ?| :ids"
+).bindparams(bindparam("ids", type_=ARRAY(Text)))
+
+
+@dataclass(frozen=True, slots=True)
+class Erasure:
+    """An erasure of documents from every store.
+
+    Attributes:
+        id: id of the erasure, and also of its receipt.
+        kind, rule, by, at: see Receipt.
+        document_ids: its documents.
+        parse_keys, chunk_set_keys: keys of their texts and chunks in the lake.
+        blobs: hashes of their uploaded files.
+        counts: the numbers of erased objects, by store; complete when every store has counted.
+        progress: the state of a scan for credentials, a removal or a discard.
+    """
+
+    id: UUID
+    ref: TenantRef
+    kind: ErasureKind
+    rule: str
+    by: str
+    at: datetime
+    document_ids: tuple[str, ...]
+    parse_keys: frozenset[str]
+    chunk_set_keys: frozenset[str]
+    counts: Mapping[str, Mapping[str, int]]
+    blobs: frozenset[str] = frozenset()
+    progress: Mapping[str, Any] = field(default_factory=dict)
+
+
+def begin_erasure(
+    connection: Connection,
+    ref: TenantRef,
+    whole: Sequence[str],
+    former: Sequence[str],
+    *,
+    kind: ErasureKind,
+    rule: str,
+    by: str,
+    at: datetime,
+    staged: int = 0,
+) -> Erasure:
+    """Record an erasure, and withhold its documents from searches."""
+    held = document_index.c
+    of_documents = (held.tenant == ref.id, is_any_of(held.document_id, [*whole, *former]))
+    keys = select(
+        func.array_agg(held.parse_key.distinct()).filter(held.parse_key.is_not(None)),
+        func.array_agg(held.chunk_set_key.distinct()).filter(held.chunk_set_key.is_not(None)),
+        func.coalesce(func.sum(held.chunk_count), 0),
+    ).where(*of_documents)
+    parse_keys, chunk_set_keys, entries = connection.execute(keys).one()
+    judgements = forget_judgements(connection, ref, whole)
+    records = len(delete_records(connection, ref, whole))
+    kept = _find_keys_of_disabled(connection, ref, whole)
+    blobs = delete_uploads(connection, ref, whole)
+    add_tombstones(connection, ref, whole)
+    for batch in batched(whole, _BATCH):
+        connection.execute(mark_deleted_statement(ref, batch))
+    for batch in batched([*whole, *former], _BATCH):
+        connection.execute(withhold_statement(ref, batch))
+    made = insert_erasure(
+        connection,
+        ref,
+        kind=kind,
+        rule=rule,
+        by=by,
+        at=at,
+        document_ids=list(whole),
+        parse_keys=sorted({*(parse_keys or []), *(row.parse_key for row in kept)}),
+        chunk_set_keys=sorted({*(chunk_set_keys or []), *(row.chunk_set_key for row in kept)}),
+        blobs=sorted(set(blobs)),
+        counts={
+            "documents": {"documents": len(whole), "former versions": len(former)},
+            "index": {"entries": int(entries)},
+            "records": {"records": records, "staged": staged},
+            **({"blobs": {"blobs": len(set(blobs))}} if blobs else {}),
+            **({"judgements": {"judgements": judgements}} if judgements else {}),
+        },
+    )
+    if kind == "purge":
+        for batch in batched(whole, _NAMED_DOCUMENTS):
+            record_change(connection, ref, "purged", "", seal_tombstones(connection, ref, batch))
+    else:
+        raise_mark(connection, ref)
+    return made
+
+
+def require_known(connection: Connection, ref: TenantRef, document_ids: Sequence[str]) -> None:
+    """Raise UnknownDocument if a document has no row, record, upload or tombstone."""
+    known: set[str] = set()
+    # Tombstones count: a person who doubts that a document was deleted may purge it again.
+    for table in (documents, source_records, uploads, tombstones):
+        query = select(table.c.document_id).where(
+            table.c.tenant == ref.id, is_any_of(table.c.document_id, document_ids)
+        )
+        known.update(connection.scalars(query))
+    if unknown := [id_ for id_ in document_ids if id_ not in known]:
+        raise UnknownDocument(
+            f"tenant {ref.id!r} has no document {unknown[0]}",
+            hint=f"`rag-assets documents {ref.id} --json` shows their ids",
+        )
+
+
+def end_erasure(connection: Connection, erasure: Erasure, proof: Mapping[str, Any]) -> Receipt:
+    """Replace an erasure's row with its receipt."""
+    connection.execute(delete(erasures).where(erasures.c.id == erasure.id))
+    return append_receipt(
+        connection,
+        id_=erasure.id,
+        tenant=erasure.ref.id,
+        incarnation=erasure.ref.incarnation,
+        kind=erasure.kind,
+        rule=erasure.rule,
+        by=erasure.by,
+        at=erasure.at,
+        counts=erasure.counts,
+        document_ids=erasure.document_ids,
+        proof=proof,
+    )
+
+
+def delete_documents(connection: Connection, erasure: Erasure) -> None:
+    """Delete the rows of the documents, unless they were added again."""
+    for batch in batched(erasure.document_ids, _BATCH):
+        connection.execute(
+            delete(documents).where(
+                documents.c.tenant == erasure.ref.id,
+                is_any_of(documents.c.document_id, batch),
+                documents.c.status == "DELETED",
+            )
+        )
+
+
+def clear_slice(connection: Connection, erasure: Erasure) -> None:
+    """Delete the documents' ids from the slice of the tenant's last run."""
+    given = {"tenant": erasure.ref.id, "ids": list(erasure.document_ids)}
+    connection.execute(_FORGET_SLICES, given)
+
+
+def _find_keys_of_disabled(
+    connection: Connection, ref: TenantRef, document_ids: Sequence[str]
+) -> Sequence[Row[Any]]:
+    """Return the lake keys of uploads that are in no build, because they are disabled."""
+    query: Select[Any] = select(held_texts.c.parse_key, held_texts.c.chunk_set_key).where(
+        held_texts.c.tenant == ref.id, is_any_of(held_texts.c.document_id, document_ids)
+    )
+    return connection.execute(query).all()
+
+
+def clear_embedding(connection: Connection, ref: TenantRef, document_ids: Sequence[str]) -> None:
+    """Clear the embedding times and hashes of documents whose former version is withheld."""
+    connection.execute(
+        update(documents)
+        .where(documents.c.tenant == ref.id, is_any_of(documents.c.document_id, document_ids))
+        .values(embedded_at=None, embedded_sha256=None)
+    )
+
+
+def read_erasure(row: Row[Any]) -> Erasure:
+    """Return the erasure in a row of `erasures`."""
+    return read_row(
+        Erasure,
+        row,
+        ref=TenantRef(row.tenant, row.incarnation),
+        document_ids=tuple(row.document_ids),
+        parse_keys=frozenset(row.parse_keys),
+        chunk_set_keys=frozenset(row.chunk_set_keys),
+        blobs=frozenset(row.blobs),
+    )
+
+
+def insert_erasure(
+    connection: Connection,
+    ref: TenantRef,
+    *,
+    kind: ErasureKind,
+    rule: str,
+    by: str,
+    at: datetime,
+    **columns: Any,
+) -> Erasure:
+    """Insert the row of a new erasure.
+
+    Args:
+        kind, rule, by, at: recorded in the receipt.
+        columns: further columns of `erasures`.
+    """
+    given = {"kind": kind, "rule": rule, "by": by, "at": at, **columns}
+    row = insert(erasures).values(id=uuid4(), tenant=ref.id, incarnation=ref.incarnation, **given)
+    return read_erasure(connection.execute(row.returning(erasures)).one())
+
+
+_OUTLIVING = frozenset(
+    {"dagster_histories", "erasures", "receipts", "security_changes", "tenant_locks"}
+)
+"""Tables whose rows outlive a removed tenant."""
+
+
+class ErasureTable:
+    """Queries on `erasures`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def list_open(self, tenant_id: str) -> list[Erasure]:
+        """Return the open erasures of a tenant, oldest first."""
+        query = (
+            select(erasures)
+            .where(erasures.c.tenant == tenant_id)
+            .order_by(erasures.c.at, erasures.c.id)
+        )
+        with self._database.begin() as connection:
+            return [read_erasure(row) for row in connection.execute(query)]
+
+    def begin_prune(
+        self,
+        ref: TenantRef,
+        cutoffs: Cutoffs,
+        held: Collection[str],
+        *,
+        rule: str,
+        by: str,
+        at: datetime,
+    ) -> Erasure | None:
+        """Start to delete documents past their retention; searches omit them from now on.
+
+        Tombstones, which contain only hashes, prevent a document from being added again until it
+        changes in its source. Pushed records and staged rows are deleted at once.
+
+        Args:
+            cutoffs: the tenant's retention.
+            held: names of the sources with documents that stay until a person confirms.
+            rule, by, at: recorded in the receipt.
+
+        Returns:
+            the erasure; None if nothing is due.
+        """
+        with self._database.begin_exclusive(ref) as connection:
+            due = [
+                document
+                for document in find_due_documents(connection, ref.id, cutoffs)
+                if document.source not in held
+            ]
+            staged = delete_staged(connection, ref, cutoffs, held)
+            if not due and not staged:
+                return None
+            whole = [document.document_id for document in due if not document.former]
+            former = [document.document_id for document in due if document.former]
+            made = begin_erasure(
+                connection, ref, whole, former, kind="prune", rule=rule, by=by, at=at, staged=staged
+            )
+            clear_embedding(connection, ref, former)
+            return made
+
+    def begin_purge(
+        self, ref: TenantRef, document_ids: Collection[str], *, by: str, at: datetime
+    ) -> Erasure:
+        """Start to delete documents permanently, on request; searches omit them from now on.
+
+        A document that its source still has is not added again until it changes.
+
+        Args:
+            document_ids: the documents. They may have been deleted before, if a row or tombstone is
+                left.
+            by, at: recorded in the receipt.
+
+        Raises:
+            UnknownDocument: the tenant does not know one of the documents.
+            OnHold: one of the documents is held.
+        """
+        wanted = sorted(set(document_ids))
+        with self._database.begin_exclusive(ref) as connection:
+            require_known(connection, ref, wanted)
+            require_no_hold(list_holds(connection, ref.id, wanted), ref.id, "the purge")
+            made = begin_erasure(
+                connection, ref, wanted, (), kind="purge", rule="request", by=by, at=at
+            )
+            notify(connection, ref.id)
+            return made
+
+    def restore_tombstones(self, ref: TenantRef, sealed: Sequence[str]) -> None:
+        """Prevent documents that were purged after the dump of a restored catalog from returning.
+
+        Args:
+            sealed: the tombstones of the documents, as stored in the journal.
+        """
+        with self._database.begin_exclusive(ref) as connection:
+            add_sealed_tombstones(connection, ref, sealed)
+
+    def begin_removal(self, ref: TenantRef, *, by: str, at: datetime) -> Erasure:
+        """Start the removal of a tenant, or return the removal that was started before.
+
+        Args:
+            ref: the tenant, in the state REMOVING.
+            by, at: who asked, and when; recorded in the receipt.
+        """
+        begun = select(erasures).where(
+            erasures.c.tenant == ref.id,
+            erasures.c.incarnation == ref.incarnation,
+            erasures.c.kind == "removal",
+        )
+        ids = select(documents.c.document_id).where(documents.c.tenant == ref.id)
+        entries = select(func.coalesce(func.sum(document_index.c.chunk_count), 0)).where(
+            document_index.c.tenant == ref.id
+        )
+        records = select(func.count()).where(source_records.c.tenant == ref.id)
+        blobs = select(func.count(uploads.c.content_sha256.distinct())).where(
+            uploads.c.tenant == ref.id
+        )
+        indexes = select(generations.c.index_name).where(generations.c.tenant == ref.id).distinct()
+        with self._database.begin() as connection:
+            row = connection.execute(begun).first()
+            if row is not None:
+                return read_erasure(row)
+            document_ids = list(connection.scalars(ids))
+            counts = {
+                "documents": {"documents": len(document_ids)},
+                "index": {"entries": int(connection.scalar(entries) or 0)},
+                "records": {
+                    "records": connection.scalar(records) or 0,
+                    "staged": count_staged(connection, ref.id),
+                },
+            }
+            if found := connection.scalar(blobs):
+                counts["blobs"] = {"blobs": found}
+            return insert_erasure(
+                connection,
+                ref,
+                kind="removal",
+                rule="request",
+                by=by,
+                at=at,
+                document_ids=document_ids,
+                counts=counts,
+                progress={"indexes": sorted(connection.scalars(indexes))},
+            )
+
+    def begin_discard(
+        self, ref: TenantRef, generation: Generation, *, by: str, at: datetime
+    ) -> Erasure:
+        """Start to delete a build that does not serve searches, or return its open erasure.
+
+        Args:
+            by, at: who asked, and when; recorded in the receipt.
+        """
+        number = generation.number
+        entries = select(func.coalesce(func.sum(document_index.c.chunk_count), 0)).where(
+            document_index.c.tenant == ref.id, document_index.c.generation == number
+        )
+        begun = select(erasures).where(
+            erasures.c.tenant == ref.id,
+            erasures.c.kind == "discard",
+            erasures.c.progress["generation"].as_integer() == number,
+            # The number of a deleted build may be used again.
+            erasures.c.progress["made_at"].as_string() == generation.created_at.isoformat(),
+        )
+        with self._database.begin_for(ref) as connection:
+            if (row := connection.execute(begun).first()) is not None:
+                return read_erasure(row)
+            connection.execute(
+                update(generations)
+                .where(generations.c.tenant == ref.id, generations.c.generation == number)
+                .values(state="REMOVING")
+            )
+            counts = {"index": {"builds": 1, "entries": int(connection.scalar(entries) or 0)}}
+            return insert_erasure(
+                connection,
+                ref,
+                kind="discard",
+                rule="request",
+                by=by,
+                at=at,
+                counts=counts,
+                progress={"generation": number, "made_at": generation.created_at.isoformat()},
+            )
+
+    def note(self, erasure: Erasure, store: str, counts: Mapping[str, int]) -> Erasure:
+        """Record how much an erasure will delete from a store, before it is deleted."""
+        added = {**erasure.counts, store: dict(counts)}
+        with self._database.begin() as connection:
+            connection.execute(
+                update(erasures).where(erasures.c.id == erasure.id).values(counts=added)
+            )
+            row = connection.execute(select(erasures).where(erasures.c.id == erasure.id)).one()
+            return read_erasure(row)
+
+    def record_progress(self, erasure: Erasure, progress: Mapping[str, Any]) -> Erasure:
+        """Record the progress of an erasure; return the changed erasure."""
+        with self._database.begin() as connection:
+            connection.execute(
+                update(erasures).where(erasures.c.id == erasure.id).values(progress=progress)
+            )
+        return replace(erasure, progress=progress)
+
+    def forget(self, erasure: Erasure) -> None:
+        """Delete the documents' rows, and their ids in the slice of the last run."""
+        with self._database.begin_for(erasure.ref) as connection:
+            delete_documents(connection, erasure)
+            clear_slice(connection, erasure)
+
+    def end(self, erasure: Erasure, proof: Mapping[str, Any] | None = None) -> Receipt:
+        """Delete the documents' rows, and write the receipt."""
+        with self._database.begin_for(erasure.ref) as connection:
+            delete_documents(connection, erasure)
+            return end_erasure(connection, erasure, proof or {})
+
+    def forget_tenant(self, erasure: Erasure) -> None:
+        """Delete a removed tenant's rows in all tables but `tenants` and those in _OUTLIVING."""
+        ref = erasure.ref
+        with self._database.begin() as connection:
+            for table in reversed(all_tables()):
+                if "tenant" in table.c and table.name not in _OUTLIVING:
+                    connection.execute(delete(table).where(table.c.tenant == ref.id))
+
+    def end_removal(self, erasure: Erasure, proof: Mapping[str, Any] | None = None) -> Receipt:
+        """Delete a tenant with all of its rows, and write the receipt.
+
+        The tenant's other open erasures end with it.
+        """
+        ref = erasure.ref
+        others = select(erasures).where(erasures.c.tenant == ref.id, erasures.c.id != erasure.id)
+        with self._database.begin() as connection:
+            connection.execute(
+                delete(tenants).where(
+                    tenants.c.id == ref.id, tenants.c.incarnation == ref.incarnation
+                )
+            )
+            record_removal(connection, ref)
+            for row in connection.execute(others.order_by(erasures.c.at, erasures.c.id)).all():
+                end_erasure(connection, read_erasure(row), {})
+            return end_erasure(connection, erasure, proof or {})

@@ -1,0 +1,253 @@
+"""Holds: a tenant's data that must not be erased until the hold is lifted.
+
+A held document that is deleted still leaves search results and the index. Triggers keep the data
+that would be lost then: the lake keys of its versions, the texts of pushed records, and the list of
+blobs that must stay. The data computed from a disabled upload is kept in the same way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    FromClause,
+    delete,
+    exists,
+    func,
+    insert,
+    or_,
+    select,
+)
+from sqlalchemy.dialects.postgresql import insert as upsert
+
+from rag_assets.common.errors import OnHold, UnknownDocument, UnknownSource
+from rag_assets.storage.catalog.database import Database, TenantRef, is_any_of
+from rag_assets.storage.catalog.erasure.receipts import document_hashes
+from rag_assets.storage.catalog.erasure.tables import held_records, held_texts, holds
+from rag_assets.storage.catalog.journal.security_changes import ChangeKind, record_change
+from rag_assets.storage.catalog.tables import documents, events, source_records
+from rag_assets.storage.catalog.uploads.model import held_uploads, uploads
+
+if TYPE_CHECKING:
+    from rag_assets.storage.catalog.journal.events import EventKind
+
+
+@dataclass(frozen=True, slots=True)
+class HoldScope:
+    """The scope of a hold: one document, the documents of a source, or all of the tenant."""
+
+    source: str | None = None
+    document_id: str | None = None
+
+    def __str__(self) -> str:
+        if self.document_id is not None:
+            return f"document {self.document_id}"
+        return "all documents" if self.source is None else f"source {self.source!r}"
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """A hold on documents of a tenant.
+
+    Attributes:
+        reason: a person's text, with credentials masked.
+        by: who set the hold.
+    """
+
+    scope: HoldScope
+    reason: str
+    by: str
+    at: datetime
+
+
+def require_no_hold(covering: Sequence[Hold], tenant_id: str, what: str) -> None:
+    """Refuse to delete held documents permanently.
+
+    Args:
+        covering: the holds that cover them.
+        what: the name of the refused action, for the message.
+
+    Raises:
+        OnHold: at least one hold covers them.
+    """
+    if covering:
+        first = covering[0]
+        raise OnHold(
+            f"{what} is refused: {first.scope} of tenant {tenant_id!r} is held since"
+            f" {first.at:%Y-%m-%d} ({first.reason})",
+            hint=f"`rag-assets hold list {tenant_id}` shows all; `rag-assets hold lift` lifts one",
+        )
+
+
+class HoldTable:
+    """Queries on `holds`; setting and lifting need the tenant's lock."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def all(self, tenant_id: str) -> list[Hold]:
+        """Return a tenant's holds, oldest first."""
+        with self._database.begin() as connection:
+            return list_holds(connection, tenant_id)
+
+    def document_count(self, tenant_id: str) -> int:
+        """Return how many documents are held; deleted documents and disabled uploads count too."""
+        held = select(func.count()).where(documents.c.tenant == tenant_id, is_held())
+        with self._database.begin() as connection:
+            return connection.scalar(held) or 0
+
+    def set(self, ref: TenantRef, scope: HoldScope, *, reason: str, by: str) -> None:
+        """Set a hold, or replace the reason of an existing hold.
+
+        Raises:
+            UnknownDocument, UnknownSource: the tenant does not know the document or source.
+        """
+        row = {"source": scope.source, "document_id": scope.document_id}
+        said = {"reason": reason, "by": by}
+        with self._database.begin_for(ref) as connection:
+            _require_known(connection, ref, scope)
+            _record_change(connection, ref, "hold_set", scope)
+            connection.execute(
+                upsert(holds)
+                .values(tenant=ref.id, **row, **said)
+                .on_conflict_do_update(
+                    index_elements=["tenant", "source", "document_id"], set_=said
+                )
+            )
+            _write_event(connection, ref, "hold_set", scope, said)
+
+    def lift(self, ref: TenantRef, scope: HoldScope, *, reason: str, by: str) -> bool:
+        """Lift a hold, and delete the data that was kept only because of it.
+
+        Returns:
+            whether the hold existed.
+        """
+        of_tenant = holds.c.tenant == ref.id
+        the_hold = (
+            of_tenant,
+            holds.c.source.is_not_distinct_from(scope.source),
+            holds.c.document_id.is_not_distinct_from(scope.document_id),
+        )
+        with self._database.begin_for(ref) as connection:
+            if not connection.execute(delete(holds).where(*the_hold)).rowcount:
+                return False
+            _record_change(connection, ref, "hold_lifted", scope)
+            for kept in (held_texts, held_records, held_uploads):
+                covered = exists().where(
+                    documents.c.tenant == kept.c.tenant,
+                    documents.c.document_id == kept.c.document_id,
+                    is_held(),
+                )
+                connection.execute(delete(kept).where(kept.c.tenant == ref.id, ~covered))
+            _write_event(connection, ref, "hold_lifted", scope, {"reason": reason, "by": by})
+        return True
+
+
+def list_holds(
+    connection: Connection, tenant_id: str, document_ids: Sequence[str] | None = None
+) -> list[Hold]:
+    """Return a tenant's holds, oldest first; with document ids, only holds that cover one."""
+    query = select(holds).where(holds.c.tenant == tenant_id).order_by(holds.c.id)
+    if document_ids is not None:
+        sources = [
+            select(table.c.source).where(
+                table.c.tenant == tenant_id, is_any_of(table.c.document_id, document_ids)
+            )
+            for table in (documents, source_records, uploads)
+        ]
+        query = query.where(
+            or_(
+                is_any_of(holds.c.document_id, document_ids),
+                *(holds.c.source.in_(of_table) for of_table in sources),
+                holds.c.document_id.is_(None) & holds.c.source.is_(None),
+            )
+        )
+    return [
+        Hold(HoldScope(row.source, row.document_id), row.reason, row.by, row.set_at)
+        for row in connection.execute(query)
+    ]
+
+
+def is_held() -> ColumnElement[bool]:
+    """Return the condition that a hold covers a document, or that it is a disabled upload."""
+    disabled = exists().where(
+        uploads.c.tenant == documents.c.tenant,
+        uploads.c.document_id == documents.c.document_id,
+        ~uploads.c.enabled,
+    )
+    return or_(is_row_held(documents), disabled.correlate(documents))
+
+
+def is_row_held(table: FromClause) -> ColumnElement[bool]:
+    """Return the condition that a hold covers a row; every deletion by age must check it.
+
+    A hold on all documents covers every row of the tenant. A hold on a document or a source covers
+    the rows of its documents.
+
+    Args:
+        table: with a column `tenant`, and `document_id` if its rows belong to documents.
+    """
+    scopes: list[ColumnElement[bool]] = [holds.c.document_id.is_(None) & holds.c.source.is_(None)]
+    if "document_id" in table.c:
+        scopes.append(holds.c.document_id == table.c.document_id)
+        scopes.append(holds.c.source == select_source(table))
+    return exists().where(holds.c.tenant == table.c.tenant, or_(*scopes)).correlate(table)
+
+
+def select_source(table: FromClause) -> ColumnElement[str | None]:
+    """Return the source of a row's document; null if the row belongs to no document."""
+    if "source" in table.c:
+        return table.c.source
+    return (
+        select(documents.c.source)
+        .where(documents.c.tenant == table.c.tenant, documents.c.document_id == table.c.document_id)
+        .correlate(table)
+        .scalar_subquery()
+    )
+
+
+def _require_known(connection: Connection, ref: TenantRef, scope: HoldScope) -> None:
+    of_tenant = documents.c.tenant == ref.id
+    if scope.document_id is not None:
+        query = select(documents.c.source).where(
+            of_tenant, documents.c.document_id == scope.document_id
+        )
+        if connection.execute(query.limit(1)).first() is None:
+            raise UnknownDocument(
+                f"tenant {ref.id!r} has no such document",
+                hint=f"`rag-assets documents {ref.id} --json` shows their ids",
+            )
+    elif scope.source is not None:
+        known = [
+            select(table.c.source).where(table.c.tenant == ref.id, table.c.source == scope.source)
+            for table in (documents, source_records, uploads)
+        ]
+        if all(connection.execute(query.limit(1)).first() is None for query in known):
+            raise UnknownSource(
+                f"tenant {ref.id!r} has nothing of a source {scope.source!r}",
+                hint=f"`rag-assets documents {ref.id}` shows what it has",
+            )
+
+
+def _record_change(
+    connection: Connection, ref: TenantRef, kind: ChangeKind, scope: HoldScope
+) -> None:
+    held = () if scope.document_id is None else (scope.document_id,)
+    about = (scope.source or "", *document_hashes(connection, held))
+    record_change(connection, ref, kind, "", about)
+
+
+def _write_event(
+    connection: Connection, ref: TenantRef, kind: EventKind, scope: HoldScope, said: dict[str, str]
+) -> None:
+    payload = dict(said)
+    if scope.source is not None:
+        payload["source"] = scope.source
+    if scope.document_id is not None:
+        payload["document_id"] = scope.document_id
+    connection.execute(insert(events).values(tenant=ref.id, kind=kind, payload=payload))

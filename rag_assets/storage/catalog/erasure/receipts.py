@@ -1,0 +1,199 @@
+"""Receipts of erasures: when, by which rule, and how much was erased in each store.
+
+Receipts contain no name, path or text, and outlive their tenant. Each contains the hash of its
+predecessor; this chain reveals any altered, inserted or missing receipt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from typing import Any, Final, Literal, TypeVar
+from uuid import UUID
+
+from sqlalchemy import Connection, Row, insert, select, text
+
+from rag_assets.common.hashing import canonical, keyed_digest, sha256_hex
+from rag_assets.storage.catalog.database import Database, read_row
+from rag_assets.storage.catalog.erasure.tables import receipt_keys, receipts
+
+ErasureKind = Literal["prune", "purge", "removal", "discard", "secrets"]
+FIRST: Final = "0" * 64
+"""The predecessor's hash in the first receipt."""
+_BATCH = 1_000
+_CHAIN_LOCK = 0x7261675F72656370
+_Shape = TypeVar("_Shape", dict[str, Any], list[str])
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """A record of the data erased for one reason at one time.
+
+    Attributes:
+        number: counted from 1, over all tenants.
+        id: id of the erasure.
+        kind: prune: by retention; purge: documents, on request; removal: a tenant; discard: a
+            build; secrets: credentials that new rules found.
+        rule: the setting, or the request, that demanded the erasure.
+        by: the person or the automatic process that asked for it.
+        counts: the number of erased items, by store.
+        documents: keyed hashes of the documents' ids.
+        proof: the search for traces afterwards: its scope, its results, and the locations that
+            cannot be reached.
+        previous: hash of the receipt before it.
+    """
+
+    number: int
+    id: UUID
+    tenant: str
+    incarnation: int
+    kind: str
+    rule: str
+    by: str
+    at: datetime
+    counts: Mapping[str, Any]
+    documents: tuple[str, ...]
+    proof: Mapping[str, Any]
+    previous: str
+
+    @property
+    def hash(self) -> str:
+        """Return the hash of all its fields."""
+        return sha256_hex(
+            canonical(
+                [
+                    *(self.number, str(self.id), self.tenant, self.incarnation, self.kind),
+                    *(self.rule, self.by, self.at.astimezone(UTC).isoformat()),
+                    *(dict(self.counts), list(self.documents), dict(self.proof), self.previous),
+                ]
+            )
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ChainReport:
+    """The result of verifying the chain.
+
+    Attributes:
+        receipts: how many receipts exist.
+        broken: numbers of receipts that were altered, or whose predecessor is missing or altered.
+        last: hash of the last receipt. Somebody who keeps a copy of it elsewhere can later tell
+            whether a receipt was removed.
+    """
+
+    receipts: int
+    broken: tuple[int, ...]
+    last: str
+
+
+class ReceiptTable:
+    """Queries on `receipts`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def all(self, tenant_id: str | None = None) -> list[Receipt]:
+        """Return the receipts of one tenant, or of all, in order."""
+        query = select(receipts).order_by(receipts.c.number)
+        if tenant_id is not None:
+            query = query.where(receipts.c.tenant == tenant_id)
+        with self._database.begin() as connection:
+            return [_read_receipt(row) for row in connection.execute(query)]
+
+    def find_removed_tenants(self, tenant_ids: Collection[str]) -> set[str]:
+        """Return the tenants with a receipt of their removal."""
+        query = select(receipts.c.tenant).where(
+            receipts.c.kind == "removal", receipts.c.tenant.in_(tenant_ids)
+        )
+        with self._database.begin() as connection:
+            return set(connection.scalars(query.distinct()))
+
+    def verify(self) -> ChainReport:
+        """Verify every receipt, and that no earlier receipt is missing."""
+        with self._database.begin() as connection:
+            return verify_chain(connection)
+
+    def ids_by_hash(self, document_ids: Sequence[str]) -> dict[str, str]:
+        """Return ids of documents by their keyed hashes."""
+        with self._database.begin() as connection:
+            return dict(zip(document_hashes(connection, document_ids), document_ids, strict=True))
+
+
+def verify_chain(connection: Connection) -> ChainReport:
+    """Verify every receipt that a transaction sees, and that no earlier receipt is missing."""
+    query = select(receipts).order_by(receipts.c.number)
+    broken = []
+    count = number = 0
+    previous = FIRST
+    for row in connection.execute(query, execution_options={"yield_per": _BATCH}):
+        receipt = _read_receipt(row)
+        follows = (receipt.number, receipt.previous) == (number + 1, previous)
+        if not follows or receipt.hash != row.hash:
+            broken.append(receipt.number)
+        count, number, previous = count + 1, receipt.number, row.hash
+    return ChainReport(count, tuple(broken), previous)
+
+
+def append_receipt(
+    connection: Connection,
+    *,
+    id_: UUID,
+    tenant: str,
+    incarnation: int,
+    kind: str,
+    rule: str,
+    by: str,
+    at: datetime,
+    counts: Mapping[str, Any],
+    document_ids: Sequence[str],
+    proof: Mapping[str, Any],
+) -> Receipt:
+    """Append a receipt to the chain, in the transaction that ends the erasure."""
+    connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _CHAIN_LOCK})
+    last = connection.execute(
+        select(receipts.c.number, receipts.c.hash).order_by(receipts.c.number.desc()).limit(1)
+    ).first()
+    made = Receipt(
+        number=1 if last is None else last.number + 1,
+        id=id_,
+        tenant=tenant,
+        incarnation=incarnation,
+        kind=kind,
+        rule=rule,
+        by=by,
+        at=at,
+        counts=counts,
+        documents=tuple(sorted(document_hashes(connection, document_ids))),
+        proof=proof,
+        previous=FIRST if last is None else last.hash,
+    )
+    row = {**asdict(made), "documents": list(made.documents), "hash": made.hash}
+    connection.execute(insert(receipts).values(row))
+    return made
+
+
+def document_hashes(connection: Connection, document_ids: Sequence[str]) -> list[str]:
+    """Return the keyed hashes by which receipts and the journal name documents."""
+    key = receipt_key(connection)
+    return [keyed_digest(key, "document", document_id) for document_id in document_ids]
+
+
+def receipt_key(connection: Connection) -> bytes:
+    """Return the key of the hashes, which is stored only in the catalog."""
+    return bytes(connection.execute(select(receipt_keys.c.key)).scalar_one())
+
+
+def _read_receipt(row: Row[Any]) -> Receipt:
+    """Return the receipt of a row; if a row has an unexpected shape, its hash does not match."""
+    return read_row(
+        Receipt,
+        row,
+        counts=_ensure_shape(row.counts, {}),
+        documents=tuple(_ensure_shape(row.documents, [])),
+        proof=_ensure_shape(row.proof, {}),
+    )
+
+
+def _ensure_shape(value: Any, empty: _Shape) -> _Shape:
+    return value if isinstance(value, type(empty)) else empty

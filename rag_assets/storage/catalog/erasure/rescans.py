@@ -1,0 +1,377 @@
+"""Scans of stored data with new rules for credentials: findings are hidden and masked.
+
+A scan is an erasure of kind `secrets`. Each batch hides its findings from searches and advances the
+scan's position in one transaction, so that a killed scan continues from that position.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    column,
+    delete,
+    func,
+    insert,
+    null,
+    or_,
+    select,
+    table,
+    update,
+)
+from sqlalchemy.dialects.postgresql import insert as upsert
+
+from rag_assets.plugins.registry import installed_systems
+from rag_assets.storage.catalog.builds.lake_keys import RecordedKeys
+from rag_assets.storage.catalog.database import Database, TenantRef, is_any_of
+from rag_assets.storage.catalog.documents.model import (
+    Document,
+    DocumentChange,
+    build_row,
+    read_document,
+    record_statement,
+)
+from rag_assets.storage.catalog.documents.status import reindex_statement, withhold_statement
+from rag_assets.storage.catalog.erasure.erasures import (
+    Erasure,
+    end_erasure,
+    insert_erasure,
+    read_erasure,
+)
+from rag_assets.storage.catalog.erasure.receipts import Receipt
+from rag_assets.storage.catalog.erasure.tables import erasures, held_texts
+from rag_assets.storage.catalog.tables import SCHEMA, document_index, documents, events, tenants
+
+
+@dataclass(frozen=True, slots=True)
+class ScanPosition:
+    """The progress of a scan.
+
+    Attributes:
+        phase: texts, names, columns or stores.
+        after: the last key, document id or column that was scanned; empty before the first.
+    """
+
+    phase: str
+    after: str = ""
+
+    @classmethod
+    def from_scan(cls, scan: Erasure) -> ScanPosition:
+        """Return the position recorded with a scan."""
+        return cls(scan.progress["phase"], scan.progress["after"])
+
+
+@dataclass(frozen=True, slots=True)
+class FoundTexts:
+    """Texts in the lake in which credentials were found.
+
+    Attributes:
+        masked: by parse_key, the key in the lake under which the masked text is kept for holds;
+            None if the text could not be masked, and is removed.
+        chunk_sets: keys of all chunk sets made from them.
+        hashes: text_sha256 of the chunks with credentials.
+        present: documents with one of them as current text, with their number of reindex requests.
+        rules: how many credentials were found, by rule.
+    """
+
+    masked: Mapping[str, str | None] = field(default_factory=dict)
+    chunk_sets: Collection[str] = ()
+    hashes: Collection[str] = ()
+    present: Mapping[str, int] = field(default_factory=dict)
+    rules: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class MaskedDocument:
+    """A document's row with its credentials masked.
+
+    Attributes:
+        before: the row before masking.
+        change: the row as a listing would write it.
+        title: the displayed title.
+    """
+
+    before: Document
+    change: DocumentChange
+    title: str | None
+
+
+def has_texts(
+    ref: TenantRef, parse_keys: Sequence[str], *, unknown: bool = False
+) -> tuple[ColumnElement[bool], ...]:
+    """Return the conditions for versions with these texts, or with an unknown text."""
+    held = document_index.c
+    either = is_any_of(held.parse_key, parse_keys)
+    if unknown:
+        either = or_(either, held.parse_key.is_(None) & held.indexed_key.is_not(None))
+    return held.tenant == ref.id, either
+
+
+def mask_held_texts(
+    connection: Connection, ref: TenantRef, masked: Mapping[str, str | None]
+) -> None:
+    """Make holds keep the masked texts instead of the unmasked ones."""
+    kept = held_texts.c
+    rows = connection.execute(
+        delete(held_texts)
+        .where(kept.tenant == ref.id, is_any_of(kept.parse_key, list(masked)))
+        .returning(kept.document_id, kept.parse_key)
+    ).all()
+    new = [
+        {"tenant": ref.id, "document_id": id_, "parse_key": masked[key], "chunk_set_key": ""}
+        for id_, key in rows
+        if masked[key] is not None
+    ]
+    if new:
+        connection.execute(upsert(held_texts).on_conflict_do_nothing(), new)
+
+
+def reindex_documents(connection: Connection, ref: TenantRef, present: Mapping[str, int]) -> None:
+    """Reindex documents under new keys, different from the keys of the text with credentials."""
+    table = documents.c
+    for requests in sorted(set(present.values())):
+        ids = [id_ for id_, number in present.items() if number == requests]
+        which = (is_any_of(table.document_id, ids), table.edition == requests)
+        connection.execute(reindex_statement(ref, 0, *which).values(title=None))
+
+
+def names_statement(ref: TenantRef, one: MaskedDocument) -> Any:
+    """Return the statement that masks names of deleted documents, or names no listing writes."""
+    values: dict[str, Any] = {"title": one.title}
+    if one.before.status == "DELETED":
+        names = ("path", "uri", "source_type", "said_title", "metadata")
+        values |= {name: getattr(one.change, name) for name in names}
+        values["metadata"] = dict(one.change.metadata)
+        values["tags"] = list(one.change.tags)
+    return (
+        update(documents)
+        .where(documents.c.tenant == ref.id, documents.c.document_id == one.before.document_id)
+        .values(**values)
+    )
+
+
+class RescanTable:
+    """Starts, records and ends scans."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def begin(
+        self, ref: TenantRef, version: str, *, rule: str, by: str, at: datetime
+    ) -> Erasure | None:
+        """Record that a tenant's stores are scanned with these rules, and start the scan.
+
+        Args:
+            version: version of the rules.
+            rule, by, at: recorded in the receipt.
+
+        Returns:
+            the scan; None if the stores were already scanned, or are empty.
+        """
+        of_tenant = tenants.c.id == ref.id, tenants.c.incarnation == ref.incarnation
+        with self._database.begin_exclusive(ref) as connection:
+            known = connection.scalar(select(tenants.c.scanned).where(*of_tenant)) or {}
+            if known.get("version") == version:
+                return None
+            scanned = {**known, "version": version}
+            connection.execute(update(tenants).where(*of_tenant).values(scanned=scanned))
+            if not _holds_anything(connection, ref):
+                return None
+            progress = asdict(ScanPosition("texts"))
+            return insert_erasure(
+                connection, ref, kind="secrets", rule=rule, by=by, at=at, progress=progress
+            )
+
+    def versions(self, tenant_id: str, parse_keys: Collection[str]) -> list[RecordedKeys]:
+        """Return the versions with these texts, in builds and under holds."""
+        queries = [
+            select(held.c.document_id, held.c.parse_key, held.c.chunk_set_key).where(
+                held.c.tenant == tenant_id, is_any_of(held.c.parse_key, parse_keys)
+            )
+            for held in (document_index, held_texts)
+        ]
+        with self._database.begin() as connection:
+            rows = connection.execute(queries[0].union(queries[1]))
+            return [RecordedKeys(*row) for row in rows]
+
+    def documents_after(self, tenant_id: str, after: str, limit: int) -> list[Document]:
+        """Return the next documents of a tenant by id, including deleted documents."""
+        query = (
+            select(documents)
+            .where(documents.c.tenant == tenant_id, documents.c.document_id > after)
+            .order_by(documents.c.document_id)
+            .limit(limit)
+        )
+        with self._database.begin() as connection:
+            return [read_document(row) for row in connection.execute(query)]
+
+    def withhold_texts(
+        self, ref: TenantRef, scan: Erasure, found: FoundTexts, *, after: str
+    ) -> Erasure:
+        """Withhold all versions with these texts.
+
+        Their documents are reindexed without the credentials.
+
+        Args:
+            found: the texts; their masked forms are in the lake.
+            after: the last key that was scanned.
+        """
+        held = document_index.c
+        keys = list(found.masked)
+        with self._database.begin_for(ref) as connection:
+            known = set(connection.scalars(select(held.parse_key).where(*has_texts(ref, keys))))
+            # A version with an unknown text may have a text that no known version has.
+            of_texts = has_texts(ref, keys, unknown=not known.issuperset(keys))
+            rows = connection.execute(
+                select(held.document_id, held.chunk_count).where(*of_texts)
+            ).all()
+            emptied = dict.fromkeys(("indexed_key", "document_key", "config_key"), null())
+            emptied |= dict.fromkeys(("parse_key", "chunk_set_key"), null())
+            connection.execute(
+                update(document_index).where(*of_texts).values(**emptied, chunk_count=0, dirty=True)
+            )
+            mask_held_texts(connection, ref, found.masked)
+            reindex_documents(connection, ref, found.present)
+            texts = Counter("removed" if key is None else "masked" for key in found.masked.values())
+            return _record_batch(
+                connection,
+                scan,
+                ScanPosition("texts", after),
+                document_ids={row.document_id for row in rows} | found.present.keys(),
+                parse_keys=keys,
+                chunk_set_keys=found.chunk_sets,
+                hashes=found.hashes,
+                counts={
+                    "texts": {f"texts {what}": number for what, number in texts.items()},
+                    "index": {"entries": sum(row.chunk_count for row in rows)},
+                    "rules": found.rules,
+                },
+            )
+
+    def mask_documents(
+        self,
+        ref: TenantRef,
+        scan: Erasure,
+        masked: Sequence[MaskedDocument],
+        rules: Mapping[str, int],
+        *,
+        after: str,
+    ) -> Erasure:
+        """Write documents' rows with masked names, and withhold their versions in all builds."""
+        if not masked:
+            return self.advance(scan, ScanPosition("names", after), {})
+        ids = [one.before.document_id for one in masked]
+        living = [one for one in masked if one.before.status != "DELETED"]
+        with self._database.begin_for(ref) as connection:
+            entries = connection.scalar(
+                select(func.coalesce(func.sum(document_index.c.chunk_count), 0)).where(
+                    document_index.c.tenant == ref.id, is_any_of(document_index.c.document_id, ids)
+                )
+            )
+            if living:
+                rows = [build_row(ref, one.change, 0) for one in living]
+                connection.execute(record_statement(), rows)
+            for one in masked:
+                connection.execute(names_statement(ref, one))
+            connection.execute(withhold_statement(ref, ids))
+            return _record_batch(
+                connection,
+                scan,
+                ScanPosition("names", after),
+                document_ids=ids,
+                counts={
+                    "documents": {"names masked": len(masked)},
+                    "index": {"entries": int(entries or 0)},
+                    "rules": rules,
+                },
+            )
+
+    def advance(
+        self,
+        scan: Erasure,
+        place: ScanPosition,
+        counts: Mapping[str, Mapping[str, int]],
+    ) -> Erasure:
+        """Record the progress of a scan, and the counts of what its last batch masked."""
+        with self._database.begin_for(scan.ref) as connection:
+            return _record_batch(connection, scan, place, counts=counts)
+
+    def end(self, scan: Erasure, proof: Mapping[str, Any]) -> Receipt | None:
+        """End a scan; return the receipt, if it found credentials."""
+        ref = scan.ref
+        with self._database.begin_exclusive(ref) as connection:
+            if not scan.counts:
+                connection.execute(delete(erasures).where(erasures.c.id == scan.id))
+                _store_result(connection, ref, {"found": {}, "receipt": None})
+                return None
+            receipt = end_erasure(connection, scan, proof)
+            rules = dict(scan.counts.get("rules", {}))
+            _store_result(connection, ref, {"found": rules, "receipt": receipt.number})
+            payload = {
+                "documents": len(scan.document_ids),
+                "rules": rules,
+                "receipt": str(receipt.id),
+            }
+            connection.execute(
+                insert(events).values(tenant=ref.id, kind="secrets_masked", payload=payload)
+            )
+            return receipt
+
+
+def read_hashes(scan: Erasure) -> set[str]:
+    """Return the text_sha256 of the chunks in which a scan has found credentials."""
+    return set(scan.progress.get("hashes", ()))
+
+
+def _holds_anything(connection: Connection, ref: TenantRef) -> bool:
+    texts = {name.partition(".")[0] for one in installed_systems() for name in one.system.texts}
+    of_systems = (table(name, column("tenant"), schema=SCHEMA) for name in texts)
+    either = (
+        select(rows.c.tenant).where(rows.c.tenant == ref.id).exists()
+        for rows in (documents, events, *of_systems)
+    )
+    return bool(connection.scalar(select(or_(*either))))
+
+
+def _record_batch(
+    connection: Connection,
+    scan: Erasure,
+    place: ScanPosition,
+    *,
+    document_ids: Collection[str] = (),
+    parse_keys: Collection[str] = (),
+    chunk_set_keys: Collection[str] = (),
+    hashes: Collection[str] = (),
+    counts: Mapping[str, Mapping[str, int]],
+) -> Erasure:
+    """Add a batch's findings to a scan, and advance its position."""
+    total = {store: Counter(of_store) for store, of_store in scan.counts.items()}
+    for store, of_store in counts.items():
+        if found := Counter({what: number for what, number in of_store.items() if number}):
+            total.setdefault(store, Counter()).update(found)
+    row = connection.execute(
+        update(erasures)
+        .where(erasures.c.id == scan.id)
+        .values(
+            document_ids=sorted({*scan.document_ids, *document_ids}),
+            parse_keys=sorted({*scan.parse_keys, *parse_keys}),
+            chunk_set_keys=sorted({*scan.chunk_set_keys, *chunk_set_keys}),
+            counts={store: dict(of_store) for store, of_store in total.items()},
+            progress={**asdict(place), "hashes": sorted(read_hashes(scan).union(hashes))},
+        )
+        .returning(erasures)
+    ).one()
+    return read_erasure(row)
+
+
+def _store_result(connection: Connection, ref: TenantRef, result: Mapping[str, Any]) -> None:
+    """Store a scan's result for the asset check."""
+    of_tenant = tenants.c.id == ref.id, tenants.c.incarnation == ref.incarnation
+    known = connection.scalar(select(tenants.c.scanned).where(*of_tenant)) or {}
+    connection.execute(update(tenants).where(*of_tenant).values(scanned={**known, **result}))

@@ -1,0 +1,261 @@
+"""The age of documents and of systems' staged rows, and which are past their tenant's retention."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Protocol
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    DateTime,
+    and_,
+    case,
+    func,
+    literal,
+    null,
+    select,
+    update,
+)
+
+from rag_assets.plugins.registry import installed_systems
+from rag_assets.storage.catalog.database import Database, TenantRef
+from rag_assets.storage.catalog.erasure.holds import is_held
+from rag_assets.storage.catalog.installation.clock import time_to_record
+from rag_assets.storage.catalog.tables import documents, syncs
+from rag_assets.storage.catalog.uploads.rows import has_unlisted_content
+
+
+@dataclass(frozen=True, slots=True)
+class Cutoffs:
+    """The time before which contents are no longer kept.
+
+    Attributes:
+        each: the times by source type.
+        others: the time for all other source types; None: they are kept.
+    """
+
+    each: Mapping[str, datetime]
+    others: datetime | None = None
+
+    def select_for(self, source_type: ColumnElement[str]) -> ColumnElement[Any]:
+        """Return the cutoff for a row's source type, or null."""
+        kind = DateTime(timezone=True)
+        others = null() if self.others is None else literal(self.others, kind)
+        whens = [(source_type == name, literal(at, kind)) for name, at in self.each.items()]
+        return case(*whens, else_=others) if whens else others
+
+
+@dataclass(frozen=True, slots=True)
+class DueDocument:
+    """A document that is past its retention.
+
+    Attributes:
+        former: whether only a former version is past its retention, because the current content is
+            not embedded yet.
+    """
+
+    document_id: str
+    source: str
+    former: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DueDocuments:
+    """The documents of a tenant that are past their retention.
+
+    Attributes:
+        documents: the due documents.
+        living: the number of documents in each source, by its name; empty if no document is due.
+    """
+
+    documents: Sequence[DueDocument]
+    living: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Aging:
+    """The aging documents of one source type.
+
+    Attributes:
+        left: time until the oldest document is past its retention; negative if it already is.
+        before: number of documents that are past their retention at the requested time.
+    """
+
+    source_type: str
+    left: timedelta
+    before: int
+
+
+class RetentionQuery:
+    """Queries on the age of contents."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def list_due(self, tenant_id: str, cutoffs: Cutoffs) -> DueDocuments:
+        """Return the documents with content that was embedded before their cutoff."""
+        with self._database.begin() as connection:
+            due = find_due_documents(connection, tenant_id, cutoffs)
+            return DueDocuments(due, _count_living(connection, tenant_id) if due else {})
+
+    def list_aging(self, tenant_id: str, cutoffs: Cutoffs, later: Cutoffs) -> list[Aging]:
+        """Return the aging documents, by source type.
+
+        Args:
+            cutoffs: now.
+            later: the cutoffs at the time for which documents are counted.
+        """
+        age, kind = select_age_start(), documents.c.source_type
+        left = func.min(age - cutoffs.select_for(kind))
+        query = (
+            select(kind, left, func.count().filter(age < later.select_for(kind)))
+            .where(
+                documents.c.tenant == tenant_id,
+                *_may_age(),
+                cutoffs.select_for(kind).is_not(None),
+                age.is_not(None),
+            )
+            .group_by(kind)
+            .order_by(kind)
+        )
+        with self._database.begin() as connection:
+            return [Aging(*row) for row in connection.execute(query)]
+
+    def record_held(self, ref: TenantRef, held: Mapping[str, int]) -> bool:
+        """Record how many documents of each source await a person's consent to be pruned.
+
+        Returns:
+            whether a number changed.
+        """
+        whens = [(syncs.c.source == source, literal(count)) for source, count in held.items()]
+        counts = case(*whens, else_=0) if whens else literal(0)
+        with self._database.begin_for(ref) as connection:
+            changed = connection.execute(
+                update(syncs)
+                .where(syncs.c.tenant == ref.id, syncs.c.held_prunes != counts)
+                .values(held_prunes=counts)
+            )
+        return changed.rowcount > 0
+
+
+def find_due_documents(
+    connection: Connection, tenant_id: str, cutoffs: Cutoffs
+) -> list[DueDocument]:
+    """Return the documents embedded before their cutoff, without held documents."""
+    former = and_(documents.c.embedded_at.is_not(None), ~_is_embedded())
+    query = (
+        select(documents.c.document_id, documents.c.source, former)
+        .where(
+            documents.c.tenant == tenant_id,
+            select_age_start() < cutoffs.select_for(documents.c.source_type),
+            *_may_age(),
+        )
+        .order_by(documents.c.document_id)
+    )
+    return [DueDocument(*row) for row in connection.execute(query)]
+
+
+def _may_age() -> tuple[ColumnElement[bool], ...]:
+    """Return the conditions under which a document can be pruned by age."""
+    return (documents.c.status != "DELETED", ~is_held(), ~has_unlisted_content())
+
+
+def select_age_start() -> ColumnElement[Any]:
+    """Return the time from which a document's age counts; null if it was not embedded yet.
+
+    The age of a document that failed for good, without an embedded version, counts from when its
+    content was listed.
+    """
+    failed = and_(documents.c.status == "FAILED", documents.c.retry_at.is_(None))
+    return case(
+        (documents.c.embedded_at.is_not(None), documents.c.embedded_at),
+        (failed, documents.c.changed_at),
+    )
+
+
+def embedding_columns(clock_skew: ColumnElement[Any]) -> dict[str, ColumnElement[Any]]:
+    """Return the column values that record that a document's current content is embedded.
+
+    A copy is as old as its content, and so is a renamed document: the row of its former name has
+    the same content.
+
+    Args:
+        clock_skew: by how much the clock used for ages is fast, compared with Postgres's clock.
+    """
+    copies = documents.alias("copies")
+    oldest = (
+        select(func.min(copies.c.embedded_at))
+        .where(
+            copies.c.tenant == documents.c.tenant,
+            copies.c.embedded_sha256 == documents.c.content_sha256,
+        )
+        .correlate(documents)
+        .scalar_subquery()
+    )
+    first = func.least(time_to_record() + clock_skew, oldest)
+    return {
+        "embedded_at": case((_is_embedded(), documents.c.embedded_at), else_=first),
+        "embedded_sha256": documents.c.content_sha256,
+    }
+
+
+def _is_embedded() -> ColumnElement[bool]:
+    return and_(
+        documents.c.embedded_at.is_not(None),
+        documents.c.embedded_sha256.is_not_distinct_from(documents.c.content_sha256),
+    )
+
+
+def _count_living(connection: Connection, tenant_id: str) -> dict[str, int]:
+    query = (
+        select(documents.c.source, func.count())
+        .where(documents.c.tenant == tenant_id, documents.c.status != "DELETED")
+        .group_by(documents.c.source)
+    )
+    return dict(connection.execute(query).all())
+
+
+class StagedRows(Protocol):
+    """Counts and deletes the rows that a system keeps before and after they become documents."""
+
+    def count(self, connection: Connection, tenant_id: str) -> int:
+        """Return the number of a tenant's rows."""
+        ...
+
+    def delete_expired(
+        self,
+        connection: Connection,
+        ref: TenantRef,
+        cutoffs: Cutoffs,
+        kept_sources: Collection[str],
+    ) -> int:
+        """Delete rows that were embedded before their cutoff; return the number of rows.
+
+        A row is kept while a hold covers its document.
+
+        Args:
+            cutoffs: the cutoffs by source type.
+            kept_sources: names of sources with documents that are not deleted now.
+        """
+        ...
+
+
+def count_staged(connection: Connection, tenant_id: str) -> int:
+    """Return the number of a tenant's staged rows in all systems."""
+    return sum(rows.count(connection, tenant_id) for rows in _staged_rows())
+
+
+def delete_staged(
+    connection: Connection, ref: TenantRef, cutoffs: Cutoffs, kept_sources: Collection[str]
+) -> int:
+    """Delete the staged rows of all systems that are past their retention; see StagedRows."""
+    return sum(
+        rows.delete_expired(connection, ref, cutoffs, kept_sources) for rows in _staged_rows()
+    )
+
+
+def _staged_rows() -> Iterator[StagedRows]:
+    yield from installed_systems().load("staged_rows").values()

@@ -1,0 +1,357 @@
+"""Traces of documents in Postgres and in Dagster instances that have run jobs for a tenant.
+
+Our own Dagster instance has its tables in the same database. Records of other tenants there are not
+changed, because they may use the same name; the same holds for a team's Dagster in this database.
+
+A removal deletes Dagster's records only in the instance that it uses. Every other instance stays
+listed until its sensor `tenants` has deleted the records there. These rows therefore outlive
+tenants.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from sqlalchemy import (
+    Column,
+    Connection,
+    Integer,
+    Table,
+    Text,
+    TextClause,
+    bindparam,
+    delete,
+    func,
+    literal,
+    select,
+    text,
+)
+from sqlalchemy.dialects.postgresql import ARRAY, insert
+
+from rag_assets.storage.catalog.database import Database, TenantRef, is_any_of
+from rag_assets.storage.catalog.installation.run_storage import DAGSTER_SCHEMA, TABLES
+from rag_assets.storage.catalog.tables import (
+    SCHEMA,
+    documents,
+    metadata,
+    now_column,
+    source_records,
+    tenants,
+)
+from rag_assets.storage.catalog.uploads.model import uploads
+
+PURGED: Final = "(purged)"
+"""Replaces a purged name."""
+_KEPT = frozenset({"erasures", "receipts", "record_clocks", "tombstones"})
+"""Tables that hold hashes of erased documents on purpose."""
+_ATTEMPTS = 3
+_OF_TENANT = (
+    f"SELECT run_id FROM {DAGSTER_SCHEMA}.run_tags"  # noqa: S608 - ours
+    " WHERE key = 'dagster/partition' AND value = :tenant"
+)
+_NAMED: Mapping[tuple[str, str], str] = {
+    (f"{SCHEMA}.events", "payload"): "tenant = :tenant",
+    (f"{DAGSTER_SCHEMA}.event_logs", "event"): (
+        f"(partition = :tenant OR run_id IN ({_OF_TENANT}) OR strpos(event, :tenant) > 0)"
+    ),
+    (f"{DAGSTER_SCHEMA}.asset_check_executions", "evaluation_event"): "partition = :tenant",
+    (f"{DAGSTER_SCHEMA}.asset_keys", "last_materialization"): f"last_run_id IN ({_OF_TENANT})",
+}
+"""Columns that name documents, each with the condition for one tenant's rows."""
+_FORMER_HEADINGS: Final = r'("document": "\(purged\)", "heading": )"(?:[^"\\]|\\.)*"'
+"""Headings of purged documents: earlier versions recorded them in the metadata of `chunks`."""
+_TEXT_COLUMNS = text(
+    "SELECT c.table_schema, c.table_name, c.column_name, EXISTS ("
+    "SELECT FROM information_schema.columns o WHERE o.table_schema = c.table_schema"
+    " AND o.table_name = c.table_name AND o.column_name = 'tenant') AS of_tenants"
+    " FROM information_schema.columns c"
+    " JOIN information_schema.tables t USING (table_schema, table_name)"
+    " WHERE t.table_type = 'BASE TABLE'"
+    " AND c.table_schema NOT IN ('pg_catalog', 'information_schema')"
+    " AND c.data_type IN ('text', 'character varying', 'character', 'jsonb', 'json', 'ARRAY')"
+    " ORDER BY 1, 2, 3"
+)
+
+
+class TraceQuery:
+    """Removes names of documents, vacuums tables, and searches every text column."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def list_names(self, ref: TenantRef, document_ids: Sequence[str]) -> list[str]:
+        """Return the names of documents: URIs, and ids of chunks without their offsets."""
+        of_tenant = documents.c.tenant == ref.id
+        query = documents.select().where(
+            of_tenant, is_any_of(documents.c.document_id, document_ids)
+        )
+        found = []
+        with self._database.begin() as connection:
+            for row in connection.execute(query):
+                found.append(row.uri)
+                source, _, path = row.uri.partition("/")
+                found.append(f"{ref.id}:{path if source == row.source else row.document_id}")
+        return sorted(set(found))
+
+    def find_shared_phrases(
+        self, ref: TenantRef, document_ids: Sequence[str], phrases: Sequence[str]
+    ) -> set[str]:
+        """Return the phrases that another pushed record of the tenant contains, too."""
+        query = text(
+            f"SELECT phrase FROM unnest(:phrases) AS phrase WHERE EXISTS ("  # noqa: S608 - ours
+            f"SELECT FROM {SCHEMA}.source_records WHERE tenant = :tenant"
+            " AND document_id <> ALL(:ids) AND strpos(text, phrase) > 0)"
+        ).bindparams(bindparam("phrases", type_=ARRAY(Text)), bindparam("ids", type_=ARRAY(Text)))
+        given = {"tenant": ref.id, "ids": [*document_ids], "phrases": [*phrases]}
+        with self._database.begin() as connection:
+            return set(connection.scalars(query, given))
+
+    def find_existing(self, ref: TenantRef, document_ids: Sequence[str]) -> set[str]:
+        """Return the documents that exist again, because they were added again."""
+        queries = [
+            select(table.c.document_id).where(
+                table.c.tenant == ref.id, is_any_of(table.c.document_id, document_ids)
+            )
+            for table in (documents, source_records, uploads)
+        ]
+        queries[0] = queries[0].where(documents.c.status != "DELETED")
+        with self._database.begin() as connection:
+            return {id_ for query in queries for id_ in connection.scalars(query)}
+
+    def redact(self, tenant_id: str, names: Sequence[str], phrases: Sequence[str] = ()) -> int:
+        """Replace names and phrases in a tenant's events and run records; return how many.
+
+        Args:
+            names: replaced unless they are part of a longer name.
+            phrases: replaced everywhere.
+        """
+        if not names and not phrases:
+            return 0
+        given = {"tenant": tenant_id, "pattern": _pattern(names, phrases), "purged": PURGED}
+        given |= {"headings": _FORMER_HEADINGS, "heading": rf'\1"{PURGED}"'}
+        changed = 0
+        with self._database.begin() as connection:
+            for (table, column), condition in _find_named_columns(connection).items():
+                kind = "jsonb" if table.startswith(SCHEMA) else "text"
+                statement = (
+                    f"UPDATE {table} SET {column} = regexp_replace("  # noqa: S608 - ours
+                    f"regexp_replace({column}::text, :pattern, :purged, 'g'),"
+                    f" :headings, :heading, 'g')::{kind}"
+                    f" WHERE {condition} AND {column}::text ~ :pattern"
+                )
+                changed += connection.execute(text(statement), given).rowcount
+        return changed
+
+    def vacuum(self, rewritten: Sequence[str] = (), *, only: Sequence[str] | None = None) -> int:
+        """Remove deleted rows from the tables of the catalog and of run records.
+
+        Args:
+            rewritten: tables of the catalog to rewrite completely, because pages keep the bytes of
+                rows that were moved.
+            only: only vacuum these tables of the catalog; None: all.
+
+        Returns:
+            the number of remaining deleted rows, which another transaction may still read.
+        """
+        with self._database.session() as connection:
+            for table in rewritten:
+                connection.execute(text(f'VACUUM (FULL) {SCHEMA}."{table}"'))
+            left = 0
+            for _ in range(_ATTEMPTS):
+                tables = [*_catalog_tables(connection), *_run_tables(connection)]
+                if only is not None:
+                    tables = [f'{SCHEMA}."{name}"' for name in only]
+                for table in tables:
+                    connection.execute(text(f"VACUUM {table}"))
+                left = _dead_rows(connection, tables)
+                if not left:
+                    break
+        return left
+
+    def find_columns(
+        self, tenant_id: str, traces: Sequence[str], names: Sequence[str]
+    ) -> list[str]:
+        """Return the columns that contain traces of documents.
+
+        Args:
+            tenant_id: the tenant; its rows and rows that name it are searched, because another
+                tenant may have an equal document.
+            traces: ids, hashes, and phrases that occur nowhere else in the tenant's data. They are
+                searched in every text column of every table, except in a team's Dagster.
+            names: names of the documents.
+        """
+        found = []
+        spelled = {spelling for trace in traces for spelling in (trace, *_escape_for_json(trace))}
+        with self._database.begin() as connection:
+            for schema, table, column, of_tenants in connection.execute(_TEXT_COLUMNS).all():
+                if schema == SCHEMA and table in _KEPT:
+                    continue
+                if schema not in {SCHEMA, DAGSTER_SCHEMA} and table in TABLES:
+                    continue
+                about = "tenant = :tenant" if of_tenants else "strpos(t::text, :tenant) > 0"
+                about = _NAMED.get((f"{schema}.{table}", column), about)
+                query = _select_trace(schema, table, column, about)
+                asked = {"tenant": tenant_id, "traces": sorted(spelled)}
+                if connection.execute(query, asked).first() is not None:
+                    found.append(f"{schema}.{table}.{column}")
+            if not names:
+                return found
+            given = {"tenant": tenant_id, "pattern": _pattern(names)}
+            for (table, column), condition in _find_named_columns(connection).items():
+                named = (
+                    f"SELECT 1 FROM {table} WHERE {condition}"  # noqa: S608 - nothing is given
+                    f" AND {column}::text ~ :pattern LIMIT 1"
+                )
+                if connection.execute(text(named), given).first() is not None:
+                    found.append(f"{table}.{column}")
+        return found
+
+
+def _select_trace(schema: str, table: str, column: str, condition: str) -> TextClause:
+    return text(
+        f'SELECT 1 FROM "{schema}"."{table}" AS t WHERE {condition}'  # noqa: S608 - nothing given
+        " AND EXISTS (SELECT FROM unnest(:traces) AS trace"
+        f' WHERE strpos("{column}"::text, trace) > 0) LIMIT 1'
+    ).bindparams(bindparam("traces", type_=ARRAY(Text)))
+
+
+def _find_named_columns(connection: Connection) -> dict[tuple[str, str], str]:
+    """Return the named columns with an existing table: Dagster's may not exist yet."""
+    exists = text("SELECT to_regclass(:name)")
+    return {
+        place: condition
+        for place, condition in _NAMED.items()
+        if connection.scalar(exists, {"name": place[0]}) is not None
+    }
+
+
+def _catalog_tables(connection: Connection) -> list[str]:
+    query = text("SELECT tablename FROM pg_tables WHERE schemaname = :schema ORDER BY 1")
+    return [f'{SCHEMA}."{name}"' for name in connection.scalars(query, {"schema": SCHEMA})]
+
+
+def _run_tables(connection: Connection) -> list[str]:
+    return sorted(
+        {table for table, _ in _find_named_columns(connection) if not table.startswith(SCHEMA)}
+    )
+
+
+def _dead_rows(connection: Connection, tables: Sequence[str]) -> int:
+    query = text(
+        "SELECT coalesce(sum(n_dead_tup), 0) FROM pg_stat_user_tables"
+        " WHERE relid = ANY(ARRAY(SELECT to_regclass(name) FROM unnest(:tables) AS name)::oid[])"
+    ).bindparams(bindparam("tables", type_=ARRAY(Text)))
+    return int(connection.scalar(query, {"tables": [*tables]}) or 0)
+
+
+def _pattern(names: Sequence[str], phrases: Sequence[str] = ()) -> str:
+    """Return a Postgres regular expression that finds names and phrases within JSON."""
+    found = []
+    if names:
+        found.append(rf"(?<![\w./-])(?:{_match_any(names)})(?![\w/-]|\.\w)")
+    if phrases:
+        found.append(_match_any(phrases))
+    return "|".join(found)
+
+
+def _match_any(texts: Sequence[str]) -> str:
+    spelled = {spelling for text_ in texts for spelling in _escape_for_json(text_)}
+    return "|".join(re.escape(text_) for text_ in sorted(spelled, key=len, reverse=True))
+
+
+def _escape_for_json(text_: str) -> set[str]:
+    """Return the escaped forms of a text: in a JSON string, and in JSON within a JSON string."""
+    once = {json.dumps(text_, ensure_ascii=is_ascii)[1:-1] for is_ascii in (True, False)}
+    return once | {json.dumps(text_)[1:-1] for text_ in once}
+
+
+# There is no foreign key: a row stays until the instance has deleted its records of the tenant.
+dagster_histories = Table(
+    "dagster_histories",
+    metadata,
+    Column("tenant", Text, primary_key=True),
+    Column("incarnation", Integer, primary_key=True, autoincrement=False),
+    Column("instance", Text, primary_key=True),
+    Column("place", Text, nullable=False),
+    now_column("last_run_at"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class DagsterHistory:
+    """A Dagster instance that has run jobs for a tenant.
+
+    Attributes:
+        instance: the id that Dagster keeps in the instance's run storage.
+        place: the instance's folder and machine at the last run.
+    """
+
+    instance: str
+    place: str
+    last_run_at: datetime
+
+
+class DagsterHistoryTable:
+    """Queries on `dagster_histories`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def record(self, tenant_id: str | None, instance: str, place: str) -> None:
+        """Record that an instance runs a job for a tenant, or for all of them.
+
+        Args:
+            tenant_id: None for a job over all tenants.
+            instance, place: see DagsterHistory.
+        """
+        ran = select(
+            *(tenants.c.id, tenants.c.incarnation),
+            *(literal(instance), literal(place), func.now()),
+        ).where(tenants.c.state != "REMOVING")
+        if tenant_id is not None:
+            ran = ran.where(tenants.c.id == tenant_id)
+        names = ["tenant", "incarnation", "instance", "place", "last_run_at"]
+        # In a fixed order, because several processes may record the same tenants at once.
+        statement = insert(dagster_histories).from_select(names, ran.order_by(tenants.c.id))
+        columns = dagster_histories.c
+        statement = statement.on_conflict_do_update(
+            index_elements=[columns.tenant, columns.incarnation, columns.instance],
+            set_={name: statement.excluded[name] for name in ("place", "last_run_at")},
+        )
+        with self._database.begin() as connection:
+            connection.execute(statement)
+
+    def instances(self, tenant_id: str) -> list[DagsterHistory]:
+        """Return the instances that may hold records of a tenant or former tenants with its id."""
+        columns = dagster_histories.c
+        last = func.max(columns.last_run_at)
+        query = (
+            select(columns.instance, func.max(columns.place), last)
+            .where(columns.tenant == tenant_id)
+            .group_by(columns.instance)
+            .order_by(last.desc(), columns.instance)
+        )
+        with self._database.begin() as connection:
+            return [DagsterHistory(*row) for row in connection.execute(query)]
+
+    def tenants(self, instance: str) -> set[str]:
+        """Return the tenants, including removed tenants, that an instance may hold records of."""
+        columns = dagster_histories.c
+        query = select(columns.tenant).where(columns.instance == instance).distinct()
+        with self._database.begin() as connection:
+            return set(connection.scalars(query))
+
+    def forget(self, tenant_id: str, instance: str) -> None:
+        """Forget that an instance ran jobs for a tenant, after it deleted its records of them."""
+        columns = dagster_histories.c
+        with self._database.begin() as connection:
+            connection.execute(
+                delete(dagster_histories).where(
+                    columns.tenant == tenant_id, columns.instance == instance
+                )
+            )

@@ -1,0 +1,226 @@
+"""The trusted time of the installation, and future times in the catalog.
+
+The trusted time is the latest time at which the machine's clock was known to be right. It moves
+back only if a person confirms it. `rag_assets.pipeline.clock_guard` decides when it advances.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import (
+    Boolean,
+    CheckConstraint,
+    Column,
+    ColumnElement,
+    Connection,
+    Double,
+    Table,
+    Text,
+    case,
+    delete,
+    func,
+    literal_column,
+    or_,
+    select,
+    update,
+)
+
+from rag_assets.common.clock import MOST_SKEW, BootTime
+from rag_assets.common.times import LAST_DAY
+from rag_assets.ingest.sources.model import READ_AGAIN_NS
+from rag_assets.storage.catalog.accounts.tables import panel_codes, panel_sessions, service_tokens
+from rag_assets.storage.catalog.database import Database, TenantRef
+from rag_assets.storage.catalog.tables import TimeKind, all_tables, documents, metadata, now_column
+
+_WRITE_INTERVAL = timedelta(minutes=1)
+_NANOSECONDS = 1_000_000_000
+# A calendar day of the server's time zone may have 23 or 25 hours.
+_DAY: ColumnElement[Any] = literal_column("interval '24 hours'")
+
+installation_clock = Table(
+    "installation_clock",
+    metadata,
+    Column("singleton", Boolean, primary_key=True, server_default="true"),
+    now_column("trusted_at"),
+    # The machine's uptime at that time; null if its system does not report it.
+    Column("boot_id", Text),
+    Column("boot_seconds", Double),
+    CheckConstraint("singleton", name="singleton"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TrustedTime:
+    """The trusted time, and the time of Postgres's machine.
+
+    Attributes:
+        at: the latest trusted time.
+        boot: the machine's uptime at that time; None if its system does not report it.
+        server_at: the present time of Postgres's machine.
+    """
+
+    at: datetime
+    boot: BootTime | None
+    server_at: datetime
+
+
+class ClockTable:
+    """Queries on the trusted time, and on future times."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def read(self) -> TrustedTime:
+        """Return the trusted time and Postgres's present time."""
+        row = installation_clock.c
+        query = select(row.trusted_at, row.boot_id, row.boot_seconds, func.clock_timestamp())
+        with self._database.begin() as connection:
+            at, boot_id, boot_seconds, server_at = connection.execute(query).one()
+        boot = None if boot_id is None else BootTime(boot_id, boot_seconds)
+        return TrustedTime(at, boot, server_at)
+
+    def advance(self, former: TrustedTime, now: datetime, boot: BootTime | None) -> None:
+        """Record a later trusted time, at most once a minute.
+
+        Args:
+            former: the trusted time that was read.
+            now: the present time, which is trusted.
+            boot: the machine's present uptime.
+        """
+        if now - former.at < _WRITE_INTERVAL:
+            return
+        later = update(installation_clock).where(installation_clock.c.trusted_at <= now)
+        with self._database.begin() as connection:
+            connection.execute(later.values(**_clock_columns(now, boot)))
+
+    def replace(self, now: datetime, boot: BootTime | None) -> None:
+        """Replace the trusted time with an earlier or later time that a person has confirmed."""
+        with self._database.begin() as connection:
+            connection.execute(update(installation_clock).values(**_clock_columns(now, boot)))
+
+    # -- times in the future
+
+    def has_future_ages(self, tenant_id: str, now: datetime) -> bool:
+        """Return whether the age of any document counts from a time in the future."""
+        at = documents.c.embedded_at
+        query = select(documents.c.document_id).where(
+            documents.c.tenant == tenant_id, at > now + MOST_SKEW
+        )
+        with self._database.begin() as connection:
+            return connection.execute(query.limit(1)).first() is not None
+
+    def future_count(self, tenant_id: str, now: datetime) -> int:
+        """Return the number of a tenant's rows with a time in the future.
+
+        Args:
+            now: the present time; times up to an hour later are not counted.
+        """
+        latest = now + MOST_SKEW
+        with self._database.begin() as connection:
+            return sum(
+                connection.scalar(
+                    select(func.count())
+                    .select_from(table)
+                    .where(table.c.tenant == tenant_id, or_(*(at > latest for at in times)))
+                )
+                or 0
+                for table, times in _find_tables("event")
+            )
+
+    def correct_future_times(self, ref: TenantRef, now: datetime) -> int:
+        """Replace future times with the present time; return the number of corrected rows.
+
+        Such times were recorded while the clock was fast. After the correction, ages and pauses
+        count from now on, retries are due at once, files are read again, and sessions of the panel
+        end.
+
+        Args:
+            now: the present time, which is trusted; times up to an hour later stay.
+        """
+        with self._database.begin_for(ref) as connection:
+            corrected = _correct(connection, ref, "event", now)
+            corrected += _correct_lifetimes(connection, ref, now)
+            corrected += _read_again(connection, ref, now)
+            if corrected:
+                _correct(connection, ref, "retry", now)
+        return corrected
+
+
+def time_to_record(now: datetime | None = None) -> ColumnElement[Any]:
+    """Return the present time, or the trusted time if that is later.
+
+    While the clock is slow, a time from which ages count must not be recorded too early: the row
+    would be deleted because of its age as soon as the clock is right.
+
+    Args:
+        now: the present time; Postgres's by default.
+    """
+    return func.greatest(func.clock_timestamp() if now is None else now, _trusted_at())
+
+
+def latest_trusted_time() -> ColumnElement[Any]:
+    """Return Postgres's present time, but at most a day after the trusted time.
+
+    Expiry is judged by this time, so that nothing expires only because the clock is far too fast.
+    """
+    return func.least(func.now(), _trusted_at() + _DAY)
+
+
+def _trusted_at() -> ColumnElement[Any]:
+    return select(installation_clock.c.trusted_at).scalar_subquery()
+
+
+def _clock_columns(now: datetime, boot: BootTime | None) -> dict[str, object]:
+    return {
+        "trusted_at": now,
+        "boot_id": boot and boot.boot_id,
+        "boot_seconds": boot and boot.seconds,
+    }
+
+
+def _find_tables(kind: TimeKind) -> Iterator[tuple[Table, list[Column[Any]]]]:
+    """Yield the catalog's and systems' tables that have times of a kind, with these columns."""
+    for table in all_tables():
+        times = [column for column in table.c if column.info.get("time") == kind]
+        if times:
+            yield table, times
+
+
+def _correct(connection: Connection, ref: TenantRef, kind: TimeKind, now: datetime) -> int:
+    """Replace a tenant's future times of a kind; return the number of corrected rows."""
+    corrected = 0
+    for table, times in _find_tables(kind):
+        # Times from LAST_DAY on stay, because such a retry waits for a person.
+        wrong = {at: (at > now + MOST_SKEW) & (at < LAST_DAY) for at in times}
+        values = {at.name: case((is_wrong, now), else_=at) for at, is_wrong in wrong.items()}
+        statement = update(table).where(table.c.tenant == ref.id, or_(*wrong.values()))
+        corrected += connection.execute(statement.values(values)).rowcount
+    return corrected
+
+
+def _correct_lifetimes(connection: Connection, ref: TenantRef, now: datetime) -> int:
+    """End panel sessions created in the future; let service tokens created then start now."""
+    latest = now + MOST_SKEW
+    ended = sum(
+        connection.execute(
+            delete(table).where(table.c.tenant == ref.id, table.c.created_at > latest)
+        ).rowcount
+        for table in (panel_sessions, panel_codes)
+    )
+    token = service_tokens.c
+    made_later = update(service_tokens).where(token.tenant == ref.id, token.created_at > latest)
+    lifetimes = {"expires_at": now + (token.expires_at - token.created_at), "created_at": now}
+    return ended + connection.execute(made_later.values(lifetimes)).rowcount
+
+
+def _read_again(connection: Connection, ref: TenantRef, now: datetime) -> int:
+    """Mark files to be read again if a listing time in the future would hide changes to them."""
+    latest_ns = int((now + MOST_SKEW).timestamp()) * _NANOSECONDS
+    statement = update(documents).where(
+        documents.c.tenant == ref.id, documents.c.listed_at_ns > latest_ns
+    )
+    return connection.execute(statement.values(listed_at_ns=READ_AGAIN_NS)).rowcount

@@ -1,0 +1,310 @@
+"""The identity of the installation in its catalog: id, locations of stores, home folders."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal, TypeAlias
+from uuid import UUID, uuid4
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    Connection,
+    Table,
+    Text,
+    Uuid,
+    delete,
+    func,
+    select,
+    text,
+    update,
+)
+from sqlalchemy.dialects.postgresql import insert
+
+from rag_assets.storage.catalog.accounts.tables import panel_codes, panel_sessions, service_tokens
+from rag_assets.storage.catalog.database import Database
+from rag_assets.storage.catalog.tables import (
+    catalog_marks,
+    generations,
+    metadata,
+    now_column,
+    serving,
+    tenants,
+    time_column,
+)
+
+PlaceKind: TypeAlias = Literal["lake", "blobs", "index", "vectors", "cluster"]
+"""Kinds of places (locations of stores); the address of `index` is a prefix of names, the address
+of `cluster` is the cluster's id."""
+
+installation = Table(
+    "installation",
+    metadata,
+    Column("singleton", Boolean, primary_key=True, server_default="true"),
+    Column("id", Uuid, nullable=False),
+    # The database in which the row was written; a copy of the catalog is in another database.
+    Column("database", Text, nullable=False),
+    now_column("created_at"),
+    # Counts security changes; see security_changes.
+    Column("epoch", BigInteger, nullable=False, server_default="0"),
+    # Whether a store has kept the epoch.
+    Column("epoch_kept", Boolean, nullable=False, server_default="false"),
+    CheckConstraint("singleton", name="singleton"),
+)
+
+places = Table(
+    "installation_places",
+    metadata,
+    Column("kind", Text, primary_key=True),
+    Column("address", Text, primary_key=True),
+    now_column("recorded_at"),
+    # When the installation moved its data elsewhere; null for the present place.
+    time_column("left_at"),
+    CheckConstraint("kind IN ('lake', 'blobs', 'index', 'vectors', 'cluster')", name="kind"),
+)
+
+homes = Table(
+    "installation_homes",
+    metadata,
+    Column("id", Uuid, primary_key=True),
+    Column("path", Text, nullable=False),
+    Column("host", Text, nullable=False),
+    now_column("seen_at"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class InstallationRow:
+    """The identity of an installation.
+
+    Attributes:
+        id: id of the installation.
+        database: the system identifier and name of the database in which it was recorded.
+    """
+
+    id: UUID
+    database: str
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """An address that a store of the installation has or had.
+
+    Attributes:
+        address: without credentials.
+        left_at: when the installation moved away; None for the present place.
+    """
+
+    kind: PlaceKind
+    address: str
+    left_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class InstallationState:
+    """The catalog's record of the installation.
+
+    Attributes:
+        row: the installation's identity; None for a new catalog.
+        present_database: system identifier and name of the database that holds the catalog now.
+        places: present and former places, in the order in which they were recorded.
+    """
+
+    row: InstallationRow | None
+    present_database: str
+    places: Sequence[Place]
+
+    @property
+    def present_places(self) -> dict[PlaceKind, str]:
+        """Return the address of each present place, by kind."""
+        return {place.kind: place.address for place in self.places if place.left_at is None}
+
+
+class InstallationTable:
+    """Queries on the identity of the installation."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def read(self) -> InstallationRow | None:
+        """Return the identity; None for a catalog that no home has opened yet."""
+        query = select(installation.c.id, installation.c.database, installation.c.created_at)
+        with self._database.begin() as connection:
+            row = connection.execute(query).first()
+        return InstallationRow(*row) if row else None
+
+    def create(self, installation_id: UUID | None = None) -> InstallationRow:
+        """Return the identity, and create it if it is missing; safe in concurrent processes.
+
+        Args:
+            installation_id: id of a new identity; random by default.
+        """
+        row = self.read()
+        if row is not None:
+            return row
+        with self._database.begin() as connection:
+            values = {
+                "id": installation_id or uuid4(),
+                "database": present_database(connection),
+            }
+            connection.execute(insert(installation).values(values).on_conflict_do_nothing())
+        row = self.read()
+        assert row is not None  # noqa: S101 - rows are never deleted
+        return row
+
+    def state(self) -> InstallationState:
+        """Return the catalog's record of the installation, with the database that holds it."""
+        query = select(installation.c.id, installation.c.database, installation.c.created_at)
+        with self._database.begin() as connection:
+            row = connection.execute(query).first()
+            return InstallationState(
+                InstallationRow(*row) if row else None,
+                present_database(connection),
+                _places(connection),
+            )
+
+    def move_database(self) -> None:
+        """Record the present database as the catalog's own."""
+        with self._database.begin() as connection:
+            values = {"database": present_database(connection)}
+            connection.execute(update(installation).values(values))
+
+    def replace(self, new_id: UUID, *, keeps_builds: bool) -> None:
+        """Give a copied catalog a new id, and delete rows that refer to data of the original.
+
+        These rows are the original's places and home folders, and the tokens and sessions that it
+        issued.
+
+        Args:
+            new_id: the copy's id.
+            keeps_builds: whether the indexes of the builds were copied too; otherwise the rows of
+                the builds are deleted.
+        """
+        others = [places, homes, service_tokens, panel_codes, panel_sessions]
+        with self._database.begin() as connection:
+            values = {
+                "id": new_id,
+                "database": present_database(connection),
+                "epoch_kept": False,
+            }
+            connection.execute(update(installation).values(values))
+            connection.execute(update(catalog_marks).values(kept=False))
+            connection.execute(update(tenants).values(home=None))
+            for table in [*others, *([] if keeps_builds else [serving, generations])]:
+                connection.execute(delete(table))
+
+    # -- places
+
+    def places(self) -> list[Place]:
+        """Return every present and former place, in the order in which they were recorded."""
+        with self._database.begin() as connection:
+            return _places(connection)
+
+    def record_places(self, present: Iterable[Place]) -> None:
+        """Make these the present places; other places of the same kinds become former places."""
+        with self._database.begin() as connection:
+            for place in present:
+                connection.execute(
+                    update(places)
+                    .where(places.c.kind == place.kind, places.c.address != place.address)
+                    .where(places.c.left_at.is_(None))
+                    .values(left_at=func.now())
+                )
+                connection.execute(
+                    insert(places)
+                    .values(kind=place.kind, address=place.address)
+                    .on_conflict_do_update(
+                        index_elements=["kind", "address"], set_={"left_at": None}
+                    )
+                )
+
+    def record_former_places(self, former: Iterable[Place]) -> None:
+        """Record former places of the installation that this catalog has forgotten."""
+        rows = [{"kind": p.kind, "address": p.address, "left_at": func.now()} for p in former]
+        with self._database.begin() as connection:
+            for row in rows:
+                connection.execute(insert(places).values(row).on_conflict_do_nothing())
+
+    def leave_cluster(self) -> None:
+        """Make the recorded Elasticsearch a former place.
+
+        The cluster that is opened next is recorded instead.
+        """
+        is_present = (places.c.kind == "cluster") & places.c.left_at.is_(None)
+        with self._database.begin() as connection:
+            connection.execute(update(places).where(is_present).values(left_at=func.now()))
+
+    def forget_place(self, place: Place) -> bool:
+        """Forget a former place that is empty; return whether it was recorded."""
+        with self._database.begin() as connection:
+            forgotten = connection.execute(
+                delete(places).where(
+                    places.c.kind == place.kind,
+                    places.c.address == place.address,
+                    places.c.left_at.is_not(None),
+                )
+            )
+        return bool(forgotten.rowcount)
+
+    # -- homes
+
+    def record_home(self, home_id: UUID, path: str, host: str) -> None:
+        """Record a home folder that uses this catalog."""
+        seen = {"path": path, "host": host, "seen_at": func.now()}
+        statement = insert(homes).values(id=home_id, **seen)
+        with self._database.begin() as connection:
+            connection.execute(statement.on_conflict_do_update(index_elements=["id"], set_=seen))
+
+    def find_home(self, path: str, host: str) -> UUID | None:
+        """Return the id of the last recorded home folder with this path and host."""
+        query = select(homes.c.id).where(homes.c.path == path, homes.c.host == host)
+        with self._database.begin() as connection:
+            return connection.scalar(query.order_by(homes.c.seen_at.desc()).limit(1))
+
+    def home_name(self, home_id: UUID) -> str:
+        """Return the path and host of a home folder, for messages."""
+        query = select(homes.c.path, homes.c.host).where(homes.c.id == home_id)
+        with self._database.begin() as connection:
+            row = connection.execute(query).first()
+        return f"{row.path} on {row.host}" if row else f"an unknown home ({home_id})"
+
+
+def _places(connection: Connection) -> list[Place]:
+    query = select(places.c.kind, places.c.address, places.c.left_at)
+    rows = connection.execute(query.order_by(places.c.recorded_at, places.c.address))
+    return [Place(*row) for row in rows]
+
+
+def raise_epoch(connection: Connection, at_least: int = 0) -> int:
+    """Raise the installation's epoch and return it; other writers wait until the transaction ends.
+
+    Args:
+        at_least: the minimum of the new value.
+    """
+    above = func.greatest(installation.c.epoch + 1, at_least)
+    raised = update(installation).values(epoch=above).returning(installation.c.epoch)
+    epoch = connection.scalar(raised)
+    if epoch is None:
+        values = {"id": uuid4(), "database": present_database(connection)}
+        connection.execute(insert(installation).values(values).on_conflict_do_nothing())
+        epoch = connection.scalar(raised)
+    return int(epoch or 0)
+
+
+def present_database(connection: Connection) -> str:
+    """Return an id that distinguishes this database from a copy restored from a dump.
+
+    It contains the system identifier, which initdb creates, and the name. If the role may not read
+    the identifier, only the name counts.
+    """
+    name = str(connection.scalar(select(func.current_database())))
+    readable = text("SELECT has_function_privilege('pg_control_system()', 'EXECUTE')")
+    if not connection.scalar(readable):
+        return f"unknown/{name}"
+    system = connection.scalar(text("SELECT system_identifier FROM pg_control_system()"))
+    return f"{system}/{name}"

@@ -1,0 +1,250 @@
+"""The schema of the project's own Dagster instance in the catalog's database.
+
+A team may keep the tables of its own Dagster in the schema `public` of the same database. Earlier
+versions of this program created the tables of its Dagster instance there, too. On the embedded
+server, these tables are moved automatically. On an operator's server they stay until a command
+moves them. They cannot be moved if they contain runs or sensors of other code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from rag_assets.common.disk_space import hint_to_start
+from rag_assets.common.errors import ConfigurationError, ServiceUnavailable
+
+if TYPE_CHECKING:
+    from psycopg import Connection
+
+DAGSTER_SCHEMA: Final = "rag_dagster"
+TABLES: Final = (
+    *("alembic_version", "asset_check_executions", "asset_daemon_asset_evaluations"),
+    *("asset_event_tags", "asset_keys", "backfill_tags", "bulk_actions", "concurrency_limits"),
+    *("concurrency_slots", "daemon_heartbeats", "dynamic_partitions", "event_logs"),
+    *("instance_info", "instigators", "job_ticks", "jobs", "kvs", "pending_steps", "run_tags"),
+    *("runs", "secondary_indexes", "snapshots"),
+)
+"""The tables that Dagster makes."""
+IN_SCHEMA: Final = f"-csearch_path={DAGSTER_SCHEMA}"
+"""The option that makes a connection to Postgres use only this schema."""
+_SIGNATURE: Final = ("runs", "run_tags", "event_logs", "instigators", "secondary_indexes")
+_LOCK: Final = "SELECT pg_advisory_xact_lock(hashtext('rag-assets: storage of Dagster'))"
+_PRESENT: Final = (
+    "SELECT c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace"
+    " WHERE nspname = %s AND relkind IN ('r', 'p') AND relname = ANY(%s)"
+    " AND has_table_privilege(c.oid, 'SELECT')"
+)
+"""Only tables that the role may read are considered: the others belong to other programs."""
+_FORMER: Final = """
+SELECT current_database(), (SELECT count(*) FROM public.runs), EXISTS (
+  SELECT FROM public.runs r WHERE strpos(run_body, '"rag_assets.definitions"') = 0 AND (
+    strpos(run_body, '_location_origin"') > 0
+    OR NOT EXISTS (
+      SELECT FROM public.run_tags t
+      WHERE t.run_id = r.run_id AND starts_with(t.key, 'rag_assets/')))
+) OR EXISTS (
+  SELECT FROM public.instigators WHERE strpos(instigator_body, '"rag_assets.definitions"') = 0
+), EXISTS (SELECT FROM public.runs) OR EXISTS (SELECT FROM public.instigators)"""
+"""The contents of `public`. A run is foreign if it is neither of our code location nor of our
+commands; a sensor is foreign if it is not of our code location."""
+
+
+@dataclass(frozen=True, slots=True)
+class FormerTables:
+    """Dagster's tables in the schema `public` that contain runs or sensors.
+
+    Attributes:
+        database: name of the database.
+        runs: number of runs in `public`.
+        present_runs: number of runs in the schema of our instance.
+        is_shared: whether some of the runs or sensors in `public` belong to other code.
+    """
+
+    database: str
+    runs: int
+    present_runs: int
+    is_shared: bool
+
+
+def prepare_run_storage(
+    url: str, owner_url: str, *, is_embedded: bool, before_move: Callable[[], None]
+) -> FormerTables | None:
+    """Create the schema of the project's Dagster instance before its first use.
+
+    Args:
+        url: the database's address, for the role of Dagster's storage.
+        owner_url: the database's address, for the role that may create schemas.
+        is_embedded: whether the server is the embedded one. All tables on it belong to this
+            project, so the tables of an earlier version are moved.
+        before_move: raises an error if a process of an earlier version still uses the tables.
+
+    Returns:
+        the tables that stay in `public`, until the project's instance has tables of its own.
+
+    Raises:
+        ConfigurationError: the schema is missing, and neither role may create it; or a pooler does
+            not pass on its name.
+        ServiceUnavailable: Postgres does not answer.
+    """
+    with _connect(url) as connection:
+        _create_schema(connection, owner_url)
+        _require_schema(connection)
+        if _tables(connection, DAGSTER_SCHEMA):
+            return None
+        if not is_embedded:
+            return _find_former(connection)
+        if _has_former(connection):
+            before_move()
+            _move(connection)
+    return None
+
+
+def find_former_tables(url: str) -> FormerTables | None:
+    """Return Dagster's tables in `public` if they contain runs or sensors.
+
+    Args:
+        url: the database's address, for the role of Dagster's storage.
+
+    Raises:
+        ConfigurationError: a pooler does not pass on the name of the schema.
+        ServiceUnavailable: Postgres does not answer.
+    """
+    with _connect(url) as connection:
+        return _find_former(connection)
+
+
+def replace_run_tables(url: str, owner_url: str) -> FormerTables | None:
+    """Move Dagster's tables from `public` to our instance's schema, replacing its tables.
+
+    Args:
+        url: the database's address, for the role of Dagster's storage, which owns the tables.
+        owner_url: the database's address, for the role that may create schemas.
+
+    Returns:
+        the moved tables; None if none exist, or if they contain runs or sensors of other code.
+
+    Raises:
+        ConfigurationError: the role may not move them.
+        ServiceUnavailable: Postgres does not answer.
+    """
+    from psycopg import sql
+
+    with _connect(url) as connection:
+        _create_schema(connection, owner_url)
+        _require_schema(connection)
+        found = _find_former(connection)
+        if found is None or found.is_shared:
+            return None
+        if present := sorted(_tables(connection, DAGSTER_SCHEMA)):
+            names = [sql.Identifier(DAGSTER_SCHEMA, table) for table in present]
+            connection.execute(sql.SQL("DROP TABLE {}").format(sql.SQL(", ").join(names)))
+        _move(connection)
+    return found
+
+
+def move_run_tables(url: str) -> None:
+    """Move Dagster's tables from `public` to our instance's schema, unless it has tables.
+
+    Args:
+        url: the address of the embedded server's database, for its superuser.
+    """
+    with _connect(url) as connection:
+        _create_schema(connection, url)
+        if not _tables(connection, DAGSTER_SCHEMA) and _has_former(connection):
+            _move(connection)
+
+
+@contextmanager
+def _connect(url: str) -> Iterator[Connection]:
+    """Connect for one transaction that alone may prepare or move the tables."""
+    import psycopg
+
+    try:
+        with psycopg.connect(url, options=IN_SCHEMA) as connection:
+            connection.execute(_LOCK)
+            yield connection
+    except psycopg.errors.InsufficientPrivilege as error:
+        raise ConfigurationError(
+            f"the accounts of Postgres may not prepare the schema {DAGSTER_SCHEMA} of Dagster's"
+            f" tables: {error.diag.message_primary}",
+            hint="run the SQL of `rag-assets roles` again; or, as an administrator, CREATE SCHEMA"
+            f" {DAGSTER_SCHEMA} AUTHORIZATION the account of Dagster's storage, which has to own"
+            " the tables that are moved",
+        ) from None
+    except psycopg.OperationalError as error:
+        if "startup parameter" in str(error):
+            raise _unnamed_schema() from None
+        raise ServiceUnavailable(
+            "Postgres does not answer at the address of Dagster's storage",
+            hint=hint_to_start("RAG_ASSETS_DAGSTER_DATABASE_URL, or RAG_ASSETS_DATABASE_URL"),
+        ) from None
+
+
+def _create_schema(connection: Connection, owner_url: str) -> None:
+    """Create the schema, as the owner if the role of Dagster's storage may not."""
+    import psycopg
+    from psycopg import sql
+
+    row = connection.execute(
+        "SELECT to_regnamespace(%s), current_user", [DAGSTER_SCHEMA]
+    ).fetchone()
+    if row is None or row[0] is not None:
+        return
+    schema, user = sql.Identifier(DAGSTER_SCHEMA), sql.Identifier(row[1])
+    create = sql.SQL("CREATE SCHEMA {}").format(schema)
+    try:
+        with connection.transaction():
+            connection.execute(create)
+    except psycopg.errors.InsufficientPrivilege:
+        with psycopg.connect(owner_url) as owner:
+            owner.execute(create)
+            owner.execute(sql.SQL("GRANT USAGE, CREATE ON SCHEMA {} TO {}").format(schema, user))
+
+
+def _require_schema(connection: Connection) -> None:
+    row = connection.execute("SELECT current_schema()").fetchone()
+    if row is None or row[0] != DAGSTER_SCHEMA:
+        raise _unnamed_schema()
+
+
+def _unnamed_schema() -> ConfigurationError:
+    return ConfigurationError(
+        "a pooler in front of Postgres does not pass on the schema that connections of Dagster's"
+        " storage name",
+        hint="name the port of Postgres itself in RAG_ASSETS_DAGSTER_DATABASE_URL",
+    )
+
+
+def _has_former(connection: Connection) -> bool:
+    return _tables(connection, "public").issuperset(_SIGNATURE)
+
+
+def _find_former(connection: Connection) -> FormerTables | None:
+    if not _has_former(connection):
+        return None
+    row = connection.execute(_FORMER).fetchone()
+    if row is None or not row[3]:
+        return None
+    present = None
+    if "runs" in _tables(connection, DAGSTER_SCHEMA):
+        # The connection's search path contains only this schema.
+        present = connection.execute("SELECT count(*) FROM runs").fetchone()
+    return FormerTables(row[0], row[1], present[0] if present else 0, is_shared=row[2])
+
+
+def _move(connection: Connection) -> None:
+    from psycopg import sql
+
+    for table in sorted(_tables(connection, "public")):
+        connection.execute(
+            sql.SQL("ALTER TABLE public.{} SET SCHEMA {}").format(
+                sql.Identifier(table), sql.Identifier(DAGSTER_SCHEMA)
+            )
+        )
+
+
+def _tables(connection: Connection, schema: str) -> set[str]:
+    return {name for (name,) in connection.execute(_PRESENT, [schema, [*TABLES]])}

@@ -1,0 +1,242 @@
+"""The last result of each tenant's asset checks, for pages, commands and schedules."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import and_, case, func, or_, select, update
+from sqlalchemy.dialects.postgresql import insert as upsert
+
+from rag_assets.storage.catalog.database import Database, TenantRef, is_any_of, read_row
+from rag_assets.storage.catalog.tables import (
+    check_results,
+    document_index,
+    documents,
+    serving,
+    syncs,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CheckOutcome:
+    """The outcome of one evaluation of a check.
+
+    Attributes:
+        passed, severity, description: the verdict; None if the evaluation failed.
+        error: why the evaluation failed; None if it succeeded.
+    """
+
+    asset: str
+    name: str
+    passed: bool | None = None
+    severity: str | None = None
+    description: str | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """The last result of a check of one tenant.
+
+    Attributes:
+        passed, severity, description: the last verdict; None before the first one.
+        evaluated_at: the time of that verdict.
+        error: why a later evaluation failed; None if no later evaluation failed.
+    """
+
+    asset: str
+    name: str
+    passed: bool | None
+    severity: str | None
+    description: str | None
+    evaluated_at: datetime | None
+    error: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class CheckSummary:
+    """A summary of the last results of all checks of a tenant.
+
+    Attributes:
+        checked_at: the time of the oldest of these evaluations; None if a check was never
+            evaluated.
+        failed: the number of checks that did not pass.
+        errors: the number of checks whose last evaluation failed with an error.
+    """
+
+    checked_at: datetime | None
+    failed: int
+    errors: int
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogLag:
+    """The lag of a tenant's index, according to the catalog.
+
+    Attributes:
+        since: the time of the earliest change that the serving index lacks; None if it is up to
+            date.
+        held_deletions: the number of deletions that await a person's confirmation, because they are
+            too many.
+    """
+
+    since: datetime | None = None
+    held_deletions: int = 0
+
+
+class CheckResultTable:
+    """Queries on `check_results`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def record(
+        self, ref: TenantRef, outcomes: Sequence[CheckOutcome], *, first: bool = True
+    ) -> None:
+        """Store the outcomes of evaluations.
+
+        Args:
+            outcomes: at most one per check.
+            first: whether to store a check's first outcome. A sync evaluates only two checks and
+                sets it to False, so that the tenant still counts as unchecked.
+
+        Raises:
+            TenantGone: the tenant was removed.
+        """
+        with self._database.begin_for(ref) as connection:
+            for outcome in sorted(outcomes, key=lambda o: (o.asset, o.name)):
+                values = _outcome_columns(outcome)
+                key = {"tenant": ref.id, "asset": outcome.asset, "name": outcome.name}
+                if first:
+                    connection.execute(
+                        upsert(check_results)
+                        .values(**key, **values)
+                        .on_conflict_do_update(index_elements=list(key), set_=values)
+                    )
+                else:
+                    same = [check_results.c[name] == value for name, value in key.items()]
+                    connection.execute(update(check_results).where(and_(*same)).values(**values))
+
+    def list(self, tenant_id: str) -> list[CheckResult]:
+        """Return the last results of a tenant's checks, sorted by asset and name."""
+        query = (
+            select(check_results)
+            .where(check_results.c.tenant == tenant_id)
+            .order_by(check_results.c.asset, check_results.c.name)
+        )
+        with self._database.begin() as connection:
+            return [read_row(CheckResult, row) for row in connection.execute(query)]
+
+    def summaries(self, tenant_ids: Collection[str]) -> dict[str, CheckSummary]:
+        """Return the summaries of these tenants; a tenant without results is left out."""
+        columns = check_results.c
+        never = func.bool_or(columns.evaluated_at.is_(None))
+        query = (
+            select(
+                columns.tenant,
+                case((never, None), else_=func.min(columns.evaluated_at)),
+                func.count().filter(columns.passed.is_(False)),
+                func.count().filter(columns.error.is_not(None)),
+            )
+            .where(is_any_of(columns.tenant, tenant_ids))
+            .group_by(columns.tenant)
+        )
+        with self._database.begin() as connection:
+            return {row[0]: CheckSummary(*row[1:]) for row in connection.execute(query)}
+
+    def find_by_check(self, asset: str, name: str) -> dict[str, CheckResult]:
+        """Return the last result of one check, by tenant."""
+        query = select(check_results).where(
+            check_results.c.asset == asset, check_results.c.name == name
+        )
+        with self._database.begin() as connection:
+            return {row.tenant: read_row(CheckResult, row) for row in connection.execute(query)}
+
+    def confirm(self, asset: str, name: str, tenant_ids: Collection[str]) -> None:
+        """Set a check's evaluation time to now, for tenants with a result known to be unchanged."""
+        query = (
+            update(check_results)
+            .where(
+                check_results.c.asset == asset,
+                check_results.c.name == name,
+                is_any_of(check_results.c.tenant, tenant_ids),
+            )
+            .values(evaluated_at=func.now())
+        )
+        with self._database.begin() as connection:
+            connection.execute(query)
+
+    def evaluated_since(
+        self, checks: Collection[tuple[str, str]], age: timedelta
+    ) -> Mapping[str, int]:
+        """Return how many of these checks were evaluated within this age, by tenant.
+
+        A failed evaluation also counts: its error is shown, and the next daily evaluation
+        retries it.
+        """
+        fresh = or_(
+            check_results.c.evaluated_at >= func.now() - age, check_results.c.error.is_not(None)
+        )
+        query = select(check_results.c.tenant, check_results.c.asset, check_results.c.name).where(
+            fresh
+        )
+        wanted = set(checks)
+        found: dict[str, int] = {}
+        with self._database.begin() as connection:
+            for tenant_id, asset, name in connection.execute(query):
+                if (asset, name) in wanted:
+                    found[tenant_id] = found.get(tenant_id, 0) + 1
+        return found
+
+    def lags(self) -> dict[str, CatalogLag]:
+        """Return the lag of tenants that lack changes or have held deletions, in two queries."""
+        behind = (
+            select(documents.c.tenant, func.min(documents.c.changed_at).label("since"))
+            .outerjoin(serving, serving.c.tenant == documents.c.tenant)
+            .outerjoin(
+                document_index,
+                and_(
+                    document_index.c.tenant == documents.c.tenant,
+                    document_index.c.document_id == documents.c.document_id,
+                    document_index.c.generation == serving.c.generation,
+                    document_index.c.indexed_key.is_not(None),
+                ),
+            )
+            .where(
+                or_(
+                    documents.c.status == "PROCESSING",
+                    and_(
+                        documents.c.status != "DELETED",
+                        document_index.c.document_key != documents.c.document_key,
+                    ),
+                )
+            )
+            .group_by(documents.c.tenant)
+        )
+        held = (
+            select(syncs.c.tenant, func.sum(syncs.c.held_deletions))
+            .where(syncs.c.held_deletions > 0)
+            .group_by(syncs.c.tenant)
+        )
+        with self._database.begin() as connection:
+            since: dict[str, datetime] = dict(connection.execute(behind).all())
+            counts = {tenant: int(count) for tenant, count in connection.execute(held)}
+        return {
+            tenant: CatalogLag(since.get(tenant), counts.get(tenant, 0))
+            for tenant in since.keys() | counts.keys()
+        }
+
+
+def _outcome_columns(outcome: CheckOutcome) -> dict[str, Any]:
+    if outcome.error is not None:
+        return {"error": outcome.error}
+    return {
+        "passed": outcome.passed,
+        "severity": outcome.severity,
+        "description": outcome.description,
+        "evaluated_at": func.now(),
+        "error": None,
+    }

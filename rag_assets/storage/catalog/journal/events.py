@@ -1,0 +1,267 @@
+"""The append-only log of a tenant's events, for its admin and the daemon."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import cache
+from typing import Any, Literal
+
+from sqlalchemy import (
+    ARRAY,
+    ColumnElement,
+    DateTime,
+    Insert,
+    Row,
+    Text,
+    and_,
+    bindparam,
+    cast,
+    delete,
+    func,
+    insert,
+    or_,
+    select,
+    true,
+)
+
+from rag_assets.storage.catalog.accounts.access import is_readable
+from rag_assets.storage.catalog.database import Database, TenantRef, is_any_of, read_row
+from rag_assets.storage.catalog.erasure.holds import is_row_held
+from rag_assets.storage.catalog.tables import documents, events
+
+EventKind = Literal[
+    "document_indexed",
+    "document_removed",
+    "document_failed",
+    "cap_reached",
+    "rag_chunk_indexed",
+    "secret_dropped",
+    "secret_masked",
+    "secrets_masked",
+    "deletions_held",
+    "documents_left",
+    "reindex_requested",
+    "generation_published",
+    "generation_held",
+    "generation_pinned",
+    "generation_unpinned",
+    "generation_discarded",
+    "drift_found",
+    "index_repaired",
+    "lake_healed",
+    "catalog_accepted",
+    "compacted",
+    "pruned",
+    "pruned_expunged",
+    "prunes_held",
+    "times_corrected",
+    "clock_accepted",
+    "hold_set",
+    "hold_lifted",
+    "model_changed",
+    "settings_changed",
+    "rows_set_aside",
+    "rag_search_started",
+    "rag_search_completed",
+    "ai_context_loaded",
+    "paused_for_input",
+]
+
+
+_SHOWN_TO_ALL: EventKind = "secret_dropped"
+_NAME = "uri"
+"""The key in a payload for the uri of a document."""
+
+SEARCHES: tuple[EventKind, ...] = (
+    *("rag_search_started", "rag_search_completed"),
+    *("ai_context_loaded", "paused_for_input"),
+)
+"""Events of searches, which contain questions; runs of agents write the last two kinds."""
+_SHOWN_OF_SEARCHES = frozenset(
+    {"search_id", "caller", "mode", "top_k", "latency_ms", "degraded", "altered", "error"}
+)
+"""Payload fields that other callers may see of a search: neither questions nor results."""
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One row of `events`."""
+
+    id: int
+    kind: str
+    at: datetime
+    payload: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class NewEvent:
+    """An event that is not stored yet.
+
+    Attributes:
+        payload: must not contain secrets or text of a document.
+    """
+
+    kind: EventKind
+    at: datetime
+    payload: Mapping[str, Any]
+
+
+@cache
+def _insertion() -> Insert:
+    """Return the statement that inserts many events at once, much cheaper than one by one."""
+    given = (
+        func.unnest(
+            bindparam("kinds", type_=ARRAY(Text)),
+            bindparam("times", type_=ARRAY(DateTime(timezone=True))),
+            bindparam("payloads", type_=ARRAY(Text)),
+        )
+        .table_valued("kind", "at", "payload", with_ordinality="place", name="given")
+        .render_derived()
+    )
+    row = select(
+        bindparam("tenant", type_=Text),
+        given.c.kind,
+        given.c.at,
+        cast(given.c.payload, events.c.payload.type),
+    ).order_by(given.c.place)
+    return insert(events).from_select(["tenant", "kind", "at", "payload"], row)
+
+
+class EventTable:
+    """Queries on `events`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def write(self, ref: TenantRef, kind: EventKind, payloads: Sequence[Mapping[str, Any]]) -> None:
+        """Append events of one kind; payloads must not contain secrets or text of a document."""
+        if not payloads:
+            return
+        rows = [{"tenant": ref.id, "kind": kind, "payload": dict(p)} for p in payloads]
+        with self._database.begin_for(ref) as connection:
+            connection.execute(insert(events), rows)
+
+    def append(self, ref: TenantRef, new: Sequence[NewEvent]) -> None:
+        """Append events of several kinds in order, each with its own time."""
+        if not new:
+            return
+        columns = {
+            "tenant": ref.id,
+            "kinds": [event.kind for event in new],
+            "times": [event.at for event in new],
+            "payloads": [json.dumps(event.payload) for event in new],
+        }
+        with self._database.begin_for(ref) as connection:
+            connection.execute(_insertion(), columns)
+
+    def delete_before(self, ref: TenantRef, kinds: Collection[EventKind], before: datetime) -> int:
+        """Delete events of these kinds before a time; return their number.
+
+        A hold on all documents of the tenant keeps them.
+        """
+        with self._database.begin_for(ref) as connection:
+            return connection.execute(
+                delete(events).where(
+                    events.c.tenant == ref.id,
+                    is_any_of(events.c.kind, kinds),
+                    events.c.at < before,
+                    ~is_row_held(events),
+                )
+            ).rowcount
+
+    def page(
+        self,
+        tenant_id: str,
+        *,
+        kinds: Collection[str] | None = None,
+        caller: str | None = None,
+        before: int | None = None,
+        limit: int,
+        readers: Collection[str] | None = None,
+        asker: str | None = None,
+    ) -> list[Event]:
+        """Return a page of a tenant's events, newest first.
+
+        Args:
+            kinds: only events of these kinds.
+            caller: only events of this caller's searches.
+            before: only events older than the event with this id.
+            readers: principals of the reader. Events about documents that these principals may not
+                read are left out, except dropped credentials, which are shown without the uri.
+                Other callers' searches are shown without questions and passages. None shows all
+                events in full.
+            asker: the caller whose own searches are shown in full.
+        """
+        visible = true() if readers is None else _is_visible(tenant_id, readers)
+        query = select(events, visible.label("visible")).where(
+            events.c.tenant == tenant_id, or_(visible, events.c.kind == _SHOWN_TO_ALL)
+        )
+        if kinds is not None:
+            query = query.where(is_any_of(events.c.kind, kinds))
+        if caller is not None:
+            query = query.where(events.c.payload["caller"].astext == caller)
+        if before is not None:
+            query = query.where(events.c.id < before)
+        with self._database.begin() as connection:
+            rows = connection.execute(query.order_by(events.c.id.desc()).limit(limit))
+            found = [_read_event(row, visible=row.visible) for row in rows]
+        return found if readers is None else [_hide_search(event, asker) for event in found]
+
+    def tenants_since(self, last: int | None, kind: EventKind) -> tuple[int, set[str]]:
+        """Return the tenants with an event of a kind since an earlier event of any tenant.
+
+        Args:
+            last: the id of the earlier event; None reports no tenant.
+
+        Returns:
+            the id of the latest event of all tenants, and the tenants.
+        """
+        with self._database.begin() as connection:
+            newest = connection.scalar(select(func.max(events.c.id))) or 0
+            if last is None:
+                return newest, set()
+            query = select(events.c.tenant).where(
+                events.c.id > last, events.c.id <= newest, events.c.kind == kind
+            )
+            return newest, set(connection.scalars(query.distinct()))
+
+    def latest(self, tenant_id: str, *, kind: str | None = None, limit: int = 100) -> list[Event]:
+        """Return a tenant's latest events, newest first."""
+        query = select(events).where(events.c.tenant == tenant_id)
+        if kind is not None:
+            query = query.where(events.c.kind == kind)
+        with self._database.begin() as connection:
+            rows = connection.execute(query.order_by(events.c.id.desc()).limit(limit))
+            return [read_row(Event, row) for row in rows]
+
+
+def _is_visible(tenant_id: str, readers: Collection[str]) -> ColumnElement[bool]:
+    """Return the condition that one of these principals may read every document an event names.
+
+    Several documents may share a uri, because applications set uris.
+    """
+    of_tenant = select(documents.c.uri).where(documents.c.tenant == tenant_id)
+    is_theirs = is_readable(documents, readers)
+    named = events.c.payload[_NAME].astext
+    readable = and_(
+        named.in_(of_tenant.where(is_theirs)), named.not_in(of_tenant.where(~is_theirs))
+    )
+    return or_(named.is_(None), readable)
+
+
+def _read_event(row: Row[Any], *, visible: bool) -> Event:
+    payload = row.payload
+    if not visible:
+        payload = {name: value for name, value in payload.items() if name != _NAME}
+    return read_row(Event, row, payload=payload)
+
+
+def _hide_search(event: Event, asker: str | None) -> Event:
+    is_own = asker is not None and event.payload.get("caller") == asker
+    if event.kind not in SEARCHES or is_own:
+        return event
+    told = {name: event.payload[name] for name in event.payload.keys() & _SHOWN_OF_SEARCHES}
+    return replace(event, payload=told)

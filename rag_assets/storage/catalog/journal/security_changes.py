@@ -1,0 +1,327 @@
+"""Security changes and marks: what a catalog restored from a dump must not forget.
+
+The journal has changes of tokens, grants, holds and erasures. Each change raises the installation's
+epoch. The mark of a tenant counts its changes, and never decreases: published versions, uploads,
+purges, tokens, grants and holds raise it. The stores keep the journal and the marks as well, so
+that a catalog that lacks a change was restored from an earlier dump; see
+rag_assets/pipeline/mark_keeper.py.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any, Final, Literal, TypeAlias, get_args
+from uuid import UUID, uuid4
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Connection,
+    Index,
+    Row,
+    Table,
+    Text,
+    Uuid,
+    delete,
+    func,
+    insert,
+    select,
+    update,
+)
+from sqlalchemy.dialects.postgresql import insert as upsert
+
+from rag_assets.storage.catalog.database import Database, TenantRef, note_raised, read_row
+from rag_assets.storage.catalog.installation.identity import installation, raise_epoch
+from rag_assets.storage.catalog.tables import (
+    catalog_marks,
+    json_column,
+    metadata,
+    now_column,
+    tenants,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """The number of changes in a tenant's catalog.
+
+    Attributes:
+        tag: a random tag of the last change; None for a mark of an earlier version of the program.
+    """
+
+    number: int
+    tag: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogMark:
+    """The mark in the catalog.
+
+    Attributes:
+        was_kept: whether a store has kept a mark of the tenant at any time.
+    """
+
+    mark: Mark
+    was_kept: bool
+
+
+class MarkTable:
+    """Queries on `catalog_marks`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def read(self, ref: TenantRef) -> CatalogMark | None:
+        """Return the mark; None if this incarnation is removed or being removed."""
+        columns = catalog_marks.c
+        query = (
+            select(columns.mark, columns.tag, columns.kept)
+            .select_from(tenants)
+            .outerjoin(catalog_marks, columns.tenant == tenants.c.id)
+            .where(
+                tenants.c.id == ref.id,
+                tenants.c.incarnation == ref.incarnation,
+                tenants.c.state != "REMOVING",
+            )
+        )
+        with self._database.begin() as connection:
+            row = connection.execute(query).first()
+        if row is None:
+            return None
+        return CatalogMark(Mark(row.mark or 0, row.tag), bool(row.kept))
+
+    def record_kept(self, ref: TenantRef) -> None:
+        """Record that a store has kept the mark."""
+        of_tenant = catalog_marks.c.tenant == ref.id
+        with self._database.begin_for(ref) as connection:
+            connection.execute(update(catalog_marks).where(of_tenant).values(kept=True))
+
+    def raise_above(self, ref: TenantRef, number: int) -> None:
+        """Raise the mark above a number that a store has kept."""
+        with self._database.begin_for(ref) as connection:
+            raise_mark(connection, ref)
+            of_tenant = catalog_marks.c.tenant == ref.id
+            above = func.greatest(catalog_marks.c.mark, number + 1)
+            connection.execute(update(catalog_marks).where(of_tenant).values(mark=above))
+
+
+def raise_mark(connection: Connection, ref: TenantRef) -> datetime:
+    """Raise the mark in the transaction of a change; return Postgres's time.
+
+    After the commit, the stores keep the mark too. Changes of one tenant wait for each other here.
+    """
+    tag = uuid4().hex[:16]
+    raised = {"mark": catalog_marks.c.mark + 1, "tag": tag}
+    statement = (
+        upsert(catalog_marks)
+        .values(tenant=ref.id, mark=1, tag=tag)
+        .on_conflict_do_update(index_elements=["tenant"], set_=raised)
+        .returning(func.clock_timestamp())
+    )
+    note_raised(connection, ref)
+    at: datetime = connection.execute(statement).scalar_one()
+    return at
+
+
+ChangeKind: TypeAlias = Literal[
+    "token_created",
+    "token_revoked",
+    "scope_granted",
+    "scope_revoked",
+    "page_changed",
+    "hold_set",
+    "hold_lifted",
+    "key_removed",
+    "purged",
+    "tenant_removed",
+    "restore_accepted",
+]
+KEPT_OUTSIDE: Final = 200
+"""Number of newest changes that each store keeps."""
+_KEPT: Final = 5_000
+
+security_changes = Table(
+    "security_changes",
+    metadata,
+    Column("id", Uuid, primary_key=True),
+    # The epoch is not unique: accepting a restored catalog adds the changes that it lacked.
+    Column("epoch", BigInteger, nullable=False),
+    now_column("at"),
+    # No foreign key: the removal of a tenant is a security change, too.
+    Column("tenant", Text),
+    Column("kind", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    json_column("about", "[]"),
+    Index(None, "epoch"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SecurityChange:
+    """A change of permissions, or of what must not be deleted or added again.
+
+    Attributes:
+        epoch: the epoch of the installation from this change on.
+        tenant: the affected tenant; None if it does not affect a single tenant.
+        name: id of a token, name of an access scope, uuid of a page, incarnation of a tenant,
+            provider of a key.
+        about: for a token, its role and principals; for a scope, its principals; for a hold, its
+            source ("" for any) and the keyed hash of its document; for a purge, the keyed hashes of
+            its documents; for an organization's key, the organization. For an organization's token,
+            the organization comes before role and principals.
+    """
+
+    id: UUID
+    epoch: int
+    at: datetime
+    tenant: str | None
+    kind: ChangeKind
+    name: str
+    about: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SecurityState:
+    """The current epoch in the catalog.
+
+    Attributes:
+        newest: id of the newest change; None before the first one.
+        was_kept: whether a store has kept a copy of the journal at any time.
+    """
+
+    epoch: int
+    newest: UUID | None
+    was_kept: bool
+
+
+class SecurityChangeTable:
+    """Queries on `security_changes`, and on the epoch of the installation."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def state(self) -> SecurityState:
+        """Return the current epoch."""
+        newest = (
+            select(security_changes.c.id)
+            .order_by(security_changes.c.epoch.desc(), security_changes.c.id)
+            .limit(1)
+            .scalar_subquery()
+        )
+        query = select(installation.c.epoch, newest, installation.c.epoch_kept)
+        with self._database.begin() as connection:
+            row = connection.execute(query).first()
+        return SecurityState(*row) if row else SecurityState(0, None, was_kept=False)
+
+    def newest(self, limit: int = KEPT_OUTSIDE) -> list[SecurityChange]:
+        """Return the newest changes, oldest first."""
+        order = security_changes.c.epoch.desc(), security_changes.c.id
+        query = select(security_changes).order_by(*order).limit(limit)
+        with self._database.begin() as connection:
+            return [_read_change(row) for row in connection.execute(query)][::-1]
+
+    def find_missing(self, changes: Collection[SecurityChange]) -> list[SecurityChange]:
+        """Return the changes that the catalog does not have, oldest first.
+
+        Changes older than all of the catalog's changes are left out, because the catalog keeps only
+        the newest ones.
+        """
+        columns = security_changes.c
+        ids = [change.id for change in changes]
+        with self._database.begin() as connection:
+            known = set(connection.scalars(select(columns.id).where(columns.id.in_(ids))))
+            oldest = connection.scalar(select(func.min(columns.epoch))) or 0
+        found = {c.id: c for c in changes if c.id not in known and c.epoch >= oldest}
+        return sorted(found.values(), key=lambda change: (change.epoch, change.id))
+
+    def record_kept(self) -> None:
+        """Record that a store has kept a copy of the journal."""
+        with self._database.begin() as connection:
+            connection.execute(update(installation).values(epoch_kept=True))
+
+    def accept(self, lost: Sequence[SecurityChange]) -> None:
+        """Add changes that a restored catalog lacks, and raise the epoch above all of them."""
+        rows = [asdict(change) for change in lost]
+        with self._database.begin() as connection:
+            if rows:
+                added = upsert(security_changes).values(rows).on_conflict_do_nothing()
+                connection.execute(added)
+            highest = max((change.epoch for change in lost), default=0)
+            _insert_change(connection, None, "restore_accepted", "", (), at_least=highest + 1)
+
+
+def record_change(
+    connection: Connection,
+    ref: TenantRef | None,
+    kind: ChangeKind,
+    name: str,
+    about: Collection[str] = (),
+) -> None:
+    """Record a security change in its transaction, and raise the epoch and the tenant's mark.
+
+    Security changes of all tenants wait for each other here until the transaction ends.
+    """
+    if ref is not None:
+        raise_mark(connection, ref)
+    _insert_change(connection, None if ref is None else ref.id, kind, name, about)
+
+
+def record_removal(connection: Connection, ref: TenantRef) -> None:
+    """Record the removal of a tenant, and erase the details of its former changes."""
+    columns = security_changes.c
+    of_tenant = (columns.tenant == ref.id, columns.kind != "tenant_removed")
+    forgotten: dict[str, Any] = {"tenant": None, "name": "", "about": []}
+    connection.execute(update(security_changes).where(*of_tenant).values(forgotten))
+    _insert_change(connection, ref.id, "tenant_removed", str(ref.incarnation), ())
+
+
+def format_changes(changes: Sequence[SecurityChange]) -> str:
+    """Return changes in the format that a store keeps."""
+    rows = [{**asdict(c), "id": str(c.id), "at": c.at.isoformat()} for c in changes]
+    return json.dumps({"changes": rows})
+
+
+def parse_changes(text: str) -> list[SecurityChange]:
+    """Return the changes that a store has kept; empty if their text is damaged."""
+    try:
+        rows = json.loads(text)["changes"]
+        return [_parse_change(row) for row in rows if row["kind"] in get_args(ChangeKind)]
+    except (ValueError, KeyError, TypeError):
+        return []
+
+
+def _parse_change(row: dict[str, Any]) -> SecurityChange:
+    return SecurityChange(
+        id=UUID(row["id"]),
+        epoch=int(row["epoch"]),
+        at=datetime.fromisoformat(row["at"]),
+        tenant=row["tenant"],
+        kind=row["kind"],
+        name=str(row["name"]),
+        about=tuple(map(str, row["about"])),
+    )
+
+
+def _insert_change(
+    connection: Connection,
+    tenant: str | None,
+    kind: ChangeKind,
+    name: str,
+    about: Collection[str],
+    *,
+    at_least: int = 0,
+) -> None:
+    note_raised(connection, None)
+    epoch = raise_epoch(connection, at_least)
+    values = {"id": uuid4(), "epoch": epoch, "tenant": tenant, "kind": kind}
+    row = {**values, "name": name, "about": [*about], "at": func.clock_timestamp()}
+    connection.execute(insert(security_changes).values(row))
+    old = security_changes.c.epoch <= epoch - _KEPT
+    connection.execute(delete(security_changes).where(old))
+
+
+def _read_change(row: Row[Any]) -> SecurityChange:
+    return read_row(SecurityChange, row, about=tuple(row.about))

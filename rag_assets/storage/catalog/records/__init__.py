@@ -1,0 +1,1 @@
+"""Records that applications push, with their pages, contents and manifests."""

@@ -1,0 +1,273 @@
+"""Contents of records: files, stored as uploads, and former contents that runs may still read.
+
+A run reads the contents that it has listed, even if they are pushed again in the meantime. Texts
+are kept as rows, files as blobs. Contents that no run can need any more are deleted by the next
+listing, or by an earlier push while no run is active.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Any
+
+from sqlalchemy import (
+    ARRAY,
+    ColumnElement,
+    Connection,
+    Delete,
+    Select,
+    Table,
+    Text,
+    delete,
+    exists,
+    func,
+    literal,
+    or_,
+    select,
+    union,
+    update,
+)
+from sqlalchemy.dialects.postgresql import insert as upsert
+
+from rag_assets.common.errors import UnknownDocument
+from rag_assets.ingest.sources.record_bodies import block_mark
+from rag_assets.storage.catalog.database import (
+    Database,
+    TenantRef,
+    is_any_of,
+    notify,
+    unnest_pairs,
+)
+from rag_assets.storage.catalog.journal.security_changes import raise_mark
+from rag_assets.storage.catalog.lock import is_locked
+from rag_assets.storage.catalog.records.model import find_wait_starts, prioritize_waiting
+from rag_assets.storage.catalog.tables import (
+    document_index,
+    documents,
+    record_revisions,
+    record_texts,
+    source_records,
+)
+from rag_assets.storage.catalog.uploads.model import NewUpload, record_files, uploads
+from rag_assets.storage.catalog.uploads.rows import is_of_record, upload_values
+
+
+def keep_texts(connection: Connection, ref: TenantRef, contents: Mapping[str, str]) -> None:
+    """Keep the texts of records that are being replaced.
+
+    Args:
+        connection: the connection of the transaction that replaces them.
+        contents: hashes of the new texts, by document.
+    """
+    if not contents:
+        return
+    columns = source_records.c
+    given = func.unnest(
+        literal([*contents], ARRAY(Text)), literal([*contents.values()], ARRAY(Text))
+    )
+    new = given.table_valued("document_id", "content_sha256", name="new").render_derived()
+    former = select(
+        columns.tenant, columns.document_id, columns.content_sha256, columns.text
+    ).where(
+        columns.tenant == ref.id,
+        columns.document_id == new.c.document_id,
+        columns.content_sha256 != new.c.content_sha256,
+    )
+    _keep(connection, record_texts, former)
+    connection.execute(_forget_statement(record_texts, ref, [*contents]))
+
+
+def find_pages_with_blocks(
+    connection: Connection, ref: TenantRef, blocks: Mapping[str, Collection[str]]
+) -> set[str]:
+    """Return the pages whose present text, or a kept former text, contains one of their blocks.
+
+    Args:
+        connection: a connection in a transaction that has not changed the pages yet.
+        blocks: ids of blocks, by the document of their page.
+    """
+    pairs = [(page, block_mark(one)) for page, ids in blocks.items() for one in ids]
+    if not pairs:
+        return set()
+    wanted = unnest_pairs(pairs, name="wanted")
+    texts = (
+        select(table.c.document_id)
+        .join(wanted, table.c.document_id == wanted.c.key)
+        .where(table.c.tenant == ref.id, func.strpos(table.c.text, wanted.c.value) > 0)
+        for table in (source_records, record_texts)
+    )
+    return {*connection.scalars(union(*texts))}
+
+
+def keep_file(connection: Connection, ref: TenantRef, document_id: str) -> list[str]:
+    """Keep the content of a file that is replaced.
+
+    Returns:
+        hashes of former contents that were deleted, because no run needs them.
+    """
+    own = uploads.c
+    former = select(own.tenant, own.document_id, own.content_sha256, own.size).where(
+        own.tenant == ref.id, own.document_id == document_id
+    )
+    _keep(connection, record_files, former)
+    forget = _forget_statement(record_files, ref, [document_id])
+    return [*connection.scalars(forget.returning(record_files.c.content_sha256))]
+
+
+def delete_unneeded_contents(connection: Connection, ref: TenantRef) -> list[str]:
+    """Delete the former contents that no document needs; return the hashes of files.
+
+    Call it only if no other run of the tenant is active.
+    """
+    of_tenant = (table.c.tenant == ref.id for table in (record_texts, record_files))
+    texts, files = (
+        delete(table).where(condition, ~_is_needed(table))
+        for table, condition in zip((record_texts, record_files), of_tenant, strict=True)
+    )
+    connection.execute(texts)
+    return [*connection.scalars(files.returning(record_files.c.content_sha256))]
+
+
+def find_readable_contents(
+    connection: Connection, ref: TenantRef, document_ids: Collection[str]
+) -> frozenset[tuple[str, str]]:
+    """Return pairs of a pushed document and the hash of a present or kept content of it."""
+    rows = connection.execute(_select_readable(ref.id, document_ids))
+    return frozenset((row.document_id, row.content_sha256) for row in rows)
+
+
+def _select_readable(tenant_id: str, document_ids: Collection[str]) -> Select[Any]:
+    def queries() -> Iterator[Select[Any]]:
+        for table in (record_texts, source_records, record_files, uploads):
+            query = select(table.c.document_id, table.c.content_sha256).where(
+                table.c.tenant == tenant_id, is_any_of(table.c.document_id, document_ids)
+            )
+            yield query.where(is_of_record()) if table is uploads else query
+
+    first, *others = queries()
+    return select(first.union_all(*others).subquery())
+
+
+def _keep(connection: Connection, table: Table, former: Select[Any]) -> None:
+    new = upsert(table).from_select([*former.selected_columns.keys()], former)
+    connection.execute(
+        new.on_conflict_do_update(
+            index_elements=["tenant", "document_id", "content_sha256"],
+            set_={"kept_at": func.now()},
+        )
+    )
+
+
+def _forget_statement(table: Table, ref: TenantRef, document_ids: Collection[str]) -> Delete:
+    """Return the statement that deletes contents that no run can have listed.
+
+    Contents kept by this transaction stay, because a run that starts now lists them.
+    """
+    return delete(table).where(
+        table.c.tenant == ref.id,
+        is_any_of(table.c.document_id, document_ids),
+        table.c.kept_at < func.now(),
+        ~is_locked(ref.id),
+        ~_is_needed(table),
+    )
+
+
+def _is_needed(table: Table) -> ColumnElement[bool]:
+    """Return the condition that a document was last listed with this content.
+
+    A file is needed only until it is indexed. A text is also needed as long as any build has a
+    version of it, because it shows which blocks of a page can be found; see find_pages_with_blocks.
+    """
+    listed = exists().where(
+        *_matches(documents, table),
+        documents.c.status != "DELETED",
+        *((documents.c.status == "PROCESSING",) if table is record_files else ()),
+    )
+    if table is record_files:
+        return listed
+    return or_(listed, exists().where(*_matches(document_index, table)))
+
+
+def _matches(states: Table, contents: Table) -> tuple[ColumnElement[bool], ...]:
+    names = ("tenant", "document_id", "content_sha256")
+    return tuple(states.c[name] == contents.c[name] for name in names)
+
+
+class FileContents:
+    """The contents of files, in `uploads`; listings read the files' records instead."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def store(
+        self,
+        ref: TenantRef,
+        new: NewUpload,
+        keep: Callable[[], None],
+        *,
+        document_id: str,
+        path: str,
+    ) -> tuple[bool, list[str]]:
+        """Store the content of a pushed file.
+
+        The replaced content is kept for runs that have listed it.
+
+        Args:
+            new: the content.
+            keep: stores its blob.
+            document_id, path: the record's document id, and its path in the source.
+
+        Returns:
+            whether the content changed, and hashes of former contents that no run needs.
+
+        Raises:
+            UnknownDocument: the record does not exist.
+            TenantGone: the tenant was removed.
+        """
+        record, table = source_records.c, uploads.c
+        the_record = (record.tenant == ref.id, record.document_id == document_id)
+        former = select(table.content_sha256, table.media_type).where(
+            table.tenant == ref.id, table.document_id == document_id
+        )
+        with self._database.begin_exclusive(ref) as connection:
+            if connection.scalar(select(record.document_id).where(*the_record)) is None:
+                raise UnknownDocument(
+                    f"tenant {ref.id!r} has no such file", hint="push the file before its content"
+                )
+            before = connection.execute(former).first()
+            raise_mark(connection, ref)
+            keep()
+            now = (new.content_sha256, new.media_type)
+            if before is not None and tuple(before) == now:
+                pushed = update(source_records).where(*the_record)
+                connection.execute(pushed.values(pushed_at=func.clock_timestamp()))
+                prioritize_waiting(connection, ref, [document_id])
+                return False, []
+            since = find_wait_starts(connection, ref, [document_id])
+            values = {
+                "tenant": ref.id,
+                "document_id": document_id,
+                "path": path,
+                **upload_values(new),
+            }
+            forgotten = keep_file(connection, ref, document_id)
+            written = upsert(uploads).values(values)
+            changed = {**upload_values(new), "updated_at": func.clock_timestamp()}
+            connection.execute(
+                written.on_conflict_do_update(
+                    index_elements=["tenant", "document_id"], set_=changed
+                )
+            )
+            # Listings read the record: a new revision shows them the change.
+            connection.execute(
+                update(source_records)
+                .where(*the_record)
+                .values(
+                    revision=record_revisions.next_value(),
+                    changed_at=func.clock_timestamp(),
+                    waiting_since=since.get(document_id, func.clock_timestamp()),
+                    lane=0,
+                )
+            )
+            notify(connection, ref.id)
+        return True, forgotten

@@ -1,0 +1,351 @@
+"""Pushed records: planned changes of them, which are listed, and how long they wait.
+
+A record waits from its first unlisted push, no matter how often it was pushed since. When it is
+listed, its document waits instead: a trigger on `documents` keeps the start of the wait, whatever
+is written to the row in the meantime.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from functools import cached_property
+from typing import Any, Final, TypeAlias
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Integer,
+    and_,
+    cast,
+    exists,
+    func,
+    literal,
+    or_,
+    select,
+    update,
+)
+
+from rag_assets.common.hashing import key_of, sha256_hex
+from rag_assets.common.times import stamp
+from rag_assets.ingest.parsing.media_types import TYPED_RECORD
+from rag_assets.ingest.sources.model import SourceMetadata
+from rag_assets.ingest.sources.records import record_document_id
+from rag_assets.storage.catalog.database import TenantRef, is_any_of
+from rag_assets.storage.catalog.installation.clock import latest_trusted_time
+from rag_assets.storage.catalog.tables import documents, source_records, tenants
+from rag_assets.storage.catalog.uploads.model import uploads
+from rag_assets.tenants.application_settings import SECTION
+
+METADATA_FIELDS = ("title", "uri", "access_scope", "tags", "metadata")
+
+
+@dataclass(frozen=True)
+class PushedRecord:
+    """A record as an application pushes it.
+
+    Attributes:
+        source: name of the source that it belongs to.
+        source_type: the application's kind of record, such as page or comment.
+        source_id: its id among records of that kind.
+        media_type: the format of its text.
+        page_uuid: the page or database that it is attached to.
+        resolved_at: for a comment, when it was resolved.
+    """
+
+    source: str
+    source_type: str
+    source_id: str
+    text: str
+    media_type: str
+    source_metadata: SourceMetadata
+    page_uuid: str | None = None
+    resolved_at: datetime | None = None
+
+    @cached_property
+    def document_id(self) -> str:
+        """Return the id of the record's document."""
+        return record_document_id(self.source, self.source_type, self.source_id)
+
+    @cached_property
+    def content_sha256(self) -> str:
+        """Return the hash of its text."""
+        return sha256_hex(self.text)
+
+    @cached_property
+    def key(self) -> str:
+        """Return the hash of the record's text and metadata, without its time of modification."""
+        metadata = self.source_metadata
+        # Only if there are any: the keys of other records must not change.
+        resolved = None if self.resolved_at is None else stamp(self.resolved_at)
+        placed = [["of", self.page_uuid, resolved]] if self.page_uuid or resolved else []
+        return key_of(
+            *("record", self.content_sha256, self.media_type),
+            *(metadata.title, metadata.uri, metadata.access_scope),
+            *(list(metadata.tags), dict(metadata.metadata)),
+            *placed,
+        )
+
+
+def record_values(ref: TenantRef, record: PushedRecord) -> dict[str, Any]:
+    """Return the row of a record, without its revision and the time of its change."""
+    metadata = record.source_metadata
+    return {
+        "tenant": ref.id,
+        "source": record.source,
+        "source_type": record.source_type,
+        "source_id": record.source_id,
+        "document_id": record.document_id,
+        "record_key": record.key,
+        "text": record.text,
+        "media_type": record.media_type,
+        "size": len(record.text.encode()),
+        "content_sha256": record.content_sha256,
+        "said": {name: value for name in METADATA_FIELDS if (value := getattr(metadata, name))},
+        "modified_at": metadata.modified_at,
+        "page_uuid": record.page_uuid,
+        "resolved_at": record.resolved_at,
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class WriteClock:
+    """The time of a write according to its application; it orders the writes of one record.
+
+    Attributes:
+        updated_at: when the record was changed.
+        version: a number that rises with each change.
+    """
+
+    updated_at: datetime | None = None
+    version: int | None = None
+
+    def is_before(self, other: WriteClock) -> bool:
+        """Return whether a write is older than another: by version, or else by time.
+
+        False if the two writes have no value in common.
+        """
+        if self.version is not None and other.version is not None:
+            return self.version < other.version
+        if self.updated_at is None or other.updated_at is None:
+            return False
+        return self.updated_at < other.updated_at
+
+    def merge(self, other: WriteClock) -> WriteClock:
+        """Return the latest time and the highest version of two writes."""
+        times = [at for at in (self.updated_at, other.updated_at) if at is not None]
+        versions = [number for number in (self.version, other.version) if number is not None]
+        return WriteClock(max(times, default=None), max(versions, default=None))
+
+
+UNORDERED: Final = WriteClock()
+"""A write without a time and a version: it never counts as older than another."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordPut:
+    """A record to store.
+
+    Attributes:
+        record: the record as it was pushed.
+        scope: its access scope, given by the record itself, its source or the tenant; None: its
+            page's scope.
+        lane: 0 if a person waits for it, 1 for bulk writes.
+        secret_blocks: ids of blocks of a page that its application no longer wants kept.
+    """
+
+    record: PushedRecord
+    scope: str | None
+    lane: int = 0
+    secret_blocks: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class RecordChanges:
+    """Changes of records.
+
+    Attributes:
+        puts: records to store.
+        removals: ids of documents with records to remove.
+        pages: pages of the tree to delete, with attached documents that are not stored.
+        pages_deleted_at: the earliest time at which one of these pages was deleted.
+        clocks: the latest write of each record, by document and part: see `record_clocks`.
+    """
+
+    puts: Sequence[RecordPut] = ()
+    removals: Collection[str] = ()
+    pages: Collection[str] = ()
+    pages_deleted_at: datetime | None = None
+    clocks: Mapping[str, dict[str, WriteClock]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class CurrentState:
+    """The current state, as far as a plan depends on it.
+
+    Attributes:
+        records: the stored records, by document id.
+        below: pages below those that the plan may delete.
+        standing: pages among them that another record still represents; their documents stay.
+        clocks: the latest write of each record, by document and part: see `record_clocks`.
+        etags: ETags of the records that a write may be conditional on, by document.
+    """
+
+    records: Mapping[str, PushedRecord]
+    below: Mapping[str, Collection[str]]
+    standing: Collection[str] = ()
+    clocks: Mapping[str, dict[str, WriteClock]] = field(default_factory=dict)
+    etags: Mapping[str, str] = field(default_factory=dict)
+
+
+RecordPlan: TypeAlias = Callable[[CurrentState], RecordChanges]
+"""A function from the current state to the changes."""
+
+
+RESOLVED_DAYS = 30
+"""Days for which a resolved comment can be found, unless the tenant sets another number."""
+
+
+def is_found() -> ColumnElement[bool]:
+    """Return the condition that a record is listed: not expired, and with its content."""
+    columns = source_records.c
+    content = uploads.alias("content")
+    has_content = exists().where(
+        content.c.tenant == columns.tenant, content.c.document_id == columns.document_id
+    )
+    is_whole = or_(columns.media_type != TYPED_RECORD, columns.source_type != "file", has_content)
+    return and_(or_(columns.resolved_at.is_(None), ~is_expired()), is_whole)
+
+
+def is_expired() -> ColumnElement[bool]:
+    """Return the condition that a record is a comment resolved too long ago to be found."""
+    return and_(source_records.c.resolved_at.is_not(None), expires_at() < latest_trusted_time())
+
+
+def expires_at() -> ColumnElement[datetime]:
+    """Return the time from which a resolved comment can no longer be found; null: never."""
+    columns = source_records.c
+    set_days = tenants.c.config[(SECTION, "resolved_comment_days")].astext
+    days = (
+        select(func.coalesce(cast(set_days, Integer), RESOLVED_DAYS))
+        .where(tenants.c.id == columns.tenant)
+        .scalar_subquery()
+    )
+    return columns.resolved_at + days * literal(timedelta(days=1))
+
+
+def find_wait_starts(
+    connection: Connection, ref: TenantRef, document_ids: Collection[str]
+) -> dict[str, datetime]:
+    """Return the start of the wait of records with an unlisted current version, by document."""
+    record, row = source_records.c, documents.c
+    living = exists().where(
+        row.tenant == record.tenant, row.document_id == record.document_id, row.status != "DELETED"
+    )
+    listed = exists().where(
+        row.tenant == record.tenant,
+        row.document_id == record.document_id,
+        row.status != "DELETED",
+        row.revision == record.revision,
+    )
+    query = select(record.document_id, record.waiting_since).where(
+        record.tenant == ref.id,
+        is_any_of(record.document_id, document_ids),
+        ~listed,
+        # A record that is left out and not indexed does not wait.
+        or_(is_found(), living),
+    )
+    return {row.document_id: row.waiting_since for row in connection.execute(query)}
+
+
+def find_waiting_lanes(
+    connection: Connection, ref: TenantRef, document_ids: Collection[str]
+) -> dict[str, int]:
+    """Return the lanes of records waiting to be indexed in their current version, by document."""
+    record = source_records.c
+    query = select(record.document_id, record.lane).where(
+        record.tenant == ref.id, is_any_of(record.document_id, document_ids), ~_is_settled()
+    )
+    return {row.document_id: row.lane for row in connection.execute(query)}
+
+
+def prioritize_waiting(
+    connection: Connection, ref: TenantRef, document_ids: Collection[str]
+) -> None:
+    """Give waiting records among these priority over bulk pushes."""
+    if not document_ids:
+        return
+    record, row = source_records.c, documents.c
+    waiting = connection.scalars(
+        update(source_records)
+        .where(
+            record.tenant == ref.id, is_any_of(record.document_id, document_ids), record.lane != 0
+        )
+        .where(~_is_settled())
+        .values(lane=0)
+        .returning(record.document_id)
+    ).all()
+    if waiting:
+        listed = (row.tenant == ref.id, is_any_of(row.document_id, waiting))
+        connection.execute(
+            update(documents).where(*listed, row.status == "PROCESSING").values(lane=0)
+        )
+
+
+def _is_settled() -> ColumnElement[bool]:
+    """Return the condition that a record was listed and processed in its current version."""
+    record, row = source_records.c, documents.c
+    return exists().where(
+        row.tenant == record.tenant,
+        row.document_id == record.document_id,
+        row.revision == record.revision,
+        row.status.not_in(("PROCESSING", "DELETED")),
+    )
+
+
+def restart_waits(connection: Connection, ref: TenantRef, document_ids: Collection[str]) -> None:
+    """Restart the wait of records that were pushed again while they were listed, from that push.
+
+    The wait of their listed versions is recorded separately.
+    """
+    record, row = source_records.c, documents.c
+    connection.execute(
+        update(source_records)
+        .where(
+            record.tenant == ref.id,
+            is_any_of(record.document_id, document_ids),
+            row.tenant == record.tenant,
+            row.document_id == record.document_id,
+            row.revision != record.revision,
+        )
+        .values(waiting_since=record.changed_at)
+    )
+
+
+def start_waits_of_comments(
+    connection: Connection, tenant_id: str, former: Mapping[str, Any], config: Mapping[str, Any]
+) -> None:
+    """Start a wait for comments that a new number of days excludes or includes.
+
+    Args:
+        connection: the connection of the transaction that changes the number of days.
+        former, config: the tenant's configuration before and after the change.
+    """
+    before, after = _resolved_days(former), _resolved_days(config)
+    if before == after:
+        return
+    record = source_records.c
+    was_out, is_out = (
+        record.resolved_at + days < latest_trusted_time() for days in (before, after)
+    )
+    connection.execute(
+        update(source_records)
+        .where(record.tenant == tenant_id, record.resolved_at.is_not(None), was_out != is_out)
+        .values(waiting_since=func.clock_timestamp())
+    )
+
+
+def _resolved_days(config: Mapping[str, Any]) -> timedelta:
+    days = config.get(SECTION, {}).get("resolved_comment_days")
+    return timedelta(days=RESOLVED_DAYS if days is None else days)

@@ -1,0 +1,362 @@
+"""Pages of records in the catalog: the documents attached to them, and their access scopes.
+
+A record on a page has the page's access scope. A page that is moved gives its documents their new
+scope at once; the entries in the index follow with the next run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sqlalchemy import (
+    ARRAY,
+    Boolean,
+    ColumnElement,
+    Connection,
+    FromClause,
+    Integer,
+    Select,
+    Text,
+    and_,
+    case,
+    exists,
+    func,
+    literal,
+    null,
+    or_,
+    select,
+    update,
+)
+from sqlalchemy.dialects.postgresql import aggregate_order_by
+from sqlalchemy.types import TypeEngine
+
+from rag_assets.ingest.sources.pages import EXCLUDED, NOBODY, ROOT, scope_of
+from rag_assets.ingest.sources.record_bodies import PageBody
+from rag_assets.storage.catalog.accounts.access import is_readable
+from rag_assets.storage.catalog.database import Database, TenantRef, Texts, is_any_of
+from rag_assets.storage.catalog.documents.model import DocumentChange
+from rag_assets.storage.catalog.documents.status import is_out_of_builds
+from rag_assets.storage.catalog.tables import documents, pages, source_records
+
+
+@dataclass(frozen=True, slots=True)
+class MovedPages:
+    """Pages whose entries may have another scope than their documents.
+
+    Attributes:
+        uuids: ids of the pages.
+        move: the last of their moves.
+    """
+
+    uuids: tuple[str, ...]
+    move: int
+
+
+class PageTable:
+    """Queries on `pages`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def find_kind(self, tenant_id: str, uuid: str) -> str | None:
+        """Return whether a page is the root, a page or a database; None if it is unknown."""
+        query = select(pages.c.kind).where(pages.c.tenant == tenant_id, pages.c.uuid == uuid)
+        with self._database.begin() as connection:
+            return connection.scalar(query)
+
+    def find_titles_above(
+        self, tenant_id: str, uuids: Collection[str], principals: Collection[str]
+    ) -> dict[str, tuple[tuple[str, str], ...]]:
+        """Return, by uuid, the pages from the root down to each given page, with their titles.
+
+        Pages without a title, or that none of the principals may read, are left out.
+        """
+        first = select(
+            pages.c.uuid.label("origin"), pages.c.uuid, pages.c.parent, literal(0).label("distance")
+        ).where(pages.c.tenant == tenant_id, is_any_of(pages.c.uuid, [*uuids]))
+        path = first.cte("path", recursive=True)
+        upwards = select(path.c.origin, pages.c.uuid, pages.c.parent, path.c.distance + 1).where(
+            pages.c.tenant == tenant_id, pages.c.uuid == path.c.parent
+        )
+        path = path.union_all(upwards)
+        table = documents.c
+        query = (
+            select(path.c.origin, path.c.uuid, table.title)
+            .join(documents, and_(table.tenant == tenant_id, table.page_uuid == path.c.uuid))
+            .where(
+                table.source_type == "page",
+                table.status != "DELETED",
+                table.title.is_not(None),
+                is_readable(documents, [*principals]),
+            )
+            .order_by(path.c.origin, path.c.distance.desc(), table.document_id)
+        )
+        found: dict[str, dict[str, str]] = {}
+        with self._database.begin() as connection:
+            for row in connection.execute(query):
+                found.setdefault(row.origin, {}).setdefault(row.uuid, row.title)
+        return {origin: tuple(titles.items()) for origin, titles in found.items()}
+
+    def find_moved(self, tenant_id: str) -> MovedPages | None:
+        """Return the pages whose entries still lack their documents' scope.
+
+        None without such pages.
+        """
+        query = select(pages.c.uuid, pages.c.moved).where(
+            pages.c.tenant == tenant_id, pages.c.moved.is_not(None)
+        )
+        with self._database.begin() as connection:
+            rows = connection.execute(query).all()
+        if not rows:
+            return None
+        return MovedPages(tuple(row.uuid for row in rows), max(row.moved for row in rows))
+
+    def find_document_scopes(self, tenant_id: str, uuids: Sequence[str]) -> dict[str, str]:
+        """Return the access scope of each document attached to one of these pages, by its id.
+
+        Documents that leave the builds are left out.
+        """
+        table = documents.c
+        query = select(table.document_id, table.access_scope).where(
+            table.tenant == tenant_id, is_any_of(table.page_uuid, uuids), ~is_out_of_builds()
+        )
+        with self._database.begin() as connection:
+            return {row.document_id: row.access_scope for row in connection.execute(query)}
+
+    def mark_followed(self, ref: TenantRef, moved: MovedPages) -> None:
+        """Record that, up to a given move, the entries of pages have their documents' scope."""
+        table = pages.c
+        statement = (
+            update(pages)
+            .where(table.tenant == ref.id, is_any_of(table.uuid, moved.uuids))
+            .where(table.moved <= moved.move)
+            .values(moved=None)
+        )
+        with self._database.begin_for(ref) as connection:
+            connection.execute(statement)
+
+
+def select_below(
+    tenant_id: str | ColumnElement[str], uuids: Texts, *, itself: bool = False
+) -> FromClause:
+    """Return all pages below others, with their distance; with `itself`, the others as well."""
+    begun = pages.c.uuid if itself else pages.c.parent
+    first = select(pages, literal(1, Integer).label("distance")).where(
+        pages.c.tenant == tenant_id, is_any_of(begun, uuids)
+    )
+    tree = first.cte("below", recursive=True)
+    downwards = select(pages, tree.c.distance + 1).where(
+        pages.c.tenant == tenant_id, pages.c.parent == tree.c.uuid
+    )
+    return tree.union_all(downwards)
+
+
+def find_pages_below(
+    connection: Connection, ref: TenantRef, uuids: Collection[str]
+) -> dict[str, set[str]]:
+    """Return all pages below each of the given pages."""
+    if not uuids:
+        return {}
+    table = pages.c
+    first = select(table.parent.label("above"), table.uuid).where(
+        table.tenant == ref.id, is_any_of(table.parent, [*uuids])
+    )
+    tree = first.cte("below", recursive=True)
+    downwards = select(tree.c.above, table.uuid).where(
+        table.tenant == ref.id, table.parent == tree.c.uuid
+    )
+    tree = tree.union_all(downwards)
+    found: dict[str, set[str]] = {}
+    for row in connection.execute(select(tree)):
+        found.setdefault(row.above, set()).add(row.uuid)
+    return found
+
+
+def select_readable_within(
+    tenant: ColumnElement[str], uuids: Texts, principals: Texts
+) -> Select[Any]:
+    """Return these pages and all pages below them, if one of the principals may read them."""
+    below = select_below(tenant, uuids, itself=True)
+    return select(below.c.uuid).where(is_readable(below, principals, column="scope")).distinct()
+
+
+def find_attached_documents(
+    connection: Connection, ref: TenantRef, uuids: Sequence[str]
+) -> list[str]:
+    """Return the ids of the documents attached to these pages, including the pages' own."""
+    if not uuids:
+        return []
+    listed, record = documents.c, source_records.c
+    of_documents = select(listed.document_id).where(
+        listed.tenant == ref.id, is_any_of(listed.page_uuid, uuids), listed.status != "DELETED"
+    )
+    # A record that was not listed yet is attached to its page, too.
+    of_records = select(record.document_id).where(
+        record.tenant == ref.id, is_any_of(record.page_uuid, uuids)
+    )
+    return [*connection.scalars(of_documents.union(of_records))]
+
+
+def has_moved_page(table: FromClause) -> ColumnElement[bool]:
+    """Return the condition that the entries of a row's document may have another scope than it."""
+    return exists().where(
+        pages.c.tenant == table.c.tenant,
+        pages.c.uuid == table.c.page_uuid,
+        pages.c.moved.is_not(None),
+    )
+
+
+def find_page_scopes(
+    connection: Connection, tenant_id: str, uuids: Sequence[str]
+) -> Mapping[str, str]:
+    """Return the access scope of each page's documents, as the transaction sees them.
+
+    Documents attached to an unknown page are readable by nobody.
+    """
+    query = select(pages.c.uuid, pages.c.scope).where(
+        pages.c.tenant == tenant_id, is_any_of(pages.c.uuid, uuids)
+    )
+    return dict.fromkeys(uuids, NOBODY) | dict(connection.execute(query).all())
+
+
+def set_page_scopes(
+    connection: Connection, ref: TenantRef, changes: Sequence[DocumentChange]
+) -> list[DocumentChange]:
+    """Return the changes of a listing, with the pages' current access scopes.
+
+    A page may have been moved since its documents were listed.
+    """
+    uuids = {change.page_uuid for change in changes if change.page_uuid is not None}
+    if not uuids:
+        return [*changes]
+    scopes = find_page_scopes(connection, ref.id, [*uuids])
+    return [
+        change
+        if change.page_uuid is None
+        else replace(change, access_scope=scopes[change.page_uuid])
+        for change in changes
+    ]
+
+
+def select_excluded_pages(tenant_id: str, uuids: Select[Any] | None = None) -> FromClause:
+    """Return the pages excluded from search, each with the scope that it would otherwise have.
+
+    Args:
+        uuids: only these pages.
+
+    Returns:
+        their `uuid`, that `scope`, and whether they are excluded because they are archived:
+        `is_archived`.
+    """
+    own = ("uuid", "parent", "kind", "inherit", "readers", "archived", "ai")
+    columns = [pages.c[name] for name in own]
+    first = select(pages.c.uuid.label("origin"), *columns, literal(0).label("distance")).where(
+        pages.c.tenant == tenant_id, pages.c.scope == EXCLUDED
+    )
+    if uuids is not None:
+        first = first.where(pages.c.uuid.in_(uuids))
+    path = first.cte("above", recursive=True)
+    upwards = select(path.c.origin, *columns, path.c.distance + 1).where(
+        pages.c.tenant == tenant_id, pages.c.uuid == path.c.parent
+    )
+    path = path.union_all(upwards)
+    above, distance = path.c, path.c.distance
+    says = or_(~above.inherit, func.cardinality(above.readers) > 0)
+    nearest = _first_value(case((says, above.uuid)), distance, Text())
+    out = or_(above.archived, ~above.ai)
+    highest = _first_value(case((out, above.archived)), distance.desc(), Boolean())
+    known = func.bool_or(above.kind == "root")
+    scope = func.coalesce(case((known, literal(scope_of("")) + nearest)), NOBODY)
+    return (
+        select(above.origin.label("uuid"), scope.label("scope"), highest.label("is_archived"))
+        .group_by(above.origin)
+        .subquery("excluded_pages")
+    )
+
+
+def _first_value(
+    value: ColumnElement[Any], order: ColumnElement[Any], type_: TypeEngine[Any]
+) -> ColumnElement[Any]:
+    """Return the first value of a group that is not null."""
+    all_: ColumnElement[Any] = func.array_agg(aggregate_order_by(value, order))
+    return func.array_remove(all_, null(), type_=ARRAY(type_))[1]
+
+
+def find_pages_of_records(
+    connection: Connection, ref: TenantRef, document_ids: Collection[str]
+) -> set[str]:
+    """Return the pages whose own record is among the records of these documents."""
+    record = source_records.c
+    query = select(record.page_uuid).where(
+        record.tenant == ref.id,
+        is_any_of(record.document_id, [*document_ids]),
+        record.source_type == PageBody.TYPE,
+        record.page_uuid.is_not(None),
+    )
+    return {*connection.scalars(query)}
+
+
+def find_remaining_pages(
+    connection: Connection, ref: TenantRef, uuids: Collection[str], removals: Collection[str]
+) -> set[str]:
+    """Return the pages with a record that is not being removed.
+
+    Args:
+        connection: the connection of the transaction that removes records.
+        uuids: the pages.
+        removals: documents with records to remove.
+    """
+    if not uuids:
+        return set()
+    record = source_records.c
+    query = select(record.page_uuid).where(
+        record.tenant == ref.id,
+        is_any_of(record.page_uuid, [*uuids]),
+        record.source_type == PageBody.TYPE,
+        ~is_any_of(record.document_id, [*removals]),
+    )
+    return {*connection.scalars(query)}
+
+
+def find_documents_of_removed_pages(
+    connection: Connection,
+    ref: TenantRef,
+    uuids: Collection[str],
+    removals: Collection[str],
+    *,
+    spared: Collection[str] = (),
+    keep_stored: bool = False,
+) -> set[str]:
+    """Return the documents to remove together with pages: all attached to these or to pages below.
+
+    A page that still has another record stays, with the documents attached to it.
+
+    Args:
+        connection: the connection of the transaction that removes the records.
+        uuids: the pages.
+        removals: documents with records to remove, including the pages' own.
+        spared: pages below that stay, with their documents and the pages below them.
+        keep_stored: whether to keep all pages with stored records that are not being removed.
+    """
+    if not uuids:
+        return set()
+    gone = {*uuids} - find_remaining_pages(connection, ref, uuids, removals)
+    # A record may have the id of the root; then everything else in the tree stays.
+    below = _find_pages_below_all(connection, ref, gone - {ROOT}) - gone
+    kept = below & {*spared}
+    if keep_stored:
+        kept |= find_remaining_pages(connection, ref, below, removals)
+    below -= kept | _find_pages_below_all(connection, ref, kept)
+    return {*find_attached_documents(connection, ref, [*gone, *below])} - {*removals}
+
+
+def _find_pages_below_all(
+    connection: Connection, ref: TenantRef, uuids: Collection[str]
+) -> set[str]:
+    """Return all pages below the given pages."""
+    if not uuids:
+        return set()
+    tree = select_below(ref.id, [*uuids])
+    return {*connection.scalars(select(tree.c.uuid))}

@@ -1,0 +1,366 @@
+"""The state of pushed records, as far as the catalog knows, and their drift from documents."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal, TypeAlias
+
+from sqlalchemy import (
+    ColumnElement,
+    FromClause,
+    Row,
+    Select,
+    Text,
+    and_,
+    case,
+    cast,
+    exists,
+    func,
+    literal,
+    not_,
+    or_,
+    select,
+    true,
+    tuple_,
+)
+from sqlalchemy.dialects.postgresql import BYTEA
+
+from rag_assets.common.failure_kinds import LEFT_OUT, FailureKind
+from rag_assets.common.hashing import HashRange
+from rag_assets.ingest.sources.pages import EXCLUDED, NOBODY
+from rag_assets.storage.catalog.accounts.access import is_readable
+from rag_assets.storage.catalog.database import Database, is_any_of, read_row
+from rag_assets.storage.catalog.records.model import is_expired, is_found
+from rag_assets.storage.catalog.records.pages import select_excluded_pages
+from rag_assets.storage.catalog.tables import (
+    document_index,
+    documents,
+    pages,
+    serving,
+    source_records,
+)
+from rag_assets.storage.catalog.uploads.model import uploads
+
+RecordStatus: TypeAlias = Literal["queued", "indexed", "excluded", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class RecordState:
+    """A record and its state.
+
+    Attributes:
+        source, source_type, source_id, document_id, page_uuid: identify the record, its document
+            and its page.
+        title: the title of its document; None before the document was read.
+        status: the status of its current version.
+        sha256: hash of its text, or of its content if that was uploaded separately.
+        is_expired: whether it is a comment that was resolved too long ago.
+        is_found: whether it is listed; otherwise it is left out.
+        page_is: why its page is excluded from search.
+        is_placed: whether the tree contains the page that it is attached to, and all pages above
+            that page.
+        chunk_count: number of chunks of its searchable version.
+        error_kind: why it failed, or is left out.
+        dropped: number of passages dropped because of a credential.
+        updated_at: when it was changed, according to its application.
+        pushed_at: when its current version arrived.
+        etag: the ETag of the record as it is stored.
+    """
+
+    source: str
+    source_type: str
+    source_id: str
+    document_id: str
+    page_uuid: str | None
+    title: str | None
+    status: RecordStatus
+    sha256: str
+    is_expired: bool
+    is_found: bool
+    page_is: Literal["archived", "off"] | None
+    is_placed: bool
+    chunk_count: int
+    error_kind: FailureKind | None
+    dropped: int
+    updated_at: datetime | None
+    pushed_at: datetime
+    etag: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordFilter:
+    """Which records are listed.
+
+    Attributes:
+        status: only records with this status.
+        source_type: only records of this type.
+        page_uuid: only records attached to this page.
+        after: source, type and id of the last record of the previous page.
+    """
+
+    status: RecordStatus | None = None
+    source_type: str | None = None
+    page_uuid: str | None = None
+    after: tuple[str, str, str] | None = None
+
+
+class RecordStateQuery:
+    """Reads `source_records` and `documents`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def find(
+        self,
+        tenant_id: str,
+        document_id: str,
+        principals: Collection[str] | None,
+        *,
+        scope: str,
+    ) -> RecordState | None:
+        """Return the state of a record; None if it does not exist or may not be read.
+
+        Args:
+            principals: the caller's principals; None: do not check access.
+            scope: the access scope of records without their own scope and page.
+        """
+        rows = select_placed_records(tenant_id, literal(scope))
+        rows = rows.where(source_records.c.document_id == document_id)
+        its_page = select(source_records.c.page_uuid).where(
+            source_records.c.tenant == tenant_id, source_records.c.document_id == document_id
+        )
+        placed = add_excluded_scopes(rows, select_excluded_pages(tenant_id, its_page))
+        query = select(placed).where(_may_see(placed, principals))
+        with self._database.begin() as connection:
+            found = connection.execute(query).first()
+        return None if found is None else _state(found)
+
+    def page(
+        self,
+        tenant_id: str,
+        principals: Collection[str] | None,
+        chosen: RecordFilter,
+        *,
+        scopes: Mapping[str, str],
+        limit: int,
+    ) -> list[RecordState]:
+        """Return a page of the records that the principals may read, by source, type and id.
+
+        Args:
+            principals: the caller's principals; None: do not check access.
+            scopes: by source, the access scope of records without their own scope and page; records
+                of other sources are unreadable.
+        """
+        columns = source_records.c
+        given = [(columns.source == source, literal(scope)) for source, scope in scopes.items()]
+        rows = select_placed_records(
+            tenant_id, case(*given, else_=NOBODY) if given else literal(NOBODY)
+        )
+        if chosen.source_type is not None:
+            rows = rows.where(columns.source_type == chosen.source_type)
+        if chosen.page_uuid is not None:
+            rows = rows.where(columns.page_uuid == chosen.page_uuid)
+        if chosen.after is not None:
+            place = tuple_(columns.source, columns.source_type, columns.source_id)
+            rows = rows.where(place > tuple_(*map(literal, chosen.after)))
+        of_page = None if chosen.page_uuid is None else select(literal(chosen.page_uuid))
+        placed = add_excluded_scopes(rows, select_excluded_pages(tenant_id, of_page))
+        query = select(placed).where(_may_see(placed, principals))
+        if chosen.status is not None:
+            query = query.where(placed.c.state == chosen.status)
+        order = (placed.c.source, placed.c.source_type, placed.c.source_id)
+        with self._database.begin() as connection:
+            found = connection.execute(query.order_by(*order).limit(limit))
+            return [_state(row) for row in found]
+
+
+def _may_see(placed: FromClause, principals: Collection[str] | None) -> ColumnElement[bool]:
+    return true() if principals is None else is_readable(placed, [*principals])
+
+
+def add_excluded_scopes(rows: Select[Any], excluded: FromClause) -> FromClause:
+    """Return records; those on excluded pages get the scope they would have without the exclusion.
+
+    Args:
+        rows: the result of select_placed_records().
+        excluded: the result of excluded_pages().
+    """
+    placed = rows.subquery()
+    is_out = placed.c.access_scope == EXCLUDED
+    said = [column for column in placed.c if column.name not in {"state", "access_scope"}]
+    return (
+        select(
+            *said,
+            case((is_out, "excluded"), else_=placed.c.state).label("state"),
+            case(
+                (is_out, func.coalesce(excluded.c.scope, NOBODY)), else_=placed.c.access_scope
+            ).label("access_scope"),
+            case((and_(is_out, excluded.c.is_archived), "archived"), (is_out, "off")).label(
+                "page_is"
+            ),
+        )
+        .select_from(placed)
+        .outerjoin(excluded, and_(is_out, excluded.c.uuid == placed.c.page_uuid))
+        .subquery()
+    )
+
+
+def select_placed_records(tenant_id: str, scope: ColumnElement[str]) -> Select[Any]:
+    """Return the records of a tenant, each with its access scope and state.
+
+    Args:
+        scope: the access scope of records without their own scope and page.
+    """
+    record, row = source_records.c, documents.c
+    answering = select_answering_versions(tenant_id)
+    of_page = func.coalesce(
+        select(pages.c.scope)
+        .where(pages.c.tenant == record.tenant, pages.c.uuid == record.page_uuid)
+        .scalar_subquery(),
+        NOBODY,
+    )
+    unlisted = func.coalesce(
+        record.said["access_scope"].astext,
+        case((record.page_uuid.is_not(None), of_page)),
+        scope,
+    )
+    # A deleted document does not follow the page that it was attached to.
+    listed = case((row.status != "DELETED", row.access_scope))
+    waits = or_(
+        row.revision.is_distinct_from(record.revision),
+        row.status.in_(("PROCESSING", "DELETED")),
+        is_awaiting_build(answering),
+    )
+    content = select(uploads.c.content_sha256).where(
+        uploads.c.tenant == record.tenant, uploads.c.document_id == record.document_id
+    )
+    state = case(
+        (or_(~is_found(), is_expired()), "excluded"),
+        (func.coalesce(waits, True), "queued"),
+        (and_(row.status == "FAILED", row.error_kind.in_(LEFT_OUT)), "excluded"),
+        (row.status == "FAILED", "failed"),
+        else_="indexed",
+    )
+    return (
+        select(
+            *(record.tenant, record.source, record.source_type, record.source_id),
+            record.record_key,
+            *(record.document_id, record.page_uuid, record.modified_at, record.changed_at),
+            *(row.title, row.error_kind, row.dropped_count),
+            func.coalesce(content.scalar_subquery(), record.content_sha256).label("sha256"),
+            is_found().label("is_found"),
+            is_expired().label("is_expired"),
+            state.label("state"),
+            func.coalesce(answering.c.chunk_count, 0).label("chunk_count"),
+            func.coalesce(listed, unlisted).label("access_scope"),
+        )
+        .select_from(source_records)
+        .outerjoin(
+            documents, and_(row.tenant == record.tenant, row.document_id == record.document_id)
+        )
+        .outerjoin(answering, answering.c.document_id == record.document_id)
+        .where(record.tenant == tenant_id)
+    )
+
+
+def select_answering_versions(tenant_id: str) -> FromClause:
+    """Return the documents with a version in the serving build."""
+    held = document_index.c
+    return (
+        select(held.document_id, held.chunk_count)
+        .join(
+            serving,
+            and_(serving.c.tenant == held.tenant, serving.c.generation == held.generation),
+        )
+        .where(held.tenant == tenant_id, held.indexed_key.is_not(None))
+        .subquery("answering")
+    )
+
+
+def is_awaiting_build(answering: FromClause) -> ColumnElement[bool]:
+    """Return the condition that a document becomes searchable with the next build.
+
+    Args:
+        answering: the result of select_answering_versions().
+    """
+    is_out = documents.c.access_scope == EXCLUDED
+    return and_(documents.c.status == "READY", ~is_out, answering.c.document_id.is_(None))
+
+
+def _state(row: Row[Any]) -> RecordState:
+    return read_row(
+        RecordState,
+        row,
+        status=row.state,
+        is_expired=bool(row.is_expired),
+        is_placed=row.access_scope != NOBODY,
+        dropped=row.dropped_count or 0,
+        updated_at=row.modified_at,
+        pushed_at=row.changed_at,
+        etag=row.record_key,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class RecordDrift:
+    """Differences between records and the catalog's documents.
+
+    Attributes:
+        compared: how many texts were compared.
+        missing: ids of documents without their record. This should not occur: removing a record
+            withdraws its document in the same transaction.
+        altered: ids of documents whose stored record text differs from the pushed text.
+        nobodys: names of sources that have records, but do not belong to the tenant.
+    """
+
+    compared: int = 0
+    missing: tuple[str, ...] = ()
+    altered: tuple[str, ...] = ()
+    nobodys: tuple[str, ...] = ()
+
+
+class RecordDriftQuery:
+    """Queries on `source_records` joined with `documents`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def find(self, tenant_id: str, sources: Collection[str], compared: HashRange) -> RecordDrift:
+        """Return the drift of a tenant's records.
+
+        Args:
+            compared: ids of the documents to check by hashing their texts again, in Postgres.
+        """
+        record, row = source_records.c, documents.c
+        mine = exists().where(record.tenant == row.tenant, record.document_id == row.document_id)
+        missing = select(row.document_id).where(
+            row.tenant == tenant_id,
+            is_any_of(row.source, sources),
+            row.status != "DELETED",
+            row.content_sha256.is_not(None),
+            ~mine,
+        )
+        within = [record.tenant == tenant_id, record.document_id >= compared.first]
+        if compared.end is not None:
+            within.append(record.document_id < compared.end)
+        content = func.convert_to(record.text, "UTF8", type_=BYTEA)
+        digest = cast(func.encode(func.sha256(content), "hex"), Text)
+        altered = select(record.document_id).where(
+            *within,
+            or_(func.octet_length(record.text) != record.size, digest != record.content_sha256),
+        )
+        nobodys = (
+            select(record.source)
+            .where(record.tenant == tenant_id, not_(is_any_of(record.source, sources)))
+            .distinct()
+        )
+        count = select(func.count()).select_from(source_records).where(*within)
+        with self._database.begin() as connection:
+            return RecordDrift(
+                compared=connection.scalar(count) or 0,
+                missing=tuple(sorted(connection.scalars(missing))),
+                altered=tuple(sorted(connection.scalars(altered))),
+                nobodys=tuple(sorted(connection.scalars(nobodys))),
+            )

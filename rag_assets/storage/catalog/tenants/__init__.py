@@ -1,0 +1,1 @@
+"""Tenants, projects and organizations, and the settings that applications make."""

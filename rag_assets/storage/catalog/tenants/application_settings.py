@@ -1,0 +1,293 @@
+"""The settings that applications make for their tenants: the table, and its changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any, TypeAlias
+
+from sqlalchemy import (
+    Boolean,
+    CheckConstraint,
+    Column,
+    ColumnElement,
+    Connection,
+    Integer,
+    Row,
+    Select,
+    Table,
+    Text,
+    exists,
+    func,
+    insert,
+    select,
+    update,
+)
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.dialects.postgresql import insert as upsert
+
+from rag_assets.models.config import EmbedderConfig
+from rag_assets.models.factory import make_same_vectors
+from rag_assets.storage.catalog.database import TENANTS, Database, TenantRef, notify
+from rag_assets.storage.catalog.documents.status import request_reindex
+from rag_assets.storage.catalog.records.model import start_waits_of_comments
+from rag_assets.storage.catalog.tables import (
+    document_index,
+    events,
+    json_column,
+    metadata,
+    now_column,
+    tenant_column,
+    tenants,
+)
+from rag_assets.tenants.application_settings import (
+    ApplicationSettings,
+    overlaid,
+    settled_embedder,
+    wanted_embedder,
+)
+from rag_assets.tenants.profiles import DEFAULT_PROFILE, configured_embedder, profile_of
+
+rag_settings = Table(
+    "rag_settings",
+    metadata,
+    tenant_column(),
+    # The operator's configuration, without the application's settings; tenants.config combines
+    # both.
+    json_column("operator_config"),
+    Column("operator_enabled", Boolean, nullable=False),
+    Column("enabled", Boolean),
+    Column("provider", Text),
+    Column("embedding_model", Text),
+    Column("base_url", Text),
+    Column("dimensions", Integer),
+    Column("vector_backend", Text),
+    Column("resolved_comment_days", Integer),
+    # The embedder that is in force, as in tenants.yaml; null: the operator's embedder.
+    Column("embedder", JSONB(none_as_null=True)),
+    now_column("updated_at"),
+    Column("updated_by", Text, nullable=False),
+    CheckConstraint(
+        "provider IN ('openai', 'gemini', 'localai', 'ollama', 'local')", name="provider"
+    ),
+    CheckConstraint("vector_backend IN ('elasticsearch', 'pgvector')", name="vector_backend"),
+)
+
+Change: TypeAlias = Callable[[ApplicationSettings, Mapping[str, Any], bool], ApplicationSettings]
+"""Computes the new settings from the current settings, the operator's configuration, and whether
+the tenant has no indexed document."""
+
+_OPERATOR = "operator"
+_SETTINGS = tuple(field.name for field in fields(ApplicationSettings))
+_SETTABLE = frozenset(_SETTINGS) - {"updated_at", "updated_by"}
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedSettings:
+    """The result of a change of settings.
+
+    Attributes:
+        former, present: settings before and after it.
+    """
+
+    former: ApplicationSettings
+    present: ApplicationSettings
+
+
+class ApplicationSettingsTable:
+    """Changes `rag_settings`, and the effective configuration with it."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def change(self, ref: TenantRef, change: Change, by: str) -> ChangedSettings:
+        """Change the settings of a tenant; the change is in force when the call returns.
+
+        Concurrent changes run one after another. A tenant that is enabled by the change takes its
+        pending model, and is fully indexed again.
+
+        Args:
+            change: computes the new settings; if it raises an error, the settings stay as they
+                were.
+
+        Raises:
+            TenantGone: the tenant was removed.
+        """
+        with self._database.begin_exclusive(ref) as connection:
+            row = connection.execute(_select_settings(ref.id)).one()
+            operators = row.config if row.operator_config is None else row.operator_config
+            may_be = row.state == "ACTIVE" if row.operator_enabled is None else row.operator_enabled
+            former = read_settings(row)
+            present = change(former, operators, _is_unused(connection, ref.id))
+            if _setting_values(present) == _setting_values(former):
+                return ChangedSettings(former, former)
+            enabled = may_be and present.enabled is not False
+            begins = enabled and row.state != "ACTIVE"
+            if begins:
+                wanted = wanted_embedder(present, configured_embedder(operators))
+                present = replace(present, embedder=wanted)
+            values = {
+                **_setting_values(present),
+                "operator_config": operators,
+                "operator_enabled": may_be,
+                "updated_at": func.clock_timestamp(),
+                "updated_by": by,
+            }
+            connection.execute(
+                upsert(rag_settings)
+                .values(tenant=ref.id, **values)
+                .on_conflict_do_update(index_elements=["tenant"], set_=values)
+            )
+            config = overlaid(operators, present)
+            start_waits_of_comments(connection, ref.id, row.config, config)
+            connection.execute(
+                update(tenants)
+                .where(tenants.c.id == ref.id)
+                .values(
+                    config=config,
+                    state="ACTIVE" if enabled else "DISABLED",
+                    updated_at=func.clock_timestamp(),
+                )
+            )
+            payload = {"by": by, "changed": sorted(_changed_names(former, present))}
+            event = {"tenant": ref.id, "kind": "settings_changed", "payload": payload}
+            connection.execute(insert(events).values(event))
+            notify(connection, TENANTS)
+            if begins:
+                request_reindex(connection, ref, {"scope": "tenant", "by": by})
+            saved = connection.execute(_select_settings(ref.id)).one()
+        return ChangedSettings(former, read_settings(saved))
+
+    def take_pending_model(self, ref: TenantRef, by: str) -> bool:
+        """Use the pending model for the next build; return whether a model was pending.
+
+        Args:
+            by: the caller's name, for the event.
+
+        Raises:
+            TenantGone: the tenant was removed.
+        """
+
+        def taken(
+            settings: ApplicationSettings, operators: Mapping[str, Any], _: bool
+        ) -> ApplicationSettings:
+            wanted = wanted_embedder(settings, configured_embedder(operators))
+            return replace(settings, embedder=wanted)
+
+        done = self.change(ref, taken, by)
+        return done.former.embedder != done.present.embedder
+
+
+def setting_columns() -> list[ColumnElement[Any]]:
+    """Return the columns of a tenant's settings; see read_settings."""
+    own = rag_settings.c
+    named = [own[name] for name in _SETTINGS if name not in {"updated_at", "updated_by"}]
+    return [
+        *named,
+        own.updated_at.label("settings_at"),
+        own.updated_by.label("settings_by"),
+        own.operator_config,
+        own.operator_enabled,
+    ]
+
+
+def read_settings(row: Row[Any]) -> ApplicationSettings:
+    """Return the settings in a row with setting_columns()."""
+    values = {name: getattr(row, name) for name in _SETTABLE}
+    return ApplicationSettings(**values, updated_at=row.settings_at, updated_by=row.settings_by)
+
+
+def apply_operator_config(
+    connection: Connection, tenant_id: str, config: Mapping[str, Any], *, enabled: bool
+) -> tuple[Mapping[str, Any], bool]:
+    """Apply a new configuration of the operator, underneath the application's settings.
+
+    If a new model has different vectors, the profile requires it and the tenant has entries, the
+    model waits until the tenant is fully indexed again. Until then the former model is in force.
+
+    Args:
+        connection: the connection of the transaction that changes the tenant.
+        config, enabled: set by the tenant's operator.
+
+    Returns:
+        the effective configuration, and whether the tenant is enabled.
+    """
+    # Concurrent changes of settings wait for this change.
+    row = connection.execute(
+        _select_settings(tenant_id).with_for_update(key_share=True, of=tenants)
+    ).first()
+    if row is None:
+        return config, enabled
+    former = read_settings(row)
+    present = replace(former, embedder=_embedder_in_force(connection, tenant_id, row, config))
+    in_force = overlaid(config, present)
+    start_waits_of_comments(connection, tenant_id, row.config, in_force)
+    values: dict[str, Any] = {"operator_config": dict(config), "operator_enabled": enabled}
+    if present.embedder != former.embedder:
+        values |= {"embedder": present.embedder}
+        payload = {"by": _OPERATOR, "changed": ["embedder"]}
+        event = {"tenant": tenant_id, "kind": "settings_changed", "payload": payload}
+        connection.execute(insert(events).values(event))
+    elif row.operator_config is None:
+        # Its application has not set anything.
+        return config, enabled
+    connection.execute(
+        upsert(rag_settings)
+        .values(tenant=tenant_id, updated_by=_OPERATOR, **values)
+        .on_conflict_do_update(index_elements=["tenant"], set_=values)
+    )
+    return in_force, enabled and present.enabled is not False
+
+
+def _embedder_in_force(
+    connection: Connection, tenant_id: str, row: Row[Any], config: Mapping[str, Any]
+) -> Mapping[str, Any] | None:
+    """Return the embedder in force after a tenant's operator reconfigured it.
+
+    None stands for the operator's embedder.
+    """
+    settings = read_settings(row)
+    before = row.config if row.operator_config is None else row.operator_config
+    former, operators = configured_embedder(before), configured_embedder(config)
+    if former == operators or not (_is_model_kept(before) and _is_model_kept(config)):
+        return settings.embedder
+    if _is_unused(connection, tenant_id):
+        return wanted_embedder(settings, operators)
+    return settled_embedder(settings, former, operators, is_same=_is_same)
+
+
+def _is_model_kept(config: Mapping[str, Any]) -> bool:
+    """Return whether a tenant keeps its former model until all its documents are reindexed."""
+    return profile_of(config.get("profile", DEFAULT_PROFILE)).keeps_model
+
+
+def _is_unused(connection: Connection, tenant_id: str) -> bool:
+    """Return whether the tenant is unindexed: no build has a document that can be found."""
+    row = document_index.c
+    indexed = exists().where(row.tenant == tenant_id, row.indexed_key.is_not(None))
+    return not connection.scalar(select(indexed))
+
+
+def _is_same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    try:
+        configs = [EmbedderConfig.model_validate(embedder) for embedder in (one, other)]
+    except ValueError:
+        return False
+    return make_same_vectors(*configs)
+
+
+def _select_settings(tenant_id: str) -> Select[Any]:
+    return (
+        select(tenants.c.config, tenants.c.state, *setting_columns())
+        .select_from(tenants.outerjoin(rag_settings, rag_settings.c.tenant == tenants.c.id))
+        .where(tenants.c.id == tenant_id)
+    )
+
+
+def _setting_values(settings: ApplicationSettings) -> dict[str, Any]:
+    return {name: value for name, value in asdict(settings).items() if name in _SETTABLE}
+
+
+def _changed_names(former: ApplicationSettings, present: ApplicationSettings) -> set[str]:
+    before, after = _setting_values(former), _setting_values(present)
+    return {name for name in _SETTABLE if before[name] != after[name]}

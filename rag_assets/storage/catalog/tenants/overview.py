@@ -1,0 +1,319 @@
+"""Read-only summaries of all tenants, one tenant and one document, for people."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import CTE, ColumnElement, Select, Subquery, and_, exists, func, select, tuple_
+
+from rag_assets.common.errors import UnknownTenant
+from rag_assets.storage.catalog.database import Database
+from rag_assets.storage.catalog.documents.model import Document, read_document
+from rag_assets.storage.catalog.documents.status import Status, is_same_document
+from rag_assets.storage.catalog.tables import (
+    check_results,
+    document_index,
+    documents,
+    events,
+    generations,
+    serving,
+    syncs,
+    tenants,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TenantSummary:
+    """The state of a tenant.
+
+    Attributes:
+        documents: number of documents by status.
+        entries: expected number of entries in the serving generation.
+        generation, index_name: number and index of the serving generation; None before the first
+            build is complete.
+        synced_at: when all of its sources were last synced.
+        error: why the last sync failed, if it did.
+    """
+
+    tenant_id: str
+    state: str
+    documents: Mapping[Status, int] = field(default_factory=dict)
+    entries: int = 0
+    generation: int | None = None
+    index_name: str | None = None
+    synced_at: datetime | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FormatSummary:
+    """The state of a tenant's documents of one format.
+
+    Attributes:
+        media_type: derived from the files' names; None if a name does not show it.
+        documents: number of documents by status, without deleted ones.
+        chunks: number of chunks of all of these documents.
+        bytes: size of all of these documents at the source.
+    """
+
+    media_type: str | None
+    documents: Mapping[Status, int]
+    chunks: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class HeldEntries:
+    """The entries of a document in one generation.
+
+    Attributes:
+        state: state of the generation.
+        current: whether they were made from the document's last listed version.
+    """
+
+    generation: int
+    state: str
+    index_name: str
+    entries: int
+    indexed_at: datetime | None
+    current: bool
+
+
+class Overview:
+    """Read-only queries over several tables."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def tenants(
+        self,
+        *,
+        containing: str = "",
+        in_trouble: bool = False,
+        limit: int | None = None,
+        offset: int = 0,
+    ) -> list[TenantSummary]:
+        """Return the state of tenants, by id.
+
+        Args:
+            containing: only tenants with this text in their id.
+            in_trouble: only tenants with a failed document, check or last sync, or that were never
+                checked.
+            limit, offset: the maximum number of tenants to return, and the number to skip.
+        """
+        chosen = select(tenants.c.id).order_by(tenants.c.id).limit(limit).offset(offset)
+        if containing:
+            chosen = chosen.where(tenants.c.id.icontains(containing, autoescape=True))
+        if in_trouble:
+            chosen = chosen.where(
+                _has_failed_document() | _has_failed_sync() | _has_failed_check() | _is_unchecked()
+            )
+        return self._summaries(chosen)
+
+    def list_not_compacted_since(self, since: datetime) -> list[str]:
+        """Return the ids of active tenants with documents that were not compacted since a time.
+
+        Tenants created after that time are left out.
+        """
+        compacted = exists().where(
+            events.c.tenant == tenants.c.id, events.c.kind == "compacted", events.c.at >= since
+        )
+        query = select(tenants.c.id).where(
+            tenants.c.state == "ACTIVE",
+            tenants.c.created_at < since,
+            exists().where(documents.c.tenant == tenants.c.id),
+            ~compacted,
+        )
+        with self._database.begin() as connection:
+            return list(connection.scalars(query.order_by(tenants.c.id)))
+
+    def tenant(self, tenant_id: str) -> TenantSummary:
+        """Return the state of one tenant.
+
+        Raises:
+            UnknownTenant: no tenant has that id.
+        """
+        found = self._summaries(select(tenants.c.id).where(tenants.c.id == tenant_id))
+        if not found:
+            raise UnknownTenant(f"no tenant {tenant_id!r}", hint="/documents lists them")
+        return found[0]
+
+    def _summaries(self, chosen: Select[tuple[str]]) -> list[TenantSummary]:
+        """Return the state of the chosen tenants, in one query that counts only their rows."""
+        ids = chosen.cte("chosen")
+        counts, entries, last = _status_counts(ids), _entry_counts(ids), _last_syncs(ids)
+        query = (
+            select(
+                *(tenants.c.id, tenants.c.state, counts.c.documents),
+                *(func.coalesce(entries.c.entries, 0), serving.c.generation),
+                *(serving.c.index_name, last.c.synced_at, last.c.error),
+            )
+            .join(ids, ids.c.id == tenants.c.id)
+            .outerjoin(counts, counts.c.tenant == tenants.c.id)
+            .outerjoin(entries, entries.c.tenant == tenants.c.id)
+            .outerjoin(serving, serving.c.tenant == tenants.c.id)
+            .outerjoin(last, last.c.tenant == tenants.c.id)
+            .order_by(tenants.c.id)
+        )
+        with self._database.begin() as connection:
+            return [
+                TenantSummary(id_, state, counted or {}, int(held), *rest)
+                for id_, state, counted, held, *rest in connection.execute(query)
+            ]
+
+    def formats(self, tenant_id: str) -> list[FormatSummary]:
+        """Return the state of a tenant's documents by format, the most frequent first."""
+        not_deleted = and_(documents.c.tenant == tenant_id, documents.c.status != "DELETED")
+        query = (
+            select(
+                *(documents.c.media_type, documents.c.status, func.count()),
+                *(func.sum(documents.c.chunk_count), func.sum(documents.c.size)),
+            )
+            .where(not_deleted)
+            .group_by(documents.c.media_type, documents.c.status)
+        )
+        found: dict[str | None, FormatSummary] = {}
+        with self._database.begin() as connection:
+            for media_type, status, count, chunks, size in connection.execute(query):
+                summary = found.get(media_type) or FormatSummary(media_type, {}, 0, 0)
+                found[media_type] = FormatSummary(
+                    media_type,
+                    {**summary.documents, status: count},
+                    summary.chunks + int(chunks),
+                    summary.bytes + int(size),
+                )
+        return sorted(
+            found.values(), key=lambda f: (-sum(f.documents.values()), f.media_type or "")
+        )
+
+    def page(
+        self,
+        tenant_id: str,
+        *,
+        status: Status | None = None,
+        containing: str = "",
+        limit: int,
+        offset: int = 0,
+    ) -> list[Document]:
+        """Return a page of a tenant's documents by URI.
+
+        Args:
+            status: only documents with this status; by default all but the deleted ones.
+            containing: only documents with this text in their URI, ignoring case.
+            limit, offset: the maximum number of documents to return, and the number to skip.
+        """
+        wanted = documents.c.status == status if status else documents.c.status != "DELETED"
+        query = select(documents).where(documents.c.tenant == tenant_id, wanted)
+        if containing:
+            query = query.where(documents.c.uri.icontains(containing, autoescape=True))
+        return self._documents(query.limit(limit).offset(offset))
+
+    def list_failed(self, tenant_id: str, limit: int) -> list[Document]:
+        """Return the first quarantined documents of a tenant, by URI."""
+        return self.page(tenant_id, status="FAILED", limit=limit)
+
+    def held_entries(self, tenant_id: str, document_id: str) -> list[HeldEntries]:
+        """Return the entries of a document in each generation, the newest generation first."""
+        indexed = document_index.c
+        current = func.coalesce(indexed.document_key == documents.c.document_key, False)
+        query = (
+            select(
+                *(generations.c.generation, generations.c.state, generations.c.index_name),
+                *(indexed.chunk_count, indexed.indexed_at, current),
+            )
+            .select_from(document_index)
+            .join(documents, is_same_document())
+            .join(
+                generations,
+                tuple_(generations.c.tenant, generations.c.generation)
+                == tuple_(indexed.tenant, indexed.generation),
+            )
+            .where(
+                indexed.tenant == tenant_id,
+                indexed.document_id == document_id,
+                indexed.indexed_key.is_not(None),
+            )
+            .order_by(generations.c.generation.desc())
+        )
+        with self._database.begin() as connection:
+            return [HeldEntries(*row) for row in connection.execute(query)]
+
+    def _documents(self, query: Select[Any]) -> list[Document]:
+        ordered = query.order_by(documents.c.uri, documents.c.document_id)
+        with self._database.begin() as connection:
+            return [read_document(row) for row in connection.execute(ordered)]
+
+
+def _has_failed_document() -> ColumnElement[bool]:
+    return exists().where(documents.c.tenant == tenants.c.id, documents.c.status == "FAILED")
+
+
+def _has_failed_sync() -> ColumnElement[bool]:
+    return exists().where(syncs.c.tenant == tenants.c.id, syncs.c.last_error.is_not(None))
+
+
+def _has_failed_check() -> ColumnElement[bool]:
+    failed = check_results.c.passed.is_(False) | check_results.c.error.is_not(None)
+    return exists().where(check_results.c.tenant == tenants.c.id, failed)
+
+
+def _is_unchecked() -> ColumnElement[bool]:
+    checked = exists().where(check_results.c.tenant == tenants.c.id)
+    return and_(tenants.c.state == "ACTIVE", ~checked)
+
+
+def _status_counts(ids: CTE) -> Subquery:
+    """Return, by tenant, a JSON object with the number of documents by status."""
+    by_status = (
+        select(documents.c.tenant, documents.c.status, func.count().label("documents"))
+        .where(documents.c.tenant.in_(select(ids.c.id)))
+        .group_by(documents.c.tenant, documents.c.status)
+        .subquery()
+    )
+    return (
+        select(
+            by_status.c.tenant,
+            func.jsonb_object_agg(by_status.c.status, by_status.c.documents).label("documents"),
+        )
+        .group_by(by_status.c.tenant)
+        .subquery()
+    )
+
+
+def _entry_counts(ids: CTE) -> Subquery:
+    """Return, by tenant, the expected number of entries in its serving generation."""
+    is_serving: ColumnElement[bool] = and_(
+        serving.c.tenant == document_index.c.tenant,
+        serving.c.generation == document_index.c.generation,
+    )
+    return (
+        select(
+            document_index.c.tenant,
+            func.sum(document_index.c.chunk_count).label("entries"),
+        )
+        .join(serving, is_serving)
+        .join(documents, is_same_document())
+        .where(
+            document_index.c.tenant.in_(select(ids.c.id)),
+            documents.c.status != "DELETED",
+        )
+        .group_by(document_index.c.tenant)
+        .subquery()
+    )
+
+
+def _last_syncs(ids: CTE) -> Subquery:
+    """Return, by tenant, when all of its sources were last synced, and the last error."""
+    return (
+        select(
+            syncs.c.tenant,
+            func.min(syncs.c.succeeded_at).label("synced_at"),
+            func.max(syncs.c.last_error).label("error"),
+        )
+        .where(syncs.c.tenant.in_(select(ids.c.id)))
+        .group_by(syncs.c.tenant)
+        .subquery()
+    )

@@ -1,0 +1,1 @@
+"""Files uploaded to tenants, and the blobs that tenants need."""

@@ -1,0 +1,156 @@
+"""Uploaded files: their tables, and the values that callers see."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import BigInteger, Boolean, Column, Index, Table, Text, text
+
+from rag_assets.common.failure_kinds import FailureKind
+from rag_assets.storage.catalog.tables import metadata, now_column, tenant_column
+
+uploads = Table(
+    "uploads",
+    metadata,
+    tenant_column(),
+    # The id of its document, and its own id: it stays when the file is replaced.
+    Column("document_id", Text, primary_key=True),
+    Column("source", Text, nullable=False),
+    # Created once at random; the document's id is derived from it.
+    Column("path", Text, nullable=False),
+    # From the sequence of records, so that no number is ever used twice.
+    Column("revision", BigInteger, nullable=False),
+    # Without folders and unprintable characters, and with credentials masked.
+    Column("file_name", Text, nullable=False),
+    Column("media_type", Text, nullable=False),
+    Column("size", BigInteger, nullable=False),
+    Column("content_sha256", Text, nullable=False),
+    Column("uploaded_by", Text, nullable=False),
+    # A disabled upload cannot be found; its computed data is kept.
+    Column("enabled", Boolean, nullable=False, server_default=text("true")),
+    now_column("created_at"),
+    now_column("updated_at"),
+    Index(None, "tenant", "content_sha256"),
+)
+
+# Former contents of file records, as long as a run that listed them may need them.
+record_files = Table(
+    "record_files",
+    metadata,
+    tenant_column(),
+    Column("document_id", Text, primary_key=True),
+    Column("content_sha256", Text, primary_key=True),
+    Column("size", BigInteger, nullable=False),
+    now_column("kept_at"),
+    Index(None, "tenant", "content_sha256"),
+)
+
+# Written by a trigger, when a held file is replaced or deleted.
+held_uploads = Table(
+    "held_uploads",
+    metadata,
+    tenant_column(),
+    Column("document_id", Text, primary_key=True),
+    Column("revision", BigInteger, primary_key=True, autoincrement=False),
+    Column("source", Text, nullable=False),
+    Column("file_name", Text, nullable=False),
+    Column("media_type", Text, nullable=False),
+    Column("size", BigInteger, nullable=False),
+    Column("content_sha256", Text, nullable=False),
+    Column("uploaded_by", Text, nullable=False),
+    now_column("updated_at"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class NewUpload:
+    """A received file.
+
+    Attributes:
+        source: name of the source that it belongs to.
+        file_name: safe to display, with credentials masked.
+        media_type: determined from its content.
+        uploaded_by: name of the caller.
+        max_documents, max_total_bytes: limits for all files of the source; None: unlimited.
+    """
+
+    source: str
+    file_name: str
+    media_type: str
+    size: int
+    content_sha256: str
+    uploaded_by: str
+    max_documents: int | None = None
+    max_total_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class UploadedFile:
+    """An uploaded file.
+
+    Attributes:
+        id: also of its document; it stays when the file is replaced.
+        file_name, media_type, uploaded_by: see NewUpload.
+        enabled: whether it may be found.
+    """
+
+    id: str
+    file_name: str
+    media_type: str
+    size: int
+    content_sha256: str
+    uploaded_by: str
+    enabled: bool
+    created_at: datetime
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Upload(UploadedFile):
+    """An uploaded file, and the state of its document.
+
+    Attributes:
+        source: name of the source that it belongs to.
+        status: status of its document; PROCESSING before its first listing.
+        chunk_count: number of chunks of the version that searches find.
+        error_message: why it failed, for operators.
+        error_kind: kind of the failure, for the people of the tenant.
+        retry_at: when it is retried, if at all.
+        note: why searches do not find it although it is READY.
+    """
+
+    source: str
+    status: str
+    chunk_count: int
+    error_message: str | None
+    error_kind: FailureKind | None
+    retry_at: datetime | None
+    note: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class UploadResult:
+    """The result of storing a file.
+
+    Attributes:
+        duplicate: whether its bytes were already stored, so that no work is needed.
+        former: hash of the content that it replaced.
+    """
+
+    upload: Upload
+    duplicate: bool
+    former: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NeededBlob:
+    """A blob that uploads of a tenant need, or that a hold keeps.
+
+    Attributes:
+        document_ids: document ids of these uploads, in order.
+    """
+
+    sha256: str
+    size: int
+    document_ids: tuple[str, ...]

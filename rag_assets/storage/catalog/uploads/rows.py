@@ -1,0 +1,109 @@
+"""Rows of uploaded files: reads, deletions, and the conditions that they set for documents."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, delete, exists, or_
+
+from rag_assets.storage.catalog.database import TenantRef, is_any_of
+from rag_assets.storage.catalog.erasure.holds import is_held
+from rag_assets.storage.catalog.erasure.tables import held_texts
+from rag_assets.storage.catalog.tables import documents, record_revisions, source_records
+from rag_assets.storage.catalog.uploads.model import NewUpload, record_files, uploads
+
+
+def upload_values(new: NewUpload) -> dict[str, Any]:
+    """Return the columns of a received file, with a new revision."""
+    return {
+        "source": new.source,
+        "revision": record_revisions.next_value(),
+        "file_name": new.file_name,
+        "media_type": new.media_type,
+        "size": new.size,
+        "content_sha256": new.content_sha256,
+        "uploaded_by": new.uploaded_by,
+    }
+
+
+def delete_uploads(
+    connection: Connection, ref: TenantRef, upload_ids: Collection[str]
+) -> list[str]:
+    """Delete uploads, their former contents, and the data kept because they were disabled.
+
+    Returns:
+        hashes of the contents; empty if the uploads do not exist.
+    """
+    former, gone = (
+        connection.scalars(
+            delete(table)
+            .where(table.c.tenant == ref.id, is_any_of(table.c.document_id, upload_ids))
+            .returning(table.c.content_sha256)
+        ).all()
+        for table in (record_files, uploads)
+    )
+    if gone:
+        covered = exists().where(
+            documents.c.tenant == held_texts.c.tenant,
+            documents.c.document_id == held_texts.c.document_id,
+            is_held(),
+        )
+        connection.execute(
+            delete(held_texts).where(
+                held_texts.c.tenant == ref.id,
+                is_any_of(held_texts.c.document_id, upload_ids),
+                ~covered,
+            )
+        )
+    return [*gone, *former]
+
+
+def is_pushed_again() -> ColumnElement[bool]:
+    """Return the condition that a document's record or upload changed since the last listing."""
+    return or_(
+        *(
+            exists().where(
+                table.c.tenant == documents.c.tenant,
+                table.c.document_id == documents.c.document_id,
+                table.c.revision.is_distinct_from(documents.c.revision),
+                *which,
+            )
+            for table, which in (
+                (source_records, ()),
+                (uploads, (uploads.c.enabled, ~is_of_record())),
+            )
+        )
+    )
+
+
+def is_of_record() -> ColumnElement[bool]:
+    """Return the condition that an upload is the content of a pushed record, with its revision."""
+    record = source_records.alias("its_record")
+    return exists().where(
+        record.c.tenant == uploads.c.tenant, record.c.document_id == uploads.c.document_id
+    )
+
+
+def _has_content() -> ColumnElement[bool]:
+    """Return the condition that a pushed record is a file, with its content in an upload."""
+    content = uploads.alias("its_content")
+    return exists().where(
+        content.c.tenant == source_records.c.tenant,
+        content.c.document_id == source_records.c.document_id,
+    )
+
+
+def has_unlisted_content() -> ColumnElement[bool]:
+    """Return the condition that a document's record or upload has new, unlisted content."""
+    return or_(
+        *(
+            exists().where(
+                table.c.tenant == documents.c.tenant,
+                table.c.document_id == documents.c.document_id,
+                table.c.content_sha256.is_distinct_from(documents.c.content_sha256),
+                *which,
+            )
+            for table, which in ((source_records, (~_has_content(),)), (uploads, ()))
+        )
+    )

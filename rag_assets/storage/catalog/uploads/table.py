@@ -1,0 +1,411 @@
+"""The catalog's data about uploaded files; their contents are blobs.
+
+Every change gives a file a new revision, like a record. Blobs are stored and deleted in exclusive
+transactions: no other transaction of the tenant runs at the same time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid4
+
+from sqlalchemy import (
+    ColumnElement,
+    CompoundSelect,
+    Connection,
+    Row,
+    Select,
+    and_,
+    delete,
+    exists,
+    func,
+    insert,
+    select,
+    update,
+)
+
+from rag_assets.common.errors import UnknownDocument, UploadsFull
+from rag_assets.common.failure_kinds import empty_note
+from rag_assets.ingest.sources.model import StoredUpload, document_id
+from rag_assets.ingest.sources.safe_files import readable_size
+from rag_assets.storage.catalog.database import Database, TenantRef, is_any_of, notify, read_row
+from rag_assets.storage.catalog.documents.removals import delete_records, withdraw_documents
+from rag_assets.storage.catalog.erasure.holds import is_held
+from rag_assets.storage.catalog.erasure.tables import held_texts
+from rag_assets.storage.catalog.journal.security_changes import raise_mark
+from rag_assets.storage.catalog.tables import documents, record_revisions, tenants
+from rag_assets.storage.catalog.uploads.model import (
+    NeededBlob,
+    NewUpload,
+    Upload,
+    UploadResult,
+    held_uploads,
+    record_files,
+    uploads,
+)
+from rag_assets.storage.catalog.uploads.rows import (
+    delete_uploads,
+    is_of_record,
+    upload_values,
+)
+
+
+class UploadTable:
+    """Queries on `uploads`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def store(
+        self,
+        ref: TenantRef,
+        new: NewUpload,
+        keep: Callable[[], None],
+        *,
+        replaces: str | None = None,
+    ) -> UploadResult:
+        """Store a new file, or new content of an existing file.
+
+        A file with the same bytes in the same source is not stored twice; a failed file is retried.
+
+        Args:
+            keep: stores its blob.
+            replaces: id of the upload to replace; the former version answers until the new version
+                is indexed.
+
+        Raises:
+            UnknownDocument: the upload to replace does not exist.
+            UploadsFull: the source's limits for uploads are reached.
+            TenantGone: the tenant was removed.
+        """
+        table = uploads.c
+        with self._database.begin_exclusive(ref) as connection:
+            present = _find_replaced(connection, ref, new, replaces)
+            same = present is not None and present.content_sha256 == new.content_sha256
+            if not same:
+                _require_room(connection, ref, new, None if present is None else present.size)
+            raise_mark(connection, ref)
+            # Store the blob even if its bytes are already stored: this restores a blob that was
+            # lost or damaged.
+            keep()
+            if present is None:
+                path = uuid4().hex[:16]
+                values = {"document_id": document_id(new.source, path), "path": path}
+                values |= {"tenant": ref.id, **upload_values(new)}
+                id_ = connection.scalar(insert(uploads).values(values).returning(table.document_id))
+                notify(connection, ref.id)
+                return UploadResult(_get_upload(connection, ref.id, str(id_)), duplicate=False)
+            renamed = replaces is not None and present.file_name != new.file_name
+            if same and present.status != "FAILED" and not renamed:
+                return UploadResult(
+                    _get_upload(connection, ref.id, present.document_id), duplicate=True
+                )
+            changed = (
+                update(uploads)
+                .where(table.tenant == ref.id, table.document_id == present.document_id)
+                .values(**upload_values(new), updated_at=func.clock_timestamp())
+            )
+            connection.execute(changed)
+            notify(connection, ref.id)
+            stored = _get_upload(connection, ref.id, present.document_id)
+            return UploadResult(
+                stored, duplicate=False, former=None if same else present.content_sha256
+            )
+
+    def remove(self, ref: TenantRef, upload_id: str, by: str) -> list[str]:
+        """Delete an upload; searches no longer return its document.
+
+        Args:
+            by: the caller's name, for the event.
+
+        Returns:
+            hashes of its current and former contents; empty if the upload does not exist.
+        """
+        with self._database.begin_exclusive(ref) as connection:
+            gone = delete_uploads(connection, ref, [upload_id])
+            if not gone:
+                return []
+            raise_mark(connection, ref)
+            delete_records(connection, ref, [upload_id])
+            withdraw_documents(connection, ref, [upload_id], by)
+            notify(connection, ref.id)
+        return gone
+
+    def set_enabled(self, ref: TenantRef, upload_id: str, by: str, *, enabled: bool) -> bool:
+        """Exclude an upload from searches from now on, or include it again.
+
+        Computed data of a disabled upload is kept, so that its chunks are not embedded again.
+
+        Args:
+            by: the caller's name, for the event.
+            enabled: whether it may be found.
+
+        Returns:
+            whether the upload was changed.
+
+        Raises:
+            UnknownDocument: the upload does not exist.
+        """
+        table = uploads.c
+        the_upload = (table.tenant == ref.id, table.document_id == upload_id)
+        with self._database.begin_exclusive(ref) as connection:
+            _get_upload(connection, ref.id, upload_id)
+            # A new revision: a sync that listed the former state does not record it.
+            changed = connection.execute(
+                update(uploads)
+                .where(*the_upload, table.enabled != enabled)
+                .values(enabled=enabled, revision=record_revisions.next_value())
+            ).rowcount
+            if changed:
+                raise_mark(connection, ref)
+            if changed and not enabled:
+                withdraw_documents(connection, ref, [upload_id], by)
+            notify(connection, ref.id)
+        return changed > 0
+
+    def all(self, tenant_id: str, source: str | None = None) -> list[Upload]:
+        """Return the uploads of a tenant, or of one of its sources, by name."""
+        query = _select_uploads(tenant_id).where(~is_of_record())
+        query = query.order_by(uploads.c.file_name, uploads.c.document_id)
+        if source is not None:
+            query = query.where(uploads.c.source == source)
+        with self._database.begin() as connection:
+            return [_read_upload(row) for row in connection.execute(query)]
+
+    def has_any(self) -> bool:
+        """Return whether any tenant has uploads."""
+        with self._database.begin() as connection:
+            return connection.execute(select(uploads.c.document_id).limit(1)).first() is not None
+
+    def for_tenant(self, tenant_id: str) -> TenantUploads:
+        """Return the uploads of one tenant, for its sources."""
+        return TenantUploads(self._database, tenant_id)
+
+    def forget_texts(self, ref: TenantRef) -> None:
+        """Delete the data kept of disabled uploads that are enabled and indexed again."""
+        again = exists().where(
+            documents.c.tenant == held_texts.c.tenant,
+            documents.c.document_id == held_texts.c.document_id,
+            documents.c.status == "READY",
+            uploads.c.tenant == documents.c.tenant,
+            uploads.c.document_id == documents.c.document_id,
+            ~is_held(),
+        )
+        with self._database.begin_for(ref) as connection:
+            connection.execute(delete(held_texts).where(held_texts.c.tenant == ref.id, again))
+
+
+def _find_replaced(
+    connection: Connection, ref: TenantRef, new: NewUpload, replaces: str | None
+) -> Row[Any] | None:
+    """Return the upload to replace, or the upload with the same bytes."""
+    table = uploads.c
+    query: Select[Any] = (
+        select(
+            *(table.document_id, table.file_name, table.content_sha256, table.size),
+            documents.c.status,
+        )
+        .outerjoin(documents, _is_its_document())
+        .where(table.tenant == ref.id, table.source == new.source)
+    )
+    if replaces is None:
+        same = table.content_sha256 == new.content_sha256
+        return connection.execute(query.where(same).order_by(table.created_at).limit(1)).first()
+    row = connection.execute(query.where(table.document_id == replaces)).first()
+    if row is None:
+        raise _unknown_upload()
+    return row
+
+
+def _require_room(
+    connection: Connection, ref: TenantRef, new: NewUpload, replaced: int | None
+) -> None:
+    """Refuse a file that exceeds the limits of its source.
+
+    Args:
+        connection: the connection of the transaction that stores the file.
+        replaced: size in bytes of the file that it replaces; None: it is an additional file.
+    """
+    if new.max_documents is None and new.max_total_bytes is None:
+        return
+    query = select(func.count(), func.coalesce(func.sum(uploads.c.size), 0)).where(
+        uploads.c.tenant == ref.id, uploads.c.source == new.source
+    )
+    count, size = connection.execute(query).one()
+    if replaced is None and new.max_documents is not None and count >= new.max_documents:
+        raise _uploads_full(f"there are {count:,} files, and no more than that may be")
+    if new.max_total_bytes is not None and size - (replaced or 0) + new.size > new.max_total_bytes:
+        raise _uploads_full(
+            f"all files together may have {readable_size(new.max_total_bytes)} at most"
+        )
+
+
+def _uploads_full(why: str) -> UploadsFull:
+    return UploadsFull(why, hint="delete files that are not needed, or replace one of them")
+
+
+def _select_uploads(tenant_id: str) -> Select[Any]:
+    state = documents.c
+    return (
+        select(
+            uploads,
+            func.coalesce(state.status, "PROCESSING").label("status"),
+            func.coalesce(state.chunk_count, 0).label("chunk_count"),
+            func.coalesce(state.dropped_count, 0).label("dropped_count"),
+            state.error_message,
+            state.error_kind,
+            state.retry_at,
+            (state.revision.is_distinct_from(uploads.c.revision)).label("waits"),
+        )
+        .outerjoin(documents, _is_its_document())
+        .where(uploads.c.tenant == tenant_id)
+    )
+
+
+def _is_its_document() -> ColumnElement[bool]:
+    return and_(
+        documents.c.tenant == uploads.c.tenant,
+        documents.c.document_id == uploads.c.document_id,
+    )
+
+
+def _get_upload(connection: Connection, tenant_id: str, upload_id: str) -> Upload:
+    row = connection.execute(
+        _select_uploads(tenant_id).where(uploads.c.document_id == upload_id)
+    ).first()
+    if row is None:
+        raise _unknown_upload()
+    return _read_upload(row)
+
+
+def _read_upload(row: Row[Any]) -> Upload:
+    # A file that the next listing finds changed is being processed, whatever its former status.
+    waits = row.waits and row.enabled
+    is_ready = row.status == "READY" and row.enabled and not waits
+    return read_row(
+        Upload,
+        row,
+        id=row.document_id,
+        status="PROCESSING" if waits else "DISABLED" if not row.enabled else row.status,
+        error_message=None if waits else row.error_message,
+        error_kind=None if waits else row.error_kind,
+        retry_at=None if waits else row.retry_at,
+        note=empty_note(row.chunk_count, row.dropped_count) if is_ready else None,
+    )
+
+
+def _unknown_upload() -> UnknownDocument:
+    return UnknownDocument(
+        "there is no upload of this id",
+        hint="take an id from the list of uploads",
+    )
+
+
+_BATCH = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class TenantUploads:
+    """The uploads of one tenant, as its sources list them."""
+
+    database: Database
+    tenant_id: str
+
+    def listed(self, source: str) -> Iterator[StoredUpload]:
+        """Stream every enabled upload of one source."""
+        table = uploads.c
+        query = select(
+            *(table.path, table.document_id, table.revision, table.file_name, table.media_type),
+            *(table.size, table.content_sha256, table.updated_at),
+        ).where(table.tenant == self.tenant_id, table.source == source, table.enabled)
+        with self.database.begin() as connection:
+            rows = connection.execution_options(yield_per=_BATCH).execute(query)
+            for row in rows:
+                changed_ns = int(row.updated_at.timestamp() * 1e6) * 1_000
+                yield read_row(StoredUpload, row, changed_ns=changed_ns)
+
+    def content(self, source: str, path: str) -> tuple[int, str] | None:
+        """Return the tenant's incarnation and the hash of an upload's content, if it exists."""
+        table = uploads.c
+        query = (
+            select(tenants.c.incarnation, table.content_sha256)
+            .join(tenants, tenants.c.id == table.tenant)
+            .where(
+                table.tenant == self.tenant_id,
+                table.document_id == document_id(source, path),
+            )
+        )
+        with self.database.begin() as connection:
+            row = connection.execute(query).first()
+        return None if row is None else (row.incarnation, row.content_sha256)
+
+    def former(self, source: str, path: str, content_sha256: str) -> int | None:
+        """Return the tenant's incarnation, if a run may still read this content of an upload."""
+        kept = record_files.c
+        query = (
+            select(tenants.c.incarnation)
+            .join(record_files, kept.tenant == tenants.c.id)
+            .where(
+                kept.tenant == self.tenant_id,
+                kept.document_id == document_id(source, path),
+                kept.content_sha256 == content_sha256,
+            )
+        )
+        with self.database.begin() as connection:
+            incarnation: int | None = connection.scalar(query)
+        return incarnation
+
+
+class BlobNeeds:
+    """Queries on all tables that name blobs."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def all(self, tenant_id: str) -> Iterator[NeededBlob]:
+        """Stream the blobs that a tenant needs, by hash."""
+        needed = _select_needed_blobs(tenant_id).subquery()
+        query = (
+            select(
+                needed.c.content_sha256,
+                func.max(needed.c.size),
+                func.array_agg(needed.c.document_id.distinct()),
+            )
+            .group_by(needed.c.content_sha256)
+            .order_by(needed.c.content_sha256)
+        )
+        with self._database.begin() as connection:
+            rows = connection.execution_options(yield_per=_BATCH).execute(query)
+            for sha256, size, document_ids in rows:
+                yield NeededBlob(sha256, size, tuple(sorted(document_ids)))
+
+    @contextmanager
+    def lock_unneeded(self, ref: TenantRef, hashes: Collection[str]) -> Iterator[list[str]]:
+        """Yield the hashes of blobs that may be deleted before the context ends.
+
+        Until the context ends, no other transaction can start to need one of these blobs.
+
+        Args:
+            hashes: the blobs to choose from.
+        """
+        with self._database.begin_exclusive(ref) as connection:
+            needed = _select_needed_blobs(ref.id, hashes).subquery()
+            kept = set(connection.scalars(select(needed.c.content_sha256)))
+            yield sorted(set(hashes) - kept)
+
+
+def _select_needed_blobs(
+    tenant_id: str, hashes: Collection[str] | None = None
+) -> CompoundSelect[Any]:
+    """Return the query for the blobs of uploads, holds and runs, with their documents."""
+    queries = []
+    for table in (uploads, held_uploads, record_files):
+        columns = (table.c.content_sha256, table.c.size, table.c.document_id)
+        query = select(*columns).where(table.c.tenant == tenant_id)
+        if hashes is not None:
+            query = query.where(is_any_of(table.c.content_sha256, hashes))
+        queries.append(query)
+    return queries[0].union_all(*queries[1:])

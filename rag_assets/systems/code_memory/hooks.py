@@ -1,0 +1,321 @@
+"""Git hooks that report changes in a repository, next to its existing hooks.
+
+A hook has a block for each tenant, besides everything else that it does. A block creates an empty
+file with the tenant's id as its name, without starting a process. That takes less than a
+millisecond, and failures are silent. In a shell script, the block is inserted after the first line,
+so that the script keeps its shell. A program, or a script in another language, cannot contain the
+block. It is kept as a file next to the new hook, which runs it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from rag_assets.common.errors import ConfigurationError
+from rag_assets.common.private_files import rewrite_file
+from rag_assets.systems.code_memory.sources.repositories.configuration import (
+    is_true,
+    parse_configuration,
+)
+from rag_assets.systems.code_memory.sources.repositories.folders import (
+    RepositoryFolders,
+    locate,
+    read_configuration,
+)
+from rag_assets.watch.hooked import hooked_folder
+
+NAMES: Final = ("post-commit", "post-merge", "post-checkout", "post-rewrite")
+KEPT_SUFFIX: Final = ".before-rag-assets"
+
+_SHELL: Final = "#!/bin/sh\n"
+_OURS: Final = "# Made by rag-assets: `rag-assets hook remove` takes it away.\n"
+_SHELLS: Final = re.compile(
+    rb"#![ \t]*(?:/[\w./-]*/)?(?:env[ \t]+(?:-S[ \t]+)?)?(?:/[\w./-]*/)?"
+    rb"(?:sh|bash|dash|ksh|zsh|ash)(?:[ \t][^\n]*)?"
+)
+_TENANT: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+
+
+def block_of(tenant: str, told: str) -> str:
+    """Return the block that reports changes for one tenant.
+
+    Args:
+        tenant: the id of the tenant.
+        told: path of the file that the block creates.
+    """
+    place = shlex.quote(told)
+    # `true` is not a special builtin: if the file cannot be created, the script continues. A pipe
+    # at that path would block it.
+    return (
+        f"# >>> rag-assets {tenant}\n"
+        f"test -p {place} || true 2>/dev/null >|{place} || true\n"
+        f"# <<< rag-assets {tenant}\n"
+    )
+
+
+def takes_blocks(content: bytes) -> bool:
+    """Return whether a hook is a POSIX shell script, which can contain a block."""
+    if b"\0" in content:
+        return False
+    first = content.partition(b"\n")[0]
+    return not first.startswith(b"#!") or _SHELLS.fullmatch(first.rstrip()) is not None
+
+
+def new_hook(block: str, kept: str | None) -> bytes:
+    """Return a new hook with one block.
+
+    Args:
+        block: see block_of.
+        kept: name of the former hook in the same folder, which the new hook runs last.
+    """
+    return (_SHELL + _OURS + block + (_run_of(kept) if kept else "")).encode()
+
+
+def with_block(content: bytes, tenant: str, block: str) -> bytes:
+    """Return a script with exactly one block of the tenant, after the shebang if there is one."""
+    bare = without_block(content, tenant)
+    if not bare.startswith(b"#!"):
+        return block.encode() + bare
+    first, _, rest = bare.partition(b"\n")
+    if rest.startswith(_OURS.encode()):
+        first, rest = first + b"\n" + _OURS.encode().rstrip(), rest.removeprefix(_OURS.encode())
+    return first + b"\n" + block.encode() + rest
+
+
+def without_block(content: bytes, tenant: str) -> bytes:
+    """Return a script without the tenant's block."""
+    name = re.escape(tenant.encode())
+    block = (
+        rb"(?m)^# >>> rag-assets " + name + rb"\n(?:[^\n]*\n)??# <<< rag-assets " + name + rb"\n"
+    )
+    return re.sub(block, b"", content)
+
+
+def is_ours(content: bytes) -> bool:
+    """Return whether a hook was written by this module, which its header shows."""
+    return content.startswith((_SHELL + _OURS).encode())
+
+
+def is_empty(content: bytes) -> bool:
+    """Return whether a hook written by this module has no block left."""
+    return is_ours(content) and b"# >>> rag-assets " not in content
+
+
+def is_tenant(name: str) -> bool:
+    """Return whether a text may be the id of a tenant, and is therefore safe as a file name."""
+    return _TENANT.fullmatch(name) is not None
+
+
+def _run_of(kept: str) -> str:
+    path = '"${0%/*}"/' + shlex.quote(kept)
+    return f'if [ -x {path} ]; then exec {path} "$@"; fi\n'
+
+
+_MODE: Final = 0o755
+_MOST_BYTES: Final = 1 << 20
+_HOOKS_PATH: Final = "core.hookspath"
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedHooks:
+    """The result of changing a repository's hooks.
+
+    Attributes:
+        folder: the folder of the hooks.
+        hooks: names of the changed hooks.
+        kept: those changed hooks whose former version was kept as a separate file.
+    """
+
+    folder: Path
+    hooks: tuple[str, ...]
+    kept: tuple[str, ...] = ()
+
+
+def install_hooks(local: Path, tenant: str, repository: Path) -> ChangedHooks:
+    """Install hooks that immediately report commits, merges, checkouts and rewrites.
+
+    Existing hooks continue to run. A second call changes nothing.
+
+    Args:
+        local: the installation's own folder.
+        tenant: the tenant of the repository.
+        repository: the top folder of a worktree, or a bare repository.
+
+    Raises:
+        ConfigurationError: hooks cannot be installed in this repository.
+        ListingFailed: the folder is not a repository.
+    """
+    if not is_tenant(tenant):
+        raise ConfigurationError(f"{tenant!r} is no id of a tenant", hint="`rag-assets tenants`")
+    told = hooked_folder(local)
+    told.mkdir(mode=0o700, parents=True, exist_ok=True)
+    block = block_of(tenant, str((told / tenant).absolute()))
+    folder = hooks_folder(repository)
+    folder.mkdir(parents=True, exist_ok=True)
+    changed, kept = [], []
+    for name in NAMES:
+        hook = folder / name
+        content = _content(hook)
+        whole = hook.is_symlink() or not _is_executable(hook)
+        if content is None:
+            _write(hook, new_hook(block, None))
+        elif takes_blocks(content) and (is_ours(content) or not whole):
+            new = with_block(content, tenant, block)
+            if new == content:
+                continue
+            _write(hook, new)
+        else:
+            _keep(hook)
+            _write(hook, new_hook(block, name + KEPT_SUFFIX))
+            kept.append(name)
+        changed.append(name)
+    return ChangedHooks(folder, tuple(changed), tuple(kept))
+
+
+def remove_hooks(tenant: str, repository: Path) -> ChangedHooks:
+    """Remove a tenant's block from a repository's hooks.
+
+    A new hook without any block left is deleted, or replaced by the former hook that was kept.
+
+    Args:
+        repository: see install_hooks.
+
+    Raises:
+        ConfigurationError: hooks are switched off in this repository.
+        ListingFailed: the folder is not a repository.
+    """
+    folder = hooks_folder(repository)
+    changed = []
+    for name in NAMES:
+        hook = folder / name
+        content = _content(hook)
+        if content is None:
+            continue
+        new = without_block(content, tenant)
+        if new == content:
+            continue
+        changed.append(name)
+        before = folder / (name + KEPT_SUFFIX)
+        if not is_empty(new):
+            _write(hook, new)
+        elif before.is_symlink() or before.exists():
+            before.replace(hook)
+        else:
+            hook.unlink()
+    return ChangedHooks(folder, tuple(changed))
+
+
+def hooks_folder(repository: Path) -> Path:
+    """Return the folder in which git looks for a repository's hooks; all its worktrees share it.
+
+    The repository's own configuration may only name a folder below its `.git`, because the
+    repository may come from another person. The configuration of the user or the machine may name
+    any folder.
+
+    Args:
+        repository: the top folder of a worktree, or a bare repository.
+
+    Raises:
+        ConfigurationError: hooks are switched off, or would be written to another folder.
+        ListingFailed: the folder is not a repository.
+    """
+    folders = locate(repository.expanduser().resolve())
+    inside: tuple[Path, ...] = (folders.common, folders.own)
+    named = _of_repository(folders)
+    if named is None and (named := _of_others()) is not None:
+        inside = (Path("/"),) if Path(named).expanduser().is_absolute() else (folders.root,)
+    path = Path(named).expanduser() if named else folders.common / "hooks"
+    found = path if path.is_absolute() else folders.root / path
+    if found.exists() and not found.is_dir():
+        raise ConfigurationError(
+            f"core.hooksPath is {named!r}, which is no folder: hooks are switched off",
+            hint="have it name a folder, or unset it",
+        )
+    real = found.resolve()
+    if not any(real.is_relative_to(folder.resolve()) for folder in inside):
+        raise ConfigurationError(
+            f"the repository would have its hooks written to {str(real)!r}, out of its .git",
+            hint="`git config --unset core.hooksPath` there, or set it in your own ~/.gitconfig",
+        )
+    return found
+
+
+def _of_repository(folders: RepositoryFolders) -> str | None:
+    """Return core.hooksPath as the worktree or the repository configures it."""
+    own = read_configuration(folders.common)
+    if is_true(own, "extensions.worktreeconfig"):
+        own |= _settings(folders.own / "config.worktree")
+    return own.get(_HOOKS_PATH) or None
+
+
+def _of_others() -> str | None:
+    """Return core.hooksPath as the user, or else the machine, configures it."""
+    found = (_settings(path).get(_HOOKS_PATH) for path in _files_of_others())
+    return next(filter(None, found), None)
+
+
+def _files_of_others() -> list[Path]:
+    """Return the configuration files of the user and of the machine, by precedence."""
+    home = Path.home()
+    beside = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config")
+    return [home / ".gitconfig", beside / "git" / "config", Path("/etc/gitconfig")]
+
+
+def _settings(path: Path) -> dict[str, str]:
+    try:
+        return parse_configuration(path.read_bytes()[:_MOST_BYTES])
+    except OSError:
+        return {}
+
+
+def _content(hook: Path) -> bytes | None:
+    """Return the content of a hook; None if it does not exist, a NUL byte if it is too large."""
+    try:
+        if not hook.is_file():
+            # A broken link counts as an existing hook, which is kept.
+            return b"\0" if hook.is_symlink() else None
+        with hook.open("rb") as file:
+            content = file.read(_MOST_BYTES + 1)
+    except OSError as error:
+        raise ConfigurationError(
+            f"the hook {str(hook)!r} cannot be read: {error.strerror}",
+            hint="see that it belongs to whoever installs hooks",
+        ) from None
+    return content if len(content) <= _MOST_BYTES else b"\0"
+
+
+def _is_executable(hook: Path) -> bool:
+    return os.access(hook, os.X_OK)
+
+
+def _keep(hook: Path) -> None:
+    before = hook.with_name(hook.name + KEPT_SUFFIX)
+    if before.is_symlink() or before.exists():
+        raise ConfigurationError(
+            f"{str(before)!r} is there already", hint="it is a former hook: move it away"
+        )
+    hook.rename(before)
+
+
+def _write(hook: Path, content: bytes) -> None:
+    """Replace a hook atomically, since git may run it at any moment.
+
+    An existing hook keeps its mode.
+    """
+    if hook.is_symlink() and not hook.resolve().is_relative_to(hook.parent.parent.resolve()):
+        raise ConfigurationError(
+            f"the hook {str(hook)!r} is a link to {str(hook.resolve())!r}, which is not changed",
+            hint="replace the link by a file, or remove it",
+        )
+    try:
+        rewrite_file(hook, content, new_mode=_MODE)
+    except OSError as error:
+        raise ConfigurationError(
+            f"the hook {str(hook)!r} cannot be written: {error.strerror}",
+            hint="run the command as the owner of the repository",
+        ) from None

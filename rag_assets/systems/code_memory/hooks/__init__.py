@@ -1,1 +1,0 @@
-"""Git hooks that report changes in a repository."""

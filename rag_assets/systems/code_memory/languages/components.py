@@ -1,0 +1,195 @@
+"""Single-file components: Vue and Svelte, with scripts in JavaScript or TypeScript."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Final
+
+from rag_assets.ingest.chunking.model import Fact
+from rag_assets.systems.code_memory.languages.definitions import LARGE, Reading, reading_of
+from rag_assets.systems.code_memory.languages.javascript import Jsx, Tsx, TypeScript
+from rag_assets.systems.code_memory.languages.units import covered
+from rag_assets.systems.code_memory.symbols.model import CodeText, Unit
+
+_TAG = re.compile(r"<!--|<(/?)(script|style|template|svelte:head)(?=[\s/>])", re.IGNORECASE)
+_ENDS = {
+    "script": re.compile(r"</script\s{0,80}>", re.IGNORECASE),
+    "style": re.compile(r"</style\s{0,80}>", re.IGNORECASE),
+}
+_STOP = re.compile(r"[\"'>]")
+_ATTRIBUTE = re.compile(r"([^\s\"'=<>/]+)(?:\s{0,80}=\s{0,80}(\"[^\"]*\"|'[^']*'|[^\s\"'>]+))?")
+_LONG = 4_000
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A script block.
+
+    Attributes:
+        start, end: offsets of the block with its tags.
+        first, last: offsets of the content between the tags.
+        attributes: the attributes of its tag; "" for attributes without a value.
+    """
+
+    start: int
+    end: int
+    first: int
+    last: int
+    attributes: dict[str, str]
+
+
+def scripts(text: str) -> Iterator[Block]:
+    """Yield the script blocks at the top level of a file; an unclosed block is ignored."""
+    at = depth = 0
+    while (tag := _TAG.search(text, at)) is not None:
+        if tag[0] == "<!--":
+            at = text.find("-->", tag.end())
+            if at < 0:
+                return
+            continue
+        first = _tag_end(text, tag.end())
+        if first < 0:
+            return
+        name, at = tag[2].lower(), first
+        if name not in _ENDS:
+            depth = max(0, depth + _step(text, tag[1], first))
+            continue
+        if tag[1] or text[first - 2] == "/":
+            continue
+        end = _ENDS[name].search(text, first)
+        if end is None:
+            return
+        at = end.end()
+        if name == "script" and depth == 0:
+            yield Block(tag.start(), at, first, end.start(), _attributes(text, tag.end(), first))
+
+
+def _step(text: str, closing: str, after: int) -> int:
+    if closing:
+        return -1
+    return 0 if text[after - 2] == "/" else 1
+
+
+def _tag_end(text: str, at: int) -> int:
+    """Return the offset after the `>` that ends a tag, ignoring quoted text; -1 if absent."""
+    while (found := _STOP.search(text, at)) is not None:
+        if found[0] == ">":
+            return found.end()
+        at = text.find(found[0], found.end()) + 1
+        if at == 0:
+            return -1
+    return -1
+
+
+def _attributes(text: str, start: int, end: int) -> dict[str, str]:
+    found = _ATTRIBUTE.finditer(text, start, min(end - 1, start + _LONG))
+    return {one[1].lower(): (one[2] or "").strip("\"'") for one in found}
+
+
+_GRAMMARS = {"ts": TypeScript, "typescript": TypeScript, "tsx": Tsx}
+_NAMED = re.compile(
+    r"defineOptions\(\s{0,80}\{[^}]{0,400}?\bname\s{0,9}:\s{0,9}[\"']([\w$-]{1,80})"
+)
+
+
+def _read_component(
+    text: str, language: str, is_component: Callable[[Mapping[str, str]], bool]
+) -> CodeText:
+    """Return the units and facts of a component file.
+
+    Args:
+        is_component: whether a script with these attributes is the component's own body.
+    """
+    units: list[Unit] = []
+    facts: list[Fact] = []
+    cuts: list[int] = []
+    notes: list[str] = []
+    for block in scripts(text):
+        grammar = _GRAMMARS.get(block.attributes.get("lang", "").lower(), Jsx)
+        reading = _shift(reading_of(text[block.first : block.last], grammar), block.first)
+        if block.attributes.get("src"):
+            values = {"name": block.attributes["src"], "names": []}
+            facts.append(Fact("imports", block.start, block.first, "", values))
+        if is_component(block.attributes):
+            reading = _as_component(text, block, reading)
+        units += reading.units
+        facts += reading.facts
+        cuts += reading.cuts
+        notes += reading.notes
+    facts.sort(key=lambda fact: (fact.start, fact.end))
+    return CodeText(covered(text, units, sorted(cuts)), tuple(facts), language, tuple(notes))
+
+
+def _shift(reading: Reading, by: int) -> Reading:
+    """Return the reading of a part of a file with offsets in the whole file."""
+    return replace(
+        reading,
+        units=tuple(
+            replace(unit, start=unit.start + by, end=unit.end + by) for unit in reading.units
+        ),
+        facts=tuple(
+            replace(fact, start=fact.start + by, end=fact.end + by) for fact in reading.facts
+        ),
+        cuts=tuple(cut + by for cut in reading.cuts),
+    )
+
+
+def _as_component(text: str, block: Block, reading: Reading) -> Reading:
+    """Return the reading of a component's body; its definitions become the component's members."""
+    named = _NAMED.search(text, block.first, block.last)
+    name = "default" if named is None else named[1]
+    own = {fact.symbol for fact in reading.facts if fact.kind == "declares"}
+    tag = " ".join(text[block.start : min(block.first, block.start + 300)].split())
+    declared = {
+        "name": name,
+        "role": "export",
+        "what": "component",
+        "exported": True,
+        "signature": tag,
+    }
+    exported = {"name": "default", "local": name}
+    facts = (
+        Fact("declares", block.start, min(block.first, block.start + 200), name, declared),
+        Fact("exports", block.start, min(block.first, block.start + 200), "", exported),
+        *_member_facts(reading.facts, name, own),
+    )
+    units = tuple(_units(text, block, reading.units, Unit(0, 0, "export", name, tag)))
+    return replace(reading, units=units, facts=facts)
+
+
+def _member_facts(facts: Iterable[Fact], name: str, own: set[str]) -> Iterator[Fact]:
+    for fact in facts:
+        if fact.kind == "exports":  # a property of the component, not a name in the module
+            continue
+        values = dict(fact.values)
+        if "module" not in values and values.get("name") in own:
+            values["name"] = f"{name}.{values['name']}"
+        symbol = f"{name}.{fact.symbol}" if fact.symbol else name
+        if fact.kind == "imports":
+            symbol = ""
+        yield replace(fact, symbol=symbol, values=values)
+
+
+def _units(text: str, block: Block, inner: tuple[Unit, ...], head: Unit) -> Iterator[Unit]:
+    if block.end - block.start <= LARGE or not inner:
+        yield replace(head, start=block.start, end=block.end)
+        return
+    last = inner[0].start
+    end = block.start + len(text[block.start : last].rstrip())
+    yield replace(head, start=block.start, end=end)
+    for unit in inner:
+        symbol = f"{head.symbol}.{unit.symbol}" if unit.symbol else head.symbol
+        yield replace(unit, symbol=symbol)
+
+
+def _is_instance(attributes: Mapping[str, str]) -> bool:
+    return "module" not in attributes and attributes.get("context") != "module"
+
+
+read_svelte: Final = partial(_read_component, language="svelte", is_component=_is_instance)
+read_vue: Final = partial(
+    _read_component, language="vue", is_component=lambda attributes: "setup" in attributes
+)

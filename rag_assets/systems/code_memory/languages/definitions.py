@@ -1,0 +1,398 @@
+"""Reads a file with its grammar: units, facts, and notes on parts that could not be read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from rag_assets.ingest.chunking.model import Fact
+from rag_assets.systems.code_memory.languages.grammar import (
+    Binding,
+    Definition,
+    Grammar,
+    Name,
+    Placed,
+    Scope,
+    find_definitions,
+)
+from rag_assets.systems.code_memory.languages.tree import SyntaxTree, syntax_tree
+from rag_assets.systems.code_memory.languages.units import covered
+from rag_assets.systems.code_memory.symbols.model import CodeText, Unit
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+LARGE: Final = 6_000
+"""Number of characters above which a type is split into its head and its members."""
+
+_SIGNATURE: Final = 300
+_SPACE = re.compile(r"\s+")
+
+
+def units(tree: SyntaxTree, found: Sequence[Placed]) -> list[Unit]:
+    """Return the units of definitions, in order and without overlaps; other text has no unit.
+
+    Args:
+        found: definitions of the file, outer definitions first.
+    """
+    split = _split(found)
+    made: list[Unit] = []
+    at = 0
+    for index, placed in enumerate(found):
+        inner = placed.parent >= 0 and placed.parent not in split
+        if not placed.first or inner or placed.start < at or placed.end <= placed.start:
+            split.discard(index)
+            continue
+        end = split.get(index, placed.end)
+        made.append(_unit(tree, placed, found, index, end))
+        at = end
+    return made
+
+
+class _Split(dict[int, int]):
+    """The ends of the heads of large types, by the type's index among the definitions."""
+
+    def discard(self, index: int) -> None:
+        """Drop a type that has no unit; its members get no units either."""
+        self.pop(index, None)
+
+
+def _split(found: Sequence[Placed]) -> _Split:
+    split = _Split()
+    for placed in found:
+        outer = placed.parent
+        if outer >= 0 and outer not in split and found[outer].end - found[outer].start > LARGE:
+            split[outer] = placed.start
+    return split
+
+
+def _unit(tree: SyntaxTree, placed: Placed, found: Sequence[Placed], index: int, end: int) -> Unit:
+    text, definition = tree.text, placed.definition
+    symbol = definition.symbol
+    if not symbol:  # A group is named after its first definition.
+        inner = found[index + 1] if index + 1 < len(found) else None
+        symbol = inner.definition.symbol if inner is not None and inner.parent == index else ""
+    while end > placed.start and text[end - 1].isspace():
+        end -= 1
+    return Unit(
+        placed.start, end, definition.role, symbol, signature(tree, placed), definition.alone
+    )
+
+
+def signature(tree: SyntaxTree, placed: Placed) -> str:
+    """Return the declaration without its body, in one line."""
+    node, body = placed.definition.node, placed.definition.body
+    start, last = tree.start(node), tree.end(node)
+    if body is not None and tree.start(body) > start:
+        last = tree.start(body)
+    line = _SPACE.sub(" ", tree.text[start : min(last, start + 4 * _SIGNATURE)]).strip()
+    line = line[:_SIGNATURE].rstrip()
+    for mark in (";", "{", "(", "=>", "="):
+        line = line.removesuffix(mark).rstrip()
+    return line
+
+
+_AFTER = re.compile(r"[ \t]{0,80}[,;]")
+
+
+class Walk:
+    """Walks a file once.
+
+    Attributes:
+        facts: the facts found so far.
+        cuts: offsets after which a statement ends; ascending and unique at the end.
+        errors: number of places that could not be parsed, and their size in bytes.
+
+    Args:
+        grammar: the grammar of the file's language.
+        found: the definitions of the file.
+    """
+
+    def __init__(self, grammar: Grammar, found: Sequence[Placed]) -> None:
+        self.facts: list[Fact] = []
+        self.cuts: list[int] = []
+        self.errors = (0, 0)
+        self._grammar = grammar
+        self._tree = grammar.tree
+        self._at = {placed.definition.node.id: placed.definition for placed in found[::-1]}
+        self._symbols = {placed.definition.symbol for placed in found}
+        self._above = {
+            placed.definition.type: placed.definition.extends
+            for placed in found
+            if placed.definition.type and placed.definition.extends
+        }
+        self._declared: dict[str, list[tuple[str, str]]] = {}
+        for placed in found:  # A type may be declared in several places, as with extensions.
+            self._declared.setdefault(placed.definition.type, []).extend(placed.definition.fields)
+        self._scopes = [Scope(names=_own_bindings(grammar, found))]
+        for node in self._tree.root.named_children:  # A name may be used before its import.
+            for _, bound in grammar.imports(node):
+                self._scopes[0].names.update(bound)
+
+    def run(self) -> Walk:
+        """Walk the whole tree."""
+        todo: list[Node | Scope] = [self._tree.root]
+        broken = 0  # The byte after the last part that could not be parsed.
+        while todo:
+            node = todo.pop()
+            if isinstance(node, Scope):
+                self._scopes.pop()
+                continue
+            if node.type == "ERROR" and node.start_byte >= broken:
+                broken = node.end_byte
+                self.errors = (self.errors[0] + 1, self.errors[1] + broken - node.start_byte)
+            scope = self._enter(node)
+            if scope is not None:
+                todo.append(scope)
+            self._read(node)
+            children = node.named_children
+            if node.type in self._grammar.lists:
+                self.cuts.extend(self._ends(children))
+            todo.extend(reversed(children))
+        self.cuts = sorted(set(self.cuts))
+        return self
+
+    def _ends(self, children: Sequence[Node]) -> Iterator[int]:
+        for child in children:
+            end = self._tree.end(child)
+            after = _AFTER.match(self._tree.text, end)
+            yield end if after is None else after.end()
+
+    def _enter(self, node: Node) -> Scope | None:
+        definition = self._at.get(node.id)
+        if definition is None and node.type not in self._grammar.scopes:
+            return None
+        outer = self._scopes[-1]
+        scope = Scope(outer.symbol, outer.type, fields=outer.fields)
+        self._scopes.append(scope)
+        if definition is not None:
+            scope.symbol = definition.symbol or outer.symbol
+            if not is_callable(definition):
+                scope.names = outer.names
+            if definition.type and definition.type != outer.type:
+                scope.type, scope.fields = definition.type, self._fields(definition.type)
+            for name, type_ in (*definition.parameters, *definition.locals):
+                scope.names[name] = self._typed_binding(type_)
+        return scope
+
+    def _fields(self, symbol: str) -> dict[str, Binding | None]:
+        return {name: self._typed_binding(type_) for name, type_ in self._declared.get(symbol, ())}
+
+    def _read(self, node: Node) -> None:
+        scope = self._scopes[-1]
+        for fact, bound in self._grammar.imports(node):
+            self.facts.append(fact)
+            scope.names.update(bound)
+        for name, type_ in self._grammar.bound_names(node):
+            if scope.names is not self._scopes[0].names or type_:
+                scope.names[name] = self._typed_binding(type_)
+        called = self._grammar.call_chain(node)
+        if called is not None:
+            self._call(node, *called)
+        self.facts.extend(self._grammar.extra_facts(node, scope))
+
+    def _call(self, node: Node, chain: list[str], makes: bool) -> None:
+        target = self._target(chain)
+        if target is None or not target.name:
+            return
+        start = self._tree.start(node)
+        end = min(self._tree.end(node), start + 200)
+        for one in (target, *self._inherited(chain, target)):
+            values: dict[str, object] = dict(one.values())
+            if makes:
+                values["makes"] = True
+            self.facts.append(Fact("calls", start, end, self._scopes[-1].symbol, values))
+
+    def _inherited(self, chain: list[str], target: Name) -> Iterator[Name]:
+        """Yield inherited methods that a call may refer to if the type itself lacks the method."""
+        grammar = self._grammar
+        if len(chain) != 2 or chain[0] not in grammar.own or target.name in self._symbols:  # noqa: PLR2004
+            return
+        for written in self._above.get(self._scopes[-1].type, ()):
+            above = self.resolve(written)
+            if above.name:
+                yield Name(f"{above.name}{grammar.separator}{chain[1]}", above.module)
+
+    def _target(self, chain: list[str]) -> Name | None:
+        grammar, scope = self._grammar, self._scopes[-1]
+        if len(chain) > 1 and chain[0] in grammar.own | grammar.own_types:
+            if not scope.type:
+                return None
+            if len(chain) == 2:  # noqa: PLR2004 - the receiver and its method
+                return Name(scope.type + grammar.separator + chain[1])
+            return self._follow_members(scope.fields.get(chain[1]), chain[2:])
+        if chain[0] in grammar.own_types:
+            return Name(scope.type) if scope.type else None
+        binding = self.find_binding(chain[0])
+        own = scope.type + grammar.separator + chain[0]
+        if binding is None and len(chain) == 1 and grammar.implicit and own in self._symbols:
+            return Name(own)
+        if grammar.package_wide and len(chain) == 1 and not self._is_bound(chain[0]):
+            qualified = grammar.qualify_in_package(chain[0])
+            binding = Binding(Name(qualified)) if qualified != chain[0] else None
+        elif binding is None and grammar.is_type(chain[0]):
+            binding = Binding(Name(chain[0]))
+        return self._follow_members(binding, chain[1:])
+
+    def _follow_members(self, binding: Binding | None, names: Sequence[str]) -> Name | None:
+        if binding is None:
+            return None
+        target = binding.target
+        if binding.value and len(names) == 2 and not target.module:  # noqa: PLR2004 - x.field.m()
+            return self._follow_members(self._fields(target.name).get(names[0]), names[1:])
+        if binding.value and len(names) != 1:
+            return None
+        parts = [target.name, *names] if target.name else list(names)
+        return Name(self._grammar.separator.join(parts), target.module)
+
+    def find_binding(self, name: str) -> Binding | None:
+        """Return the binding of a name at this position; None if the file does not show it."""
+        for scope in reversed(self._scopes):
+            if name in scope.names:
+                return scope.names[name]
+        return None
+
+    def _is_bound(self, name: str) -> bool:
+        """Return whether the file binds a name, whether or not its target is known."""
+        return any(name in scope.names for scope in self._scopes)
+
+    def _typed_binding(self, written: str) -> Binding | None:
+        name = self._grammar.type_name(written)
+        if not name:
+            return None
+        head = name.split(self._grammar.separator, 1)[0]
+        if self._grammar.imports_all and self.find_binding(head) is None:
+            return None
+        return Binding(self.resolve(name), value=True)
+
+    def resolve(self, name: str) -> Name:
+        """Return a name as written, qualified as far as the file allows."""
+        head, *others = name.split(self._grammar.separator)
+        binding = self.find_binding(head)
+        if binding is None or binding.value:
+            return Name(name if others else self._grammar.qualify_in_package(name))
+        return self._follow_members(binding, others) or Name(name)
+
+
+def _own_bindings(grammar: Grammar, found: Sequence[Placed]) -> dict[str, Binding | None]:
+    """Return the names that the file defines at its top level."""
+    own: dict[str, Binding | None] = {}
+    for placed in found:
+        outer = placed.parent
+        definition = placed.definition
+        grouped = outer >= 0 and not found[outer].definition.symbol
+        if definition.symbol and is_callable(definition) and (outer < 0 or grouped):
+            simple = definition.symbol.rsplit(grammar.separator, 1)[-1]
+            if definition.what != "method":
+                own[simple] = Binding(Name(definition.symbol))
+    return own
+
+
+def is_callable(definition: Definition) -> bool:
+    """Return whether a call of the definition's name, or of a member, shows what is called."""
+    return definition.role in {"class", "type", "function"}
+
+
+BROKEN_SHARE: Final = 0.5
+"""Share of unparsable text above which the text is cut at blank lines instead."""
+
+LONGEST: Final = 4_000_000
+"""Maximum characters of a text to parse; dense code of that length takes 15 seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """The result of reading a text with a grammar, before text outside definitions is cut.
+
+    Attributes:
+        units: the units of definitions.
+        facts: the facts, in the order of their evidence.
+        cuts: offsets after which a statement ends.
+        notes: descriptions of parts that could not be read.
+    """
+
+    units: tuple[Unit, ...]
+    facts: tuple[Fact, ...]
+    cuts: tuple[int, ...]
+    notes: tuple[str, ...]
+
+
+def read_code(text: str, grammar: type[Grammar]) -> CodeText:
+    """Return the units and facts of a file."""
+    reading = reading_of(text, grammar)
+    whole = covered(text, reading.units, reading.cuts)
+    return CodeText(whole, reading.facts, grammar.language, reading.notes)
+
+
+def reading_of(text: str, grammar: type[Grammar]) -> Reading:
+    """Return the result of reading a text, before text outside definitions is cut.
+
+    Args:
+        text: the text of a file, or of a part of a file.
+    """
+    if len(text) > LONGEST:
+        note = f"{len(text)} characters of {grammar.language} are more than are parsed"
+        return Reading((), (), (), (f"{note}: cut at blank lines",))
+    tree = syntax_tree(text, grammar.module, grammar.function)
+    if tree.gave_up:
+        note = f"the parser gave up on {len(text)} characters of {grammar.language}"
+        return Reading((), (), (), (f"{note}: cut at blank lines",))
+    read = grammar(tree)
+    found = find_definitions(read)
+    walk = Walk(read, found).run()
+    places, size = walk.errors
+    notes: tuple[str, ...] = ()
+    if places:
+        note = f"{places} places with {size} bytes could not be read as {grammar.language}"
+        if size > BROKEN_SHARE * max(1, len(text.strip())):
+            return Reading((), (), (), (f"{note}: cut at blank lines",))
+        notes = (note,)
+    facts = [*walk.facts, *_declared(tree, walk, found)]
+    facts.sort(key=lambda fact: (fact.start, fact.end))
+    return Reading(tuple(units(tree, found)), tuple(facts), tuple(walk.cuts), notes)
+
+
+def _declared(tree: SyntaxTree, walk: Walk, found: Sequence[Placed]) -> Iterator[Fact]:
+    for placed in found:
+        definition = placed.definition
+        if not definition.symbol:
+            continue
+        start, last = tree.start(definition.node), tree.end(definition.node)
+        yield Fact("declares", start, last, definition.symbol, _values(tree, placed))
+        end = start + _width(tree, definition)
+        for kind, names in (("extends", definition.extends), ("implements", definition.implements)):
+            for name in names:
+                target = walk.resolve(name)
+                yield Fact(kind, start, end, definition.symbol, target.values())
+
+
+def _width(tree: SyntaxTree, definition: Definition) -> int:
+    """Return the number of characters of a declaration without its body."""
+    start = tree.start(definition.node)
+    body = definition.body
+    last = tree.end(definition.node)
+    if body is not None and tree.start(body) > start:
+        last = tree.start(body)
+    return len(tree.text[start : min(last, start + 200)].rstrip())
+
+
+def _values(tree: SyntaxTree, placed: Placed) -> dict[str, object]:
+    definition = placed.definition
+    values: dict[str, object] = {
+        "name": definition.symbol,
+        "role": definition.role,
+        "what": definition.what,
+        "exported": definition.exported,
+        "signature": signature(tree, placed),
+    }
+    if definition.parameters:
+        values["parameters"] = [
+            {"name": name, "type": type_} if type_ else {"name": name}
+            for name, type_ in definition.parameters
+        ]
+    if definition.returns:
+        callable_ = definition.role in {"function", "method"}
+        values["returns" if callable_ else "type"] = definition.returns
+    return values

@@ -1,0 +1,354 @@
+"""Grammars: the interface of languages whose files consist of definitions, and the search for them.
+
+The names of one grammar's nodes do not belong here; they are in its language's module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from rag_assets.ingest.chunking.model import Fact
+from rag_assets.systems.code_memory.languages.tree import SyntaxTree, is_comment
+from rag_assets.systems.code_memory.symbols.model import Role
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A name, resolved as far as its file allows.
+
+    Attributes:
+        name: the name, qualified as the language writes it.
+        module: the module it comes from, as the file writes it; "" for the file's own names, and
+            for names that no import explains.
+    """
+
+    name: str
+    module: str = ""
+
+    def values(self) -> dict[str, str]:
+        """Return name and module in the form of a fact's values."""
+        return {"name": self.name, "module": self.module} if self.module else {"name": self.name}
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """The target of a name in a scope.
+
+    Attributes:
+        target: the function, type or module; for a value, the value's declared type.
+        value: whether the name stands for a value of that type, not for the type itself.
+    """
+
+    target: Name
+    value: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A definition of a name, or a group of definitions.
+
+    Attributes:
+        node: the whole statement.
+        symbol: the qualified name; "" for a group.
+        role: the role of its unit.
+        what: the language's keyword for it: struct, view, interface.
+        body: the node after its signature, which contains its members.
+        holds: whether the body has members that may be units of their own.
+        exported: whether other files may use it.
+        alone: whether its unit is never joined with others in a chunk.
+        parameters: names and types as written, if types are declared.
+        returns: the declared return type, as written.
+        extends, implements: names of types, as written.
+        type: the symbol of the type that it is a member of; its own symbol if it is a type.
+        fields: declared types of its fields, by name.
+        locals: other names that it binds within itself, with their types, such as a method's
+            receiver.
+    """
+
+    node: Node
+    symbol: str
+    role: Role
+    what: str
+    body: Node | None = None
+    holds: bool = False
+    exported: bool = False
+    alone: bool = True
+    parameters: tuple[tuple[str, str], ...] = ()
+    returns: str = ""
+    extends: tuple[str, ...] = ()
+    implements: tuple[str, ...] = ()
+    type: str = ""
+    fields: tuple[tuple[str, str], ...] = ()
+    locals: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A definition with its position.
+
+    Attributes:
+        definition: the definition.
+        start, end: character offsets, including its comments and attributes.
+        parent: index of the definition around it; -1 at top level.
+        first: whether it is the first definition in its statement; the others share its offsets.
+    """
+
+    definition: Definition
+    start: int
+    end: int
+    parent: int
+    first: bool = True
+
+
+@dataclass(slots=True)
+class Scope:
+    """The name bindings at the current position of a walk within a function or a type.
+
+    Attributes:
+        symbol: the symbol of the innermost definition.
+        type: symbol of the innermost type; "" outside types.
+        names: bindings by name; None hides a name of an outer scope.
+        fields: the fields of the type, by name.
+    """
+
+    symbol: str = ""
+    type: str = ""
+    names: dict[str, Binding | None] = field(default_factory=dict)
+    fields: dict[str, Binding | None] = field(default_factory=dict)
+
+
+class Grammar:
+    """One language; each instance reads one file.
+
+    Attributes:
+        language: its name.
+        module, function: Python module, and its function that returns the grammar.
+        separator: text between the names of a type and its member.
+        leading: types of nodes, besides comments, that belong to the definition after them.
+        lists: types of nodes whose children are statements or entries; text may be cut after each.
+        scopes: types of nodes that bind names of their own.
+        own: names of the instance in its methods: this, self.
+        own_types: names of the enclosing type in its methods: Self.
+        members: fields with the member's name and with its owner, by type of node.
+        roots: types of nodes at which a chain of members starts.
+        implicit: whether a method may call other methods of its type without a receiver.
+        package_wide: whether a name that the file does not bind belongs to the file's package.
+        imports_all: whether a type that is neither imported nor defined in the file is built in.
+    """
+
+    language: ClassVar[str] = ""
+    module: ClassVar[str] = ""
+    function: ClassVar[str] = "language"
+    separator: ClassVar[str] = "."
+    leading: ClassVar[frozenset[str]] = frozenset()
+    lists: ClassVar[frozenset[str]] = frozenset()
+    scopes: ClassVar[frozenset[str]] = frozenset()
+    own: ClassVar[frozenset[str]] = frozenset()
+    own_types: ClassVar[frozenset[str]] = frozenset()
+    members: ClassVar[Mapping[str, tuple[str, str]]] = MappingProxyType({})
+    roots: ClassVar[frozenset[str]] = frozenset({"identifier"})
+    implicit: ClassVar[bool] = False
+    package_wide: ClassVar[bool] = False
+    imports_all: ClassVar[bool] = False
+
+    def __init__(self, tree: SyntaxTree) -> None:
+        self.tree = tree
+
+    def define(self, node: Node, outer: Definition | None) -> Sequence[Definition]:
+        """Return the definitions that a statement makes; empty if there are none."""
+        raise NotImplementedError
+
+    def nested_level(self, node: Node) -> Node | None:
+        """Return a nested node whose statements count as being on the level of this statement."""
+        return node if node.type == "ERROR" else None
+
+    def is_leading(self, node: Node) -> bool:
+        """Return whether a statement, such as an attribute, belongs to the definition after it."""
+        return is_comment(node) or node.type in self.leading
+
+    def qualify(self, name: str, outer: Definition | None) -> str:
+        """Return the symbol of a name within a definition."""
+        return f"{outer.symbol}{self.separator}{name}" if outer and outer.symbol else name
+
+    def define_function(
+        self,
+        node: Node,
+        symbol: str,
+        owner: str | None,
+        *,
+        exported: bool,
+        parameters: Iterable[tuple[str, str]],
+        what: str = "function",
+        body: Node | None = None,
+        returns: str = "",
+        alone: bool = True,
+    ) -> Definition:
+        """Return a method, or a function.
+
+        Args:
+            node: the whole statement.
+            owner: the symbol of the method's type, "" if it has none; None for a function.
+            what: the language's keyword for a function.
+            body: its body; by default, the field `body` of the statement.
+        """
+        return Definition(
+            node,
+            symbol,
+            "function" if owner is None else "method",
+            what if owner is None else "method",
+            body or node.child_by_field_name("body"),
+            exported=exported,
+            alone=alone,
+            parameters=tuple(parameters),
+            returns=returns,
+            type=owner or "",
+        )
+
+    def chain(self, node: Node | None) -> list[str] | None:
+        """Return the names in an expression, `a.b.c`; None if it does not start with a name."""
+        names: list[str] = []
+        while node is not None and (member := self.members.get(node.type)) is not None:
+            names.append(self.tree.field(node, member[0]))
+            node = node.child_by_field_name(member[1])
+            if node is not None and node.type == "non_null_expression":
+                node = node.named_child(0)
+        if node is None or node.type not in self.roots:
+            return None
+        return [self.tree.of(node), *reversed(names)]
+
+    def imports(self, node: Node) -> Iterable[tuple[Fact, dict[str, Binding]]]:
+        """Return the imports of a node, each with the names that it binds in the file."""
+        return ()
+
+    def bound_names(self, node: Node) -> Iterator[tuple[str, str]]:
+        """Yield the names that a node binds in the enclosing scope, each with its type or ""."""
+        yield from ()
+
+    def call_chain(self, node: Node) -> tuple[list[str], bool] | None:
+        """Return the chain of names in a call, and whether the call creates an instance."""
+        return None
+
+    def type_name(self, written: str) -> str:
+        """Return the bare name of a type, as bindings use it; "" if it cannot be resolved."""
+        return written
+
+    def qualify_in_package(self, name: str) -> str:
+        """Return the name of an unbound type, qualified by the file's package if possible."""
+        return name
+
+    def is_type(self, name: str) -> bool:
+        """Return whether an unbound name looks like the name of a type."""
+        return False
+
+    def extra_facts(self, node: Node, scope: Scope) -> Iterable[Fact]:
+        """Return the facts of a node that only this language has."""
+        return ()
+
+
+_INDENT: Final = 400
+"""Maximum characters of indentation that count as part of the definition after it."""
+
+
+def find_definitions(grammar: Grammar) -> list[Placed]:
+    """Return all definitions in the order of the text, outer definitions first."""
+    found: list[Placed] = []
+    todo: list[tuple[Node, int]] = [(grammar.tree.root, -1)]
+    while todo:
+        level, parent = todo.pop()
+        for placed in _definitions_at(grammar, level, parent, found):
+            if placed.first and placed.definition.holds and placed.definition.body is not None:
+                todo.append((placed.definition.body, len(found)))
+            found.append(placed)
+    return _sort(found)
+
+
+def _definitions_at(
+    grammar: Grammar, level: Node, parent: int, found: list[Placed]
+) -> Iterator[Placed]:
+    outer = found[parent].definition if parent >= 0 else None
+    before: Node | None = None
+    lead: Node | None = None
+    last: list[Placed] = []
+    for node in _statements(grammar, level):
+        row = node.start_point.row
+        apart = before is None or row > _last_row(grammar, before) + 1
+        if grammar.is_leading(node):
+            if before is not None and last and row == _last_row(grammar, before):
+                last = [_extend(grammar, placed, node) for placed in last]
+                continue
+            lead = node if lead is None or apart else lead
+            before = node
+            continue
+        yield from last
+        start = lead if lead is not None and not apart else node
+        last = list(_place(grammar, start, node, parent, outer))
+        lead, before = None, node
+    yield from last
+
+
+def _statements(grammar: Grammar, level: Node) -> Iterator[Node]:
+    todo = [iter(level.named_children)]
+    while todo:
+        node = next(todo[-1], None)
+        if node is None:
+            todo.pop()
+        elif (within := grammar.nested_level(node)) is not None:
+            todo.append(iter(within.named_children))
+        else:
+            yield node
+
+
+def _place(
+    grammar: Grammar, first: Node, node: Node, parent: int, outer: Definition | None
+) -> Iterator[Placed]:
+    start = _line_start(grammar.tree.text, grammar.tree.start(first))
+    end = grammar.tree.end(node)
+    text = grammar.tree.text
+    while end > start and text[end - 1].isspace():  # Some grammars end a comment after its line.
+        end -= 1
+    for index, definition in enumerate(grammar.define(node, outer)):
+        yield Placed(definition, start, end, parent, first=index == 0)
+
+
+def _extend(grammar: Grammar, placed: Placed, comment: Node) -> Placed:
+    text, end = grammar.tree.text, grammar.tree.end(comment)
+    while text[end - 1].isspace():
+        end -= 1
+    return Placed(placed.definition, placed.start, end, placed.parent, placed.first)
+
+
+def _last_row(grammar: Grammar, node: Node) -> int:
+    """Return the row of a node's last character; some grammars end comments on the next row."""
+    end = node.end_point
+    return end.row - 1 if end.column == 0 and end.row > node.start_point.row else end.row
+
+
+def _line_start(text: str, at: int) -> int:
+    """Return the start of the line if only white space precedes the offset, else the offset."""
+    low = max(0, at - _INDENT)
+    first = text.rfind("\n", low, at) + 1
+    if first == 0 and low > 0:
+        return at
+    return at if text[first:at].strip() else first
+
+
+def _sort(found: list[Placed]) -> list[Placed]:
+    """Return definitions in the order of the text, with parents updated to their new indexes."""
+    order = sorted(range(len(found)), key=lambda index: (found[index].start, -found[index].end))
+    new = {old: index for index, old in enumerate(order)}
+    return [
+        Placed(
+            found[old].definition,
+            found[old].start,
+            found[old].end,
+            new.get(found[old].parent, -1),
+            found[old].first,
+        )
+        for old in order
+    ]

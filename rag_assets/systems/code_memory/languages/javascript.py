@@ -1,0 +1,482 @@
+"""JavaScript and TypeScript, with JSX: definitions, name bindings and calls."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from rag_assets.ingest.chunking.model import Fact
+from rag_assets.systems.code_memory.languages.definitions import read_code
+from rag_assets.systems.code_memory.languages.grammar import (
+    Binding,
+    Definition,
+    Grammar,
+    Scope,
+)
+from rag_assets.systems.code_memory.languages.javascript_modules import (
+    Fetches,
+    exports_of,
+    imported,
+    parameters,
+    pattern_names,
+    required,
+    string_of,
+    type_of,
+)
+from rag_assets.systems.code_memory.languages.tree import SyntaxTree
+from rag_assets.systems.code_memory.symbols.model import CodeText, Role
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+_NAMED: Final = frozenset(
+    {"identifier", "type_identifier", "member_expression", "nested_type_identifier"}
+)
+
+
+def heritage(tree: SyntaxTree, node: Node) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the names that a class or interface extends, and the names that it implements."""
+    extends: list[str] = []
+    implements: list[str] = []
+    for clause in node.named_children:
+        if clause.type == "extends_type_clause":
+            extends += _names(tree, clause)
+        elif clause.type == "class_heritage":
+            for inner in clause.named_children:
+                if inner.type == "implements_clause":
+                    implements += _names(tree, inner)
+                elif inner.type == "extends_clause":
+                    extends += _names(tree, inner)
+                elif inner.type in _NAMED:
+                    extends.append(tree.of(inner))
+    return tuple(extends), tuple(implements)
+
+
+def _names(tree: SyntaxTree, clause: Node) -> Iterator[str]:
+    for node in clause.named_children:
+        inner: Node | None = node
+        if node.type == "generic_type":
+            inner = node.child_by_field_name("name")
+        if inner is not None and inner.type in _NAMED:
+            yield tree.of(inner)
+
+
+def fields_of(tree: SyntaxTree, node: Node) -> tuple[tuple[str, str], ...]:
+    """Return a class's fields with declared types, including those of constructor parameters."""
+    body = node.child_by_field_name("body")
+    return () if body is None else tuple(_fields(tree, body))
+
+
+def _fields(tree: SyntaxTree, body: Node) -> Iterator[tuple[str, str]]:
+    for member in body.named_children:
+        if member.type == "public_field_definition":
+            type_ = type_of(tree, member)
+            if type_:
+                yield tree.field(member, "name"), type_
+        elif member.type == "method_definition":
+            listed = member.child_by_field_name("parameters")
+            if listed is None or tree.field(member, "name") != "constructor":
+                continue
+            for node in listed.named_children:
+                kinds = {child.type for child in node.children}
+                if kinds & {"accessibility_modifier", "readonly"}:
+                    yield tree.field(node, "pattern"), type_of(tree, node)
+
+
+FUNCTIONS: Final = frozenset(
+    {
+        "function_declaration",
+        "generator_function_declaration",
+        "function_signature",
+        "function_expression",
+        "generator_function",
+        "arrow_function",
+        "method_definition",
+    }
+)
+_CLASSES: Final = frozenset({"class_declaration", "abstract_class_declaration", "class"})
+_TYPES: Final[dict[str, tuple[Role, str]]] = {
+    "interface_declaration": ("class", "interface"),
+    "enum_declaration": ("class", "enum"),
+    "type_alias_declaration": ("type", "type"),
+    "import_alias": ("definition", "alias"),
+}
+_VALUES: Final = frozenset({"lexical_declaration", "variable_declaration"})
+_SPACES: Final = frozenset({"internal_module", "module"})
+_METHODS: Final = frozenset({"method_definition", "abstract_method_signature", "method_signature"})
+_FIELDS: Final = frozenset({"public_field_definition", "field_definition"})
+_SECTIONS: Final = frozenset(
+    {"methods", "computed", "watch", "actions", "mutations", "getters", "filters"}
+)
+
+
+def _unwrap_declaration(node: Node) -> Node:
+    if node.type == "ambient_declaration":
+        for child in node.named_children:
+            if child.type != "comment":
+                return child
+    return node
+
+
+def _unwrap_value(value: Node | None) -> Node | None:
+    """Return the function, class or object inside a value: `defineComponent({…})`, `x as T`."""
+    for _ in range(8):
+        if value is None:
+            return None
+        if value.type in {"as_expression", "satisfies_expression", "parenthesized_expression"}:
+            value = value.named_child(0)
+        elif value.type == "call_expression":
+            listed = value.child_by_field_name("arguments")
+            if listed is None or not listed.named_child_count:
+                return None
+            value = listed.named_child(listed.named_child_count - 1)
+        else:
+            return value
+    return None
+
+
+def _is_private(node: Node) -> bool:
+    for child in node.children:
+        if child.type == "accessibility_modifier":
+            return all(word.type != "public" for word in child.children)
+    return False
+
+
+def _entry_text(tree: SyntaxTree, node: Node, name: str) -> str:
+    for entry in node.named_children:
+        if entry.type == "pair" and tree.field(entry, "key") == name:
+            return string_of(tree, entry.child_by_field_name("value"))
+    return ""
+
+
+_KEY: Final = re.compile(r"[A-Z][A-Z0-9_]*")
+_OBJECTS: Final = frozenset({"process.env", "import.meta.env"})
+_LONGEST: Final = 20
+
+
+def variables(tree: SyntaxTree, node: Node, symbol: str) -> Iterator[Fact]:
+    """Yield the environment variable that an expression reads, if it reads one."""
+    if node.type not in {"member_expression", "subscript_expression"}:
+        return
+    owner = node.child_by_field_name("object")
+    if owner is None or owner.end_byte - owner.start_byte > _LONGEST:
+        return
+    if tree.of(owner) in _OBJECTS:
+        named = node.child_by_field_name("property") or node.child_by_field_name("index")
+        key = tree.of(named).strip("\"'")
+        if _KEY.fullmatch(key):
+            yield Fact("reads_env", tree.start(node), tree.end(node), symbol, {"key": key})
+
+
+_TYPE = re.compile(r"\s*(?:readonly\s+)?([A-Za-z_$][\w$]*(?:\.[A-Za-z_$][\w$]*)*)")
+_NOTHING: Final = frozenset({"", "null", "undefined"})
+_PARAMETERS: Final = frozenset({"required_parameter", "optional_parameter"})
+_DECLARATIONS: Final = frozenset({"function_declaration", "class_declaration"})
+
+
+class Jsx(Grammar):
+    """Grammar of JavaScript with JSX."""
+
+    language = "javascript"
+    module = "tree_sitter_javascript"
+    leading = frozenset({"decorator"})
+    lists = frozenset(
+        {
+            "program",
+            "statement_block",
+            "class_body",
+            "object",
+            "array",
+            "interface_body",
+            "object_type",
+            "enum_body",
+            "switch_body",
+            "switch_case",
+            "jsx_element",
+            "union_type",
+        }
+    )
+    scopes = FUNCTIONS | {"statement_block", "for_statement", "for_in_statement", "catch_clause"}
+    members = MappingProxyType({"member_expression": ("property", "object")})
+    roots = frozenset({"identifier", "this"})
+    own = frozenset({"this"})
+    imports_all = True
+
+    def __init__(self, tree: SyntaxTree) -> None:
+        super().__init__(tree)
+        self._exports = exports_of(tree)
+        local = {name.local for names in self._exports.values() for name in names if name.local}
+        self._exported = frozenset(local)
+        self._fetches = Fetches(tree)
+
+    def define(self, node: Node, outer: Definition | None) -> Sequence[Definition]:
+        """Return the definitions in a statement, a class member, or an object entry."""
+        if outer is not None and outer.what == "class":
+            return list(self._member(node, outer))
+        if outer is not None and outer.what == "object":
+            return list(self._entry(node, outer))
+        return list(self._statement(node, outer))
+
+    def _statement(self, node: Node, outer: Definition | None) -> Iterator[Definition]:
+        if node.type == "export_statement":
+            inner = node.child_by_field_name("declaration")
+            default = any(child.type == "default" for child in node.children)
+            if inner is not None:
+                yield from self._declaration(node, _unwrap_declaration(inner), outer, True)
+            elif default:
+                value = node.child_by_field_name("value")
+                if value is not None and value.type != "identifier":
+                    yield self._value(node, "default", value, outer, True)
+        elif node.type == "expression_statement":
+            yield from self._expression(node, outer)
+        else:
+            yield from self._declaration(node, _unwrap_declaration(node), outer, False)
+
+    def _expression(self, node: Node, outer: Definition | None) -> Iterator[Definition]:
+        if not node.named_child_count:
+            return
+        inner = node.named_child(0)
+        if inner.type in _SPACES:
+            yield from self._declaration(node, inner, outer, False)
+        elif inner.type == "assignment_expression":
+            left = "".join(self.tree.field(inner, "left").split())
+            value = inner.child_by_field_name("right")
+            if value is None or value.type == "identifier":
+                return
+            path = left.removeprefix("module.")
+            if path == "exports" and left != path:
+                yield self._value(node, "module.exports", value, outer, True)
+            elif path.startswith("exports."):
+                yield self._value(node, path.removeprefix("exports."), value, outer, True)
+
+    def _declaration(
+        self, node: Node, inner: Node, outer: Definition | None, stated: bool
+    ) -> Iterator[Definition]:
+        if inner.type in _VALUES:
+            yield from self._values(node, inner, outer, stated)
+            return
+        named = inner.child_by_field_name("name")
+        if inner.type == "import_alias":
+            named = inner.named_child(0)
+        name = string_of(self.tree, named) or self.tree.of(named) or "default"
+        exported = self._is_public(name, outer, stated)
+        symbol = self.qualify(name, outer)
+        if inner.type in _CLASSES:
+            yield self._class(node, inner, symbol, exported)
+        elif inner.type in FUNCTIONS:
+            yield self._function(node, inner, symbol, exported)
+        elif inner.type in _TYPES:
+            yield self._type(node, inner, symbol, exported)
+        elif inner.type in _SPACES:
+            body = inner.child_by_field_name("body")
+            yield Definition(
+                node, symbol, "class", "namespace", body, True, exported, alone=exported
+            )
+
+    def _is_public(self, name: str, outer: Definition | None, stated: bool) -> bool:
+        if outer is not None:
+            return stated and (outer.exported or outer.what == "namespace")
+        return stated or name in self._exported
+
+    def _class(self, node: Node, inner: Node, symbol: str, exported: bool) -> Definition:
+        extends, implements = heritage(self.tree, inner)
+        return Definition(
+            node,
+            symbol,
+            "class",
+            "class",
+            inner.child_by_field_name("body"),
+            True,
+            exported,
+            exported,
+            extends=extends,
+            implements=implements,
+            type=symbol,
+            fields=fields_of(self.tree, inner),
+        )
+
+    def _type(self, node: Node, inner: Node, symbol: str, exported: bool) -> Definition:
+        role, what = _TYPES[inner.type]
+        extends, _ = heritage(self.tree, inner)
+        body = inner.child_by_field_name("body") or inner.child_by_field_name("value")
+        return Definition(
+            node, symbol, role, what, body, False, exported, exported, extends=extends
+        )
+
+    def _function(
+        self, node: Node, inner: Node, symbol: str, exported: bool, *, of: str | None = None
+    ) -> Definition:
+        return self.define_function(
+            node,
+            symbol,
+            of,
+            body=inner.child_by_field_name("body"),
+            exported=exported,
+            alone=exported,
+            parameters=parameters(self.tree, inner),
+            returns=type_of(self.tree, inner, "return_type"),
+        )
+
+    def _values(
+        self, node: Node, inner: Node, outer: Definition | None, stated: bool
+    ) -> Iterator[Definition]:
+        for declarator in inner.named_children:
+            named = declarator.child_by_field_name("name")
+            if named is None:
+                continue
+            value = declarator.child_by_field_name("value")
+            for name in pattern_names(self.tree, named):
+                exported = self._is_public(name, outer, stated)
+                yield self._value(node, name, value, outer, exported)
+
+    def _value(
+        self, node: Node, name: str, value: Node | None, outer: Definition | None, exported: bool
+    ) -> Definition:
+        symbol = self.qualify(name, outer)
+        inner = _unwrap_value(value)
+        if inner is not None and inner.type in FUNCTIONS:
+            return self._function(node, inner, symbol, exported)
+        if inner is not None and inner.type in _CLASSES:
+            return self._class(node, inner, symbol, exported)
+        if inner is not None and inner.type == "object":
+            return self._object(node, inner, symbol, exported)
+        role: Role = "export" if exported else "definition"
+        return Definition(node, symbol, role, "value", value, False, exported, exported)
+
+    def _object(self, node: Node, inner: Node, symbol: str, exported: bool) -> Definition:
+        component = _entry_text(self.tree, inner, "name") if symbol == "default" else ""
+        role: Role = "export" if exported else "definition"
+        return Definition(
+            node, component or symbol, role, "object", inner, True, exported, exported
+        )
+
+    def _member(self, node: Node, outer: Definition) -> Iterator[Definition]:
+        name = self.tree.of(
+            node.child_by_field_name("name") or node.child_by_field_name("property")
+        )
+        if not name:
+            return
+        symbol = f"{outer.symbol}.{name}"
+        exported = outer.exported and not name.startswith("#") and not _is_private(node)
+        if node.type in _METHODS:
+            yield self._function(node, node, symbol, exported, of=outer.type)
+        elif node.type in _FIELDS:
+            value = node.child_by_field_name("value")
+            if value is not None and value.type in FUNCTIONS:
+                yield self._function(node, value, symbol, exported, of=outer.type)
+
+    def _entry(self, node: Node, outer: Definition) -> Iterator[Definition]:
+        if node.type == "method_definition":
+            name = self.tree.field(node, "name")
+            yield self._function(node, node, f"{outer.symbol}.{name}", outer.exported, of="")
+        elif node.type == "pair":
+            key = node.child_by_field_name("key")
+            name = string_of(self.tree, key) or self.tree.of(key)
+            value = node.child_by_field_name("value")
+            symbol = f"{outer.symbol}.{name}"
+            if value is None:
+                return
+            if value.type in FUNCTIONS:
+                yield self._function(node, value, symbol, outer.exported, of="")
+            elif value.type == "object" and name in _SECTIONS:
+                yield self._object(node, value, symbol, outer.exported)
+
+    def imports(self, node: Node) -> Iterable[tuple[Fact, dict[str, Binding]]]:
+        """Return the imports of an import statement."""
+        return imported(self.tree, node)
+
+    def bound_names(self, node: Node) -> Iterator[tuple[str, str]]:
+        """Yield the names that a node binds, each with its declared type."""
+        if node.type == "variable_declarator" and not required(self.tree, node):
+            yield from self._bind_pattern(node.child_by_field_name("name"), node)
+        elif node.type in _PARAMETERS:
+            yield from self._bind_pattern(node.child_by_field_name("pattern"), node)
+        elif node.type == "formal_parameters":
+            for child in node.named_children:
+                if child.type not in _PARAMETERS:
+                    yield from self._bind_pattern(child, None)
+        elif node.type in {"arrow_function", "catch_clause"}:
+            yield from self._bind_pattern(node.child_by_field_name("parameter"), None)
+        elif node.type == "statement_block":
+            yield from self._block_names(node)
+
+    def _block_names(self, block: Node) -> Iterator[tuple[str, str]]:
+        """Yield functions and classes in a block: they can be called before their definition."""
+        for child in block.named_children:
+            if child.type in _DECLARATIONS:
+                yield self.tree.field(child, "name"), ""
+
+    def _bind_pattern(self, pattern: Node | None, typed: Node | None) -> Iterator[tuple[str, str]]:
+        if pattern is None:
+            return
+        if pattern.type == "identifier":
+            yield self.tree.of(pattern), "" if typed is None else type_of(self.tree, typed)
+            return
+        for name in pattern_names(self.tree, pattern):
+            yield name, ""
+
+    def call_chain(self, node: Node) -> tuple[list[str], bool] | None:
+        """Return the chain of names in a call."""
+        if node.type == "new_expression":
+            chain = self.chain(node.child_by_field_name("constructor"))
+            return None if chain is None else (chain, True)
+        if node.type != "call_expression":
+            return None
+        chain = self.chain(node.child_by_field_name("function"))
+        return None if chain is None else (chain, False)
+
+    def type_name(self, written: str) -> str:
+        """Return the bare name of a type."""
+        parts = [part for part in written.split("|") if part.strip() not in _NOTHING]
+        found = _TYPE.match(parts[0]) if len(parts) == 1 else None
+        if found is None or written.rstrip().endswith("]"):
+            return ""
+        return found[1]
+
+    def extra_facts(self, node: Node, scope: Scope) -> Iterable[Fact]:
+        """Yield the names that a statement exports, and the requests that it sends."""
+        yield from self._fetches.of(node, scope.symbol)
+        yield from variables(self.tree, node, scope.symbol)
+        for name in self._exports.get(node.id, ()):
+            start = self.tree.start(node)
+            end = min(self.tree.end(node), start + 200)
+            yield Fact("exports", start, end, "", name.values())
+
+
+class TypeScript(Jsx):
+    """Grammar of TypeScript."""
+
+    language = "typescript"
+    module = "tree_sitter_typescript"
+    function = "language_typescript"
+
+
+class Tsx(TypeScript):
+    """Grammar of TypeScript with JSX."""
+
+    function = "language_tsx"
+
+
+__all__ = ["read_any_typescript", "read_javascript", "read_tsx", "read_typescript"]
+
+
+read_javascript: Final = partial(read_code, grammar=Jsx)
+read_typescript: Final = partial(read_code, grammar=TypeScript)
+read_tsx: Final = partial(read_code, grammar=Tsx)
+
+
+def read_any_typescript(text: str) -> CodeText:
+    """Return the units and facts of a TypeScript file, with or without JSX.
+
+    The two syntaxes cannot be combined: `<T>x` is a cast in TypeScript, but opens an element in
+    JSX. If neither parses without errors, the reading with more facts is returned.
+    """
+    plain = read_typescript(text)
+    if not plain.notes:
+        return plain
+    with_elements = read_tsx(text)
+    more = len(with_elements.facts) > len(plain.facts)
+    return with_elements if more or not with_elements.notes else plain

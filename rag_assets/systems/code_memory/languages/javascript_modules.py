@@ -1,0 +1,510 @@
+"""JavaScript modules: their imports and exports, and the HTTP requests that they send."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from rag_assets.ingest.chunking.model import Fact
+from rag_assets.systems.code_memory.languages.grammar import Binding, Name
+from rag_assets.systems.code_memory.languages.tree import SyntaxTree
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+_NAMES: Final = frozenset({"identifier", "shorthand_property_identifier_pattern"})
+_LONG: Final = 200
+
+
+def type_of(tree: SyntaxTree, node: Node, name: str = "type") -> str:
+    """Return a declared type as written, in one line; "" if absent."""
+    text = tree.field(node, name).removeprefix(":")
+    return " ".join(text[: 2 * _LONG].split())[:_LONG]
+
+
+def parameters(tree: SyntaxTree, function: Node) -> tuple[tuple[str, str], ...]:
+    """Return the parameters of a function, each with its type or ""."""
+    single = function.child_by_field_name("parameter")
+    if single is not None:
+        return ((tree.of(single), ""),)
+    listed = function.child_by_field_name("parameters")
+    return () if listed is None else tuple(_parameters(tree, listed))
+
+
+def _parameters(tree: SyntaxTree, listed: Node) -> Iterator[tuple[str, str]]:
+    for node in listed.named_children:
+        if node.type == "comment":
+            continue
+        pattern = node.child_by_field_name("pattern") or node
+        if pattern.type == "assignment_pattern":
+            pattern = pattern.child_by_field_name("left") or pattern
+        name = " ".join(tree.of(pattern)[:_LONG].split()).removeprefix("...")
+        yield name, type_of(tree, node)
+
+
+def pattern_names(tree: SyntaxTree, pattern: Node) -> Iterator[str]:
+    """Yield the names that a pattern binds."""
+    todo = [pattern]
+    while todo:
+        node = todo.pop()
+        if node.type in _NAMES:
+            yield tree.of(node)
+        elif node.type == "pair_pattern":
+            value = node.child_by_field_name("value")
+            todo += [] if value is None else [value]
+        elif node.type in {"assignment_pattern", "object_assignment_pattern"}:
+            left = node.child_by_field_name("left")
+            todo += [] if left is None else [left]
+        else:
+            todo += reversed(node.named_children)
+
+
+def imported(tree: SyntaxTree, node: Node) -> Iterator[tuple[Fact, dict[str, Binding]]]:
+    """Yield the import in a node, with the names that it binds.
+
+    The fact has two values. `name` is the module as written. `names` are the imported names, as
+    pairs of the name in the module (`default`, `*` for everything) and the local name.
+    """
+    if node.type == "import_statement":
+        names = list(_imported_names(tree, node))
+        yield from _import_fact(tree, node, source_of(tree, node), names)
+    elif node.type == "export_statement":
+        source = source_of(tree, node)
+        if source:
+            for fact, _ in _import_fact(tree, node, source, list(_handed_on(tree, node))):
+                yield fact, {}  # A re-export does not bind its name in this file.
+    elif node.type == "variable_declarator":
+        source = required(tree, node)
+        if source:
+            yield from _import_fact(tree, node, source, list(_destructured(tree, node)))
+    elif node.type == "call_expression":
+        yield from _dynamic_import(tree, node)
+
+
+def string_of(tree: SyntaxTree, node: Node | None) -> str:
+    """Return the text of a string without its quotes; "" for anything else."""
+    return tree.of(node)[1:-1] if node is not None and node.type == "string" else ""
+
+
+def source_of(tree: SyntaxTree, node: Node) -> str:
+    """Return the module in an import or export statement."""
+    found = string_of(tree, node.child_by_field_name("source"))
+    if found:
+        return found
+    for child in node.named_children:
+        if child.type == "import_require_clause":
+            return string_of(tree, child.child_by_field_name("source"))
+    return ""
+
+
+def required(tree: SyntaxTree, declarator: Node) -> str:
+    """Return the module in `name = require("module")`; "" for any other declarator."""
+    value = declarator.child_by_field_name("value")
+    if value is not None and value.type == "member_expression":
+        value = value.child_by_field_name("object")
+    return "" if value is None else _require(tree, value)
+
+
+def _require(tree: SyntaxTree, call: Node) -> str:
+    if call.type != "call_expression":
+        return ""
+    if tree.field(call, "function") != "require":
+        return ""
+    return _argument(tree, call)
+
+
+def _argument(tree: SyntaxTree, call: Node) -> str:
+    listed = call.child_by_field_name("arguments")
+    if listed is None or not listed.named_child_count:
+        return ""
+    return string_of(tree, listed.named_child(0))
+
+
+def _dynamic_import(tree: SyntaxTree, node: Node) -> Iterator[tuple[Fact, dict[str, Binding]]]:
+    function = node.child_by_field_name("function")
+    if function is not None and function.type == "import":
+        source = _argument(tree, node)
+        if source:
+            yield from _import_fact(tree, node, source, [])
+
+
+def _import_fact(
+    tree: SyntaxTree, node: Node, source: str, names: list[tuple[str, str]]
+) -> Iterator[tuple[Fact, dict[str, Binding]]]:
+    if not source:
+        return
+    start = tree.start(node)
+    end = min(tree.end(node), start + 200)
+    values = {"name": source, "names": [list(pair) for pair in names]}
+    bound = {local: Binding(Name("" if name == "*" else name, source)) for name, local in names}
+    yield Fact("imports", start, end, "", values), bound
+
+
+def _imported_names(tree: SyntaxTree, statement: Node) -> Iterator[tuple[str, str]]:
+    for clause in statement.named_children:
+        if clause.type == "import_require_clause":
+            yield "*", tree.of(clause.named_child(0))
+        elif clause.type == "import_clause":
+            for node in clause.named_children:
+                yield from _clause(tree, node)
+
+
+def _clause(tree: SyntaxTree, node: Node) -> Iterator[tuple[str, str]]:
+    if node.type == "identifier":
+        yield "default", tree.of(node)
+    elif node.type == "namespace_import":
+        yield "*", tree.of(node.named_child(0))
+    elif node.type == "named_imports":
+        for one in node.named_children:
+            if one.type == "import_specifier":
+                name = tree.field(one, "name")
+                alias = one.child_by_field_name("alias")
+                yield name, tree.of(alias) if alias is not None else name
+
+
+def _handed_on(tree: SyntaxTree, statement: Node) -> Iterator[tuple[str, str]]:
+    for clause in statement.named_children:
+        for one in clause.named_children if clause.type == "export_clause" else ():
+            if one.type == "export_specifier":
+                name = tree.field(one, "name")
+                alias = one.child_by_field_name("alias")
+                yield name, tree.of(alias) if alias is not None else name
+
+
+def _destructured(tree: SyntaxTree, declarator: Node) -> Iterator[tuple[str, str]]:
+    name = declarator.child_by_field_name("name")
+    value = declarator.child_by_field_name("value")
+    if name is None or value is None:
+        return
+    if name.type == "identifier":
+        member = value.child_by_field_name("property")
+        yield tree.of(member) if value.type == "member_expression" else "*", tree.of(name)
+    elif name.type == "object_pattern" and value.type == "call_expression":
+        for node in name.named_children:
+            if node.type == "shorthand_property_identifier_pattern":
+                yield tree.of(node), tree.of(node)
+            elif node.type == "pair_pattern":
+                local = node.child_by_field_name("value")
+                if local is not None and local.type == "identifier":
+                    yield tree.field(node, "key"), tree.of(local)
+
+
+_CLAUSES: Final = frozenset({"export_clause", "namespace_export"})
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """A name that a module exports.
+
+    Attributes:
+        name: the name that importing modules use: `default`, `*` for everything in a module,
+            `export=` for the module itself.
+        local: its name in the file; "" if it has none.
+        module: the module that it is re-exported from; "" for the file's own names.
+        original: its name in that module.
+    """
+
+    name: str
+    local: str = ""
+    module: str = ""
+    original: str = ""
+
+    def values(self) -> dict[str, str]:
+        """Return the attributes in the form of a fact's values."""
+        values = {"name": self.name, "local": self.local, "module": self.module}
+        values["original"] = self.original
+        return {key: value for key, value in values.items() if value}
+
+
+def exports_of(tree: SyntaxTree) -> dict[int, tuple[Exported, ...]]:
+    """Return the names that each top-level statement exports, by the statement's id."""
+    found: dict[int, tuple[Exported, ...]] = {}
+    for node in tree.root.named_children:
+        if node.type == "export_statement":
+            found[node.id] = tuple(_exported_by(tree, node))
+        elif node.type == "expression_statement":
+            found[node.id] = tuple(_assigned(tree, node.named_child(0)))
+    return {key: names for key, names in found.items() if names}
+
+
+def _exported_by(tree: SyntaxTree, node: Node) -> Iterator[Exported]:
+    declaration = node.child_by_field_name("declaration")
+    kinds = {child.type for child in node.children}
+    if "default" in kinds:
+        yield Exported("default", _default(tree, node, declaration))
+    elif declaration is not None:
+        for name in declared_names(tree, declaration):
+            yield Exported(name, name)
+    elif "namespace" in kinds:  # An `export as namespace X` does not export a member of the module.
+        return
+    elif "=" in kinds:
+        yield Exported("export=", tree.of(_exported_identifier(node)))
+    elif kinds & _CLAUSES or "*" in kinds:
+        yield from _exported_names(tree, node)
+
+
+def _exported_identifier(node: Node) -> Node | None:
+    found = node.child_by_field_name("value")
+    if found is None:
+        others = [child for child in node.named_children if child.type != "comment"]
+        found = others[0] if others else None
+    return found if found is not None and found.type == "identifier" else None
+
+
+def _default(tree: SyntaxTree, node: Node, declaration: Node | None) -> str:
+    if declaration is not None:
+        return tree.field(declaration, "name")
+    return tree.of(_exported_identifier(node))
+
+
+def _exported_names(tree: SyntaxTree, node: Node) -> Iterator[Exported]:
+    source = source_of(tree, node)
+    named = False
+    for child in node.named_children:
+        if child.type == "namespace_export":
+            named = True
+            yield Exported(_unquoted(tree, child.named_child(0)), "", source, "*")
+        elif child.type == "export_clause":
+            named = True
+            for one in child.named_children:
+                yield from _specifier(tree, one, source)
+    if source and not named:
+        yield Exported("*", "", source, "*")
+
+
+def _specifier(tree: SyntaxTree, node: Node, source: str) -> Iterator[Exported]:
+    if node.type != "export_specifier":
+        return
+    name = _unquoted(tree, node.child_by_field_name("name"))
+    alias = node.child_by_field_name("alias")
+    public = name if alias is None else _unquoted(tree, alias)
+    yield Exported(public, "", source, name) if source else Exported(public, name)
+
+
+def _unquoted(tree: SyntaxTree, node: Node | None) -> str:
+    return string_of(tree, node) or tree.of(node)
+
+
+def declared_names(tree: SyntaxTree, declaration: Node) -> Iterator[str]:
+    """Yield the names that a declaration binds."""
+    if declaration.type == "ambient_declaration":
+        for child in declaration.named_children:
+            if child.type != "comment":
+                yield from declared_names(tree, child)
+                return
+    elif declaration.type in {"lexical_declaration", "variable_declaration"}:
+        for declarator in declaration.named_children:
+            name = declarator.child_by_field_name("name")
+            if name is not None:
+                yield from pattern_names(tree, name)
+    elif declaration.type == "import_alias":
+        yield tree.of(declaration.named_child(0))
+    else:
+        name = declaration.child_by_field_name("name")
+        if name is not None:
+            yield tree.of(name).split(".", 1)[0].strip()
+
+
+def _assigned(tree: SyntaxTree, node: Node | None) -> Iterator[Exported]:
+    """Yield the exports of `module.exports = …`, `exports.name = …`, and of chained assignments."""
+    while node is not None and node.type == "assignment_expression":
+        right = node.child_by_field_name("right")
+        path = "".join(tree.field(node, "left").split())
+        name = path.removeprefix("module.").removeprefix("exports")
+        if path in {"module.exports", "exports"}:
+            if path == "module.exports" and right is not None:
+                yield from _module(tree, right)
+        elif path.startswith(("module.exports.", "exports.")) and "." not in name[1:]:
+            value = right if right is not None and right.type == "identifier" else None
+            yield Exported(name[1:], tree.of(value))
+        node = right
+
+
+def _module(tree: SyntaxTree, value: Node) -> Iterator[Exported]:
+    if value.type == "identifier":
+        yield Exported("export=", tree.of(value))
+    elif value.type != "object":
+        if value.type != "assignment_expression":
+            yield Exported("export=", "")
+    else:
+        yield from _object(tree, value)
+
+
+def _object(tree: SyntaxTree, value: Node) -> Iterator[Exported]:
+    for entry in value.named_children:
+        if entry.type == "shorthand_property_identifier":
+            yield Exported(tree.of(entry), tree.of(entry))
+        elif entry.type == "pair":
+            inner = entry.child_by_field_name("value")
+            local = tree.of(inner) if inner is not None and inner.type == "identifier" else ""
+            key = entry.child_by_field_name("key")
+            if key is not None and key.type != "computed_property_name":
+                yield Exported(_unquoted(tree, key), local)
+        elif entry.type == "method_definition":
+            yield Exported(_unquoted(tree, entry.child_by_field_name("name")))
+
+
+_METHODS: Final = frozenset({"get", "post", "put", "patch", "delete", "head", "options"})
+_FUNCTIONS: Final = frozenset({"fetch", "$fetch", "ofetch", "useFetch", "useLazyFetch", "axios"})
+_CLIENTS: Final = frozenset({"axios", "$http", "$axios", "ky", "got", "superagent", "http", "api"})
+_CALLED: Final = _FUNCTIONS | {"$http", "$axios", "ky", "got"}
+_MAKERS: Final = frozenset({"create", "extend"})
+_HOLE: Final = "{}"
+
+
+class Fetches:
+    """Finds the requests that one file sends.
+
+    The fact `fetches` has `method` (GET by default; "" if it is a variable), `path` as written with
+    `{}` for computed parts, and `client`, the name of the called function.
+    """
+
+    def __init__(self, tree: SyntaxTree) -> None:
+        self._tree = tree
+        self._bases: dict[str, str] = {}
+
+    def of(self, node: Node, symbol: str) -> Iterator[Fact]:
+        """Yield the request that a call sends, if it sends one."""
+        if node.type == "variable_declarator":
+            self._client(node)
+        if node.type != "call_expression":
+            return
+        listed = node.child_by_field_name("arguments")
+        function = node.child_by_field_name("function")
+        if listed is None or function is None or listed.type != "arguments":
+            return
+        found = self._request(function, [a for a in listed.named_children if a.type != "comment"])
+        if found is not None:
+            method, path, client = found
+            start = self._tree.start(node)
+            end = min(self._tree.end(node), start + 200)
+            values = {"method": method, "path": path, "client": client}
+            yield Fact("fetches", start, end, symbol, values)
+
+    def _client(self, declarator: Node) -> None:
+        """Record the base URL of a client: `const api = axios.create({ baseURL: … })`."""
+        value = declarator.child_by_field_name("value")
+        if value is None or value.type != "call_expression":
+            return
+        function = value.child_by_field_name("function")
+        listed = value.child_by_field_name("arguments")
+        if function is None or function.type != "member_expression" or listed is None:
+            return
+        maker = self._tree.field(function, "property")
+        client = self._tree.field(function, "object")
+        if maker in _MAKERS and client in _CLIENTS:
+            options = listed.named_child(0)
+            base = _option(self._tree, options, "baseURL") or _option(
+                self._tree, options, "prefixUrl"
+            )
+            name = self._tree.field(declarator, "name")
+            self._bases[name] = (self._path(base) or "") if base is not None else ""
+
+    def _request(self, function: Node, arguments: Sequence[Node]) -> tuple[str, str, str] | None:
+        if not arguments:
+            return None
+        if function.type == "identifier":
+            name = self._tree.of(function)
+            known = name in _CALLED or name in self._bases
+            return self._called(name, arguments) if known else None
+        if function.type == "member_expression":
+            verb = self._tree.field(function, "property")
+            client = self._receiver(function.child_by_field_name("object"))
+            return self._of_client(client, verb, arguments)
+        return None
+
+    def _of_client(
+        self, client: str, verb: str, arguments: Sequence[Node]
+    ) -> tuple[str, str, str] | None:
+        known = client in _CLIENTS or client in self._bases
+        if verb in _METHODS and known:
+            path = self._path(arguments[0])
+            return None if path is None else (verb.upper(), self._whole(client, path), client)
+        if verb in _CALLED and client in {"window", "self", "this"}:
+            return self._called(verb, arguments)
+        return self._called(client, arguments) if verb == "request" and known else None
+
+    def _receiver(self, node: Node | None) -> str:
+        """Return the last name of a receiver: `axios`, `this.$http`, `Vue.prototype.$http`."""
+        if node is None:
+            return ""
+        if node.type == "member_expression":
+            return self._tree.field(node, "property")
+        return self._tree.of(node) if node.type in {"identifier", "this"} else ""
+
+    def _called(self, name: str, arguments: Sequence[Node]) -> tuple[str, str, str] | None:
+        first = arguments[0]
+        options = arguments[1] if len(arguments) > 1 else None
+        if first.type == "object":
+            url = _option(self._tree, first, "url")
+            if url is None:
+                return None
+            first, options = url, first
+        path = self._path(first)
+        if path is None:
+            return None
+        return self._method(options), self._whole(name, path), name
+
+    def _whole(self, client: str, path: str) -> str:
+        base = self._bases.get(client, "")
+        if not base or "://" in path:
+            return path
+        return f"{base.rstrip('/')}/{path.lstrip('/')}"
+
+    def _method(self, options: Node | None) -> str:
+        stated = _option(self._tree, options, "method")
+        if stated is None:
+            return "GET"
+        return string_of(self._tree, stated).upper()
+
+    def _path(self, node: Node) -> str | None:
+        """Return a path with `{}` for computed parts; None if it has no literal part."""
+        parts = [_part(self._tree, one) for one in _summands(node)]
+        if not any(literal for literal, _ in parts):
+            return None
+        return "".join(text for _, text in parts)
+
+
+def _summands(node: Node) -> list[Node]:
+    """Return the operands of `a + b + c`, in order."""
+    found: list[Node] = []
+    todo = [node]
+    while todo:
+        one = todo.pop()
+        operator = one.child_by_field_name("operator")
+        if one.type == "binary_expression" and operator is not None and operator.type == "+":
+            sides = [one.child_by_field_name("right"), one.child_by_field_name("left")]
+            todo += [side for side in sides if side is not None]
+        elif one.type == "parenthesized_expression" and one.named_child_count == 1:
+            todo += one.named_children
+        else:
+            found.append(one)
+    return found
+
+
+def _part(tree: SyntaxTree, node: Node) -> tuple[bool, str]:
+    """Return whether an operand has literal text, and its text with `{}` for computed parts."""
+    if node.type == "string":
+        return True, string_of(tree, node)
+    if node.type != "template_string":
+        return False, _HOLE
+    text, at = "", tree.start(node) + 1
+    for child in node.named_children:
+        if child.type == "template_substitution":
+            text += tree.text[at : tree.start(child)] + _HOLE
+            at = tree.end(child)
+    text += tree.text[at : tree.end(node) - 1]
+    return bool(text.replace(_HOLE, "")), text
+
+
+def _option(tree: SyntaxTree, options: Node | None, name: str) -> Node | None:
+    """Return the value of an option in an object literal."""
+    if options is None or options.type != "object":
+        return None
+    for entry in options.named_children:
+        if entry.type == "pair":
+            key = entry.child_by_field_name("key")
+            if name in {tree.of(key), string_of(tree, key)}:
+                return entry.child_by_field_name("value")
+    return None

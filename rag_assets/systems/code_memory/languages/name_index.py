@@ -1,0 +1,161 @@
+"""Builds the index of the names in one file, without resolving any; see symbols.model.
+
+The index contains every word of a file that may be a name, with the lines that `grep -w` would
+show. Words in comments are included only if they look like names. A reference from a tag query adds
+how the name is used, and its receiver.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from heapq import nsmallest
+from typing import Final
+
+from rag_assets.systems.code_memory.languages.tags import DEFAULT_WORD, TagLanguage, Tags
+from rag_assets.systems.code_memory.symbols.model import LETTERS
+
+_MOST_LINES: Final = 40
+"""Maximum number of listed lines for one name and kind in a file; further lines are only
+counted."""
+_MOST_MENTIONS: Final = 8
+"""Maximum number of listed lines for a name that is only mentioned."""
+_MOST_NAMES: Final = 20_000
+"""Maximum number of names in the index of a file; further names are dropped."""
+_LONGEST_LINE: Final = 2_000
+"""Maximum characters of a line; the words in a longer line are skipped."""
+_LONGEST_NAME: Final = 120
+"""Maximum characters of a name; a longer name is dropped."""
+_NAME_IN_COMMENT: Final = re.compile(r"_|[a-z0-9][A-Z]|^[A-Z]")
+"""Matches a word in a comment that looks like a name."""
+_KEYWORDS: Final = """
+abstract and as async await begin bool boolean break case catch char class const continue def
+default defer delete do double elif else elsif end enum export extends extern false final
+finally float fn for foreach from func function go goto if impl implements import in include
+instanceof int integer interface is let long match mod module mut namespace new nil none not
+null of or override package pass private protected pub public raise readonly require rescue
+return self short sizeof static string struct sub super switch template then this throw throws
+trait true try type typedef typeof undef union unless unsigned until use using val var virtual
+void volatile when where while with yield None True False
+"""
+_MENTION: Final = ("m", "")
+_COMMENT: Final = ("n", "")
+_NO_NAMES: Final = frozenset(_KEYWORDS.split())
+
+
+def index_names(
+    text: str, tags: Tags, language: TagLanguage | None, *, defined: Iterable[tuple[str, int]] = ()
+) -> str:
+    """Return the index of the names in a text.
+
+    Args:
+        tags: the result of the query on it.
+        language: the file's language; None if no query reads it.
+        defined: names of definitions with their lines, from a reader other than the query.
+    """
+    found: dict[str, dict[int, tuple[str, str]]] = {}
+    definitions = [(one.name.rpartition("::")[2], one.line) for one in tags.definitions]
+    for name, line in dict.fromkeys((*definitions, *defined)):
+        if _is_kept(name):
+            found.setdefault(name, {}).setdefault(line, ("d", ""))
+    for one in tags.references:
+        if _is_kept(one.name):
+            at = found.setdefault(one.name, {})
+            letter = LETTERS[one.kind]
+            known = at.get(one.line)
+            if known is None or (known[0] != "d" and _rank(letter) < _rank(known[0])):
+                at[one.line] = letter, one.receiver
+    pattern = DEFAULT_WORD if language is None else language.word
+    _add_words(found, text, _join_spans(tags.comments), pattern)
+    # If there are too many names, those with mere mentions are dropped first.
+    kept = nsmallest(_MOST_NAMES, found, key=lambda name: (_best_rank(found[name]), name))
+    return "\n".join(f"{name}|{_pack(found[name])}" for name in sorted(kept))
+
+
+def _best_rank(places: Mapping[int, tuple[str, str]]) -> int:
+    return min(_rank(letter) for letter, _ in places.values())
+
+
+def _rank(letter: str) -> int:
+    return "dicptmn".index(letter)
+
+
+def _is_kept(name: str) -> bool:
+    return 0 < len(name) <= _LONGEST_NAME and not any(mark in name for mark in "|\n")
+
+
+def _pack(places: Mapping[int, tuple[str, str]]) -> str:
+    """Return the occurrences of a name in the format of the index."""
+    if len(places) == 1:
+        [(line, (letter, receiver))] = places.items()
+        return f"{letter}{line}:{receiver}" if receiver else f"{letter}{line}"
+    groups: dict[str, list[str]] = {}
+    for line in sorted(places):
+        letter, receiver = places[line]
+        groups.setdefault(letter, []).append(f"{line}:{receiver}" if receiver else str(line))
+    parts = []
+    for letter in sorted(groups, key=_rank):
+        kept = groups[letter][: _MOST_MENTIONS if letter in "mn" else _MOST_LINES]
+        more = len(groups[letter]) - len(kept)
+        parts.append(f"{letter}{','.join(kept)}{f'+{more}' if more else ''}")
+    return "|".join(parts)
+
+
+def _add_words(
+    found: dict[str, dict[int, tuple[str, str]]],
+    text: str,
+    comments: Sequence[tuple[int, int]],
+    pattern: re.Pattern[str],
+) -> None:
+    """Add the words of a text that may be names, on lines where no other use of them is known."""
+    at = span = 0
+    for number, line in enumerate(text.split("\n"), start=1):
+        start, at = at, at + len(line) + 1
+        while span < len(comments) and comments[span][1] <= start:
+            span += 1
+        if len(line) > _LONGEST_LINE:
+            continue
+        if span < len(comments) and comments[span][0] < at:
+            last = span
+            while last < len(comments) and comments[last][0] < at:
+                last += 1
+            words, noted = _split_words(line, start, comments[span:last], pattern)
+        else:
+            words, noted = {*pattern.findall(line)}, set()
+        for letters, place in ((words - _NO_NAMES, _MENTION), (noted - words, _COMMENT)):
+            for word in letters:
+                places = found.get(word)
+                if places is None:
+                    found[word] = {number: place}
+                elif number not in places:
+                    places[number] = place
+
+
+def _split_words(
+    line: str, start: int, comments: Sequence[tuple[int, int]], pattern: re.Pattern[str]
+) -> tuple[set[str], set[str]]:
+    """Return the words of a line outside comments, and those in comments that look like names.
+
+    Args:
+        start: offset of the line in the text.
+        comments: the spans of the comments in the line.
+        pattern: matches a word.
+    """
+    words: set[str] = set()
+    noted: set[str] = set()
+    for found in pattern.finditer(line):
+        at = start + found.start()
+        if not any(first <= at < last for first, last in comments):
+            words.add(found[0])
+        elif _NAME_IN_COMMENT.search(found[0]) is not None:
+            noted.add(found[0])
+    return words, noted
+
+
+def _join_spans(comments: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return spans in order, without those that lie within other spans."""
+    found: list[tuple[int, int]] = []
+    for start, end in sorted(comments):
+        if not found or end > found[-1][1]:
+            found.append((start, end))
+    return found

@@ -1,0 +1,404 @@
+"""SQL: the statements of a file, and queries in the strings of a program in any language."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import lru_cache
+from typing import Final
+
+from rag_assets.ingest.chunking.model import Fact
+from rag_assets.systems.code_memory.languages.units import covered
+from rag_assets.systems.code_memory.symbols.model import CodeText, Role, Unit
+
+_ROUTINE = re.compile(
+    r"\s*+CREATE\s[^;'\"]{0,400}?\b(?:PROCEDURE|FUNCTION|TRIGGER|EVENT|PACKAGE)\b", re.IGNORECASE
+)
+_LINE_COMMENT = re.compile(r"--[^\n]*+|^[#\\][^\n]*+", re.MULTILINE)
+_BLANK = re.compile(r"\s*+")
+_UNCLOSED_WORDS: Final = frozenset({"IF", "LOOP", "WHILE", "REPEAT", "FOR"})
+_NEXT_WORD = re.compile(r"\s{1,80}([A-Za-z]{1,20})")
+_PLAIN: Final = re.compile(r"'[^']*+'")
+_ESCAPED: Final = re.compile(r"'(?:[^'\\]++|\\.)*+'", re.DOTALL)
+_STDIN = re.compile(r"\bFROM\s{1,80}stdin\b", re.IGNORECASE)
+_DATA_END = re.compile(r"^\\\.[ \t]*$", re.MULTILINE)
+
+
+def sql_statements(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the offsets of the statements, with the comments before them but no white space.
+
+    Args:
+        text: the text of a file; an unclosed string or comment extends to its end.
+    """
+    scanner = _Scanner(text)
+    at = 0
+    while at < len(text):
+        start = _after_blank(text, at)
+        end, at = scanner.end(start)
+        if end > start:
+            yield start, end
+
+
+def _after_blank(text: str, at: int) -> int:
+    found = _BLANK.match(text, at)
+    return at if found is None else found.end()
+
+
+class _Scanner:
+    """Finds the ends of statements; keeps track of the delimiter that the text sets."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._mysql = "`" in text
+        self._delimiter = ";"
+
+    def end(self, start: int) -> tuple[int, int]:
+        """Return the end of the statement at an offset, and the offset at which to continue."""
+        text, at, depth, routine = self._text, start, 0, None
+        while (token := _tokens(self._delimiter).search(text, at)) is not None:
+            word = token[0].upper()
+            at = token.end()
+            if token.lastgroup == "end":
+                if depth <= 0:
+                    return self._end_of_copy(start, at)
+            elif token.lastgroup == "delimiter":
+                self._delimiter = token["mark"]
+                return (token.start() if text[start : token.start()].strip() else at), at
+            elif token.lastgroup == "go":
+                return token.start(), at
+            elif token.lastgroup == "word":
+                if routine is None:
+                    routine = _ROUTINE.match(_uncommented(text, start, at)) is not None
+                depth += self._depth_change(word, at) if routine else 0
+            else:
+                at = self._end_of_literal(token[0], token.start(), at)
+        return len(text), len(text)
+
+    def _depth_change(self, word: str, at: int) -> int:
+        if word != "END":
+            return 1
+        following = _NEXT_WORD.match(self._text, at)
+        if following is not None and following[1].upper() in _UNCLOSED_WORDS:
+            return 0
+        return -1
+
+    def _end_of_literal(self, opener: str, start: int, at: int) -> int:
+        """Return the offset after a string or comment; if it is unclosed, the end of the text."""
+        text = self._text
+        if opener == "'":
+            escapes = self._mysql or text[max(0, start - 1) : start] in {"E", "e"}
+            found = (_ESCAPED if escapes else _PLAIN).match(text, start)
+            return len(text) if found is None else found.end()
+        closer = {"--": "\n", "#": "\n", "\\": "\n", "/*": "*/"}.get(opener, opener)
+        end = text.find(closer, at)
+        return len(text) if end < 0 else end + len(closer)
+
+    def _end_of_copy(self, start: int, at: int) -> tuple[int, int]:
+        """Return the end of a statement; `COPY … FROM stdin;` ends after the data it copies."""
+        head = self._text[start:at]
+        if len(head) < 10_000 and "COPY" in head and _STDIN.search(head):  # noqa: PLR2004
+            end = _DATA_END.search(self._text, at)
+            if end is not None:
+                return end.end(), end.end()
+        return at, at
+
+
+@lru_cache(maxsize=64)
+def _tokens(delimiter: str) -> re.Pattern[str]:
+    return re.compile(
+        rf"(?P<end>{re.escape(delimiter)})"
+        r"|(?P<delimiter>^[ \t]*+DELIMITER[ \t]++(?P<mark>[^\s'\"]{1,20}))"
+        r"|(?P<go>^GO[ \t\r]*+$)"
+        r"|\b(?P<word>BEGIN|CASE|END)\b"
+        r"|--|/\*|^[#\\]|'|\"|`|\$(?:[A-Za-z_]\w{0,62})?\$",
+        re.IGNORECASE | re.MULTILINE,
+    )
+
+
+def head_of(text: str, start: int, end: int) -> tuple[int, int]:
+    """Return the start of a statement's own text, and of the comments that belong to it.
+
+    Args:
+        start, end: offsets of the statement.
+
+    Returns:
+        The offset of the first comment that no blank line separates from the statement, and the
+            offset of the statement's first word.
+    """
+    at, first = start, start
+    while at < end:
+        if text.startswith("/*", at):
+            close = text.find("*/", at, end)
+            stop = end if close < 0 else close + 2
+        else:
+            found = _LINE_COMMENT.match(text, at, end)
+            if found is None:
+                break
+            stop = found.end()
+        following = min(_after_blank(text, stop), end)
+        if text.count("\n", stop, following) > 1:
+            first = following
+        at = following
+    return first, at
+
+
+def _uncommented(text: str, start: int, end: int) -> str:
+    _, head = head_of(text, start, end)
+    return text[head : min(end, head + 1_000)]
+
+
+_PART = r"(?:`[^`]{1,128}`|\"[^\"]{1,128}\"|\[[^\]\n]{1,128}\]|[\w$#@]{1,128})"
+_NAME = rf"(?P<name>{_PART}(?:\s?\.\s?{_PART}){{0,3}})"
+_KINDS: Final = (
+    "TABLE|VIEW|FUNCTION|PROCEDURE|INDEX|TRIGGER|TYPE|SEQUENCE|SCHEMA|DATABASE|EXTENSION|DOMAIN"
+    "|EVENT|POLICY|RULE|AGGREGATE|ROLE|USER|SERVER|PACKAGE"
+)
+_CREATE = re.compile(
+    r"(?P<verb>CREATE)\s(?:[^;'(]{0,300}?\s)??(?P<kind>" + _KINDS + r")\s{1,80}"
+    r"(?:CONCURRENTLY\s{1,80})?(?:IF\s{1,80}NOT\s{1,80}EXISTS\s{1,80})?"
+    r"(?:ON\s{1,80}(?P<on>" + _PART + r")|" + _NAME + r")",
+    re.IGNORECASE,
+)
+_CHANGE = re.compile(
+    r"(?P<verb>ALTER|DROP|RENAME|TRUNCATE)\s{1,80}(?P<kind>TABLE)\s{1,80}"
+    r"(?:IF\s{1,80}EXISTS\s{1,80})?(?:ONLY\s{1,80})?" + _NAME,
+    re.IGNORECASE,
+)
+_QUOTED = re.compile(_PART)
+_NAMES = rf"(?:ONLY\s{{1,80}})?(?P<name>(?>{_PART}(?:\s?\.\s?{_PART}){{0,3}}))"
+_REFERENCED = re.compile(rf"\bREFERENCES\s{{1,80}}{_NAMES}", re.IGNORECASE)
+_QUERIED_TABLE = re.compile(
+    rf"\b(?:FROM|JOIN|INTO|UPDATE)\s{{1,80}}{_NAMES}(?!\s?\()", re.IGNORECASE
+)
+_ON = re.compile(rf"\bON\s{{1,80}}{_NAMES}", re.IGNORECASE)
+_NAMING: Final = {"TABLE": _REFERENCED, "INDEX": _ON, "TRIGGER": _ON}
+"""Patterns of table names in statements that create an object, by the object's type.
+
+All other statements query tables.
+"""
+
+_NO_TABLES_OF_STATEMENTS: Final = frozenset(
+    {"SELECT", "SET", "LATERAL", "UNNEST", "CONFLICT", "UPDATE", "DELETE", "DUPLICATE", "STDIN"}
+)
+_ROLES: Final[dict[str, Role]] = {
+    "TABLE": "schema",
+    "INDEX": "schema",
+    "FUNCTION": "function",
+    "PROCEDURE": "function",
+    "TRIGGER": "function",
+    "TYPE": "type",
+    "DOMAIN": "type",
+}
+_LINE_END = re.compile(r"[,;](?=[ \t]{0,80}\r?\n)")
+_BODY = re.compile(r"[(;]|\bAS\b", re.IGNORECASE)
+_SHOWN: Final = 200
+_LONGEST_SEARCHED: Final = 20_000
+"""Maximum characters of a statement in which table names are searched."""
+
+_MOST_TABLES: Final = 50
+
+
+def read_sql(text: str) -> CodeText:
+    """Return the units and facts of an .sql file in any dialect."""
+    units: list[Unit] = []
+    facts: list[Fact] = []
+    cuts: set[int] = {found.end() for found in _LINE_END.finditer(text)}
+    for start, end in sql_statements(text):
+        first, head = head_of(text, start, end)
+        cuts.add(end)
+        found = _match_definition(text, head, end)
+        if found is not None:
+            unit = _unit(text, (first, head, end), found)
+            units.append(unit)
+            if unit.symbol:
+                facts.append(
+                    _statement_fact(text, head, unit, found, _tables_of(text, end, unit, found))
+                )
+    return CodeText(covered(text, units, sorted(cuts)), tuple(facts), "sql")
+
+
+def _match_definition(text: str, head: int, end: int) -> re.Match[str] | None:
+    last = min(end, head + 1_000)
+    return _CREATE.match(text, head, last) or _CHANGE.match(text, head, last)
+
+
+def _unit(text: str, place: tuple[int, int, int], found: re.Match[str]) -> Unit:
+    first, head, end = place
+    made = found["verb"].upper() == "CREATE"
+    role = _ROLES.get(found["kind"].upper(), "definition")
+    return Unit(first, end, role, _name(found), _signature(text, head, end, found), alone=made)
+
+
+def _name(found: re.Match[str]) -> str:
+    written = found["name"]
+    if written is None:  # The index has no name of its own.
+        return ""
+    return ".".join(_bare(part) for part in _parts(written))
+
+
+def _parts(written: str) -> Iterator[str]:
+    for part in _QUOTED.finditer(written):
+        yield part[0]
+
+
+def _bare(part: str) -> str:
+    return part[1:-1] if part[0] in '`"[' else part
+
+
+def _signature(text: str, head: int, end: int, found: re.Match[str]) -> str:
+    last = min(end, head + 2 * _SHOWN)
+    body = _BODY.search(text, found.end(), last)
+    if body is not None and found["kind"].upper() not in {"INDEX", "FUNCTION", "PROCEDURE"}:
+        last = body.start()
+    return " ".join(text[head:last].split()).rstrip(";( ")[:_SHOWN]
+
+
+def _tables_of(text: str, end: int, unit: Unit, found: re.Match[str]) -> list[str]:
+    """Return the tables that a statement refers to, except the one that it creates."""
+    pattern = _NAMING.get(found["kind"].upper(), _QUERIED_TABLE)
+    last = min(end, found.start() + _LONGEST_SEARCHED)
+    start = found.end() if found["name"] else found.start()
+    names = dict.fromkeys(_name(one) for one in pattern.finditer(text, start, last))
+    kept = [
+        name
+        for name in names
+        if name.upper() not in _NO_TABLES_OF_STATEMENTS and name != unit.symbol
+    ]
+    return kept[:_MOST_TABLES]
+
+
+def _statement_fact(
+    text: str, head: int, unit: Unit, found: re.Match[str], tables: list[str]
+) -> Fact:
+    values: dict[str, object] = {
+        "name": unit.symbol,
+        "role": unit.role,
+        "what": found["kind"].lower(),
+        "verb": found["verb"].lower(),
+        "exported": True,
+        "signature": unit.signature,
+    }
+    if tables:
+        values["tables"] = tables
+    end = min(unit.end, head + _SHOWN)
+    return Fact(
+        "declares" if values["verb"] == "create" else "changes", head, end, unit.symbol, values
+    )
+
+
+_TABLES: Final = re.compile(
+    r"\b(?:extract|trim|substring|overlay)\s*\([^()]{0,200}?\bfrom\b"
+    r"|\b(?:from|join|into|update)\s+([`\"\[]?)([A-Za-z_][\w.]{0,63})",
+    re.IGNORECASE,
+)
+"""Matches a quotation mark and the name of a table; both empty for `extract(year from due)`."""
+
+_NAMED_HERE: Final = re.compile(r"\b(\w{1,64})\s+as\s+(?:(?:not\s+)?materialized\s*)?\(", re.I)
+"""Matches the names that `with … as (` defines; they are not tables."""
+
+_NO_TABLES: Final = frozenset(
+    {"select", "set", "lateral", "unnest", "only", "values", "where"}
+    | {"the", "a", "an", "this", "these", "your", "my", "our", "their", "its"}
+)
+"""Words that may stand where a query has a table; in quotation marks, they are names."""
+
+_VERBS: Final = (
+    r"select\b|insert\s+(?:ignore\s+|or\s+\w+\s+)?into\b|replace\s+into\b"
+    r"|delete\s+from\b|update\s+[\w.`\"\[\]\\]{1,80}\s+(?:(?:as\s+)?\w{1,64}\s+)?set\b"
+    r"|with\s+(?:recursive\s+)?\w{1,64}\s*(?:\([^()]{0,500}\)\s*)?as\s*\(|merge\s+into\b"
+    r"|(?:(?:inner|cross|(?:left|right|full)(?:\s+outer)?)\s+)?join\b"
+)
+_QUERY: Final = re.compile(
+    r"(?<!\\)(?P<quote>\"\"\"|'''|[\"'`])(?:\s|\\n|--[^\n]{0,200}\n|\(){0,200}+"
+    rf"(?:(?={_VERBS})|(?i:(?={_VERBS}))(?=[A-Z]{{4}}))"
+)
+"""Matches the start of a query in a string. Keywords of a query have a single case, unlike a
+sentence."""
+
+_COMPLETED_BY: Final = (
+    (re.compile(r"select\b", re.I), re.compile(r"\bfrom\b", re.I)),
+    (re.compile(r"(?:\w+\s+){0,2}join\b", re.I), re.compile(r"\bon\b", re.I)),
+)
+"""Verbs that may also start a sentence, each with the word that must follow in a query."""
+
+_STRINGS: Final = {
+    '"': re.compile(r'(?:[^"\\]|\\.){0,20000}+', re.DOTALL),
+    "'": re.compile(r"(?:[^'\\]|\\.){0,20000}+", re.DOTALL),
+    "`": re.compile(
+        r"(?:[^`\\$]|\\.|\$(?!\{)|\$\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\}){0,20000}+", re.DOTALL
+    ),
+}
+_HOLE: Final = re.compile(r"\$?\{[^{}]*\}\.?|#\{[^{}]*\}\.?")
+"""Matches a computed part of a template; before a dot, that part is the schema of a table."""
+
+_LONGEST: Final = 20_000
+_MOST: Final = 50
+_EVIDENCE: Final = 200
+
+
+def with_queries(text: str, reading: CodeText) -> CodeText:
+    """Return a reading with the tables that SQL queries in its strings name.
+
+    Each table yields the fact `queries_table` {table}, whose symbol is the enclosing definition.
+    """
+    found = [*_queries(text, reading)]
+    if not found:
+        return reading
+    ordered = sorted((*reading.facts, *found), key=lambda fact: (fact.start, fact.end))
+    return replace(reading, facts=tuple(ordered))
+
+
+def tables_in_sql(query: str) -> list[str]:
+    """Return the tables that a query names, without duplicates."""
+    here = {name.lower() for name in _NAMED_HERE.findall(query)}
+    found = dict.fromkeys(
+        name
+        for quote, name in _TABLES.findall(query)
+        if name and name.lower() not in here and (quote or name.lower() not in _NO_TABLES)
+    )
+    return [*found]
+
+
+def _queries(text: str, reading: CodeText) -> Iterator[Fact]:
+    at = 0
+    while (begins := _QUERY.search(text, at)) is not None:
+        start = begins.start() + len(begins["quote"])
+        end = _end(text, begins["quote"], start)
+        if not _is_complete(text[begins.end() : end]):
+            # This quotation mark may end a string and not start one.
+            at = start
+            continue
+        at = end
+        symbol = _symbol(reading, begins.start())
+        for table in tables_in_sql(_HOLE.sub(_without_schema, text[start:end]))[:_MOST]:
+            last = min(end, start + _EVIDENCE)
+            yield Fact("queries_table", begins.start(), last, symbol, {"table": table})
+
+
+def _is_complete(query: str) -> bool:
+    """Return whether a query has the words that its verb requires before its first semicolon."""
+    statement = query.partition(";")[0]
+    needed = [word for verb, word in _COMPLETED_BY if verb.match(statement)]
+    return all(word.search(statement) for word in needed)
+
+
+def _without_schema(hole: re.Match[str]) -> str:
+    return "" if hole[0].endswith(".") else "{}"
+
+
+def _end(text: str, quote: str, start: int) -> int:
+    """Return the offset after a string's content, at most _LONGEST characters after its start."""
+    if len(quote) > 1:
+        end = text.find(quote, start, start + _LONGEST)
+        return end if end >= 0 else min(len(text), start + _LONGEST)
+    found = _STRINGS[quote].match(text, start)
+    return start if found is None else found.end()
+
+
+def _symbol(reading: CodeText, at: int) -> str:
+    """Return the name of the innermost definition at an offset."""
+    held = [one for one in reading.facts if one.kind == "declares" and one.start <= at < one.end]
+    if held:
+        return min(held, key=lambda one: one.end - one.start).symbol
+    return next((one.symbol for one in reading.units if one.start <= at < one.end), "")

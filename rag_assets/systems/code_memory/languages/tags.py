@@ -1,0 +1,594 @@
+"""Definitions and references in any language, found by the tag queries of tree-sitter grammars.
+
+Belongs here: the languages of languages.toml, and the code that runs their queries. Does not belong
+here: what a name refers to in its repository, because other files decide that (see
+retrieval.uses).
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib import import_module
+from importlib.resources import files
+from time import thread_time
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias, get_args
+
+from rag_assets.ingest.chunking.model import Fact
+from rag_assets.systems.code_memory.languages.tree import SyntaxTree, syntax_tree
+from rag_assets.systems.code_memory.languages.units import covered
+from rag_assets.systems.code_memory.symbols.model import CodeText, Role, Unit
+
+if TYPE_CHECKING:
+    from tree_sitter import Node, Query
+
+_PACK: Final = "tree_sitter_language_pack.bindings."
+DEFAULT_WORD: Final = re.compile(r"\b[^\W\d]\w{1,119}")
+"""Matches a name of at least two characters; of a longer name, the first 120.
+
+Used for languages without their own pattern, and for texts without a tag query.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class TagGrammar:
+    """A grammar, and the query to run on its trees.
+
+    Attributes:
+        module, function: the Python module, and its function that returns the grammar.
+        query: names of files in queries/, separated by spaces; together they form one query.
+        where: pattern that a text must contain to be read with this grammar; None for any text.
+    """
+
+    module: str
+    function: str
+    query: str
+    where: re.Pattern[str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TagLanguage:
+    """A language for whose files there is a tag query.
+
+    Attributes:
+        name: its name in media types.
+        grammars: grammars in order of preference: the first that parses a text without errors is
+            used; if all report errors, the first.
+        separators: characters that join the parts of a qualified name.
+        family: a group of languages whose files use each other's definitions.
+        word: matches a name.
+        is_interpreted: whether the language has its own reader for definitions and chunks.
+        is_open_in_folder: whether files in one folder see each other's names without an import.
+    """
+
+    name: str
+    grammars: tuple[TagGrammar, ...]
+    separators: tuple[str, ...]
+    family: str
+    word: re.Pattern[str]
+    is_interpreted: bool
+    is_open_in_folder: bool
+
+
+@cache
+def tag_languages() -> Mapping[str, TagLanguage]:
+    """Return all languages by name."""
+    listed = tomllib.loads(files(__package__).joinpath("languages.toml").read_text("utf-8"))
+    return {name: _language(name, row) for name, row in listed.items()}
+
+
+def family_of(language: str) -> str:
+    """Return the family of a language; a language without a tag query is its own family."""
+    known = tag_languages().get(language)
+    if known is None:
+        return _FAMILIES.get(language, language)
+    return known.family
+
+
+_FAMILIES: Final[Mapping[str, str]] = {"svelte": "javascript", "vue": "javascript"}
+
+
+@cache
+def query_of(grammar: TagGrammar) -> Query:
+    """Return the compiled query of a grammar."""
+    from tree_sitter import Language, Query
+
+    language = Language(getattr(import_module(grammar.module), grammar.function)())
+    folder = files(__package__).joinpath("queries")
+    names = grammar.query.split()
+    text = "\n".join(folder.joinpath(f"{name}.scm").read_text("utf-8") for name in names)
+    return Query(language, text)
+
+
+def _language(name: str, row: Mapping[str, Any]) -> TagLanguage:
+    return TagLanguage(
+        name=name,
+        grammars=tuple(_grammar(one) for one in row["grammars"]),
+        separators=tuple(row.get("separators", ())),
+        family=row.get("family", name),
+        word=re.compile(row["word"]) if "word" in row else DEFAULT_WORD,
+        is_interpreted=row.get("interpreted", False),
+        is_open_in_folder=row.get("own_folder", False),
+    )
+
+
+def _grammar(row: Mapping[str, str]) -> TagGrammar:
+    module = row.get("module") or _PACK + row["grammar"]
+    query = row.get("query") or row["grammar"]
+    where = re.compile(row["where"]) if "where" in row else None
+    return TagGrammar(module, row.get("function", "language"), query, where)
+
+
+DefinitionKind: TypeAlias = Literal[
+    "class", "function", "method", "type", "constant", "module", "signature"
+]
+"""Kinds of definitions; a signature declares a member without a body."""
+
+ReferenceKind: TypeAlias = Literal["implementation", "call", "import", "type"]
+"""Kinds of uses of a name; if several kinds apply to one use, the first in this order counts."""
+
+LONGEST: Final = 1_000_000
+"""Maximum characters of a text; the query is not run on a longer text."""
+_SECONDS: Final = 5.0
+"""Processor time after which a query gives up.
+
+Ordinary code takes a tenth of a second for 100,000 characters.
+"""
+_WINDOW: Final = 1 << 15
+"""Bytes of text that a query run covers; the elapsed time is checked after each run."""
+_MOST_CHILDREN: Final = 4_000
+_DEEPEST: Final = 1_000
+"""Limits on text that could not be parsed; beyond them no query runs, as it would take quadratic
+time.
+"""
+_DEEPEST_WINDOW: Final = 2_000
+"""Maximum number of levels above the first byte of a window; if there are more, the query gives up.
+
+A query visits all these levels again in each window.
+"""
+_OVERLAP: Final = 1 << 11
+"""Bytes by which neighbouring windows overlap, so that no match is lost at a window's edge."""
+_MOST_STATES: Final = 1 << 9
+"""Maximum number of unfinished matches of a query; further matches are dropped.
+
+Each node is compared with all unfinished matches, and each level of nesting adds some.
+"""
+_LONGEST_NAME: Final = 120
+_LONGEST_HOLDER: Final = 300
+_LONGEST_RECEIVER: Final = 300
+_LONGEST_IMPORT: Final = 2_000
+"""Limits in characters: a longer name is dropped; a longer holder, receiver or import is cut
+off."""
+_RANKS: Final[Mapping[str, int]] = {kind: at for at, kind in enumerate(get_args(ReferenceKind))}
+_CONTAINERS: Final = frozenset({"class", "module", "scope"})
+_BODIES: Final = frozenset({"function", "method"})
+_BRACKETS: Final = re.compile(r"\([^()]*\)|\[[^\[\]]*\]|\{[^{}]*\}|<[^<>]*>|\"[^\"\n]*\"|'[^'\n]*'")
+_LAST_NAME: Final = re.compile(r"(\w+)[?!]?\W*$")
+_MADE: Final = re.compile(r"(?<=\w)(?:\.|::|->|#)(?:new|instance|getInstance|shared)\W*$")
+"""Matches the end of an expression that creates or returns an instance of a class: `Order.new`."""
+_SELF: Final = frozenset({"cls", "me", "parent", "self", "static", "super", "this"})
+_IMPORT_WORDS: Final = frozenset(
+    {
+        "alias",
+        "as",
+        "crate",
+        "do",
+        "end",
+        "export",
+        "exposing",
+        "from",
+        "import",
+        "include",
+        "library",
+    }
+    | {
+        "load",
+        "open",
+        "package",
+        "pub",
+        "qualified",
+        "require",
+        "require_relative",
+        "refer",
+        "self",
+    }
+    | {"source", "static", "super", "use", "using", "with"}
+)
+
+
+class TagDefinition(NamedTuple):
+    """A definition in a text.
+
+    Attributes:
+        name: its name, qualified by the definitions around it; the parts are joined by `::`.
+        start, end: character offsets.
+        line, line_end: first and last line, counted from 1.
+        is_local: whether it lies in the body of a function.
+    """
+
+    kind: DefinitionKind
+    name: str
+    start: int
+    end: int
+    line: int
+    line_end: int
+    is_local: bool
+
+
+class TagReference(NamedTuple):
+    """A use of a name in a text.
+
+    Attributes:
+        name: the last part of the name, without qualifiers.
+        line: the line, counted from 1.
+        receiver: the last name in front of it; `self` for the object itself, "" if absent.
+    """
+
+    kind: ReferenceKind
+    name: str
+    line: int
+    receiver: str = ""
+
+
+class Tags(NamedTuple):
+    """The result of a tag query on a text.
+
+    Attributes:
+        definitions: the definitions in order, outer definitions before inner definitions.
+        references: the references, in order.
+        comments: character offsets of comments.
+        note: why the text was not read; "" if it was read.
+    """
+
+    definitions: tuple[TagDefinition, ...] = ()
+    references: tuple[TagReference, ...] = ()
+    comments: tuple[tuple[int, int], ...] = ()
+    note: str = ""
+
+
+class _Found(NamedTuple):
+    """A definition as a query finds it, with the offsets of its node and of its name."""
+
+    start: int
+    end: int
+    line: int
+    line_end: int
+    name_start: int
+    name_end: int
+    kind: str
+    name: str
+
+
+def read_tags(text: str, language: TagLanguage) -> Tags:
+    """Return the definitions and references in a text.
+
+    Args:
+        text: the text of a file; parts of it that cannot be parsed are left out.
+    """
+    if len(text) > LONGEST:
+        return Tags(note=f"{len(text)} characters are more than a query is run on")
+    tree, grammar = _tree(text, language)
+    if tree.gave_up:
+        return Tags(note=f"the parser gave up on {len(text)} characters of {language.name}")
+    matches = None if _is_shapeless(tree.root) else _run_query(tree, grammar)
+    if matches is None:
+        return Tags(note=f"a query of {language.name} gave up on {len(text)} characters")
+    found: dict[int, _Found] = {}
+    used: dict[int, tuple[int, TagReference]] = {}
+    comments: list[tuple[int, int]] = []
+    for captures in matches:
+        comments += ((tree.start(one), tree.end(one)) for one in captures.get("comment", ()))
+        for capture, nodes in captures.items():
+            what, _, kind = capture.partition(".")
+            if what in {"scope", "definition"}:
+                one = _define(tree, nodes[0], captures, kind or what, language)
+                if one is not None:
+                    found.setdefault(one.name_start, one)
+            elif what == "reference":
+                _keep_references(used, _references(tree, nodes[0], captures, kind))
+    definitions = _qualify_definitions(found.values())
+    named = sorted((one.name_start, one.name_end) for one in found.values() if one.kind != "scope")
+    return Tags(definitions, tuple(_without_definitions(used, named)), tuple(sorted(comments)))
+
+
+def _tree(text: str, language: TagLanguage) -> tuple[SyntaxTree, TagGrammar]:
+    """Return the first tree without errors, or else the first tree."""
+    first: tuple[SyntaxTree, TagGrammar] | None = None
+    for grammar in language.grammars:
+        if grammar.where is not None and grammar.where.search(text) is None:
+            continue
+        tree = syntax_tree(text, grammar.module, grammar.function)
+        if first is None:
+            first = tree, grammar
+        if not tree.has_errors:
+            return tree, grammar
+    if first is None:
+        raise ValueError(f"{language.name} has no grammar")
+    return first
+
+
+def _is_shapeless(root: Node) -> bool:
+    """Return whether the unparsable parts of a tree are too long or too deep for a query."""
+    todo = [(root, 0)] if root.has_error else []
+    while todo:
+        node, depth = todo.pop()
+        if node.child_count > _MOST_CHILDREN or depth > _DEEPEST:
+            return True
+        todo += ((child, depth + 1) for child in node.children if child.has_error)
+    return False
+
+
+def _run_query(tree: SyntaxTree, grammar: TagGrammar) -> list[dict[str, list[Node]]] | None:
+    """Return the captures of each match; None if the tree is too deep or the query takes too long.
+
+    The query runs on one window of the text after another, and the time is checked after each. A
+    callback would be simpler, but tree-sitter 0.26 crashes if a cursor is given one.
+    """
+    from tree_sitter import QueryCursor
+
+    cursor = QueryCursor(query_of(grammar), match_limit=_MOST_STATES)
+    last = thread_time() + _SECONDS
+    found: list[dict[str, list[Node]]] = []
+    size = tree.root.end_byte
+    for start in range(0, max(size, 1), _WINDOW):
+        if _depth(tree.root, start) > _DEEPEST_WINDOW:
+            return None
+        cursor.set_byte_range(start, min(start + _WINDOW + _OVERLAP, size))
+        found += (captures for _, captures in cursor.matches(tree.root))
+        if thread_time() > last:
+            return None
+    return found
+
+
+def _depth(root: Node, byte: int) -> int:
+    """Return the number of nodes that contain a byte."""
+    cursor = root.walk()
+    depth = 0
+    while cursor.goto_first_child_for_byte(byte) is not None:
+        depth += 1
+    return depth
+
+
+def _define(
+    tree: SyntaxTree,
+    node: Node,
+    captures: Mapping[str, Sequence[Node]],
+    kind: str,
+    language: TagLanguage,
+) -> _Found | None:
+    name_node = captures["name"][0] if captures.get("name") else None
+    if name_node is None or not (name := _name(_end_of_text(tree, name_node), language)):
+        return None
+    if owner := captures.get("owner"):
+        name = f"{_end_of_text(tree, owner[0])[:_LONGEST_NAME]}::{name}"
+    last = (captures.get("end") or [node])[-1]
+    return _Found(
+        *(tree.start(node), tree.end(last), node.start_point.row + 1, _last_line(last)),
+        *(tree.start(name_node), tree.end(name_node), kind, name),
+    )
+
+
+def _last_line(node: Node) -> int:
+    """Return the last line of a node; a node that ends with a newline ends on that line."""
+    end = node.end_point
+    return end.row if end.column == 0 and end.row > node.start_point.row else end.row + 1
+
+
+def _name(written: str, language: TagLanguage) -> str:
+    """Return a name in code with `::` between its parts; "" if the text is not a name."""
+    name = "".join(written.split()).strip("\"':`")
+    if language.separators:
+        marks = "|".join(map(re.escape, ("::", *language.separators)))
+        name = "::".join(part for part in re.split(marks, name) if part) or name
+    return name if 0 < len(name) <= _LONGEST_NAME and "|" not in name else ""
+
+
+def _references(
+    tree: SyntaxTree, node: Node, captures: Mapping[str, Sequence[Node]], kind: str
+) -> Iterator[tuple[int, TagReference]]:
+    """Yield the references in a match, each with the offset of its name."""
+    named: ReferenceKind = kind  # type: ignore[assignment]
+    receivers = captures.get("receiver", ())
+    receiver = _receiver(_end_of_text(tree, receivers[-1])) if receivers else ""
+    for name_node in captures.get("name", ()):
+        name = _end_of_text(tree, name_node).strip("\"':`").rpartition("::")[2].rpartition("\\")[2]
+        if 0 < len(name) <= _LONGEST_NAME and not any(one in name for one in "|\n "):
+            line = name_node.start_point.row + 1
+            yield tree.start(name_node), TagReference(named, name, line, receiver)
+    if named == "import" and not captures.get("name"):
+        start = tree.start(node)
+        written = tree.text[start : min(tree.end(node), start + _LONGEST_IMPORT)]
+        for found in re.finditer(r"[\w-]*\w", written):
+            if len(found[0]) > 1 and found[0] not in _IMPORT_WORDS:
+                line = node.start_point.row + 1 + written.count("\n", 0, found.start())
+                yield start + found.start(), TagReference(named, found[0], line)
+
+
+def _end_of_text(tree: SyntaxTree, node: Node) -> str:
+    """Return the last characters of a node; reading nested texts in full takes quadratic time."""
+    end = tree.end(node)
+    return tree.text[max(tree.start(node), end - _LONGEST_RECEIVER) : end]
+
+
+def _receiver(written: str) -> str:
+    """Return the last name in an expression: `AccessTokens` for `store.AccessTokens()`."""
+    plain = written
+    for _ in range(5):
+        shorter = _BRACKETS.sub("", plain)
+        if shorter == plain:
+            break
+        plain = shorter
+    plain = _MADE.sub("", plain)
+    found = _LAST_NAME.search(plain) or _LAST_NAME.search(written)
+    if found is None:
+        return ""
+    return "self" if found[1] in _SELF else found[1][:_LONGEST_NAME]
+
+
+def _keep_references(
+    used: dict[int, tuple[int, TagReference]], found: Iterable[tuple[int, TagReference]]
+) -> None:
+    """Add references; at an offset that already has one, the more precise reference is kept."""
+    for at, reference in found:
+        rank = _RANKS[reference.kind]
+        known = used.get(at)
+        if known is None or (rank, not reference.receiver) < (known[0], not known[1].receiver):
+            used[at] = rank, reference
+
+
+def _without_definitions(
+    used: Mapping[int, tuple[int, TagReference]], named: Sequence[tuple[int, int]]
+) -> Iterator[TagReference]:
+    """Yield, in order, the references that are not part of a definition's name."""
+    names = iter(named)
+    current = next(names, None)
+    for at in sorted(used):
+        while current is not None and current[1] <= at:
+            current = next(names, None)
+        if current is None or at < current[0]:
+            yield used[at][1]
+
+
+class _Around(NamedTuple):
+    """The definitions that contain a definition.
+
+    Attributes:
+        end: offset after the innermost of them.
+        holder: name of the innermost of them that qualifies names; "" if absent.
+        is_local: whether one of them is a function.
+        in_type: whether one of them is a type.
+    """
+
+    end: int
+    holder: str = ""
+    is_local: bool = False
+    in_type: bool = False
+
+
+def _qualify_definitions(found: Iterable[_Found]) -> tuple[TagDefinition, ...]:
+    """Return definitions with their names qualified by the definitions around them."""
+    made: list[TagDefinition] = []
+    above: list[_Around] = []
+    for one in sorted(found, key=lambda each: (each.start, -each.end, each.name_start)):
+        while above and above[-1].end <= one.start:
+            above.pop()
+        around = above[-1] if above else _Around(0)
+        name = one.name
+        if around.holder and not name.startswith(f"{around.holder}::"):
+            name = f"{around.holder}::{name}"
+        above.append(
+            _Around(
+                min(one.end, around.end) if above else one.end,
+                name[:_LONGEST_HOLDER] if one.kind in _CONTAINERS else around.holder,
+                around.is_local or one.kind in _BODIES,
+                around.in_type or one.kind in {"class", "scope"},
+            )
+        )
+        if one.kind == "scope":
+            continue
+        kind: DefinitionKind = one.kind  # type: ignore[assignment]
+        if kind == "function" and (around.in_type or "::" in one.name):
+            kind = "method"
+        made.append(
+            TagDefinition(
+                *(kind, name, one.start, one.end, one.line, one.line_end), around.is_local
+            )
+        )
+    return tuple(made)
+
+
+_ROLES: Final[Mapping[DefinitionKind, Role]] = {
+    "class": "class",
+    "module": "class",
+    "function": "function",
+    "method": "method",
+    "signature": "method",
+    "type": "type",
+    "constant": "definition",
+}
+_SMALL: Final = frozenset({"constant", "signature"})
+"""Kinds of definitions that share a chunk with their neighbours."""
+_ABOVE: Final = re.compile(
+    r"[ \t]*(?:#(?!\s*include)|//|/?\*|--|;;|@\w|template\s*<|\[[A-Z]\w*|\(\*|%)"
+)
+_CLOSING_LINES: Final = re.compile(
+    r"(?:[ \t]*\n)*(?:[ \t]*(?:end|fi|done|esac|[)\]}]+[;,]?)[ \t]*(?:\n|$))+"
+)
+"""Matches lines that only close the blocks around a definition; they never form a chunk alone."""
+_SIGNATURE: Final = 200
+"""Maximum characters of a signature; a longer signature is cut off."""
+
+
+def with_definitions(text: str, reading: CodeText, tags: Tags) -> CodeText:
+    """Add the definitions of a tag query to a reading that has no named units.
+
+    Any other reading is returned unchanged. As in other languages, each definition also yields a
+    fact `declares` {role, public, what}.
+
+    Args:
+        reading: the units and facts that were read from the text without the query.
+        tags: the result of the query on the text.
+    """
+    shown = [one for one in tags.definitions if not one.is_local]
+    if not shown or any(unit.symbol for unit in reading.units):
+        return reading
+    facts = [_declaration_fact(one) for one in shown]
+    ordered = sorted((*reading.facts, *facts), key=lambda fact: (fact.start, fact.end))
+    units = covered(text, [*_units(text, shown)], ())
+    return replace(reading, units=units, facts=tuple(ordered))
+
+
+def _units(text: str, shown: Sequence[TagDefinition]) -> Iterator[Unit]:
+    """Yield a unit for each definition; the unit of a type ends where its first member starts."""
+    starts = [_with_comment(text, one.start) for one in shown]
+    at = 0
+    for index, one in enumerate(shown):
+        start = max(starts[index], at)
+        after = starts[index + 1] if index + 1 < len(shown) else len(text)
+        holds = index + 1 < len(shown) and shown[index + 1].start < one.end
+        end = start + len(text[start : min(one.end, after)].rstrip())
+        end = _closing_end(text, end, after)
+        if end <= start:
+            continue
+        at = end
+        is_alone = one.kind not in _SMALL and (one.kind != "module" or holds)
+        role = _ROLES[one.kind]
+        yield Unit(start, end, role, one.name, _signature(text, one), alone=is_alone)
+
+
+def _closing_end(text: str, end: int, after: int) -> int:
+    """Return the end of a definition including the lines that close the blocks around it."""
+    line = text.find("\n", end, after)
+    if line < 0 or text[end:line].strip():
+        return end
+    found = _CLOSING_LINES.match(text, line + 1, after)
+    return end if found is None else end + len(text[end : found.end()].rstrip())
+
+
+def _with_comment(text: str, start: int) -> int:
+    """Return the start of a definition's line, or of comments and annotations directly above it."""
+    line = text.rfind("\n", 0, start) + 1
+    if text[line:start].strip():
+        return start
+    first = line
+    while first > 0:
+        above = text.rfind("\n", 0, first - 1) + 1
+        if _ABOVE.match(text, above, first) is None:
+            break
+        first = above
+    return first
+
+
+def _signature(text: str, one: TagDefinition) -> str:
+    """Return the first line of a declaration."""
+    end = text.find("\n", one.start, one.end)
+    line = text[one.start : one.end if end < 0 else end].strip()
+    return line.rstrip("{").rstrip()[:_SIGNATURE]
+
+
+def _declaration_fact(one: TagDefinition) -> Fact:
+    values = {"role": _ROLES[one.kind], "what": one.kind, "public": True}
+    return Fact("declares", one.start, one.end, one.name, values)

@@ -1,0 +1,267 @@
+"""Texts of a repository: Markdown documents, and the events of agents' runs."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from rag_assets.ingest.chunking.model import Fact
+from rag_assets.systems.code_memory.languages.units import covering
+from rag_assets.systems.code_memory.settings.entries import ITEM, yaml_entries
+from rag_assets.systems.code_memory.symbols.model import CodeText, Unit
+from rag_assets.systems.code_memory.symbols.names import FILE, RUN
+
+_EVIDENCE: Final = 400
+
+SECTION_LEVEL: Final = 3
+"""Deepest level of headings that start a section."""
+
+_FENCE: Final = re.compile(r" {0,3}(?P<mark>`{3,}|~{3,})")
+_HEADING: Final = re.compile(r" {0,3}(?P<marks>#{1,6})[ \t]++(?P<title>[^\n]*+)")
+_UNDERLINE: Final = re.compile(r" {0,3}(?P<mark>=++|-++)[ \t]*+\r?$")
+_ITEM: Final = re.compile(r"(?:[-*+]|\d{1,9}[.)])[ \t]")
+_STATUS: Final = re.compile(
+    r"(?i)^[ \t]*+(?:[-*][ \t]++)?[*_]{0,2}(?P<name>status|date)[*_]{0,2}:[*_]{0,2}[ \t]*+"
+    r"(?P<value>[^\n]{1,200})"
+)
+_BUGS: Final = re.compile(r"(?i)known[ _-](?:bugs?|issues?|problems?|defects?|limitations?)\b")
+_SPAN: Final = re.compile(r"(?<!`)`(?P<code>[^`\n]{2,200})`(?!`)|\]\((?P<link>[^()\s]{1,300})\)")
+_PLACE: Final = re.compile(
+    r"(?:\.{0,2}/)?(?:[\w@.-]+/)+[\w@.-]*\w"
+    r"|[\w.-]+\.(?:php|py|pyi|[cm]?[jt]sx?|vue|svelte|mdc?|mdx|json|ya?ml|toml|ini|env|swift|go|java|kt"
+    r"|rs|rb|sql|sh|xml|html|css|scss|txt|lock|cs|c|h|cpp)"
+)
+_QUALIFIED: Final = re.compile(
+    r"\\?[A-Z]\w*(?:\\[A-Z]\w*)+(?:(?:::|@)\w+(?:\(\))?)?|[A-Z]\w*(?:::|@|\.)\w+(?:\(\))?"
+    r"|[a-z_]\w*(?:\.[a-z_]\w*)*\.[A-Z]\w*|[A-Z][a-z0-9]+(?:[A-Z][a-z0-9]*)+"
+)
+_ROUTE: Final = re.compile(r"(?:GET|POST|PUT|PATCH|DELETE|HEAD) /[^\s]*|/[\w{}:./-]+")
+_DOTTED_NAME: Final = re.compile(r"[a-z][a-z0-9]*(?:[._][a-z0-9]+)+")
+
+
+def read_markdown(text: str) -> CodeText:
+    """Return the sections of a Markdown text as units, and its facts.
+
+    - `decision` {title, status, date}: the status of a decision record.
+    - `applies_to` {globs, description, always}: the front matter of a rule.
+    - `mentions` {name, what}: a path, class, route or other name in a code span or link; `what` is
+      path, symbol, route or name.
+    """
+    sections = _sections(text)
+    facts = [
+        *_front_matter_facts(text),
+        *_decision_facts(text, sections),
+        *_mention_facts(text, sections),
+    ]
+    facts.sort(key=lambda fact: (fact.start, fact.end))
+    return CodeText(covering(text, sections), tuple(facts), "markdown")
+
+
+def known_bugs(text: str) -> tuple[Unit, ...]:
+    """Return the bugs in a list of known bugs as units: each is a section or a list item.
+
+    Args:
+        text: the text of a Markdown file.
+    """
+    sections = _sections(text)
+    inner = [one for one in sections if one.symbol.count(" > ") == 1] or sections
+    if len(inner) > 1:
+        return covering(text, list(_extend_sections(sections, inner)))
+    starts = [at for at, line in _lines(text) if _ITEM.match(line)]
+    after_each = [*starts[1:], len(text)]
+    heading = inner[0].symbol if inner else ""
+    items = []
+    for start, after in zip(starts, after_each, strict=False):
+        end = start + len(text[start:after].rstrip())
+        items.append(Unit(start, end, "section", heading))
+    return covering(text, items)
+
+
+def is_bug_list(text: str) -> bool:
+    """Return whether the first heading of a Markdown text announces a list of known bugs."""
+    first = next(_headings(text), None)
+    return first is not None and _BUGS.match(first[2]) is not None
+
+
+def _extend_sections(sections: Sequence[Unit], bugs: Sequence[Unit]) -> Iterator[Unit]:
+    """Yield each section extended to the end of its subsections."""
+    starts = [one.start for one in bugs]
+    ends = dict.fromkeys(starts, 0)
+    for one in sections:
+        index = bisect_right(starts, one.start) - 1
+        if index >= 0:
+            ends[starts[index]] = one.end
+    return (Unit(one.start, ends[one.start], "section", one.symbol) for one in bugs)
+
+
+def _lines(text: str) -> Iterator[tuple[int, str]]:
+    """Yield the lines outside code fences and front matter, with their offsets."""
+    at, fence = _front_end(text), ""
+    for line in text[at:].splitlines(keepends=True):
+        mark = _FENCE.match(line)
+        if fence:
+            if mark is not None and mark["mark"].startswith(fence):
+                fence = ""
+        elif mark is not None:
+            fence = mark["mark"]
+        else:
+            yield at, line
+        at += len(line)
+
+
+def _headings(text: str) -> Iterator[tuple[int, int, str]]:
+    """Yield offset, level and title of each heading."""
+    before, previous, after = 0, "", -1
+    for at, line in _lines(text):
+        found, under = _HEADING.match(line), _UNDERLINE.match(line)
+        if found is not None:
+            yield at, len(found["marks"]), found["title"].strip().rstrip("#").strip()
+        elif under is not None and previous.strip() and after == at:
+            yield before, 1 if under["mark"][0] == "=" else 2, previous.strip()
+        plain = found is None and under is None and not line.startswith((" ", "-", ">", "|"))
+        before, previous, after = at, line if plain else "", at + len(line)
+
+
+def _sections(text: str) -> list[Unit]:
+    """Return sections down to SECTION_LEVEL, each named by its heading and those above it."""
+    found = [one for one in _headings(text) if one[1] <= SECTION_LEVEL]
+    units: list[Unit] = []
+    above: list[tuple[int, str]] = []
+    ends = [start for start, _, _ in found[1:]]
+    for (start, level, title), after in zip(found, [*ends, len(text)], strict=False):
+        while above and above[-1][0] >= level:
+            above.pop()
+        above.append((level, title))
+        end = start + len(text[start:after].rstrip())
+        name = " > ".join(one for _, one in above)
+        units.append(Unit(start, end, "section", name, alone=False))
+    return units
+
+
+def _front_end(text: str) -> int:
+    """Return the offset after the front matter; 0 if there is none."""
+    if not text.startswith(("---\n", "---\r\n")):
+        return 0
+    end = text.find("\n---", 3)
+    line = text.find("\n", end + 4)
+    return 0 if end < 0 else (len(text) if line < 0 else line + 1)
+
+
+def _front_matter_facts(text: str) -> Iterator[Fact]:
+    """Yield the files to which a rule applies, as its front matter states."""
+    end = _front_end(text)
+    if not end:
+        return
+    entries, _ = yaml_entries(text[:end])
+    told = {one.path[0]: one.value for one in entries if len(one.path) == 1 and one.value}
+    globs = [part.strip() for part in (told.get("globs") or told.get("paths") or "").split(",")]
+    globs = [glob.strip("\"'") for glob in globs]
+    globs += [
+        one.value for one in entries if one.value and one.path in {("globs", ITEM), ("paths", ITEM)}
+    ]
+    values: dict[str, object] = {
+        "globs": [glob for glob in globs if glob],
+        "description": told.get("description") or "",
+        "always": (told.get("alwaysApply") or "").lower() == "true",
+    }
+    if values["globs"] or values["description"] or values["always"]:
+        yield Fact("applies_to", 0, min(end, 1_000), "", values)
+
+
+def _decision_facts(text: str, sections: Sequence[Unit]) -> Iterator[Fact]:
+    """Yield the status of a decision: from lines `Status:` and `Date:`, or a Status section."""
+    told: dict[str, str] = {}
+    for _, line in _lines(text):
+        if (found := _STATUS.match(line)) and found["name"].lower() not in told:
+            told[found["name"].lower()] = found["value"].strip(" *_\t\r\n")
+    for one in sections:
+        if "status" not in told and one.symbol.rpartition(" > ")[2].lower() == "status":
+            body = text[one.start : one.end].partition("\n")[2].strip()
+            told["status"] = body.partition("\n")[0][:200].strip()
+    if sections and told.get("status"):
+        title = sections[0].symbol.partition(" > ")[0]
+        values = {"title": title, "status": told["status"], "date": told.get("date", "")}
+        start = sections[0].start
+        end = start + len(text[start : start + _EVIDENCE].partition("\n")[0])
+        yield Fact("decision", start, end, "", values)
+
+
+def _mention_facts(text: str, sections: Sequence[Unit]) -> Iterator[Fact]:
+    starts = [one.start for one in sections]
+    for at, line in _lines(text):
+        for found in _SPAN.finditer(line):
+            told = _classify_name(found)
+            if told is not None:
+                index = bisect_right(starts, at) - 1
+                symbol = sections[index].symbol if index >= 0 else ""
+                values = {"name": told[0], "what": told[1]}
+                yield Fact("mentions", at + found.start(), at + found.end(), symbol, values)
+
+
+def _classify_name(found: re.Match[str]) -> tuple[str, str] | None:
+    """Return the name in a code span or a link target, and what kind of name it is."""
+    link = found["link"]
+    if link is not None:
+        path = link.partition("#")[0]
+        outside = "://" in path or path.startswith(("mailto:", "//"))
+        return None if outside or not path else (path, "path")
+    code = found["code"].strip()
+    for pattern, what in (
+        (_QUALIFIED, "symbol"),
+        (_ROUTE, "route"),
+        (_PLACE, "path"),
+        (_DOTTED_NAME, "name"),
+    ):
+        if pattern.fullmatch(code):
+            return code.removesuffix("()").lstrip("\\"), what
+    return None
+
+
+RUN_EVENT: Final = "text/x-run-event"
+
+_SUMMARY: Final = "final_summary"
+_EVENT_HEADING: Final = re.compile(
+    r"(?P<kind>final_summary|file_(?:created|updated|deleted))(?: (?P<path>\S.*))?"
+)
+_RUN: Final = "run: "
+_ACTION: Final = "action: "
+_RUN_EVENT_LANGUAGE: Final = "run-event"
+
+
+def render_run_event(kind: str, run: str, path: str | None, action: str, summary: str) -> str:
+    """Return the text of an event.
+
+    Args:
+        kind: file_created, file_updated, file_deleted, final_summary.
+        run: its id.
+        path: the path of the file within its repository; None for a summary of the run.
+        action: what was done to the file, in a few words on one line; "" if absent.
+        summary: the summary, in words; "" if absent.
+    """
+    lines = [f"{kind} {path}" if path else kind, _RUN + run]
+    if action:
+        lines.append(_ACTION + action)
+    above = "\n".join(lines)
+    return f"{above}\n\n{summary.strip()}\n" if summary.strip() else f"{above}\n"
+
+
+def read_run_event(text: str) -> CodeText:
+    """Return the single unit of an event's text, and its facts."""
+    end = len(text.rstrip())
+    head = text.partition("\n\n")[0].split("\n")
+    heading = _EVENT_HEADING.fullmatch(head[0])
+    run = next((line.removeprefix(_RUN) for line in head[1:] if line.startswith(_RUN)), "")
+    if heading is None or not run or (heading["path"] is None) != (heading["kind"] == _SUMMARY):
+        unit = Unit(0, end, "rest", alone=False)
+        return CodeText((unit,), (), _RUN_EVENT_LANGUAGE, ("it is no event of a run",))
+    name = RUN + run
+    cuts = tuple(found.end() for found in re.finditer("\n", text[:end]))
+    unit = Unit(0, end, "derived", name, heading.group(), cuts=cuts)
+    values = {"role": "run", "public": True, "called": [name.lower()]}
+    facts = [Fact("declares", 0, heading.end(), name, values)]
+    if heading["path"] is not None:
+        changed = {"file": FILE + heading["path"], "run": name}
+        facts.append(Fact("changed_by", 0, heading.end(), name, changed))
+    return CodeText((unit,), tuple(facts), _RUN_EVENT_LANGUAGE)

@@ -1,0 +1,296 @@
+"""Classes of a repository: the methods that they inherit, and their source types."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from rag_assets.ingest.chunking.model import Fact
+from rag_assets.systems.code_memory.symbols.model import FileFacts
+from rag_assets.systems.code_memory.symbols.source_types import SourceType
+
+_ABOVE = {"uses_trait": 0, "extends": 1}
+"""Kinds of facts that add methods to a class, by precedence: traits come before parents."""
+
+
+class Inheritance:
+    """The classes of a repository, and the classes and traits from which each inherits methods.
+
+    Args:
+        files: the files of the repository.
+    """
+
+    def __init__(self, files: Iterable[FileFacts]) -> None:
+        self._declared: dict[str, Fact] = {}
+        self._spelled: dict[str, str] = {}
+        self._paths: dict[str, str] = {}
+        self._calls: dict[str, list[Fact]] = {}
+        above: dict[str, list[tuple[int, str]]] = {}
+        for one in files:
+            for fact in one.facts:
+                if fact.kind == "declares":
+                    self._declared.setdefault(fact.symbol, fact)
+                    self._paths.setdefault(fact.symbol, one.path)
+                    self._spelled.setdefault(_key(fact.symbol), fact.symbol)
+                elif fact.kind == "calls" and "::" in str(fact.values["name"]):
+                    self._calls.setdefault(fact.symbol, []).append(fact)
+                elif fact.kind in _ABOVE:
+                    held = _ABOVE[fact.kind], str(fact.values["name"])
+                    above.setdefault(fact.symbol, []).append(held)
+        self._above = {name: [one for _, one in sorted(held)] for name, held in above.items()}
+
+    def calls(self, method: str) -> Iterator[tuple[str, Fact]]:
+        """Yield the inherited methods that a method calls, each with the fact of the call.
+
+        Args:
+            method: qualified name of the method; calls that its own file resolves are left out.
+        """
+        for fact in self._calls.get(method, ()):
+            owner, _, name = str(fact.values["name"]).rpartition("::")
+            found = self.method(owner, name)
+            if found is not None and not found.symbol.startswith(f"{owner}::"):
+                yield found.symbol, fact
+
+    def called(self, method: str) -> Iterator[str]:
+        """Return the methods that a method calls, as far as the file of the method shows."""
+        return (str(fact.values["name"]) for fact in self._calls.get(method, ()))
+
+    def path_of(self, method: str) -> str:
+        """Return the path of the file that declares a method."""
+        return self._paths[method]
+
+    def is_declared(self, name: str) -> bool:
+        """Return whether a class with this name exists."""
+        return name in self._declared
+
+    def ancestors(self, owner: str) -> Iterator[str]:
+        """Yield a class, then its traits and parents in lookup order, each once.
+
+        Args:
+            owner: qualified name of the class; ancestors may form a circle, and may come from
+                packages.
+        """
+        seen, todo = {owner}, [owner]
+        while todo:
+            name = todo.pop()
+            yield name
+            new = [one for one in dict.fromkeys(self._above.get(name, ())) if one not in seen]
+            seen.update(new)
+            todo += reversed(new)
+
+    def method(self, owner: str, name: str) -> Fact | None:
+        """Return the declaration of a class's method; None if no class in the repository has it.
+
+        Args:
+            owner: qualified name of the class.
+            name: the name of the method; case is ignored.
+        """
+        for one in self.ancestors(owner):
+            spelled = self._spelled.get(f"{one}::{name.lower()}")
+            if spelled is not None:
+                return self._declared[spelled]
+        return None
+
+
+def _key(symbol: str) -> str:
+    owner, separator, method = symbol.rpartition("::")
+    return f"{owner}::{method.lower()}" if separator else symbol
+
+
+_ILLUMINATE = "Illuminate\\"
+_BASES: Mapping[str, SourceType] = {
+    f"{_ILLUMINATE}Database\\Eloquent\\Model": "model",
+    f"{_ILLUMINATE}Database\\Eloquent\\Relations\\Pivot": "model",
+    f"{_ILLUMINATE}Database\\Eloquent\\Relations\\MorphPivot": "model",
+    f"{_ILLUMINATE}Foundation\\Auth\\User": "model",
+    f"{_ILLUMINATE}Notifications\\DatabaseNotification": "model",
+    f"{_ILLUMINATE}Routing\\Controller": "controller",
+    f"{_ILLUMINATE}Foundation\\Http\\FormRequest": "request",
+    f"{_ILLUMINATE}Http\\Resources\\Json\\JsonResource": "resource",
+    f"{_ILLUMINATE}Http\\Resources\\Json\\ResourceCollection": "resource",
+    f"{_ILLUMINATE}Database\\Migrations\\Migration": "migration",
+}
+_OTHERS = (
+    f"{_ILLUMINATE}Mail\\Mailable",
+    f"{_ILLUMINATE}Notifications\\Notification",
+    f"{_ILLUMINATE}Console\\Command",
+    f"{_ILLUMINATE}Support\\ServiceProvider",
+    f"{_ILLUMINATE}Foundation\\Support\\Providers\\",
+    f"{_ILLUMINATE}Foundation\\Http\\Kernel",
+    f"{_ILLUMINATE}Foundation\\Console\\Kernel",
+    f"{_ILLUMINATE}Foundation\\Exceptions\\Handler",
+)
+"""Ancestors of classes that get no source type of their own, even if their path or use suggests
+one."""
+
+_QUEUED = f"{_ILLUMINATE}Contracts\\Queue\\ShouldQueue"
+_PLACES: tuple[tuple[str, SourceType], ...] = (
+    ("Http/Controllers/", "controller"),
+    ("Http/Middleware/", "middleware"),
+    ("Http/Requests/", "request"),
+    ("Http/Resources/", "resource"),
+    ("Listeners/", "listener"),
+    ("Policies/", "policy"),
+    ("Events/", "event"),
+    ("Jobs/", "job"),
+    ("Services/", "service"),
+)
+_NEVER_JOBS = frozenset({"listener", "controller", "policy", "middleware"})
+_BY_USE: tuple[tuple[str, str, SourceType], ...] = (
+    ("listens_to", "listener", "listener"),
+    ("listens_to", "event", "event"),
+    ("policy_of", "policy", "policy"),
+    ("uses_middleware", "name", "middleware"),
+    ("routes_to", "controller", "controller"),
+)
+"""Kind of a fact; which of its values names a class; and the source type of that class."""
+
+_TRAIT = "trait"
+_ROLES = frozenset({"class", "interface", _TRAIT})
+_HANDLES = "::handle"
+_DECIDING = frozenset(
+    {"extends", "implements", "dispatches", "binds", *(kind for kind, _, _ in _BY_USE)}
+)
+"""Kinds of facts that are read besides declarations."""
+READ_KINDS = _DECIDING | {"declares"}
+"""Kinds of facts that kinds_of reads."""
+
+
+@dataclass(slots=True)
+class _Class:
+    path: str
+    symbol: str
+    role: str
+    parents: list[str] = field(default_factory=list)
+    interfaces: list[str] = field(default_factory=list)
+    handles: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Uses:
+    """Uses of classes in other files.
+
+    Attributes:
+        types: source types that follow directly from the use, by class.
+        dispatched: jobs and events that are dispatched.
+        bound: classes that are bound as services.
+    """
+
+    types: Mapping[str, SourceType]
+    dispatched: frozenset[str]
+    bound: frozenset[str]
+
+    @classmethod
+    def of(cls, files: Sequence[FileFacts]) -> _Uses:
+        facts = [f for one in files for f in one.facts if f.kind in _DECIDING]
+        types: dict[str, SourceType] = {}
+        for kind, value, source_type in _BY_USE:
+            for fact in facts:
+                if fact.kind == kind and fact.values.get(value):
+                    types.setdefault(str(fact.values[value]), source_type)
+        return cls(
+            types,
+            frozenset(str(fact.values["name"]) for fact in facts if fact.kind == "dispatches"),
+            frozenset(name for fact in facts for name in _bound(fact)),
+        )
+
+
+def compared_facts(facts: Sequence[Fact]) -> list[object]:
+    """Return those facts of a file that kinds_of reads, in order, for comparison."""
+    return [
+        (fact.kind, fact.symbol, fact.values.get("role"))
+        if fact.kind == "declares"
+        else (fact.kind, fact.symbol, fact.values)
+        for fact in facts
+        if decides(fact)
+    ]
+
+
+def decides(fact: Fact) -> bool:
+    """Return whether kinds_of reads a fact."""
+    if fact.kind == "declares":
+        return fact.values.get("role") in _ROLES or fact.symbol.endswith(_HANDLES)
+    return fact.kind in _DECIDING
+
+
+def kinds_of(files: Sequence[FileFacts]) -> dict[tuple[str, str], SourceType]:
+    """Return the source type of each class that has one, by path and qualified name.
+
+    Ancestors decide first, then use, then the path. A class that extends any other framework class
+    has no type, whatever its path. Ancestors may form a circle.
+    """
+    classes, uses = _classes(files), _Uses.of(files)
+    found: dict[tuple[str, str], SourceType] = {}
+    for name, one in classes.items():
+        if one.role == _TRAIT:
+            # Routes may run methods of traits next to controllers; other traits have no source
+            # type.
+            if _place(one.path) == "controller":
+                found[one.path, one.symbol] = "controller"
+            continue
+        above = set(_ancestors(name, classes))
+        inherited = next((_BASES[base] for base in _BASES if base in above), None)
+        kind = inherited or uses.types.get(name)
+        if kind is None and not any(base.startswith(_OTHERS) for base in above):
+            kind = _by_purpose(name, one, uses, queued=_QUEUED in above)
+        if kind is not None:
+            found[one.path, one.symbol] = kind
+    return found
+
+
+def _by_purpose(name: str, one: _Class, uses: _Uses, *, queued: bool) -> SourceType | None:
+    """Return the type of a class for which neither ancestors nor a fact about it decide."""
+    place = _place(one.path)
+    if queued and place not in _NEVER_JOBS:
+        return "job"
+    if name in uses.dispatched and place is None:
+        # A job has a method `handle`; an event only carries data.
+        return "job" if one.handles else "event"
+    return place or ("service" if name in uses.bound and one.role == "class" else None)
+
+
+def _classes(files: Sequence[FileFacts]) -> dict[str, _Class]:
+    """Return all classes by name; anonymous classes by path and name."""
+    found: dict[str, _Class] = {}
+    for one in files:
+        own: dict[str, _Class] = {}
+        for fact in one.facts:
+            if fact.kind == "declares" and fact.values.get("role") in _ROLES:
+                own[fact.symbol] = _Class(one.path, fact.symbol, str(fact.values["role"]))
+        for fact in one.facts:
+            declared = own.get(fact.symbol.partition("::")[0])
+            if declared is not None:
+                _complete(declared, fact)
+        for name, declared in own.items():
+            found.setdefault(f"{one.path} {name}" if "@" in name else name, declared)
+    return found
+
+
+def _complete(declared: _Class, fact: Fact) -> None:
+    if fact.kind == "extends":
+        declared.parents.append(str(fact.values["name"]))
+    elif fact.kind == "implements":
+        declared.interfaces.append(str(fact.values["name"]))
+    elif fact.kind == "declares" and fact.symbol.endswith(_HANDLES):
+        declared.handles = True
+
+
+def _ancestors(name: str, classes: Mapping[str, _Class]) -> Iterator[str]:
+    """Yield all classes and interfaces that a class descends from, each once."""
+    seen, todo = {name}, [name]
+    while todo:
+        one = classes.get(todo.pop())
+        for above in (*one.parents, *one.interfaces) if one is not None else ():
+            if above not in seen:
+                seen.add(above)
+                yield above
+                todo.append(above)
+
+
+def _bound(fact: Fact) -> Iterator[str]:
+    if fact.kind == "binds":
+        yield from (str(fact.values[name]) for name in ("abstract", "concrete"))
+
+
+def _place(path: str) -> SourceType | None:
+    return next((kind for part, kind in _PLACES if f"/{part}" in f"/{path}"), None)

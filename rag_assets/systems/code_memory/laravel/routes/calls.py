@@ -1,0 +1,461 @@
+"""Calls on any value but the router: functions, objects, the application and its loaders."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from rag_assets.systems.code_memory.laravel.routes.program import ROOT
+from rag_assets.systems.code_memory.laravel.routes.reader import FACADES, ROUTER_TYPES
+from rag_assets.systems.code_memory.laravel.routes.registrars import (
+    add_broadcast_routes,
+    call_registrar,
+    call_resource,
+    call_route,
+    call_router,
+    evaluate_group,
+)
+from rag_assets.systems.code_memory.laravel.routes.router import Draft, Pending
+from rag_assets.systems.code_memory.laravel.routes.values import (
+    MOST_CALLS,
+    ROUTER,
+    Arguments,
+    Closure,
+    Frame,
+    Instance,
+    Registrar,
+    RouterValue,
+    Unknown,
+    Value,
+    is_list,
+    list_values,
+    make_array,
+    text_of,
+)
+
+if TYPE_CHECKING:
+    from rag_assets.systems.code_memory.laravel.routes.machine import Machine
+
+_PLACE: Final = re.compile(r"%(?:(\d+)\$)?([sdi%])")
+
+_Arguments = Sequence[Value]
+
+
+def call_builtin(name: str, arguments: _Arguments) -> Value:
+    """Return the result of a function; unknown if its arguments do not determine the result.
+
+    Args:
+        name: the name, in lower case.
+        arguments: the arguments, in order.
+    """
+    function = _BUILTINS.get(name)
+    if function is None or any(isinstance(one, Unknown) for one in arguments):
+        return Unknown(f"{name}()")
+    try:
+        return function(arguments)
+    except (IndexError, AttributeError, TypeError, ValueError, OverflowError):
+        return Unknown(f"{name}()")
+
+
+def _on_text(function: Callable[[str], str]) -> Callable[[_Arguments], Value]:
+    def made(arguments: _Arguments) -> Value:
+        text = text_of(arguments[0])
+        return Unknown("no text") if text is None else function(text)
+
+    return made
+
+
+def _sprintf(arguments: _Arguments) -> Value:
+    """Return the result of `sprintf` with text and integer arguments."""
+    form, rest = str(arguments[0]), list(arguments[1:])
+    following = iter(rest)
+
+    def one(found: re.Match[str]) -> str:
+        if found[2] == "%":
+            return "%"
+        value = rest[int(found[1]) - 1] if found[1] else next(following, "")
+        return text_of(value) or ""
+
+    return _PLACE.sub(one, form)
+
+
+def _dirname(arguments: _Arguments) -> Value:
+    path = str(arguments[0])
+    for _ in range(min(int(arguments[1]) if len(arguments) > 1 else 1, len(path))):
+        path = posixpath.dirname(path.rstrip("/"))
+    return path if path.startswith(ROOT.rstrip("/")) else ROOT.rstrip("/")
+
+
+def _implode(arguments: _Arguments) -> Value:
+    glue, pieces = (arguments[0], arguments[1]) if len(arguments) > 1 else ("", arguments[0])
+    texts = [text_of(one) for one in list_values(pieces)]
+    return Unknown("no texts") if None in texts else str(glue).join(map(str, texts))
+
+
+def _str_replace(arguments: _Arguments) -> Value:
+    old, new, text = (str(one) for one in arguments[:3])
+    return text.replace(old, new)
+
+
+_BUILTINS: Final[Mapping[str, Callable[[_Arguments], Value]]] = {
+    "sprintf": _sprintf,
+    "implode": _implode,
+    "join": _implode,
+    "dirname": _dirname,
+    "realpath": lambda given: given[0],
+    "basename": _on_text(posixpath.basename),
+    "strtolower": _on_text(str.lower),
+    "strtoupper": _on_text(str.upper),
+    "ucfirst": _on_text(lambda text: text[:1].upper() + text[1:]),
+    "lcfirst": _on_text(lambda text: text[:1].lower() + text[1:]),
+    "str_replace": _str_replace,
+    "array_values": lambda given: make_array(given[0].values()),
+    "array_keys": lambda given: make_array(given[0].keys()),
+    "array_filter": lambda given: {k: v for k, v in given[0].items() if v},
+    "explode": lambda given: make_array(str(given[1]).split(str(given[0]))),
+    "array_is_list": lambda given: is_list(given[0]),
+    "collect": lambda given: given[0],
+}
+"""Functions by name; if the arguments cause an error, the result is unknown."""
+
+
+FOLDERS: Final = {
+    "base_path": "",
+    "app_path": "app",
+    "basepath": "",
+    "path": "app",
+    "config_path": "config",
+    "configpath": "config",
+    "database_path": "database",
+    "resource_path": "resources",
+    "resourcepath": "resources",
+    "public_path": "public",
+    "storage_path": "storage",
+}
+"""Folders below the application's root, by the functions and methods that return them."""
+
+
+def call_function(machine: Machine, name: str, given: Arguments, frame: Frame) -> Value:
+    """Return the result of a function.
+
+    Args:
+        name: the name without its namespace.
+    """
+    lower = name.lower()
+    own = machine.program.functions.get(lower)
+    if own is not None:
+        return machine.function(own, None, given, frame)
+    if lower in FOLDERS:
+        return join_path(machine, FOLDERS[lower], given, frame)
+    known = _FUNCTIONS.get(lower)
+    if known is not None:
+        return known(machine, given, frame)
+    machine.spend(sum(len(one) for one in given.all if isinstance(one, str | dict)) // 10)
+    return call_builtin(lower, given.given)
+
+
+def join_path(machine: Machine, folder: str, given: Arguments, frame: Frame) -> Value:
+    """Return a path in a folder of the application.
+
+    Args:
+        folder: the folder below its root.
+        given: arguments, first the path below the folder.
+        frame: the frame of the calling file.
+    """
+    below = text_of(given.at(0, "path", ""))
+    if below is None:
+        return Unknown("a path")
+    root = machine.program.root_of(frame.path)
+    return f"{ROOT}{root}{posixpath.join(folder, below.lstrip('/'))}".rstrip("/")
+
+
+def read_setting(machine: Machine, given: Arguments, frame: Frame) -> Value:
+    """Return the value of a setting in its file, or else the default that the call states."""
+    name = given.at(0, "key")
+    if not isinstance(name, str):
+        return Unknown("config()")
+    machine.spend(machine.program.settings_in(name))
+    found = machine.program.setting(name, frame.path)
+    if found is None:
+        return Unknown(f"config('{name}')")
+    path, value = found
+    if isinstance(value, dict) and "env" in value:
+        machine.assume(f"the default of config('{name}')")
+        return value["default"]
+    if isinstance(value, dict) and "of" in value:
+        machine.assume(f"what config('{name}') computes")
+        return machine.evaluate(value, Frame(path, "", None, {}, frame.context, frame.depth))
+    if isinstance(value, dict):
+        return {
+            key: read_setting(machine, Arguments((f"{name}.{key}",)), frame)
+            for key in value["keys"]
+        }
+    return make_array(value) if isinstance(value, list) else value
+
+
+def is_router_name(given: Arguments) -> bool:
+    """Return whether a call asks the container for the router."""
+    named = given.at(0)
+    return isinstance(named, str) and (named == "router" or named in ROUTER_TYPES)
+
+
+def _application(machine: Machine, given: Arguments, _frame: Frame) -> Value:
+    named = given.at(0, "abstract")
+    if is_router_name(given):
+        return ROUTER
+    known = isinstance(named, str) and named in machine.program.classes
+    return Instance(named) if known else Unknown("app()")
+
+
+def _config(machine: Machine, given: Arguments, frame: Frame) -> Value:
+    return read_setting(machine, given, frame) if given.all else Unknown("config()")
+
+
+def _environment(machine: Machine, given: Arguments, _frame: Frame) -> Value:
+    machine.assume("what the environment does not say")
+    return given.at(1, "default")
+
+
+_FUNCTIONS: Final[Mapping[str, Callable[[Machine, Arguments, Frame], Value]]] = {
+    "app": _application,
+    "resolve": _application,
+    "config": _config,
+    "env": _environment,
+}
+
+
+def _load(machine: Machine, given: Arguments, frame: Frame) -> None:
+    with machine.within(frame):
+        machine.load(given.at(0, "path"), frame, stated=True)
+
+
+def _defer(machine: Machine, given: Arguments, frame: Frame) -> None:
+    last = frame.context.evidence[-1:]
+    machine.deferred += [(one, at) for one in given.all if isinstance(one, Closure) for at in last]
+
+
+def _add_channel_routes(machine: Machine, path: Value, frame: Frame) -> None:
+    """Add the routes that authorize listeners of channels, if a channels file exists."""
+    if isinstance(path, str) and machine.program.file_of(path, frame.path) is not None:
+        add_broadcast_routes(machine, Arguments(()), frame)
+
+
+def _with_broadcasting(machine: Machine, given: Arguments, frame: Frame) -> None:
+    add_broadcast_routes(machine, Arguments(given.given[1:]), frame)
+
+
+def _with_routing(machine: Machine, given: Arguments, frame: Frame) -> None:
+    """Apply `withRouting` of Laravel 11 and later."""
+    names = ("using", "web", "api", "commands", "channels", "pages", "health", "apiPrefix", "then")
+    told = {name: given.at(position, name) for position, name in enumerate(names)}
+    with machine.within(frame):
+        if told["using"] is not None:
+            call_value(machine, told["using"], Arguments(()), frame)
+            _add_channel_routes(machine, told["channels"], frame)
+            return
+        prefix = "api" if told["apiPrefix"] is None else told["apiPrefix"]
+        for path in list_values(told["api"]):
+            attributes = {"middleware": ["api"], "prefix": prefix}
+            evaluate_group(machine, attributes, path, frame)
+        if isinstance(told["health"], str):
+            machine.router.add(("GET",), told["health"], Closure(None), machine.context(frame))
+        for path in list_values(told["web"]):
+            evaluate_group(machine, {"middleware": ["web"]}, path, frame)
+        call_value(machine, told["then"], Arguments(()), frame)
+        _add_channel_routes(machine, told["channels"], frame)
+
+
+LOADERS: Final[Mapping[str, Callable[[Machine, Arguments, Frame], None]]] = {
+    "loadroutesfrom": _load,
+    "loadroutesusing": _defer,
+    "routes": _defer,
+    "withrouting": _with_routing,
+    "withbroadcasting": _with_broadcasting,
+}
+"""Functions that load route files, by the name of the call in lower case."""
+
+
+_NOT_CACHED: Final = frozenset({"routesarecached", "configurationiscached"})
+_CALLS_BACK: Final = frozenset(
+    {"booted", "booting", "call", "tap", "afterresolving", "resolving", "callafterresolving"}
+)
+_CONFIGS: Final = frozenset({"Config", "Illuminate\\Support\\Facades\\Config"})
+_APPS: Final = frozenset({"App", "Illuminate\\Support\\Facades\\App"})
+_OWN: Final = frozenset({"self", "static", "parent"})
+
+
+def evaluate_chain(machine: Machine, node: Mapping[str, Any], frame: Frame) -> Value:
+    """Return the value of a chain of calls, and apply its effects on the router.
+
+    Args:
+        node: the chain as JSON.
+    """
+    calls = node["calls"]
+    if len(calls) > MOST_CALLS:
+        machine.miss("a chain of too many calls", frame)
+        return Unknown("a long chain")
+    if node["root"] is not None:
+        value = machine.evaluate(node["root"], frame)
+    else:
+        first, arguments = calls[0]["name"], _evaluate_arguments(machine, calls[0], frame)
+        if node["class"]:
+            value = _call_static(machine, node["class"], first, arguments, frame)
+        else:
+            value = call_function(machine, first, arguments, frame)
+        calls = calls[1:]
+    for call in calls:
+        arguments = _evaluate_arguments(machine, call, frame)
+        value = call_member(machine, value, call["name"], arguments, frame)
+    return value
+
+
+def call_member(machine: Machine, value: Value, name: str, given: Arguments, frame: Frame) -> Value:
+    """Return the result of calling a method on a value.
+
+    Args:
+        value: the receiver.
+        name: the name of the method, in any case.
+    """
+    called = _MEMBERS.get(type(value), _call_application)
+    return called(machine, value, name.lower(), given, frame)
+
+
+def call_value(machine: Machine, called: Value, given: Arguments, frame: Frame) -> Value:
+    """Evaluate a callable value, which is a closure or an object with a method name."""
+    if isinstance(called, Closure):
+        return machine.closure(called, given, frame)
+    if isinstance(called, dict) and isinstance(called.get(1), str):
+        held = called.get(0)
+        value = Instance(held) if isinstance(held, str) else held
+        if isinstance(value, Instance):
+            return call_member(machine, value, called[1], given, frame)
+    return Unknown("a function")
+
+
+def _call_pending(
+    _machine: Machine, value: Pending, name: str, given: Arguments, _frame: Frame
+) -> Value:
+    return call_resource(value, name, given)
+
+
+def _call_router(
+    machine: Machine, _value: Value, name: str, given: Arguments, frame: Frame
+) -> Value:
+    return call_router(machine, name, given, frame)
+
+
+def _call_closure(
+    machine: Machine, value: Closure, name: str, given: Arguments, frame: Frame
+) -> Value:
+    return machine.closure(value, given, frame) if name in {"", "call", "__invoke"} else value
+
+
+def _call_instance(
+    machine: Machine, value: Instance, name: str, given: Arguments, frame: Frame
+) -> Value:
+    function = machine.program.method(value.name, name or "__invoke")
+    if function is not None:
+        return machine.function(function, value, given, frame)
+    return _call_application(machine, value, name, given, frame)
+
+
+def _call_array(
+    machine: Machine, value: dict[str | int, Value], name: str, given: Arguments, frame: Frame
+) -> Value:
+    """Return the result of a call on a collection, which is represented by an array."""
+    if name == "each":
+        for key, item in value.items():
+            call_value(machine, given.at(0), Arguments((item, key)), frame)
+        return value
+    return value if name in {"all", "toarray"} else Unknown(f"{name}()")
+
+
+def _call_application(
+    machine: Machine, value: Value, name: str, given: Arguments, frame: Frame
+) -> Value:
+    """Return the result of a call on a provider, on the application, or on an unknown value."""
+    loader = LOADERS.get(name)
+    if loader is not None:
+        loader(machine, given, frame)
+        return value
+    if name in _CALLS_BACK:
+        for one in given.all:
+            call_value(machine, one, Arguments(()), frame)
+        return value
+    return _application_value(machine, value, name, given, frame)
+
+
+def _application_value(
+    machine: Machine, value: Value, name: str, given: Arguments, frame: Frame
+) -> Value:
+    """Return a folder, a service or a setting that the application provides."""
+    if name in FOLDERS:
+        return join_path(machine, FOLDERS[name], given, frame)
+    if name in {"make", "get"} and is_router_name(given):
+        return ROUTER
+    if name == "get" and isinstance(value, Unknown) and value.why == "config()":
+        return read_setting(machine, given, frame)
+    if name in _NOT_CACHED:
+        return False
+    if any(one is ROUTER for one in given.all):
+        machine.miss("a call that is given the router", frame)
+    return value if isinstance(value, Unknown) else Unknown(f"{name}()")
+
+
+def _call_static(machine: Machine, owner: str, name: str, given: Arguments, frame: Frame) -> Value:
+    """Return the result of a static call."""
+    lower = name.lower()
+    if owner in FACADES or owner in ROUTER_TYPES:
+        return call_router(machine, lower, given, frame)
+    if owner in _OWN:
+        return _call_own(machine, owner, name, given, frame)
+    function = machine.program.method(owner, name)
+    if function is not None:
+        return machine.function(function, Instance(owner), given, frame)
+    return _call_foreign(machine, owner, lower, given, frame)
+
+
+def _call_own(machine: Machine, owner: str, name: str, given: Arguments, frame: Frame) -> Value:
+    """Return the result of calling a method of a class in the repository, own or inherited."""
+    above = owner == "parent"
+    this = frame.this if isinstance(frame.this, Instance) else None
+    holder = frame.owner if above or this is None else this.name
+    function = machine.program.method(holder, name, above=above)
+    if function is not None:
+        return machine.function(function, this or Instance(holder), given, frame)
+    return Unknown(f"{owner}::{name}()")
+
+
+def _call_foreign(machine: Machine, owner: str, name: str, given: Arguments, frame: Frame) -> Value:
+    """Return the result of a static call on a class outside the repository."""
+    if owner in _CONFIGS and name == "get":
+        return read_setting(machine, given, frame)
+    short = owner.rpartition("\\")[2]
+    if owner in _APPS:
+        return _call_application(machine, Unknown("app()"), name, given, frame)
+    if short == "Broadcast" and name == "routes":
+        add_broadcast_routes(machine, given, frame)
+    elif name == "routes":
+        machine.miss(f"routes of a package: {short}::routes()", frame)
+    elif any(one is ROUTER for one in given.all):
+        machine.miss("a call that is given the router", frame)
+    return Unknown(f"{short}::{name}()")
+
+
+def _evaluate_arguments(machine: Machine, call: Mapping[str, Any], frame: Frame) -> Arguments:
+    named = {key: machine.evaluate(one, frame) for key, one in call.get("named", {}).items()}
+    return Arguments(tuple(machine.evaluate(one, frame) for one in call["arguments"]), named)
+
+
+_MEMBERS: Final[Mapping[type, Callable[[Machine, Any, str, Arguments, Frame], Value]]] = {
+    RouterValue: _call_router,
+    Registrar: call_registrar,
+    Draft: call_route,
+    Pending: _call_pending,
+    dict: _call_array,
+    Closure: _call_closure,
+    Instance: _call_instance,
+}
+"""Functions that evaluate a call, by the type of the receiver."""

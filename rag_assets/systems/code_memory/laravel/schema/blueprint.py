@@ -1,0 +1,413 @@
+"""Laravel's Blueprint: turns calls on a table into columns, indexes and foreign keys.
+
+It follows Laravel's own class call by call. Columns and commands have the attributes that Laravel
+gives them (`autoIncrement`, `onDelete`, ...). Names that are not stated follow Laravel's
+conventions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final, TypeAlias
+
+from rag_assets.systems.code_memory.languages.php.values import COMPUTED, Computed
+from rag_assets.systems.code_memory.laravel.inflection import class_basename, plural, snake
+
+Attributes: TypeAlias = dict[str, Any]
+
+_STRING_LENGTH: Final = 255
+_INDEXES: Final = {
+    "primary": "primary",
+    "unique": "unique",
+    "index": "index",
+    "fullText": "fulltext",
+    "fulltext": "fulltext",
+    "spatialIndex": "spatialIndex",
+}
+"""Kinds of indexes, by method."""
+
+_FOREIGN_ACTIONS: Final = {
+    f"{action}On{event}".lower(): (f"on{event}", words)
+    for event in ("Delete", "Update")
+    for action, words in {
+        "cascade": "cascade",
+        "restrict": "restrict",
+        "null": "set null",
+        "noAction": "no action",
+    }.items()
+}
+"""Attributes of foreign keys, by the method in lower case that sets them."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Arguments:
+    """The values of a call's arguments, by position or by name."""
+
+    given: Sequence[Any]
+    named: Mapping[str, Any]
+
+    def at(self, position: int, name: str, default: Any = None) -> Any:
+        """Return an argument by its position, or else by its name."""
+        if position < len(self.given):
+            return self.given[position]
+        return self.named.get(name, default)
+
+    def first(self, name: str) -> Any:
+        """Return the first argument, whose name may also be `name`."""
+        return self.at(0, name, self.named.get("name"))
+
+
+class Blueprint:
+    """The columns and commands of one statement on a table.
+
+    Attributes:
+        table: the name of the table.
+        columns: the columns in order, each with Laravel's attributes: name, type, and the
+            attributes of modifiers.
+        commands: the commands, in order, each with `name` and Laravel's attributes.
+        unread: names of methods that Laravel 8 to 12 does not have (macros), and of computed
+            values.
+        conditional: whether a call on it runs under a condition.
+    """
+
+    def __init__(self, table: str) -> None:
+        self.table = table
+        self.columns: list[Attributes] = []
+        self.commands: list[Attributes] = []
+        self.unread: list[str] = []
+        self.conditional = False
+
+    def call(self, name: str, given: Sequence[Any], named: Mapping[str, Any]) -> Attributes | None:
+        """Apply a method of Laravel's Blueprint.
+
+        Args:
+            name: the name of the method, in any case.
+            given: values of the positional arguments.
+            named: values of the named arguments.
+
+        Returns:
+            The attributes that a further call in the chain changes; None if no call can.
+        """
+        method = _METHODS.get(name.lower())
+        if method is None:
+            self.unread.append(name)
+            return None
+        return method(self, _Arguments(given, named))
+
+    def modify(
+        self, target: Attributes, name: str, given: Sequence[Any], named: Mapping[str, Any]
+    ) -> Attributes:
+        """Apply a modifier, which is a call that follows another call in a chain.
+
+        Returns:
+            The attributes that the next call changes; after `constrained`, those of the foreign
+                key.
+        """
+        arguments, lower = _Arguments(given, named), name.lower()
+        if "type" in target and name == "references":
+            key = self.add_index("foreign", [target["name"]])
+            key["references"] = arguments.at(0, "column")
+            return key
+        if lower == "constrained":
+            return self._constrain(target, arguments)
+        if lower in _FOREIGN_ACTIONS:
+            attribute, value = _FOREIGN_ACTIONS[lower]
+            target[attribute] = value
+        else:
+            target[name] = next(iter((*given, *named.values())), True)
+        return target
+
+    def finish(self) -> None:
+        """Add the indexes that the columns themselves state."""
+        for column in self.columns:
+            for key, kind in _INDEXES.items():
+                stated = column.get(key)
+                if stated is not None and stated is not False:
+                    name = stated if isinstance(stated, str) else None
+                    self.add_index(kind, [column["name"]], name)
+                    column[key] = False
+                    break
+
+    def add_column(self, kind: str, name: Any, **attributes: Any) -> Attributes:
+        """Add a column; if its name is computed, only report it.
+
+        Args:
+            kind: Laravel's name of the type.
+        """
+        if not isinstance(name, str):
+            self.unread.append(f"name of a column ({kind})")
+            return {"type": kind, "name": COMPUTED, **attributes}
+        column: Attributes = {"type": kind, "name": name, **attributes}
+        self.columns.append(column)
+        return column
+
+    def add_index(self, kind: str, columns: Any, name: Any = None) -> Attributes:
+        """Add an index or a foreign key, named by Laravel's convention if `name` is absent."""
+        listed = columns if isinstance(columns, list) else [columns]
+        if isinstance(columns, dict):
+            listed = list(columns.values())
+        if any(isinstance(column, Computed) for column in listed):
+            self.unread.append(f"columns of an index ({kind})")
+        return self.add_command(kind, index=name or self.usual_name(kind, listed), columns=listed)
+
+    def add_command(self, name: str, **attributes: Any) -> Attributes:
+        """Add a command."""
+        made = {"name": name, **attributes}
+        self.commands.append(made)
+        return made
+
+    def drop_columns(self, columns: Sequence[Any]) -> None:
+        """Add the command that drops columns."""
+        if any(not isinstance(column, str) for column in columns):
+            self.unread.append("name of a column (dropColumn)")
+        self.add_command("dropColumn", columns=list(columns))
+
+    def drop_index(self, command: str, kind: str, index: Any) -> None:
+        """Add the command that drops an index, which is given by its name or its columns."""
+        if isinstance(index, Computed):
+            self.unread.append(f"name of an index ({command})")
+        columns = index if isinstance(index, list) else []
+        named = index if index and not isinstance(index, list) else self.usual_name(kind, columns)
+        self.add_command(command, index=named, columns=columns)
+
+    def usual_name(self, kind: str, columns: Sequence[Any]) -> str:
+        """Return the name that Laravel gives an index."""
+        name = f"{self.table}_{'_'.join(map(str, columns))}_{kind}".lower()
+        return name.replace("-", "_").replace(".", "_")
+
+    def _constrain(self, target: Attributes, given: _Arguments) -> Attributes:
+        if "type" not in target:
+            target["references"] = "id"
+            return target
+        key = self.add_index("foreign", [target["name"]], given.at(2, "indexName"))
+        table, references = given.at(0, "table"), given.at(1, "column") or "id"
+        if table is None and isinstance(target["name"], str):
+            before, found, _ = target["name"].rpartition(f"_{references}")
+            table = plural(before if found else target["name"])
+        key |= {"references": references, "on": table}
+        return key
+
+
+_Method: TypeAlias = Callable[[Blueprint, _Arguments], Attributes | None]
+
+
+def _typed(kind: str, made: Blueprint, given: _Arguments) -> Attributes:
+    return made.add_column(kind, given.first("column"))
+
+
+def _timed(kind: str, made: Blueprint, given: _Arguments) -> Attributes:
+    return made.add_column(kind, given.first("column"), precision=given.at(1, "precision", 0))
+
+
+def _text(kind: str, made: Blueprint, given: _Arguments) -> Attributes:
+    length = given.at(1, "length") or _STRING_LENGTH
+    return made.add_column(kind, given.first("column"), length=length)
+
+
+def _listed(kind: str, made: Blueprint, given: _Arguments) -> Attributes:
+    return made.add_column(kind, given.first("column"), allowed=given.at(1, "allowed", []))
+
+
+def _integer(unsigned: bool, kind: str, made: Blueprint, given: _Arguments) -> Attributes:
+    return made.add_column(
+        kind,
+        given.first("column"),
+        autoIncrement=bool(given.at(1, "autoIncrement")),
+        unsigned=unsigned or bool(given.at(2, "unsigned")),
+    )
+
+
+def _increments(kind: str, made: Blueprint, given: _Arguments) -> Attributes:
+    return made.add_column(kind, given.first("column"), autoIncrement=True, unsigned=True)
+
+
+def _id(made: Blueprint, given: _Arguments) -> Attributes:
+    name = given.first("column") or "id"
+    return made.add_column("bigInteger", name, autoIncrement=True, unsigned=True)
+
+
+def _number(unsigned: bool, kind: str, made: Blueprint, given: _Arguments) -> Attributes:
+    total, places = (None, None) if kind == "double" else (8, 2)
+    return made.add_column(
+        kind,
+        given.first("column"),
+        total=given.at(1, "total", total),
+        places=given.at(2, "places", places),
+        unsigned=unsigned or bool(given.at(3, "unsigned", False)),
+    )
+
+
+def _foreign_id(made: Blueprint, given: _Arguments) -> Attributes:
+    name = given.first("column")
+    return made.add_column("bigInteger", name, autoIncrement=False, unsigned=True)
+
+
+def _column_for(given: _Arguments) -> Any:
+    """Return the column of a foreign key to a model: stated, or by the model's name."""
+    model, stated = given.at(0, "model"), given.at(1, "column")
+    if not isinstance(stated, str) and isinstance(model, str):
+        return f"{snake(class_basename(model))}_id"
+    return stated
+
+
+def _foreign_id_for(made: Blueprint, given: _Arguments) -> Attributes:
+    return _foreign_id(made, _Arguments([_column_for(given)], {}))
+
+
+def _any_column(made: Blueprint, given: _Arguments) -> Attributes:
+    more = given.at(2, "parameters")
+    attributes = more if isinstance(more, dict) else {}
+    return made.add_column(str(given.at(0, "type")), given.at(1, "name"), **attributes)
+
+
+def _timestamps(kind: str, made: Blueprint, given: _Arguments) -> None:
+    for column in ("created_at", "updated_at"):
+        made.add_column(kind, column, precision=given.at(0, "precision", 0), nullable=True)
+
+
+def _soft_deletes(kind: str, made: Blueprint, given: _Arguments) -> Attributes:
+    name, precision = given.at(0, "column", "deleted_at"), given.at(1, "precision", 0)
+    return made.add_column(kind, name, precision=precision, nullable=True)
+
+
+def _remember_token(made: Blueprint, _given: _Arguments) -> Attributes:
+    return made.add_column("string", "remember_token", length=100, nullable=True)
+
+
+def _morphs(kind: str, nullable: bool, made: Blueprint, given: _Arguments) -> None:
+    name = given.at(0, "name")
+    if not isinstance(name, str):
+        made.unread.append("name of a column (morphs)")
+        return
+    more: Attributes = {"nullable": True} if nullable else {}
+    made.add_column("string", f"{name}_type", length=_STRING_LENGTH, **more)
+    if kind == "bigInteger":
+        more = {"autoIncrement": False, "unsigned": True, **more}
+    made.add_column(kind, f"{name}_id", **more)
+    made.add_index("index", [f"{name}_type", f"{name}_id"], given.at(1, "indexName"))
+
+
+def _index(kind: str, made: Blueprint, given: _Arguments) -> Attributes:
+    return made.add_index(kind, given.at(0, "columns"), given.at(1, "name"))
+
+
+def _raw_index(made: Blueprint, given: _Arguments) -> Attributes:
+    return made.add_index("index", [given.at(0, "expression")], given.at(1, "name"))
+
+
+def _rename(command: str, made: Blueprint, given: _Arguments) -> Attributes:
+    values = {"from": given.at(0, "from"), "to": given.at(1, "to")}
+    return made.add_command(command, **values)
+
+
+def _rename_table(made: Blueprint, given: _Arguments) -> None:
+    made.add_command("rename", to=given.at(0, "to"))
+
+
+def _drop_table(command: str, made: Blueprint, _given: _Arguments) -> None:
+    made.add_command(command)
+
+
+def _drop_index(command: str, kind: str, made: Blueprint, given: _Arguments) -> None:
+    made.drop_index(command, kind, given.at(0, "index"))
+
+
+def _drop_columns(made: Blueprint, given: _Arguments) -> None:
+    first = given.at(0, "columns")
+    made.drop_columns(first if isinstance(first, list) else [*given.given, *given.named.values()])
+
+
+def _drop_soft_deletes(made: Blueprint, given: _Arguments) -> None:
+    made.drop_columns([given.at(0, "column", "deleted_at")])
+
+
+def _drop_foreign_column(by_model: bool, made: Blueprint, given: _Arguments) -> None:
+    column = _column_for(given) if by_model else given.at(0, "column")
+    made.drop_index("dropForeign", "foreign", [column])
+    made.drop_columns([column])
+
+
+def _drop_morphs(made: Blueprint, given: _Arguments) -> None:
+    stem = given.at(0, "name")
+    columns = [f"{stem}_type", f"{stem}_id"]
+    made.drop_index("dropIndex", "index", given.at(1, "indexName") or columns)
+    made.drop_columns(columns)
+
+
+def _ignore(_made: Blueprint, _given: _Arguments) -> None:
+    return None
+
+
+_INTEGERS: Final = ("integer", "tinyInteger", "smallInteger", "mediumInteger", "bigInteger")
+_SIMPLE: Final = (
+    *("tinyText", "text", "mediumText", "longText", "boolean", "json", "jsonb", "date", "year"),
+    *("uuid", "ulid", "ipAddress", "macAddress", "binary", "geometry", "geography", "point"),
+    *("polygon", "vector", "computed"),
+)
+_TIMES: Final = ("dateTime", "dateTimeTz", "time", "timeTz", "timestamp", "timestampTz")
+_SHAPES: Final = (
+    *("lineString", "geometryCollection", "multiPoint", "multiLineString", "multiPolygon"),
+    "multiPolygonZ",
+)
+_MORPHS: Final = {
+    "morphs": "bigInteger",
+    "numericMorphs": "bigInteger",
+    "uuidMorphs": "uuid",
+    "ulidMorphs": "ulid",
+}
+_NAMED: Final[Mapping[str, _Method]] = {
+    **{name: partial(_typed, name) for name in _SIMPLE},
+    **{name: partial(_typed, name.lower()) for name in _SHAPES},
+    **{name: partial(_timed, name) for name in _TIMES},
+    **{name: partial(_text, name) for name in ("char", "string")},
+    **{name: partial(_listed, name) for name in ("enum", "set")},
+    **{name: partial(_integer, False, name) for name in _INTEGERS},
+    **{f"unsigned{name}": partial(_integer, True, name) for name in _INTEGERS},
+    **{f"{name[:-7]}Increments": partial(_increments, name) for name in _INTEGERS[1:]},
+    **dict.fromkeys(("increments", "integerIncrements"), partial(_increments, "integer")),
+    **{name: partial(_number, False, name) for name in ("float", "double", "decimal")},
+    **{f"unsigned{name}": partial(_number, True, name) for name in ("float", "double", "decimal")},
+    "id": _id,
+    "foreignId": _foreign_id,
+    "foreignUuid": partial(_typed, "uuid"),
+    "foreignUlid": partial(_typed, "ulid"),
+    "foreignIdFor": _foreign_id_for,
+    "addColumn": _any_column,
+    **dict.fromkeys(("timestamps", "nullableTimestamps"), partial(_timestamps, "timestamp")),
+    "timestampsTz": partial(_timestamps, "timestampTz"),
+    "datetimes": partial(_timestamps, "dateTime"),
+    "softDeletes": partial(_soft_deletes, "timestamp"),
+    "softDeletesTz": partial(_soft_deletes, "timestampTz"),
+    "softDeletesDatetime": partial(_soft_deletes, "dateTime"),
+    "rememberToken": _remember_token,
+    **{name: partial(_morphs, kind, False) for name, kind in _MORPHS.items()},
+    **{f"nullable{name}": partial(_morphs, kind, True) for name, kind in _MORPHS.items()},
+    **{name: partial(_index, kind) for name, kind in _INDEXES.items()},
+    "foreign": partial(_index, "foreign"),
+    "rawIndex": _raw_index,
+    **{name: partial(_rename, name) for name in ("renameIndex", "renameColumn")},
+    "rename": _rename_table,
+    **{name: partial(_drop_table, name) for name in ("drop", "dropIfExists")},
+    **{
+        f"drop{name[:1].upper()}{name[1:]}": partial(
+            _drop_index, f"drop{name[:1].upper()}{name[1:]}", kind
+        )
+        for name, kind in {**_INDEXES, "foreign": "foreign"}.items()
+    },
+    **dict.fromkeys(("dropColumn", "dropColumns"), _drop_columns),
+    **dict.fromkeys(
+        ("dropTimestamps", "dropTimestampsTz"),
+        lambda made, _given: made.drop_columns(["created_at", "updated_at"]),
+    ),
+    **dict.fromkeys(("dropSoftDeletes", "dropSoftDeletesTz"), _drop_soft_deletes),
+    "dropRememberToken": lambda made, _given: made.drop_columns(["remember_token"]),
+    "dropConstrainedForeignId": partial(_drop_foreign_column, False),
+    "dropConstrainedForeignIdFor": partial(_drop_foreign_column, True),
+    "dropMorphs": _drop_morphs,
+    **dict.fromkeys(("temporary", "engine", "charset", "collation", "comment", "create"), _ignore),
+    "innoDb": _ignore,
+}
+_METHODS: Final[Mapping[str, _Method]] = {name.lower(): method for name, method in _NAMED.items()}
+"""Functions that apply a method of Laravel's Blueprint, by its name in lower case."""

@@ -1,0 +1,212 @@
+"""Expressions in migrations and models: their values, as far as known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from rag_assets.systems.code_memory.languages.php.source import ClassLike, Method, PhpSource
+from rag_assets.systems.code_memory.languages.php.values import (
+    COMPUTED,
+    Call,
+    Chain,
+    Closure,
+    Constants,
+    value_of,
+)
+from rag_assets.systems.code_memory.laravel.settings import mark_setting, setting_name
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+_PAIR: Final = 2
+_MOST_METHODS: Final = 2_000
+"""Maximum number of calls of own methods that are followed to read the values in one file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """A raw SQL fragment as a value: the result of `DB::raw`.
+
+    Attributes:
+        sql: its text.
+    """
+
+    sql: str
+
+
+@dataclass(slots=True)
+class Scope:
+    """The names that are known at an expression.
+
+    Attributes:
+        owner: the class.
+        function: the name of the method.
+        variables: values by name, without the dollar sign; properties are named `this->name`.
+    """
+
+    owner: ClassLike
+    function: str = ""
+    variables: dict[str, Any] = field(default_factory=dict)
+
+
+class ExpressionReader:
+    """Reads the values of one file's expressions.
+
+    Attributes:
+        source: the file.
+        tree: its syntax tree.
+    """
+
+    def __init__(self, source: PhpSource) -> None:
+        self.source = source
+        self.tree = source.tree
+        self._left = _MOST_METHODS
+
+    def scope(self, owner: ClassLike, function: str) -> Scope:
+        """Return the names that are known at the start of a method."""
+        inner = Scope(owner)
+        known = {f"this->{one.name}": self.value(one.value, inner) for one in owner.properties}
+        return Scope(owner, function, known)
+
+    def value(self, node: Node | None, scope: Scope) -> Any:
+        """Return an expression's value: JSON values, texts with marks, Expression, or Computed.
+
+        Args:
+            node: an expression; None stands for null.
+            scope: the names that are known at the expression.
+        """
+        return None if node is None else value_of(self.tree, node, self._constants(node, scope))
+
+    def values(self, call: Call, scope: Scope) -> tuple[list[Any], dict[str, Any]]:
+        """Return the values of the positional and of the named arguments of a call."""
+        plain = [self.value(one.value, scope) for one in call.arguments if not one.name]
+        return plain, {one.name: self.value(one.value, scope) for one in call.arguments if one.name}
+
+    def inner(self, node: Node | None, scope: Scope, depth: int) -> Any:
+        """Return the value of an expression that is part of another expression."""
+        if node is None:
+            return None
+        return value_of(self.tree, node, self._constants(node, scope), depth)
+
+    def own_method(self, chain: Chain, scope: Scope) -> Method | None:
+        """Return the method of the file's own class that a chain calls first, if it does."""
+        own = chain.root.lstrip("$").lower() in {"this", "self", "static"}
+        name = chain.calls[0].name
+        return next((one for one in scope.owner.methods if own and one.name == name), None)
+
+    def returned(self, chain: Chain, scope: Scope) -> tuple[Node, Scope] | None:
+        """Return the result of an own method that only returns a value; None for other methods.
+
+        Args:
+            chain: a single call of the method.
+            scope: the names that are known at the call.
+        """
+        method = self.own_method(chain, scope)
+        if len(chain.calls) > 1 or method is None or method.body is None:
+            return None
+        inner = [child for child in method.body.named_children if child.type != "comment"]
+        if len(inner) != 1 or inner[0].type != "return_statement" or self._left <= 0:
+            return None
+        self._left -= 1
+        kept = {key: held for key, held in scope.variables.items() if key.startswith("this->")}
+        given = replace(scope, variables=kept, function=method.name)
+        return next(((node, given) for node in inner[0].named_children), None)
+
+    def _constants(self, near: Node, scope: Scope) -> Constants:
+        def constant(owner: str, name: str) -> Any:
+            if owner != scope.owner.name:
+                return COMPUTED
+            # Only one reference is followed, since constants may refer to each other in a circle.
+            held = next((one.value for one in scope.owner.constants if one.name == name), None)
+            plain = Constants(class_name)
+            return COMPUTED if held is None else value_of(self.tree, held, plain)
+
+        def class_name(written: str) -> str:
+            return self.source.class_name(written, near)
+
+        further = {kind: partial(read, self, scope) for kind, read in _FURTHER.items()}
+        return Constants(class_name, constant, further)
+
+
+def _binary(reader: ExpressionReader, scope: Scope, node: Node, depth: int) -> Any:
+    if reader.tree.of(node.child_by_field_name("operator")) != "??":
+        return NotImplemented
+    left = reader.inner(node.child_by_field_name("left"), scope, depth)
+    right = reader.inner(node.child_by_field_name("right"), scope, depth)
+    setting = setting_name(left)
+    if setting is not None and isinstance(right, str | int | None):
+        return mark_setting(setting, right)
+    return right if left is None else left
+
+
+def _name(reader: ExpressionReader, scope: Scope, node: Node, _depth: int) -> Any:
+    known = {"__FUNCTION__": scope.function, "__CLASS__": scope.owner.name}
+    return known.get(reader.tree.of(node), COMPUTED)
+
+
+def _variable(reader: ExpressionReader, scope: Scope, node: Node, _depth: int) -> Any:
+    return scope.variables.get(reader.tree.of(node).lstrip("$"), COMPUTED)
+
+
+def _property(reader: ExpressionReader, scope: Scope, node: Node, _depth: int) -> Any:
+    return scope.variables.get(reader.tree.of(node).lstrip("$"), COMPUTED)
+
+
+def _subscript(reader: ExpressionReader, scope: Scope, node: Node, depth: int) -> Any:
+    parts = node.named_children
+    if len(parts) < _PAIR:
+        return COMPUTED
+    held, key = (reader.inner(part, scope, depth) for part in parts[:2])
+    setting = setting_name(held)
+    if setting is not None and isinstance(key, str | int):
+        return mark_setting(f"{setting}.{key}")
+    if isinstance(held, list) and isinstance(key, int) and 0 <= key < len(held):
+        return held[key]
+    return held.get(str(key), COMPUTED) if isinstance(held, dict) else COMPUTED
+
+
+def _called(reader: ExpressionReader, scope: Scope, node: Node, depth: int) -> Any:
+    """Return a setting, raw SQL, or the result of an own method."""
+    chain = reader.source.chain(node)
+    if chain is None:
+        return COMPUTED
+    if not chain.root and len(chain.calls) == 1:
+        return _setting(reader, chain.calls[0], scope, depth)
+    last = chain.calls[-1]
+    if last.name == "raw" and chain.static:
+        sql = reader.inner(last.argument(0), scope, depth)
+        return Expression(sql) if isinstance(sql, str) else COMPUTED
+    returned = reader.returned(chain, scope)
+    return COMPUTED if returned is None else reader.inner(*returned, depth)
+
+
+def _setting(reader: ExpressionReader, call: Call, scope: Scope, depth: int) -> Any:
+    """Return the value of a call of `config`."""
+    key, default = (reader.inner(call.argument(at), scope, depth) for at in (0, 1))
+    is_setting = call.name.lstrip("\\").lower() == "config"
+    if not is_setting or not isinstance(key, str) or not isinstance(default, str | int | None):
+        return COMPUTED
+    return mark_setting(key, default)
+
+
+def _closure(_reader: ExpressionReader, _scope: Scope, node: Node, _depth: int) -> Any:
+    return Closure(node)
+
+
+_FURTHER: Final[Mapping[str, Callable[[ExpressionReader, Scope, Node, int], Any]]] = {
+    "anonymous_function": _closure,
+    "arrow_function": _closure,
+    "binary_expression": _binary,
+    "name": _name,
+    "variable_name": _variable,
+    "subscript_expression": _subscript,
+    "member_access_expression": _property,
+    "member_call_expression": _called,
+    "nullsafe_member_call_expression": _called,
+    "scoped_call_expression": _called,
+    "function_call_expression": _called,
+}
+"""Functions that read expressions which depend on variables, the class or the settings."""

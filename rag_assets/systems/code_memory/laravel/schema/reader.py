@@ -1,0 +1,392 @@
+"""Statements on tables in a migration: what `up()` does, read without running it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from rag_assets.ingest.chunking.model import Fact
+from rag_assets.systems.code_memory.languages.php.source import ClassLike, Method, PhpSource
+from rag_assets.systems.code_memory.languages.php.values import (
+    CLOSURES,
+    COMPUTED,
+    Call,
+    Chain,
+    Closure,
+    Computed,
+)
+from rag_assets.systems.code_memory.laravel.schema.blueprint import Blueprint
+from rag_assets.systems.code_memory.laravel.schema.expressions import (
+    Expression,
+    ExpressionReader,
+    Scope,
+)
+from rag_assets.systems.code_memory.laravel.settings import has_marks
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+_RAW: Final = frozenset({"statement", "unprepared"})
+_SQL: Final = re.compile(
+    r"\b(?P<action>CREATE|ALTER|DROP|RENAME)\s+(?:[a-z]+\s+)?TABLE\s+(?:(?:IF|NOT|EXISTS|ONLY)\s+)*"
+    r"(?P<table>[\w.`\"\[\]]+)",
+    re.IGNORECASE,
+)
+_ACTIONS: Final = {
+    "create": "create",
+    "table": "alter",
+    "rename": "rename",
+    "drop": "drop",
+    "dropifexists": "drop",
+    "dropcolumns": "alter",
+}
+"""Actions on tables, by the method of the schema in lower case."""
+
+_BRANCHING: Final = frozenset({"if_statement", "switch_statement", "match_expression"})
+_NESTING: Final = ("_statement", "_clause", "_block", "match_expression")
+"""Ends of the types of nodes that contain statements."""
+
+_MOST_STATEMENTS: Final = 5000
+_MOST_TURNS: Final = 5000
+_DEEPEST_CALL: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class _Context:
+    """The context of a statement.
+
+    Attributes:
+        scope: the names that are known at the statement, with their values.
+        tables: blueprints, by the name of their variable.
+        conditional: whether the statement runs under a condition.
+        depth: number of enclosing method calls.
+    """
+
+    scope: Scope
+    tables: Mapping[str, Blueprint] = field(default_factory=dict)
+    conditional: bool = False
+    depth: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """A pending action: a statement to run, variables to bind, or a blueprint to complete.
+
+    Attributes:
+        node: a statement or an expression; None for a step without syntax.
+        context: the context of the node.
+        bind: values of variables to set first.
+        ends: the complete blueprint, with the fact it becomes.
+    """
+
+    node: Node | None
+    context: _Context
+    bind: Mapping[str, Any] = field(default_factory=dict)
+    ends: tuple[Blueprint, Fact] | None = None
+
+
+def schema_facts(source: PhpSource) -> tuple[Fact, ...]:
+    """Return one fact of the kind `schema` for each statement on a table in `up()`.
+
+    Values of a fact:
+        action: create, alter, rename or drop; raw for computed SQL.
+        table: its name; None if it is computed. to: the new name of a renamed table.
+        columns: added or changed (`change`) columns, with Laravel's attributes (`name`, `type`,
+            `nullable`, `default` ...); {"raw": sql} is an expression, {"computed": true} unknown.
+        commands: indexes, foreign keys, drops and renames, with the same kind of values.
+        conditional: whether it runs under a condition; how: call, or sql.
+        order: its position among the statements as they run.
+        unread: values that were computed or are not Laravel's, and SQL, of which only the name of
+            the table is read.
+    """
+    reader = ExpressionReader(source)
+    facts: list[Fact] = []
+    for one in source.classes:
+        method = _method(one, "up")
+        if method is not None:
+            facts += _Run(reader, one).facts(method)
+    return tuple(sorted(facts, key=lambda fact: (fact.start, fact.values["order"])))
+
+
+def _method(owner: ClassLike, name: str) -> Method | None:
+    return next((one for one in owner.methods if one.name == name and one.body is not None), None)
+
+
+class _Run:
+    """Walks through `up()` of one class with a list of steps, so that any nesting depth works."""
+
+    def __init__(self, reader: ExpressionReader, owner: ClassLike) -> None:
+        self._reader = reader
+        self._tree = reader.tree
+        self._owner = owner
+        self._facts: list[Fact] = []
+        self._todo: list[_Step] = []
+        self._left = _MOST_STATEMENTS
+
+    def facts(self, method: Method) -> list[Fact]:
+        """Return the statements in the order in which they run."""
+        self._push_block(method.body, _Context(self._reader.scope(self._owner, method.name)))
+        while self._todo and self._left > 0:
+            step = self._todo.pop()
+            step.context.scope.variables.update(step.bind)
+            if step.ends is not None:
+                self._end(*step.ends)
+            elif step.node is not None:
+                self._left -= 1
+                self._step(step.node, step.context)
+        return self._facts
+
+    def _push(self, nodes: Sequence[Node], context: _Context) -> None:
+        self._todo.extend(_Step(node, context) for node in reversed(nodes))
+
+    def _push_block(self, node: Node | None, context: _Context) -> None:
+        if node is not None:
+            self._todo.append(_Step(node, context))
+
+    def _block(self, node: Node, context: _Context) -> None:
+        """Add the statements of a body; those after `if (..) return;` run under a condition."""
+        steps: list[_Step] = []
+        for child in node.named_children:
+            steps.append(_Step(child, context))
+            if child.type == "if_statement" and _returns(child):
+                context = replace(context, conditional=True)
+        self._todo.extend(reversed(steps))
+
+    def _step(self, node: Node, context: _Context) -> None:
+        if node.type in _BRANCHING:
+            context = replace(context, conditional=True)
+        if node.type in {"compound_statement", "colon_block"}:
+            self._block(node, context)
+        elif node.type == "foreach_statement":
+            self._foreach(node, context)
+        elif node.type in {"expression_statement", "return_statement", "parenthesized_expression"}:
+            self._push(node.named_children[:1], context)
+        elif node.type == "assignment_expression":
+            self._assign(node, context)
+        elif node.type.endswith("call_expression"):
+            self._call(node, context)
+        elif node.type in {"match_conditional_expression", "match_default_expression"}:
+            self._push_block(node.child_by_field_name("return_expression"), context)
+        elif node.type.endswith(_NESTING):
+            condition = node.child_by_field_name("condition")
+            self._push([child for child in node.named_children if child != condition], context)
+
+    def _assign(self, node: Node, context: _Context) -> None:
+        left, right = (node.child_by_field_name(name) for name in ("left", "right"))
+        if left is None or right is None:
+            return
+        name = self._tree.of(left).lstrip("$")
+        context.scope.variables[name] = self._reader.value(right, context.scope)
+        if right.type.endswith("call_expression"):
+            self._call(right, context)
+
+    def _call(self, node: Node, context: _Context) -> None:
+        chain = self._reader.source.chain(node)
+        if chain is None:
+            return
+        root, last = chain.root.lstrip("$"), chain.calls[-1]
+        own = self._reader.own_method(chain, context.scope)
+        if not chain.static and root in context.tables:
+            self._on_table(chain, context.tables[root], context)
+        elif self._is_schema(chain, root):
+            self._on_schema(chain, context)
+        elif chain.static and root.rpartition("\\")[2] == "DB" and last.name.lower() in _RAW:
+            self._raw(last, context)
+        elif own is not None and own.body is not None:
+            self._enter(own, chain.calls[0], context)
+        elif _is_each(chain):
+            self._each(chain, context)
+        else:
+            given = [one.value for call in chain.calls for one in call.arguments]
+            for closure in reversed([one for one in given if one.type in CLOSURES]):
+                self._push_block(closure.child_by_field_name("body"), context)
+
+    def _each(self, chain: Chain, context: _Context) -> None:
+        over = self._reader.value(chain.calls[0].argument(0), context.scope)
+        closure = chain.calls[1].arguments[0].value
+        names = [self._tree.of(one).lstrip("$") for one in _variables(closure)]
+        # A loop lists the key before the value, a closure the value before the key.
+        self._loop(closure.child_by_field_name("body"), over, [*reversed(names[:2])], context)
+
+    def _foreach(self, node: Node, context: _Context) -> None:
+        body = node.child_by_field_name("body")
+        parts = [one for one in node.named_children if one.type != "comment" and one != body]
+        if len(parts) > 1:
+            names = [self._tree.of(one).lstrip("$&") for one in _variables(parts[1])]
+            self._loop(body, self._value(parts[0], context), names, context)
+
+    def _loop(self, body: Node | None, over: Any, names: Sequence[str], context: _Context) -> None:
+        """Add the body once per item; the last name is the value's, a name before it the key's.
+
+        Args:
+            over: the items; anything that is not an array counts as one unknown item.
+        """
+        items: list[tuple[Any, Any]] = [(COMPUTED, COMPUTED)]
+        if isinstance(over, list):
+            items = list(enumerate(over))
+        elif isinstance(over, dict):
+            items = list(over.items())
+        steps = []
+        for key, value in items[:_MOST_TURNS]:
+            bind = dict(zip(reversed(names), (value, key), strict=False))
+            steps.append(_Step(body, context, bind))
+        self._todo.extend(reversed(steps))
+
+    def _is_schema(self, chain: Chain, root: str) -> bool:
+        last = chain.calls[-1]
+        if last.name.lower() not in _ACTIONS:
+            return False
+        closure = last.arguments[-1].value.type in CLOSURES if last.arguments else False
+        return (
+            root.lower().endswith("schema")
+            or any(call.name == "getSchemaBuilder" for call in chain.calls)
+            or (closure and last.name.lower() in {"create", "table"} and root != "Route")
+        )
+
+    def _on_schema(self, chain: Chain, context: _Context) -> None:
+        call = chain.calls[-1]
+        name = call.name.lower()
+        table = self._value(call.argument(0, "from" if name == "rename" else "table"), context)
+        values: dict[str, Any] = {"action": _ACTIONS[name]}
+        if name == "rename":
+            values["to"] = self._value(call.argument(1, "to"), context)
+        blueprint = Blueprint(table if isinstance(table, str) else "")
+        fact = self._fact(call.node, table, values, context)
+        given, named = self._reader.values(call, context.scope)
+        if name == "dropcolumns":
+            blueprint.call("dropColumn", given[1:], {})
+        self._todo.append(_Step(None, context, ends=(blueprint, fact)))
+        values_given = (*given, *named.values())
+        closure = next((one.node for one in values_given if isinstance(one, Closure)), None)
+        if closure is not None:
+            self._enter_closure(closure, context, blueprint)
+        elif name in {"create", "table"}:
+            blueprint.unread.append("the definition of the table")
+
+    def _end(self, blueprint: Blueprint, fact: Fact) -> None:
+        blueprint.finish()
+        values = dict(fact.values)
+        values["columns"] = [_plain(column) for column in blueprint.columns]
+        values["commands"] = [_plain(command) for command in blueprint.commands]
+        values["unread"] = [*values["unread"], *blueprint.unread]
+        values["conditional"] |= blueprint.conditional
+        renamed = next((c for c in blueprint.commands if c["name"] == "rename"), None)
+        if renamed is not None and isinstance(renamed["to"], str):
+            values["to"] = _as_json(renamed["to"])
+        self._add(replace(fact, values=values))
+
+    def _on_table(self, chain: Chain, blueprint: Blueprint, context: _Context) -> None:
+        first, *modifiers = chain.calls
+        closure = next((a.value for a in first.arguments if a.value.type in CLOSURES), None)
+        if first.name.lower() == "after" and closure is not None:
+            self._enter_closure(closure, context, blueprint)
+            return
+        target = blueprint.call(first.name, *self._reader.values(first, context.scope))
+        for call in modifiers:
+            if target is not None:
+                given, named = self._reader.values(call, context.scope)
+                target = blueprint.modify(target, call.name, given, named)
+        blueprint.conditional |= context.conditional
+
+    def _raw(self, call: Call, context: _Context) -> None:
+        """Add a statement in SQL: its table, and that its columns are unread."""
+        sql = self._value(call.argument(0, "query"), context)
+        text = sql.sql if isinstance(sql, Expression) else sql
+        known: dict[str, Any] = {"how": "sql", "columns": [], "commands": []}
+        if not isinstance(text, str) or has_marks(text):
+            self._add(self._fact(call.node, COMPUTED, {"action": "raw", **known}, context))
+            return
+        for found in _SQL.finditer(text):
+            table = re.sub(r"[`\"\[\]]", "", found["table"]).rpartition(".")[2]
+            drops = found["action"].upper() == "DROP"
+            values = {"action": "drop" if drops else "alter", **known, "unread": ["SQL"]}
+            self._add(self._fact(call.node, table, values, context))
+
+    def _fact(self, node: Node, table: Any, values: Mapping[str, Any], context: _Context) -> Fact:
+        known = {
+            "table": _as_json(table) if isinstance(table, str) else None,
+            "conditional": context.conditional,
+            "how": "call",
+            "unread": [] if isinstance(table, str) or table is None else ["the name of the table"],
+            **_plain(values),
+        }
+        symbol = f"{self._owner.name}::up"
+        return Fact("schema", self._tree.start(node), self._tree.end(node), symbol, known)
+
+    def _add(self, fact: Fact) -> None:
+        values = {**fact.values, "order": len(self._facts)}
+        self._facts.append(replace(fact, values=values))
+
+    def _enter(self, method: Method, call: Call, context: _Context) -> None:
+        if context.depth >= _DEEPEST_CALL:
+            return
+        scope = self._reader.scope(self._owner, method.name)
+        tables: dict[str, Blueprint] = {}
+        for parameter, argument in zip(method.parameters, call.arguments, strict=False):
+            given = self._tree.of(argument.value).lstrip("$")
+            if given in context.tables:
+                tables[parameter.name] = context.tables[given]
+            scope.variables[parameter.name] = self._value(argument.value, context)
+        inner = replace(context, scope=scope, tables=tables, depth=context.depth + 1)
+        self._push_block(method.body, inner)
+
+    def _enter_closure(self, node: Node, context: _Context, blueprint: Blueprint) -> None:
+        name = self._tree.of(next(_variables(node), None)).lstrip("$")
+        tables = {**context.tables, name: blueprint}
+        self._push_block(node.child_by_field_name("body"), replace(context, tables=tables))
+
+    def _value(self, node: Node | None, context: _Context) -> Any:
+        return self._reader.value(node, context.scope)
+
+
+def _is_each(chain: Chain) -> bool:
+    """Return whether the chain is `collect([..])->each(function (..) {..})`."""
+    names = [call.name.lstrip("\\") for call in chain.calls]
+    given = chain.calls[-1].arguments
+    return names == ["collect", "each"] and bool(given) and given[0].value.type in CLOSURES
+
+
+def _returns(node: Node) -> bool:
+    """Return whether an `if` statement returns from its function when its condition holds."""
+    body = node.child_by_field_name("body")
+    if body is None or node.child_by_field_name("alternative") is not None:
+        return False
+    inner = body.named_children if body.type == "compound_statement" else [body]
+    return bool(inner) and inner[-1].type == "return_statement"
+
+
+def _variables(node: Node) -> Iterator[Node]:
+    """Yield the variables of a loop's header, or the parameters of a closure."""
+    node = node.child_by_field_name("parameters") or node
+    if node.type == "variable_name":
+        yield node
+        return
+    for child in node.named_children:
+        if child.type == "variable_name":
+            yield child
+        elif child.type in {"simple_parameter", "by_ref", "pair"}:
+            yield from (c for c in child.named_children if c.type == "variable_name")
+
+
+def _as_json(value: Any) -> Any:
+    """Return a text as facts store it: `{"asked": text}` if it has marks of settings."""
+    return {"asked": value} if has_marks(value) else value
+
+
+def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return attributes as JSON values."""
+    return {key: _json(value) for key, value in values.items()}
+
+
+def _json(value: Any) -> Any:
+    if isinstance(value, Expression):
+        return {"computed": True} if has_marks(value.sql) else {"raw": value.sql}
+    if isinstance(value, Computed):
+        return {"computed": True}
+    if isinstance(value, list):
+        return [
+            _json(item) if isinstance(item, Expression | Computed | str) else item for item in value
+        ]
+    return _as_json(value)

@@ -1,0 +1,340 @@
+"""The tables that result from a repository's migrations, applied in Laravel's order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import PurePosixPath
+from typing import Any, Final
+
+from rag_assets.ingest.chunking.model import Fact
+from rag_assets.systems.code_memory.laravel.routes.model import Evidence
+from rag_assets.systems.code_memory.laravel.settings import Settings
+from rag_assets.systems.code_memory.symbols.model import FileFacts
+
+_INDEXES: Final = frozenset({"primary", "unique", "index", "fulltext", "spatialIndex"})
+_UNKEPT: Final = frozenset({"length", "total", "places", "allowed", "precision", "change"})
+
+
+class TableState:
+    """Columns, indexes and foreign keys of a table after some of the statements.
+
+    Attributes:
+        columns, indexes, foreign: attributes, by name.
+        touched: the statements so far, each with the path of its file.
+        reasons: why something may be missing.
+    """
+
+    def __init__(self) -> None:
+        self.columns: dict[str, dict[str, Any]] = {}
+        self.indexes: dict[str, dict[str, Any]] = {}
+        self.foreign: dict[str, dict[str, Any]] = {}
+        self.touched: list[tuple[str, Fact]] = []
+        self.reasons: list[str] = []
+
+    def touch(self, path: str, fact: Fact) -> None:
+        """Record a statement of a file as evidence, and why it may be incomplete."""
+        self.touched.append((path, fact))
+        self.reasons += [f"{unread} is not known" for unread in fact.values["unread"]]
+        if fact.values.get("conditional"):
+            self.reasons.append("a statement runs under a condition that is not known")
+
+    def add_column(self, stated: Mapping[str, Any], change_keeps: bool) -> None:
+        """Add a column, or change one.
+
+        Args:
+            stated: its attributes.
+            change_keeps: whether a change keeps attributes that it does not repeat.
+        """
+        name = stated["name"]
+        made = {key: value for key, value in stated.items() if key != "change"}
+        if not stated.get("change"):
+            self.columns.setdefault(name, made)
+            self._auto_increment(name, made)
+            return
+        old = self.columns.get(name)
+        if old is None:
+            self.reasons.append("a column is changed here but made elsewhere")
+        elif change_keeps:
+            kept = {key: value for key, value in old.items() if key not in _UNKEPT}
+            made = {**kept, **made}
+        self.columns[name] = made
+
+    def run(self, command: Mapping[str, Any]) -> None:
+        """Apply a command: an index, a foreign key, a drop or a rename."""
+        name = command["name"]
+        if name in _INDEXES:
+            self.indexes[str(command["index"])] = dict(command)
+        elif name == "foreign":
+            self.foreign[str(command["index"])] = dict(command)
+        elif name == "dropColumn":
+            for column in command["columns"]:
+                self._drop_column(column)
+        elif name == "renameColumn":
+            self._rename_column(command["from"], command["to"])
+        elif name == "renameIndex":
+            self.indexes = {
+                (command["to"] if key == command["from"] else key): value
+                for key, value in self.indexes.items()
+            }
+        elif name.startswith("drop"):
+            self._drop_index(command)
+
+    def _auto_increment(self, name: str, column: Mapping[str, Any]) -> None:
+        primary = any(index["name"] == "primary" for index in self.indexes.values())
+        if column.get("autoIncrement") is True and not primary:
+            self.indexes["primary"] = {"name": "primary", "index": "primary", "columns": [name]}
+
+    def _drop_column(self, column: Any) -> None:
+        if not isinstance(column, str):
+            return
+        self.columns.pop(column, None)
+        for held in (self.indexes, self.foreign):
+            for key in [key for key, value in held.items() if column in value["columns"]]:
+                del held[key]
+
+    def _rename_column(self, old: Any, new: Any) -> None:
+        if not isinstance(old, str) or not isinstance(new, str):
+            self.reasons.append("the name of a column is not known")
+            return
+        self.columns = {
+            (new if key == old else key): ({**value, "name": new} if key == old else value)
+            for key, value in self.columns.items()
+        }
+        for held in (self.indexes, self.foreign):
+            for value in held.values():
+                value["columns"] = [new if name == old else name for name in value["columns"]]
+
+    def _drop_index(self, command: Mapping[str, Any]) -> None:
+        kind, index = command["name"], str(command.get("index"))
+        if kind == "dropPrimary":
+            primary = [key for key, value in self.indexes.items() if value["name"] == "primary"]
+            for key in primary:
+                del self.indexes[key]
+        elif kind == "dropForeign":
+            self.foreign.pop(index, None)
+        else:
+            self.indexes.pop(index, None)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a resulting table.
+
+    Attributes:
+        name: the name of the column.
+        type: Laravel's name of the type (`string`, `bigInteger`).
+        nullable: whether it may be null.
+        attributes: all other stated attributes: default, length, unsigned, allowed, comment,
+            autoIncrement, virtualAs and so on, as in facts of the kind `schema`.
+    """
+
+    name: str
+    type: str
+    nullable: bool
+    attributes: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """An index.
+
+    Attributes:
+        name: the name as stated, or by Laravel's convention.
+        kind: primary, unique, index, fulltext or spatialIndex.
+        columns: the columns, in order.
+    """
+
+    name: str
+    kind: str
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignKey:
+    """A foreign key.
+
+    Attributes:
+        name: stated, or by Laravel's convention.
+        columns: the columns of this table.
+        table: the referenced table; "" if it is computed.
+        references: columns of the referenced table.
+        on_delete, on_update: the action, in lower case; "" if not stated.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    table: str
+    references: tuple[str, ...]
+    on_delete: str
+    on_update: str
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table as it is after all migrations.
+
+    Attributes:
+        name: its final name.
+        columns, indexes, foreign_keys: its parts, in the order of their creation.
+        evidence: all statements that changed it under any of its names, in the order in which they
+            run.
+        complete: whether no part of it was computed.
+        reasons: why it is incomplete.
+    """
+
+    name: str
+    columns: tuple[Column, ...]
+    indexes: tuple[Index, ...]
+    foreign_keys: tuple[ForeignKey, ...]
+    evidence: tuple[Evidence, ...]
+    complete: bool
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """The tables after a repository's migrations.
+
+    Attributes:
+        tables: the tables, by name.
+        unresolved: statements on a computed table, which may change any table.
+    """
+
+    tables: Mapping[str, Table]
+    unresolved: tuple[Evidence, ...]
+
+
+def resolve_tables(files: Iterable[FileFacts], *, change_keeps: bool = True) -> Tables:
+    """Apply the migrations by file name; only `up()` is read.
+
+    Conditions are not evaluated: the statements of all branches are applied, except those on
+    missing tables, and their tables are incomplete.
+
+    Args:
+        files: the files of one repository, in any order; settings are read from the files that
+            state them.
+        change_keeps: whether `change()` keeps attributes that it does not repeat, as before Laravel
+            11.
+    """
+    given = list(files)
+    settings = Settings(given)
+    states: dict[str, TableState] = {}
+    unresolved: list[Evidence] = []
+    for stated in _statements(given):
+        evidence = _with_settings(stated, settings)
+        if isinstance(evidence.fact.values["table"], str):
+            _apply(evidence, states, change_keeps)
+        else:
+            unresolved.append(evidence)
+    return Tables({name: _table(name, states[name]) for name in sorted(states)}, tuple(unresolved))
+
+
+def _with_settings(evidence: Evidence, settings: Settings) -> Evidence:
+    """Return a statement with the values of the repository's settings in place of marks."""
+    values = settings.resolve(evidence.fact.values)
+    unread = list(values["unread"])
+    if isinstance(values["table"], Mapping):
+        unread.append("the name of the table")
+    left_out = [one for one in values.get("columns", ()) if not isinstance(one["name"], str)]
+    if left_out:
+        values["columns"] = [one for one in values["columns"] if isinstance(one["name"], str)]
+        unread.append("the name of a column")
+    values["unread"] = unread
+    return Evidence(evidence.path, replace(evidence.fact, values=values))
+
+
+def _statements(files: Sequence[FileFacts]) -> Iterator[Evidence]:
+    """Yield the statements of all migrations in running order."""
+    for file in sorted(files, key=lambda file: (PurePosixPath(file.path).name, file.path)):
+        for fact in _ordered(file):
+            yield Evidence(file.path, fact)
+
+
+def _ordered(file: FileFacts) -> list[Fact]:
+    found = [fact for fact in file.facts if fact.kind == "schema"]
+    return sorted(found, key=lambda fact: fact.values["order"])
+
+
+def _apply(evidence: Evidence, states: dict[str, TableState], change_keeps: bool) -> None:
+    values = evidence.fact.values
+    name, action = values["table"], values["action"]
+    if action == "drop":
+        states.pop(name, None)
+        return
+    if values.get("conditional") and name not in states and action != "create":
+        return  # The usual condition is that the table exists.
+    state = states.setdefault(name, TableState())
+    if not state.touched and action != "create":
+        state.reasons.append("it is altered here but made elsewhere")
+    state.touch(evidence.path, evidence.fact)
+    for column in values.get("columns", ()):
+        state.add_column(column, change_keeps)
+    _run(values.get("commands", ()), name, states)
+    target = values.get("to")
+    if isinstance(target, str):
+        _rename(states, name, target)
+    elif action == "rename":
+        state.reasons.append("its new name is computed")
+
+
+def _run(commands: Sequence[Mapping[str, Any]], name: str, states: dict[str, TableState]) -> None:
+    """Apply the commands of a statement to a table; a command may drop the table."""
+    state = states[name]
+    for command in commands:
+        state.run(command)
+        if command["name"] == "renameColumn":
+            _rename_referred(states, name, command["from"], command["to"])
+        elif command["name"] in {"drop", "dropIfExists"}:
+            states.pop(name, None)
+
+
+def _rename(states: dict[str, TableState], name: str, target: str) -> None:
+    moved = states.pop(name, None)
+    if moved is None or target == name:
+        return
+    states[target] = moved
+    for state in states.values():
+        for key in state.foreign.values():
+            if key.get("on") == name:
+                key["on"] = target
+
+
+def _rename_referred(states: dict[str, TableState], name: str, old: Any, new: Any) -> None:
+    for state in states.values():
+        for key in state.foreign.values():
+            if key.get("on") == name and key.get("references") == old:
+                key["references"] = new
+
+
+def _table(name: str, state: TableState) -> Table:
+    columns = tuple(
+        Column(
+            key,
+            str(attributes.get("type", "")),
+            bool(attributes.get("nullable")),
+            {k: v for k, v in attributes.items() if k not in {"name", "type", "nullable"}},
+        )
+        for key, attributes in state.columns.items()
+    )
+    indexes = tuple(
+        Index(key, index["name"], tuple(map(str, index["columns"])))
+        for key, index in state.indexes.items()
+    )
+    keys = tuple(_foreign_key(key, stated) for key, stated in state.foreign.items())
+    evidence = tuple(Evidence(path, fact) for path, fact in state.touched)
+    reasons = tuple(dict.fromkeys(state.reasons))
+    return Table(name, columns, indexes, keys, evidence, not reasons, reasons)
+
+
+def _foreign_key(name: str, stated: Mapping[str, Any]) -> ForeignKey:
+    references = stated.get("references") or "id"
+    listed = references if isinstance(references, list) else [references]
+    return ForeignKey(
+        name,
+        tuple(map(str, stated["columns"])),
+        stated["on"] if isinstance(stated.get("on"), str) else "",
+        tuple(map(str, listed)),
+        str(stated.get("onDelete") or "").lower(),
+        str(stated.get("onUpdate") or "").lower(),
+    )

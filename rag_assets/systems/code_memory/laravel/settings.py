@@ -1,0 +1,270 @@
+"""Settings of a repository: the values in its configuration files, and marks that represent them.
+
+A file's settings are a fact `configuration`. A value is one of: a string, a number, a boolean, null
+or a list of these; `{"env": NAME, "default": …}` if the environment decides and the code has a
+default; or an expression, see routes/expressions.py. `providers` are the classes that the file
+lists as providers; `untold` are existing settings whose value is unknown.
+
+While a migration is read, settings are represented by marks within texts, so that names can be
+built from them (`config('audit.prefix') . '_id'`). Facts store a text with marks as
+`{"asked": text}`. `Settings` replaces the marks once all files are known.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from rag_assets.systems.code_memory.languages.php.source import PhpSource
+from rag_assets.systems.code_memory.languages.php.values import COMPUTED, elements, is_static
+from rag_assets.systems.code_memory.languages.tree import descendants
+from rag_assets.systems.code_memory.laravel.routes.expressions import Expressions, Json
+from rag_assets.systems.code_memory.symbols.model import FileFacts
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+_PRIVATE: Final = re.compile(
+    # Names of columns, and of Laravel's password brokers, are not secret.
+    r"pass(?!words$)|secret|(?<!foreign_)(?<!morph_)(?<!pivot_)key|token|credential|salt|dsn|private"
+    r"|auth$",
+    re.I,
+)
+_PUBLIC_NAMES: Final = re.compile(r"_(?:TABLE|COLUMN|CONNECTION|DRIVER)$")
+"""Matches environment variables that hold no secret, whatever the rest of their name suggests."""
+
+_OF_ROUTES_AND_TABLES: Final = re.compile(
+    r"prefix|middleware|domain|route|ur[il]|path|namespace|guard|controller|slug|host"
+    r"|table|column|foreign_key|morph_key|pivot_key|driver|connection|^default$",
+    re.I,
+)
+_LONGEST: Final = 200
+_MOST: Final = 500
+_DEEPEST: Final = 6
+_NONE: Final = object()
+
+
+def settings_of(source: PhpSource) -> tuple[Node, dict[str, Any]] | None:
+    """Return the statement that returns settings, with `values` and `untold`; None if absent.
+
+    Translation files also return arrays, but they do not read the environment. If a file does not
+    read the environment, only values that routes and tables may depend on are included, and no text
+    of several words.
+    """
+    if "return" not in source.text:
+        return None
+    returned = next((n for n in source.statements() if n.type == "return_statement"), None)
+    array = None if returned is None else next(iter(returned.named_children), None)
+    if returned is None or array is None or array.type != "array_creation_expression":
+        return None
+    leaves = _leaves(source, array, all_of_it="env(" in source.text)
+    every = dict(leaf for leaf, _ in zip(leaves, range(_MOST), strict=False))
+    found = {name: value for name, value in every.items() if value is not _NONE}
+    untold = [name for name in every if name not in found]
+    providers = _providers(source, array)
+    if providers:
+        found["providers"] = providers
+    if not found:
+        return None
+    return returned, {"values": found, **({"untold": untold} if untold else {})}
+
+
+def _leaves(source: PhpSource, array: Node, *, all_of_it: bool) -> Iterator[tuple[str, Any]]:
+    todo: deque[tuple[str, Node, int]] = deque([("", array, 0)])
+    while todo:
+        prefix, held, depth = todo.popleft()
+        for key, value in elements(held):
+            name = source.value(key) if key is not None else None
+            if not isinstance(name, str):
+                continue
+            if _PRIVATE.search(name):
+                yield prefix + name, _NONE
+                continue
+            if value.type == "array_creation_expression" and not _is_list(value):
+                if depth < _DEEPEST:
+                    todo.append((f"{prefix}{name}.", value, depth + 1))
+                continue
+            matters = all_of_it or _may_matter(source, prefix + name, value)
+            told = _value(source, value) if matters else _NONE
+            yield prefix + name, _NONE if not all_of_it and _is_sentence(told) else told
+
+
+def _is_list(array: Node) -> bool:
+    return all(key is None for key, _ in elements(array))
+
+
+def _may_matter(source: PhpSource, name: str, node: Node) -> bool:
+    if _OF_ROUTES_AND_TABLES.search(name) is not None or node.type == "boolean":
+        return True
+    return node.type == "class_constant_access_expression" and source.tree.of(node).endswith(
+        "::class"
+    )
+
+
+def _is_sentence(value: Any) -> bool:
+    return isinstance(value, str) and " " in value.strip()
+
+
+def _value(source: PhpSource, node: Node) -> Any:
+    if node.end_byte - node.start_byte > _LONGEST:
+        return _NONE
+    asked = _environment_value(source, node)
+    if asked is not _NONE:
+        return asked
+    value = source.value(node)
+    if value is COMPUTED or not is_static(value):
+        return _expression(source, node)
+    if isinstance(value, dict):
+        return _NONE
+    plain = not isinstance(value, list) or not any(isinstance(one, list | dict) for one in value)
+    return value if plain else _NONE
+
+
+def _environment_value(source: PhpSource, node: Node) -> Any:
+    """Return the value that `env` returns if the environment does not set the variable."""
+    if node.type != "function_call_expression":
+        return _NONE
+    chain = source.chain(node)
+    if chain is None or chain.calls[0].name.lstrip("\\").lower() != "env":
+        return _NONE
+    name, default = (source.value(chain.calls[0].argument(index)) for index in (0, 1))
+    if not isinstance(name, str) or isinstance(default, list | dict):
+        return _NONE
+    if _PRIVATE.search(name) and not _PUBLIC_NAMES.search(name):
+        return _NONE
+    return _expression(source, node) if default is COMPUTED else {"env": name, "default": default}
+
+
+def _expression(source: PhpSource, node: Node) -> Json:
+    """Return a value that functions compute, as in `explode(',', env('HOSTS'))`."""
+    if _PRIVATE.search(source.tree.of(node)):
+        return _NONE
+    found = Expressions(source, lambda _: 0).read(node, runs=False)
+    return found if isinstance(found, dict) and found["of"] in {"chain", "join", "array"} else _NONE
+
+
+def _providers(source: PhpSource, array: Node) -> list[str]:
+    """Return the listed provider classes in order; the list may be merged with Laravel's own."""
+    named = (
+        (key is None or source.value(key) == "providers") and value
+        for key, value in elements(array)
+    )
+    found = [
+        source.class_name(source.tree.of(node.named_children[0]), node)
+        for value in named
+        if value
+        for node in descendants(value)
+        if node.type == "class_constant_access_expression"
+    ]
+    providers = dict.fromkeys(one for one in found if one != "Illuminate\\Support\\ServiceProvider")
+    return [one for one in providers if not one.startswith("Illuminate\\")]
+
+
+_FIRST, _LAST = "\ue000", "\ue001"
+# Hexadecimal digits do not change when a text is put in lower case or its dots are replaced.
+_MARK: Final = re.compile(f"{_FIRST}([0-9a-f]*){_LAST}")
+UNKNOWN: Final[Mapping[str, bool]] = {"computed": True}
+"""Represents a value computed at run time, in facts."""
+
+
+def mark_setting(name: str, default: Any = None) -> str:
+    """Return the mark that represents a setting.
+
+    Args:
+        name: the dotted name, which starts with the file's name.
+        default: the value if the setting is not set: a text, a number, a boolean or null.
+    """
+    return _FIRST + json.dumps([name, default]).encode().hex() + _LAST
+
+
+def setting_name(value: Any) -> str | None:
+    """Return the name of the setting that a value represents; None if it is anything else."""
+    whole = _MARK.fullmatch(value) if isinstance(value, str) else None
+    told = None if whole is None else _parse_mark(whole)
+    return None if told is None else told[0]
+
+
+def has_marks(value: Any) -> bool:
+    """Return whether a text contains a mark."""
+    return isinstance(value, str) and _FIRST in value
+
+
+def _parse_mark(mark: re.Match[str]) -> tuple[str, Any] | None:
+    """Return name and default in a mark; None if the mark comes from the file's own text."""
+    try:
+        name, default = json.loads(bytes.fromhex(mark[1]))
+    except ValueError:
+        return None
+    return (name, default) if isinstance(name, str) else None
+
+
+class Settings:
+    """The settings of a repository, as far as its files show them.
+
+    Args:
+        files: the files of the repository.
+    """
+
+    def __init__(self, files: Iterable[FileFacts]) -> None:
+        self._values: dict[str, Any] = {}
+        self._files: set[str] = set()
+        self._untold: set[str] = set()
+        for one in sorted(files, key=lambda file: (file.path.count("/"), file.path)):
+            for fact in one.facts:
+                if fact.kind == "configuration":
+                    self._add(one.path, fact.values)
+
+    def resolve(self, value: Any) -> Any:
+        """Return a fact's value with settings in place of marks; UNKNOWN if a setting is unknown.
+
+        Args:
+            value: the value as JSON.
+        """
+        if isinstance(value, list):
+            return [self.resolve(one) for one in value]
+        if not isinstance(value, Mapping):
+            return value
+        text = value.get("asked")
+        if isinstance(text, str):
+            return self._text(text)
+        return {key: self.resolve(one) for key, one in value.items()}
+
+    def _text(self, text: str) -> Any:
+        whole = _MARK.fullmatch(text)
+        if whole is not None:
+            return self._value(whole)
+        values = [self._value(mark) for mark in _MARK.finditer(text)]
+        if not all(isinstance(one, str | int) and not isinstance(one, bool) for one in values):
+            return UNKNOWN
+        following = iter(values)
+        return _MARK.sub(lambda _: str(next(following)), text)
+
+    def _value(self, mark: re.Match[str]) -> Any:
+        told = _parse_mark(mark)
+        if told is None:
+            return UNKNOWN
+        name, default = told
+        if name not in self._values:
+            return default if default is not None or self._is_left_out(name) else UNKNOWN
+        value = self._values[name]
+        if isinstance(value, Mapping):
+            value = value.get("default", UNKNOWN)
+        return default if value is None else value
+
+    def _add(self, path: str, told: Mapping[str, Any]) -> None:
+        folder, _, file = path.removesuffix(".php").rpartition("/")
+        for key, value in told["values"].items():
+            self._values.setdefault(f"{file}.{key}", value)
+        self._untold.update(f"{file}.{key}" for key in told.get("untold", ()))
+        if folder.rpartition("/")[2] == "config":
+            self._files.add(file)
+
+    def _is_left_out(self, name: str) -> bool:
+        """Return whether a known settings file does not have a setting of this name."""
+        parts = name.split(".")
+        above = {".".join(parts[:length]) for length in range(1, len(parts) + 1)}
+        known = above.isdisjoint(self._untold) and parts[0] in self._files
+        return known and not any(one.startswith(f"{name}.") for one in self._values)

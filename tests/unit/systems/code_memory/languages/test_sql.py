@@ -1,0 +1,95 @@
+"""Queries in SQL within strings: the tables that they name, and of which definition."""
+
+import pytest
+
+from rag_assets.systems.code_memory.languages.sql import with_queries
+from rag_assets.systems.code_memory.reading import read_code
+from rag_assets.systems.code_memory.relations.relations import relations_of
+from tests.cost import assert_linear
+
+TYPESCRIPT = """
+export async function views(id: string) {
+  const { filter, tables } = parse(id);
+  return rawQuery(`
+    with recent as (select * from session where id = ${tables.map(one => `'${one}'`)})
+    select count(*), extract(year from created_at)
+    from (select * from ${schema}.website_event ${filter}) as t
+    join recent on recent.id = t.id
+    left join "event_data" on true
+  `);
+}
+const joined = `inner join revenue on revenue.id = t.id`;
+const said = "Select a file from folders";
+const other = 'select one from the list';
+"""
+PYTHON = """
+class Bills:
+    def due(self, day):
+        return self.rows(f'''
+            SELECT * FROM {self.schema}.bills
+            WHERE due < {day}
+        ''')
+
+    def pay(self):
+        self.run("UPDATE bills b SET paid = true")
+        self.run("insert into payments (id) values (1)")
+        self.log("update failed, set from a file")
+"""
+GO = """package store
+func (s *Store) Owners() {
+	s.db.Query(`SELECT name FROM public.owners WHERE id = $1`)
+}
+"""
+RUBY = """
+class Report
+  def rows
+    execute("DELETE FROM reports WHERE id = #{id}")
+  end
+end
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "language", "names", "expected"),
+    [
+        (
+            TYPESCRIPT,
+            "typescript",
+            "javascript",
+            {(":views", name) for name in ("session", "website_event", "event_data")}
+            | {(":joined", "revenue")},
+        ),
+        (
+            PYTHON,
+            "python",
+            "python",
+            {(":Bills.due", "bills"), (":Bills.pay", "bills"), (":Bills.pay", "payments")},
+        ),
+        (GO, "go", "go", {(":store.Store.Owners", "owners")}),
+        (RUBY, "ruby", "none", {("", "reports")}),
+    ],
+    ids=["typescript", "python", "go", "ruby"],
+)
+def test_queries_name_their_tables(
+    text: str, language: str, names: str, expected: set[tuple[str, str]]
+) -> None:
+    facts = read_code(text, f"text/x-{language}").facts
+    found = relations_of(facts, names=names).edges  # type: ignore[arg-type]
+    asked = {(one.source, one.target) for one in found if one.kind == "queries_table"}
+    assert {(source, target.removeprefix("table:")) for source, target in asked} == expected
+
+
+@pytest.mark.parametrize("text", ["'select " * 20_000, "`" + "${{" * 40_000, '"select(' * 20_000])
+def test_strings_of_any_form_cost_little(text: str) -> None:
+    assert [
+        one for one in read_code(text, "text/x-ruby").facts if one.kind == "queries_table"
+    ] == []
+
+
+@pytest.mark.parametrize(
+    "unit",
+    ["'select ", "\\'select ", "\\`join ", "'select \"select `join ", '"""select ', "'with a as ("],
+)
+def test_time_is_linear_in_what_a_text_repeats(unit: str) -> None:
+    empty = read_code("", "text/x-ruby")
+    assert_linear(lambda size: with_queries(unit * (size // len(unit)), empty), 30_000)

@@ -1,0 +1,254 @@
+"""Tag queries: what they find in a small text of each language."""
+
+from __future__ import annotations
+
+import gc
+import tracemalloc
+from pathlib import Path
+from time import process_time
+
+import pytest
+
+from rag_assets.ingest.parsing.media_types import SOURCE_CODE, media_type_of
+from rag_assets.systems.code_memory.languages.name_index import index_names
+from rag_assets.systems.code_memory.languages.tags import (
+    TagGrammar,
+    TagLanguage,
+    Tags,
+    query_of,
+    read_tags,
+    tag_languages,
+)
+from rag_assets.systems.code_memory.languages.tree import syntax_tree
+from rag_assets.systems.code_memory.reading import read_code
+from rag_assets.systems.code_memory.symbols.model import USES, NameUse, names_of, uses_of
+from tests.cost import assert_linear
+
+SAMPLES = Path(__file__).parent / "tag_samples"
+ASKED_FOR = """
+c c++ csharp clojure dart elixir elm erlang go haskell java javascript julia kotlin lua ocaml
+php python r ruby rust scala shell sql swift typescript zig terraform protobuf graphql prisma
+"""
+GRAMMARS = [grammar for one in tag_languages().values() for grammar in one.grammars]
+
+
+def samples() -> list[Path]:
+    """Return the texts that have a list of what is found in them."""
+    return sorted(one for one in SAMPLES.iterdir() if one.suffix != ".txt")
+
+
+def language_of(path: Path) -> TagLanguage:
+    """Return the language of a file."""
+    media_type = media_type_of(path.name)
+    assert media_type is not None
+    return tag_languages()[media_type.removeprefix("text/x-")]
+
+
+def told(tags: Tags) -> str:
+    """Return tags as the lists beside the samples have them."""
+    defined = [f"{one.line}-{one.line_end} {one.kind} {one.name}" for one in tags.definitions]
+    used = [
+        f"{one.line} {one.kind} {one.receiver + '.' if one.receiver else ''}{one.name}"
+        for one in tags.references
+    ]
+    return "\n".join([*defined, "--", *used]) + "\n"
+
+
+def test_every_language_is_listed_and_has_a_media_type_and_a_sample() -> None:
+    listed = tag_languages().keys()
+    assert listed >= set(ASKED_FOR.split())
+    assert {f"text/x-{name}" for name in listed} <= SOURCE_CODE
+    assert {language_of(path).name for path in samples()} == listed
+
+
+@pytest.mark.parametrize("grammar", GRAMMARS, ids=lambda one: one.query)
+def test_a_query_compiles_against_the_locked_grammar(grammar: TagGrammar) -> None:
+    assert query_of(grammar).pattern_count > 0
+
+
+@pytest.mark.parametrize("path", samples(), ids=lambda one: one.suffix[1:])
+def test_definitions_and_references_of_a_sample(path: Path) -> None:
+    tags = read_tags(path.read_text(), language_of(path))
+    assert told(tags) == path.with_name(f"{path.name}.tags.txt").read_text()
+
+
+@pytest.mark.parametrize("path", samples(), ids=lambda one: one.suffix[1:])
+def test_units_cover_a_sample_and_each_word_is_in_its_index(path: Path) -> None:
+    text, language = path.read_text(), language_of(path)
+    reading = read_code(text, f"text/x-{language.name}")
+    covered = "".join(text[unit.start : unit.end] for unit in reading.units)
+    assert "".join(covered.split()) == "".join(text.split())
+    [index] = [str(fact.values["names"]) for fact in reading.facts if fact.kind == USES]
+    names = set(names_of(index))
+    tags = read_tags(text, language)
+    assert {one.name for one in tags.references} <= names
+    assert {one.name.rpartition("::")[2] for one in tags.definitions} <= names
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "receiver", "name"),
+    [
+        (
+            "go",
+            "package a\nfunc f() { store.AccessTokens().Create(ctx) }\n",
+            "AccessTokens",
+            "Create",
+        ),
+        ("ruby", "Query.new(1).run(2)\n", "Query", "run"),
+        ("rust", "fn f() { krate.owners(conn); }\n", "krate", "owners"),
+        (
+            "ruby",
+            "class A\n  def f\n    @user_service.build(1)\n  end\nend\n",
+            "user_service",
+            "build",
+        ),
+        ("csharp", "class A { void F() { this.Send(1); } }\n", "self", "Send"),
+        ("php", "<?php $this->repo->load($x)->save();\n", "load", "save"),
+        ("c++", "void f() { a[0]->b(1).run(); }\n", "b", "run"),
+    ],
+)
+def test_a_call_keeps_the_last_name_in_front_of_it(
+    language: str, text: str, receiver: str, name: str
+) -> None:
+    references = read_tags(text, tag_languages()[language]).references
+    assert receiver in {one.receiver for one in references if one.name == name}
+
+
+def test_an_index_tells_how_a_name_is_used_and_counts_what_it_leaves_out() -> None:
+    lines = "\n".join(f"  owners.each {{ |o| other_name{n % 2} }}" for n in range(30))
+    text = f"# the owners of a krate, see KrateOwner\ndef owners\n{lines}\nend\nowners(1)\n"
+    language = tag_languages()["ruby"]
+    index = index_names(text, read_tags(text, language), language)
+    packed = dict(line.split("|", 1) for line in index.split("\n"))
+    assert "the" not in packed
+    assert packed["KrateOwner"] == "n1"
+    owners = uses_of(packed["owners"])
+    assert owners.uses[0] == NameUse("definition", 2)
+    assert NameUse("call", 34) in owners.uses
+    mentions = [one for one in uses_of(packed["other_name0"]).uses if one.kind == "mention"]
+    assert len(mentions) + uses_of(packed["other_name0"]).omitted == 15
+
+
+def test_an_index_of_commented_lines_takes_linear_time() -> None:
+    language = tag_languages()["python"]
+
+    def index(lines: int) -> None:
+        text = "x = 1  # foo_bar\n" * lines
+        comments = tuple((17 * n + 7, 17 * n + 16) for n in range(lines))
+        index_names(text, Tags(comments=comments), language)
+
+    assert_linear(index, 4_000)
+
+
+def test_an_index_of_too_many_names_keeps_definitions_and_uses_before_mentions() -> None:
+    names = "\n".join(f"var A{n} = b{n};" for n in range(15_000))
+    text = f"{names}\nfunction zebra() {{}}\nzebra();\n"
+    language = tag_languages()["javascript"]
+    index = index_names(text, read_tags(text, language), language)
+    packed = dict(line.split("|", 1) for line in index.split("\n"))
+    assert len(packed) == 20_000
+    assert [use.kind for use in uses_of(packed["zebra"]).uses] == ["definition", "call"]
+
+
+def test_words_of_prose_are_names_only_where_they_look_like_some() -> None:
+    reading = read_code(
+        "# Reading\n\nThe store calls `find_order` and OrderRepo.\n", "text/markdown"
+    )
+    [index] = [str(fact.values["names"]) for fact in reading.facts if fact.kind == USES]
+    assert {"find_order", "OrderRepo"} <= set(names_of(index))
+    assert "calls" not in names_of(index)
+
+
+def test_a_long_text_has_what_its_parts_have() -> None:
+    text, language = (SAMPLES / "sample.rb").read_text(), tag_languages()["ruby"]
+    once, many = read_tags(text, language), read_tags(text * 150, language)
+    assert len(many.definitions) == 150 * len(once.definitions)
+    assert len(many.references) == 150 * len(once.references)
+
+
+HOSTILE = (
+    "(" * 100_000,
+    "{" * 5_000 + "}" * 5_000,
+    "int a[] = {" + "0," * 20_000 + "};\n",
+    "class A {" * 1_500,
+    "a.b(" * 4_000,
+    "def " * 4_000,
+    "\x00\x01\x02" * 1_000,
+    "\ud7ff\U0001f600é|" * 5_000,
+    "'" * 30_001,
+    "x" * 200_000,
+    "|a|b\n" * 10_000,
+    "",
+)
+
+
+@pytest.mark.parametrize("language", sorted(tag_languages()))
+def test_hostile_text_is_read_in_bounded_time_and_covered(language: str) -> None:
+    for text in HOSTILE:
+        reading = read_code(text, f"text/x-{language}")
+        covered = "".join(text[unit.start : unit.end] for unit in reading.units)
+        assert "".join(covered.split()) == "".join(text.split())
+        for fact in reading.facts:
+            if fact.kind == USES:
+                for line in filter(None, str(fact.values["names"]).split("\n")):
+                    assert uses_of(line.partition("|")[2]).uses
+
+
+def test_damaged_text_leaves_little_memory() -> None:
+    """The parser reads this text a million times, and never releases what it was given."""
+    text = "\ud7ff\U0001f600é|" * 5_000
+    tracemalloc.start()
+    try:
+        read_tags(text, tag_languages()["lua"])
+        syntax_tree.cache_clear()
+        gc.collect()
+        kept_bytes, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept_bytes < 30_000_000
+
+
+NESTED = {
+    **dict.fromkeys(("clojure",), ("(f ", ")")),
+    **dict.fromkeys(("dart", "elixir", "go", "javascript", "python", "ruby"), ("f(", ")")),
+    **dict.fromkeys(("c", "csharp", "java"), ("a.b(", ")")),
+    "rust": ("{ ", "}"),
+}
+REPEATED = (".b()", " + b", ", a", "\nf(a)\n", "x", "\x00\x01\u20ac")
+
+
+@pytest.mark.parametrize("language", sorted(NESTED))
+def test_nested_text_takes_linear_time(language: str) -> None:
+    first, last = NESTED[language]
+
+    def read(levels: int) -> None:
+        read_tags(first * levels + last * levels, tag_languages()[language])
+        syntax_tree.cache_clear()
+
+    assert_linear(read, 700)
+
+
+@pytest.mark.parametrize("unit", REPEATED)
+@pytest.mark.parametrize("language", ["c++", "csharp", "go", "ruby", "typescript"])
+def test_repeated_text_takes_linear_time(language: str, unit: str) -> None:
+    def read(times: int) -> None:
+        read_tags("x = a" + unit * times, tag_languages()[language])
+        syntax_tree.cache_clear()
+
+    assert_linear(read, 1_000)
+
+
+def test_a_query_stops_soon_after_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rag_assets.systems.code_memory.languages.tags._SECONDS", 0.05)
+    started = process_time()
+    tags = read_tags("f(a, b, c);\n" * 40_000, tag_languages()["clojure"])
+    syntax_tree.cache_clear()
+    assert "gave up" in tags.note
+    assert tags.definitions == tags.references == ()
+    assert process_time() - started < 5
+
+
+def test_deep_nesting_beyond_a_window_is_left_out() -> None:
+    tags = read_tags("(f " * 60_000 + ")" * 60_000, tag_languages()["clojure"])
+    syntax_tree.cache_clear()
+    assert tags.note == "a query of clojure gave up on 240000 characters"

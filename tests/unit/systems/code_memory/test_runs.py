@@ -1,0 +1,92 @@
+"""Events of runs, as lines of JSON."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from rag_assets.common.invalid_values import InvalidFields
+from rag_assets.systems.code_memory.runs import MOST_EVENTS, MOST_LINE, parsed_events
+
+CHANGE = {"id": "1", "kind": "file_updated", "path": "app/Models/Invoice.php"}
+
+
+def lines(*events: Any) -> bytes:
+    return b"".join(json.dumps(event).encode() + b"\n" for event in events)
+
+
+def problems(body: bytes) -> list[tuple[tuple[Any, ...], str]]:
+    with pytest.raises(InvalidFields) as raised:
+        parsed_events(body)
+    return [(error["loc"], error["msg"]) for error in raised.value.errors]
+
+
+def test_events_are_read_line_by_line() -> None:
+    summary = {"id": "2", "kind": "final_summary", "summary": "Done.", "at": "2026-11-24T01:00:00Z"}
+    first, second = parsed_events(lines(CHANGE) + b"\r\n\n" + lines(summary)[:-1])
+    assert (first.path, first.action, first.summary, first.at) == (CHANGE["path"], "", "", None)
+    assert second.at is not None
+    assert second.at.isoformat() == "2026-11-24T01:00:00+00:00"
+
+
+def test_paths_are_those_within_the_repository() -> None:
+    [event] = parsed_events(lines({**CHANGE, "path": " ./app//Models/../Models/Invoice.php "}))
+    assert event.path == "app/Models/Invoice.php"
+
+
+REFUSED: dict[str, tuple[dict[str, Any], str]] = {
+    "no id": ({"kind": "file_updated", "path": "a"}, "id"),
+    "an id with a slash": ({**CHANGE, "id": "a/b"}, "id"),
+    "a number as id": ({**CHANGE, "id": 1}, "id"),
+    "no such kind": ({**CHANGE, "kind": "file_moved"}, "kind"),
+    "an absolute path": ({**CHANGE, "path": "/etc/passwd"}, "path"),
+    "a path on a drive": ({**CHANGE, "path": "C:\\app\\a.php"}, "path"),
+    "a path above": ({**CHANGE, "path": "app/../../secret"}, "path"),
+    "no file": ({**CHANGE, "path": "./"}, "path"),
+    "a path of two lines": ({**CHANGE, "path": "a\nb"}, "path"),
+    "a zero byte": ({**CHANGE, "summary": "a\0b"}, "summary"),
+    "an endless summary": ({**CHANGE, "summary": "a" * 20_001}, "summary"),
+    "a time without its zone": ({**CHANGE, "at": "2026-11-24T01:00:00"}, "at"),
+    "another field": ({**CHANGE, "scope": "public"}, "scope"),
+}
+
+
+@pytest.mark.parametrize(("event", "field"), REFUSED.values(), ids=list(REFUSED))
+def test_a_bad_line_is_told_by_its_number_and_field(event: dict[str, Any], field: str) -> None:
+    [(where, problem)] = problems(lines(CHANGE, event))
+    assert where == ("body", 2, field)
+    assert problem.startswith("line 2: ")
+
+
+WHOLE: dict[str, bytes] = {
+    "no JSON": b"{" + b"secret",
+    "no object": b"[]",
+    "deep": b"[" * 50_000,
+    "no UTF-8": b'{"id": "\xff"}',
+    "a change of nothing": lines({"id": "2", "kind": "file_created"}),
+    "a summary of a file": lines({**CHANGE, "kind": "final_summary", "summary": "x"}),
+    "an empty summary": lines({"id": "2", "kind": "final_summary", "summary": " "}),
+    "too long": b" " * (MOST_LINE + 1) + b"{}",
+}
+
+
+@pytest.mark.parametrize("line", WHOLE.values(), ids=list(WHOLE))
+def test_a_line_that_is_no_event_is_told_by_its_number(line: bytes) -> None:
+    [(where, problem)] = problems(lines(CHANGE) + line)
+    assert where == ("body", 2)
+    assert problem.startswith("line 2: ")
+    assert "secret" not in problem
+
+
+def test_a_request_has_some_events_and_not_too_many() -> None:
+    assert problems(b"\n \n") == [(("body", 1), "line 1: there is no event")]
+    many = [{**CHANGE, "id": str(number)} for number in range(MOST_EVENTS + 1)]
+    assert len(parsed_events(lines(*many[:-1]))) == MOST_EVENTS
+    [(where, _)] = problems(lines(*many))
+    assert where == ("body", MOST_EVENTS + 1)
+
+
+def test_not_all_problems_of_very_many_are_told() -> None:
+    assert len(problems(b"x\n" * 5_000)) == 50
