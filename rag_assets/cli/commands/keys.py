@@ -139,7 +139,7 @@ def rotate(session: Session, *, as_json: bool) -> None:
         say(f"{counted(count, 'key')} encrypted again; former master keys are no longer needed.")
         for name, text in sealed.items():
             place = f"the file that {name} names" if name.endswith("_FILE") else name
-            say(f"\nReplace the content of {place}, which the new master key does not open, by:")
+            say(f"\nReplace the content of {place}, which the new master key cannot decrypt, with:")
             say(text)
 
     _ring(session).rotate(report)
