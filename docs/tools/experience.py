@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 from docs.tools.tables import as_table, in_seconds
 
-PAGE = Path(__file__).resolve().parents[1] / "experience.md"
-RESULTS = Path(__file__).resolve().parents[2] / "benchmarks" / "results"
-
-_MARKED = re.compile(r"(<!-- table ([a-z0-9-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 _ASKED = {"failure": "after failures", "task": "before tasks"}
 _CATEGORIES = {
     "reworded": "the same, reworded",
@@ -25,16 +18,6 @@ _CATEGORIES = {
 }
 
 _Result = Mapping[str, Any]
-
-
-def experience_page() -> str:
-    """The page with its tables as the results are now."""
-
-    def filled(mark: re.Match[str]) -> str:
-        result = json.loads((RESULTS / f"{mark[2]}.json").read_text(encoding="utf-8"))
-        return f"{mark[1]}\n{_TABLES[mark[2]](result)}\n{mark[3]}"
-
-    return _MARKED.sub(filled, PAGE.read_text(encoding="utf-8"))
 
 
 def merging_table(result: _Result) -> str:
@@ -60,7 +43,8 @@ def merging_table(result: _Result) -> str:
     )
 
 
-def _quality(result: _Result) -> str:
+def experience_quality_table(result: _Result) -> str:
+    """How well questions after failures and before tasks are answered."""
     rows = [
         [
             _ASKED[kind],
@@ -80,7 +64,8 @@ def _quality(result: _Result) -> str:
     return f"{as_table(columns, rows)}\n{_taken(result)}\n"
 
 
-def _scale(result: _Result) -> str:
+def experience_costs_table(result: _Result) -> str:
+    """What captures, checkpoints, syncs and questions cost."""
     first, later = result["first_sync"], result["later_sync"]
     rate = (
         f"{result['entries_per_second']:.0f} entries a second, {first['cpu']:.0f} s of CPU,"
@@ -115,9 +100,3 @@ def _taken(result: _Result) -> str:
         f"Taken {result['taken']}; {facts['cores']} cores of {facts['processor']},"
         f" {facts['memory_gb']:.0f} GB."
     )
-
-
-_TABLES: Mapping[str, Callable[[_Result], str]] = {
-    "experience": _quality,
-    "experience-scale": _scale,
-}

@@ -14,8 +14,6 @@ from docs.tools.commands import commands_page
 from docs.tools.configuration import configuration_page
 from docs.tools.dependencies.page import dependencies_page
 from docs.tools.errors import errors_page
-from docs.tools.experience import PAGE as EXPERIENCE
-from docs.tools.experience import experience_page
 from docs.tools.packages import PAGE as ARCHITECTURE
 from docs.tools.packages import architecture_page
 from docs.tools.performance import PAGE as PERFORMANCE
@@ -51,7 +49,6 @@ def pages() -> Mapping[Path, str]:
         DOCS / "decisions" / "index.md": decisions_page(),
         DOCS / "dependencies.md": dependencies_page(),
         DOCS / "errors.md": errors_page(),
-        EXPERIENCE: experience_page(),
         PERFORMANCE: performance_page(),
         QUALITY: quality_page(),
     }

@@ -15,6 +15,7 @@ from typing import Any
 
 from docs.tools.agents import agent_costs_table
 from docs.tools.code_costs import code_costs_table, code_scale_table, told_table
+from docs.tools.experience import experience_costs_table
 from docs.tools.graphs import graphs_table
 from docs.tools.living import living_table
 from docs.tools.serving import serving_tables, usual_latencies
@@ -475,6 +476,7 @@ _TABLES: Mapping[str, Callable[[_Result], str]] = {
     "pgvector": pgvector_table,
     "living": living_table,
     "agents": agent_costs_table,
+    "experience-scale": experience_costs_table,
     "code-memory": code_costs_table,
     "code-scale": code_scale_table,
     "told-to-searchable": told_table,

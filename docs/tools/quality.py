@@ -16,7 +16,7 @@ from docs.tools.code import (
     django_truth_table,
 )
 from docs.tools.code_questions import code_questions_table
-from docs.tools.experience import merging_table
+from docs.tools.experience import experience_quality_table, merging_table
 from docs.tools.tables import as_table, origin
 from docs.tools.workspace import workspace_questions_table
 
@@ -41,7 +41,15 @@ _CHOSEN = {
 
 _OF_THEIR_OWN = frozenset(
     {
-        *("merging", "agents-quality", "workspace-questions", "fusion", "hybrids", "claims"),
+        *(
+            "merging",
+            "experience",
+            "agents-quality",
+            "workspace-questions",
+            "fusion",
+            "hybrids",
+            "claims",
+        ),
         *("code-truth", "code-truth-django", "code-questions", "code-routes", "code-definitions"),
     }
 )
@@ -336,6 +344,7 @@ _TABLES: Mapping[str, Callable[[_Result], str]] = {
     "kinds": _kinds,
     "thresholds": _thresholds,
     "merging": merging_table,
+    "experience": experience_quality_table,
     "workspace-questions": workspace_questions_table,
     "code-truth": code_truth_table,
     "code-truth-django": django_truth_table,

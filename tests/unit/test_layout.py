@@ -50,7 +50,7 @@ def test_every_test_that_the_security_pages_name_exists(name: str, known: str) -
 
 
 def test_every_proof_of_a_workspace_exists_and_every_test_with_the_daemon_is_one() -> None:
-    page = (ROOT / "docs" / "workspace.md").read_text()
+    page = (ROOT / "tests/e2e/systems/workspace/README.md").read_text()
     table = page.partition("## What is proved")[2].partition("\n## ")[0]
     named = set(re.findall(r"`((?:[a-z_0-9]+/)+test_[a-z_]+\.py)::(test_[a-z_0-9]+)`", table))
     rows = [line for line in table.splitlines() if line.startswith("| ")][2:]

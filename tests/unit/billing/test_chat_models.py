@@ -44,7 +44,7 @@ def test_an_unusable_chat_model_is_refused_with_the_remedy(chat_model: str | Non
     ("chat_model", "where"),
     [
         ({"model": "llama", "provider": "openai-compatible"}, "needs its base_url"),
-        ({"model": "llama", "base_url": "https://ai.example.org"}, "needs the provider"),
+        ({"model": "llama", "base_url": "https://ai.example.org"}, "set the provider"),
         ({**OWN, "base_url": "https://u:secret@ai.example.org"}, "no password"),
         ({"model": "gpt-5", "provider": "anthropic"}, "chat_model.provider"),
         ({"model": "gpt-5", "seconds": 61}, "chat_model.seconds"),
