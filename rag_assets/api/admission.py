@@ -61,7 +61,10 @@ class ClientGone(RagAssetsError):
     """The client has disconnected, so a response is not needed."""
 
     def __init__(self) -> None:
-        super().__init__("the client has disconnected", hint="wait for the response")
+        super().__init__(
+            "the client has disconnected",
+            hint="keep the connection open until the response arrives",
+        )
 
 
 @dataclass(eq=False, slots=True)

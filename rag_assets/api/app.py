@@ -117,8 +117,9 @@ def _require_distinct(routers: Sequence[APIRouter]) -> None:
         for method in getattr(route, "methods", None) or ():
             if (method, path) in taken:
                 raise ConfigurationError(
-                    f"two endpoints answer {method} {getattr(route, 'path', '')}",
-                    hint="give the endpoint of the system another path",
+                    f"two endpoints have the same method and path: {method} "
+                    f"{getattr(route, 'path', '')}",
+                    hint="choose a different path for the endpoint of the system",
                 )
             taken.add((method, path))
 

@@ -50,13 +50,15 @@ class Authenticator:
         token = token.strip()
         if scheme.lower() != "bearer" or not token:
             raise Unauthenticated(
-                "a token is needed", hint="send it as `Authorization: Bearer TOKEN`"
+                "the request has no bearer token",
+                hint="send a token in the header `Authorization: Bearer TOKEN`",
             )
         if token.startswith(PREFIX):
             return await self._with_projects(await identity_of(self._tokens, token))
         if self._jwt is None:
             raise Unauthenticated(
-                "only service tokens are taken here", hint="`rag-assets tokens create` makes one"
+                "this service accepts only service tokens, and the token is not one",
+                hint="create a service token with `rag-assets tokens create`",
             )
         # Checking a signature takes less time than starting a thread, but fetching keys takes
         # longer.
@@ -92,5 +94,5 @@ def require_authentication(host: str, settings: JwtSettings | None, catalog: Cat
         return
     raise ConfigurationError(
         f"no authentication is configured, and {host} can be reached from other machines",
-        hint="set RAG_ASSETS_JWT_SECRET, _PUBLIC_KEY or _JWKS, or `rag-assets tokens create`",
+        hint="set RAG_ASSETS_JWT_SECRET, _PUBLIC_KEY or _JWKS, or run `rag-assets tokens create`",
     )

@@ -160,7 +160,7 @@ class Backend:
                 await writer.acquire()
         except TimeoutError:
             raise TenantBusy(
-                "other writers hold this tenant", hint="try again in a few seconds"
+                "other writes to this tenant are still running", hint="try again in a few seconds"
             ) from None
         try:
             return await _in_time(

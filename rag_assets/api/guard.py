@@ -226,7 +226,7 @@ async def whole_body(
         async with asyncio.timeout(seconds):
             return await _received(request, most)
     except TimeoutError:
-        late = f"its body must come within {seconds:g} seconds"
+        late = f"the whole body must arrive within {seconds:g} seconds"
         raise Refused(_TOO_SLOW, late, {"Connection": "close"}) from None
 
 
@@ -237,7 +237,7 @@ def require_plain(request: Request) -> None:
         Refused: the body is compressed.
     """
     if request.headers.get("content-encoding", "identity").strip().lower() != "identity":
-        raise Refused(_ENCODED, "send the body as it is, without Content-Encoding")
+        raise Refused(_ENCODED, "send the body uncompressed, without Content-Encoding")
 
 
 def promised_bytes(request: Request) -> int:
@@ -269,7 +269,7 @@ def require_few_values(body: bytes, most: int = MAX_VALUES) -> None:
         if isinstance(value, dict | list):
             seen += len(value)
             if seen > most:
-                raise Refused(_TOO_LARGE, f"at most {most} values are read")
+                raise Refused(_TOO_LARGE, f"the body must contain at most {most} JSON values")
             values += value.values() if isinstance(value, dict) else value
 
 
@@ -288,4 +288,4 @@ async def _received(request: Request, most: int) -> bytes:
 
 
 def _too_large(most: int) -> Refused:
-    return Refused(_TOO_LARGE, f"at most {most} bytes are read")
+    return Refused(_TOO_LARGE, f"the body must have at most {most} bytes")

@@ -68,10 +68,13 @@ class Identity:
             if len(self.tenants) == 1:
                 return next(iter(self.tenants))
             raise Forbidden(
-                "the token is not for exactly one tenant", hint="name one of its tenants"
+                "the request names no tenant, and the token is not for exactly one tenant",
+                hint="add one of the token's tenants to the request",
             )
         if wanted not in self.tenants:
-            raise Forbidden("the token is not for this tenant", hint="use one that is")
+            raise Forbidden(
+                "the token is not for this tenant", hint="use a token that covers this tenant"
+            )
         return wanted
 
     def administered(self, wanted: str | None) -> str:
@@ -107,7 +110,7 @@ class Identity:
         if self.organization is None or wanted not in {None, self.organization}:
             raise Forbidden(
                 "the token is not for this organization",
-                hint="use one whose claim names the organization",
+                hint="use a token whose claim names this organization",
             )
         self.require_admin()
         return self.organization
@@ -120,7 +123,7 @@ class Identity:
         """
         self.require_no_writer()
         if self.role == "guest":
-            raise Forbidden("a guest only reads", hint="use a token whose role is member")
+            raise Forbidden("the role guest may only read", hint="use a token whose role is member")
 
     def require_no_writer(self) -> None:
         """Refuse the role writer.
@@ -130,7 +133,7 @@ class Identity:
         """
         if self.role == WRITER:
             raise Forbidden(
-                "a writer only pushes records, and sees what became of them",
+                "the role writer may only push records and read their status",
                 hint="use a token whose role is member or admin",
             )
 

@@ -80,7 +80,7 @@ class KeySet:
     def key(self, header: Mapping[str, Any]) -> VerificationKey:  # noqa: D102
         kid = header.get("kid")
         if not isinstance(kid, str):
-            raise ValueError("the token does not name its key")  # noqa: TRY004
+            raise ValueError("the header of the token contains no key id")  # noqa: TRY004
         if kid not in self._keys or self._clock() - self._fetched > _FRESH_SECONDS:
             self._renew()
         if self._clock() - self._fetched > _KEPT_SECONDS:
@@ -89,7 +89,11 @@ class KeySet:
         if (key := self._keys.get(kid)) is not None:
             return key
         # The key may be new, and not yet fetched.
-        raise self._unreadable() if is_behind else ValueError("no key of that id")
+        raise (
+            self._unreadable()
+            if is_behind
+            else ValueError("no key has the id from the header of the token")
+        )
 
     def _renew(self) -> None:
         """Fetch the keys, unless they were requested just before or another thread fetches them."""
@@ -104,7 +108,7 @@ class KeySet:
                 self._keys = self._read()
                 self._fetched = now
         except (OSError, jwt.PyJWTError, ValueError, AttributeError, TypeError):
-            LOGGER.warning("the set of keys that tokens are signed with could not be read")
+            LOGGER.warning("the key set (JWKS) that verifies tokens could not be read")
         finally:
             self._fetching.release()
 
@@ -114,7 +118,7 @@ class KeySet:
 
     def _unreadable(self) -> ServiceUnavailable:
         return ServiceUnavailable(
-            "the set of keys that tokens are signed with cannot be read",
+            "the key set (JWKS) that verifies tokens cannot be read",
             hint="check RAG_ASSETS_JWT_JWKS",
         )
 
@@ -135,7 +139,10 @@ def keys_of(settings: JwtSettings) -> Keys:
         return KeySet(source)
     raise ConfigurationError(
         "RAG_ASSETS_JWT_JWKS is neither a file nor an https URL",
-        hint="over http, others on the network could replace the keys",
+        hint=(
+            "set it to a file or an https URL; over http, others on the network could replace "
+            "the keys"
+        ),
     )
 
 
@@ -150,14 +157,14 @@ def _from_pem(path: Path) -> VerificationKey:
         key = load_pem_public_key(path.read_bytes())
     except (OSError, ValueError, UnsupportedAlgorithm):
         raise ConfigurationError(
-            f"RAG_ASSETS_JWT_PUBLIC_KEY is no readable public key: {path}",
-            hint="a PEM file that begins with BEGIN PUBLIC KEY",
+            f"RAG_ASSETS_JWT_PUBLIC_KEY is not a readable public key: {path}",
+            hint="set it to a PEM file that begins with BEGIN PUBLIC KEY",
         ) from None
     algorithm = _algorithm(key)
     if algorithm is None:
         raise ConfigurationError(
-            f"RAG_ASSETS_JWT_PUBLIC_KEY is of a kind that is not taken: {path}",
-            hint="RSA of 2048 bits or more, an elliptic curve P-256, or Ed25519",
+            f"RAG_ASSETS_JWT_PUBLIC_KEY has an unsupported type of key: {path}",
+            hint="use RSA with 2048 bits or more, the elliptic curve P-256, or Ed25519",
         )
     return VerificationKey(key, algorithm)
 

@@ -56,10 +56,11 @@ class JwtVerifier:
             claims = self._claims(token)
             return self._identity(claims)
         except jwt.ExpiredSignatureError:
-            raise Unauthenticated("the token has expired", hint="get a new one") from None
+            raise Unauthenticated("the token has expired", hint="get a new token") from None
         except (jwt.PyJWTError, ValueError):
             raise Unauthenticated(
-                "the token is not valid here", hint="get one from the service's signer"
+                "the token is not valid here",
+                hint="get a token from the signer that this service trusts",
             ) from None
 
     def _claims(self, token: str) -> Mapping[str, Any]:
@@ -85,10 +86,10 @@ class JwtVerifier:
         settings = self._settings
         [subject] = _names(claims["sub"])
         if subject.startswith(GROUP) or subject in RESERVED:
-            raise ValueError("a subject that would be taken for a group")
+            raise ValueError("the subject is reserved for groups or roles")
         role = claims.get(settings.role_claim, "member")
         if not isinstance(role, str) or role not in ROLES:
-            raise ValueError("no role of ours")
+            raise ValueError("the role is not supported")
         groups = _names(claims.get(settings.groups_claim, ()))
         return Identity(
             name=f"jwt:{subject}",
@@ -119,7 +120,7 @@ def _names(value: object) -> tuple[str, ...]:
     """
     names = (value,) if isinstance(value, str) else value
     if not isinstance(names, list | tuple) or len(names) > _MAX_NAMES:
-        raise ValueError("no list of names")
+        raise ValueError("the claim is not a name or a short list of names")
     return tuple(_checked(names))
 
 

@@ -42,7 +42,8 @@ async def _origin(request: Request, backend: BackendDependency) -> None:
     origin = request.headers.get("origin")
     if origin is not None and origin not in backend.settings.mcp_origins:
         raise ForeignOrigin(
-            "web pages of this origin are not allowed", hint="add it to RAG_ASSETS_MCP_ORIGINS"
+            "web pages of this origin are not allowed",
+            hint="add the origin to RAG_ASSETS_MCP_ORIGINS",
         )
 
 

@@ -91,8 +91,10 @@ KINDS: Mapping[type[RagAssetsError], Kind] = {
     Unauthenticated: Kind(401, "unauthenticated", "A valid token is needed"),
     NoProviderKey: Kind(402, "no-provider-key", "The tenant has no key for its provider"),
     CapReached: Kind(402, "cap-reached", "The tenant's cap on spending is reached"),
-    Forbidden: Kind(403, "forbidden", "The token is not for this"),
-    RoleRefused: Kind(403, "role-refused", "Callers of this role may not ask this tenant"),
+    Forbidden: Kind(403, "forbidden", "The token does not permit this request"),
+    RoleRefused: Kind(
+        403, "role-refused", "The caller's role does not permit this request to this tenant"
+    ),
     ForeignOrigin: Kind(403, "foreign-origin", "Web pages of this origin are not allowed"),
     UnknownTenant: _NO_TENANT,
     TenantGone: _NO_TENANT,
@@ -107,22 +109,30 @@ KINDS: Mapping[type[RagAssetsError], Kind] = {
         409,
         "configured-by-operator",
         "The operator configures this",
-        detail="only the operator of the service changes it",
+        detail="contact the operator of the service",
     ),
     NoReranker: Kind(409, "no-reranker", "The tenant has no reranker"),
-    NoUploadsSource: Kind(409, "no-uploads-source", "It is not clear where uploads go"),
-    NoRecordsSource: Kind(409, "no-records-source", "It is not clear where records go"),
+    NoUploadsSource: Kind(
+        409, "no-uploads-source", "The tenant does not have exactly one source of uploads"
+    ),
+    NoRecordsSource: Kind(
+        409, "no-records-source", "The tenant does not have exactly one source of records"
+    ),
     NoChatModel: Kind(409, "no-chat-model", "The tenant has no usable chat model"),
-    DeletionsHeld: Kind(409, "deletions-held", "So many records are not removed at once"),
-    OnHold: Kind(409, "on-hold", "It is held, and must leave no store"),
-    PassagesWithdrawn: Kind(409, "passages-withdrawn", "What the answer rests on was withdrawn"),
+    DeletionsHeld: Kind(409, "deletions-held", "Too many records would be removed at once"),
+    OnHold: Kind(409, "on-hold", "The document is on hold and must not be deleted"),
+    PassagesWithdrawn: Kind(
+        409, "passages-withdrawn", "The passages behind the answer were withdrawn"
+    ),
     InvalidRequest: INVALID,
     InputRejected: Kind(422, "question-rejected", "The question cannot be embedded"),
     PromptRejected: Kind(422, "prompt-rejected", "The chat model rejects the request"),
-    SearchRejected: Kind(422, "search-rejected", "The search is more than the index takes"),
+    SearchRejected: Kind(422, "search-rejected", "The search exceeds the limits of the index"),
     BlobMissing: Kind(404, "file-lost", "The stored file was lost", "upload the file again"),
-    UploadsFull: Kind(413, "project-full", "There is no room for further files"),
-    VersionChanged: Kind(412, "changed-meanwhile", "It was changed meanwhile"),
+    UploadsFull: Kind(413, "project-full", "The project has no room for more files"),
+    VersionChanged: Kind(
+        412, "changed-meanwhile", "The stored version was changed in the meantime"
+    ),
     UploadTooLarge: Kind(413, "too-large", "The file is too large"),
     UploadUnreadable: Kind(415, "unsupported-file", "The file has a format that is not accepted"),
     UploadRefused: Kind(422, "upload-refused", "The file cannot be uploaded"),
@@ -153,9 +163,11 @@ KINDS: Mapping[type[RagAssetsError], Kind] = {
         503,
         "restore-pending",
         "The service's catalog was restored, and the operator has not accepted it yet",
-        detail="no token is accepted until the operator has; contact the operator of the service",
+        detail="contact the operator of the service; until then, no token is accepted",
     ),
-    TenantBusy: Kind(503, "tenant-busy", "The tenant is being written to", "try again"),
+    TenantBusy: Kind(
+        503, "tenant-busy", "Other writes to the tenant are still running", "try again"
+    ),
     ServiceUnavailable: Kind(503, "unavailable", "A server that is needed is unavailable"),
     SchemaTooNew: Kind(503, "unavailable", "A server that is needed is unavailable"),
     RagAssetsError: Kind(500, "internal", "The service failed"),
@@ -163,11 +175,11 @@ KINDS: Mapping[type[RagAssetsError], Kind] = {
 HTTP_KINDS: Sequence[Kind] = (
     Kind(400, "bad-request", "The request cannot be read"),
     Kind(404, "not-found", "There is nothing at this address"),
-    Kind(405, "method-not-allowed", "This address does not take that method"),
-    Kind(408, "too-slow", "The request came too slowly"),
+    Kind(405, "method-not-allowed", "This address does not support the method"),
+    Kind(408, "too-slow", "The request arrived too slowly"),
     Kind(413, "too-large", "The request is too large"),
     Kind(414, "address-too-long", "The request's address is too long"),
-    Kind(415, "unsupported-encoding", "The body is compressed, which is not read here"),
+    Kind(415, "unsupported-encoding", "The body is compressed, which is not supported"),
     Kind(431, "head-too-large", "The request's headers are too many or too large"),
 )
 _HTTP: Mapping[int, Kind] = {kind.status: kind for kind in HTTP_KINDS}
@@ -319,7 +331,7 @@ async def _validation_error(request: Request, error: Exception) -> JSONResponse:
     found = error.errors if isinstance(error, InvalidFields) else error.errors()
     errors = invalid_fields(found, request.app.state.description.names)
     return problem_response(
-        request.state.request_id, INVALID, "correct the fields that are named", errors=errors
+        request.state.request_id, INVALID, "correct the fields listed in `errors`", errors=errors
     )
 
 

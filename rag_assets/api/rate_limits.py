@@ -64,7 +64,10 @@ class Rate:
         if found is None:
             raise ConfigurationError(
                 f"{name} is not a rate: {text}",
-                hint="as in 600/minute: up to 1000000 a second, minute, hour or day",
+                hint=(
+                    "use a format such as 600/minute: at most 1000000 per second, minute, hour "
+                    "or day"
+                ),
             )
         return cls(int(found[1]), _SECONDS[found[2]])
 

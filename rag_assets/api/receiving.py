@@ -135,7 +135,8 @@ class Receiving:
             around += len(data) - (len(gathered) - size)
             if around > _AROUND_BYTES:
                 raise UploadTooLarge(
-                    "the form is too large around its file", hint="send the file alone"
+                    "the parts of the form other than the file are too large",
+                    hint="send only the file and the documented fields",
                 )
             require_size(received.size + len(gathered), source)
             if len(gathered) >= _WRITE_BYTES:
@@ -163,7 +164,7 @@ class Receiving:
             except ClientDisconnect:
                 raise ClientGone from None
             except TimeoutError:
-                slow = f"a file must come with {LEAST_RATE // 1024} KiB a second at least"
+                slow = f"a file must arrive with at least {LEAST_RATE // 1024} KiB per second"
                 raise Refused(_TOO_SLOW, slow, {"Connection": "close"}) from None
             waited += time.monotonic() - began
             size += len(data)

@@ -146,11 +146,11 @@ async def _receive(request: Request, file: IO[bytes]) -> None:
         except StopAsyncIteration:
             return
         except TimeoutError:
-            late = f"nothing came for {_SILENT_SECONDS:g} seconds"
+            late = f"no data arrived for {_SILENT_SECONDS:g} seconds"
             raise Refused(_TOO_SLOW, late, {"Connection": "close"}) from None
         size += len(data)
         if size > _MOST_BYTES:
-            raise Refused(_TOO_LARGE, "a manifest has 1 GiB at most", {"Connection": "close"})
+            raise Refused(_TOO_LARGE, "a manifest must have at most 1 GiB", {"Connection": "close"})
         await run_sync(file.write, data)
 
 
@@ -162,14 +162,14 @@ def _lines(file: IO[bytes], types: Collection[str] | None) -> Iterator[ManifestL
         if line.strip():
             found = _line(line, number)
             if types is not None and found.source_type not in types:
-                raise invalid("type", f"line {number}: it must be one of: {', '.join(types)}")
+                raise invalid("type", f"line {number}: the type must be one of: {', '.join(types)}")
             yield found
 
 
 def _line(line: bytes, number: int) -> ManifestLine:
     values = _values(line)
     if not isinstance(values, dict):
-        raise invalid("body", f"line {number}: it must be a JSON object of at most 64 KiB")
+        raise invalid("body", f"line {number}: the line must be a JSON object of at most 64 KiB")
     try:
         found = _Line.model_validate(values)
     except ValidationError as error:

@@ -144,12 +144,14 @@ def _file(backend: Backend, target: RecordTarget) -> _File:
     known = backend.catalog.tenants.get(target.tenant_id)
     tenant = Tenant.from_config(known.config)
     if not profile_of(tenant.profile).typed_records:
-        raise invalid("source_type", "records of this tenant have no content but their text")
+        raise invalid("source_type", "records of this tenant have no content besides their text")
     source = records_source(tenant, target.source, pulled=True).name
     document_id = record_document_id(source, FILE, target.source_id)
     record = backend.catalog.records.find(target.tenant_id, document_id)
     if record is None:
-        raise UnknownDocument("there is no such file", hint="push the file before its content")
+        raise UnknownDocument(
+            "no file with this id was pushed", hint="push the file before its content"
+        )
     takes = UploadsConfig(name=source, max_bytes=MAX_FILE_BYTES, media_types=_FILE_TYPES)
     name = str(json.loads(record.text)["name"])
     # The name is masked because it is shown in more places than the record, which is stored

@@ -343,7 +343,7 @@ def _record_asked(tenant: Tenant, target: RecordTarget) -> tuple[str, str]:
     if not typed or target.source_type != BlockBody.TYPE:
         return target.source_type, target.source_id
     if target.page_uuid is None:
-        raise invalid("page_uuid", "it is needed to ask about a block")
+        raise invalid("page_uuid", "it is required for a block")
     return PageBody.TYPE, target.page_uuid
 
 

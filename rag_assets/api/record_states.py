@@ -17,13 +17,14 @@ from rag_assets.storage.catalog.records.states import RecordFilter, RecordState
 from rag_assets.storage.index.model import StoredEntry
 from rag_assets.tenants.model import Tenant
 
-_BARE = "It has no text that is seen."
+_BARE = "It has no visible text."
 _UNPLACED = (
-    "Nobody reads it: the tree does not have its page, or a page above it. Put them into the tree."
+    "Nobody may read it, because its page or a page above it is not in the tree. Put the "
+    "missing pages into the tree."
 )
 _OF_PAGES = {
     "archived": "Its page is archived.",
-    "off": "Its page is kept out of the knowledge.",
+    "off": "Its page is excluded from searches.",
 }
 
 
@@ -94,7 +95,7 @@ def _is_archived(reader: DocumentReader, tenant_id: str, document_id: str, block
 
 def _unknown(tenant_id: str) -> UnknownDocument:
     return UnknownDocument(
-        f"tenant {tenant_id!r} has no such record", hint="see its type and its id"
+        f"tenant {tenant_id!r} has no such record", hint="check the type and the id of the record"
     )
 
 
@@ -123,7 +124,7 @@ def reason(state: RecordState) -> str | None:
     if state.is_expired:
         return "The comment was resolved too long ago."
     if not state.is_found:
-        return "Its content was not put."
+        return "Its content was not uploaded."
     if state.page_is is not None:
         return _OF_PAGES[state.page_is]
     if state.status in {"queued", "indexed"}:

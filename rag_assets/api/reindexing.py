@@ -26,14 +26,14 @@ def reindexed(catalog: Catalog, tenant_id: str, body: Reindex, by: str) -> Reind
         if not documents:
             raise UnknownDocument(
                 f"tenant {tenant_id!r} has no such document",
-                hint="take an id from the list of documents",
+                hint="use an id from the list of documents",
             )
     elif isinstance(body, ReindexPage):
         documents = requests.request_page(record.ref, body.id, body.scope, by)
         if not documents and not _is_in_tree(catalog, tenant_id, body):
             raise UnknownDocument(
                 f"tenant {tenant_id!r} has no such {body.scope}",
-                hint="take the id that the application pushes it by",
+                hint="use the id with which the application pushes it",
             )
     elif isinstance(body, ReindexSource):
         names = [source.name for source in Tenant.from_config(record.config).sources]

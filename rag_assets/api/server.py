@@ -100,7 +100,7 @@ def _listening(host: str, port: int, *, shared: bool = False) -> socket.socket:
     except OSError as error:
         raise ConfigurationError(
             f"cannot listen at {host}, port {port}: {error.strerror or 'no such address'}",
-            hint="choose another with --port or --host",
+            hint="choose a different address with --port or --host",
         ) from None
 
 
@@ -112,11 +112,11 @@ def cleartext_warning(host: str, cleartext: Cleartext) -> str | None:
     """
     if cleartext == "allow" or is_loopback(host):
         return None
-    what = f"{host} can be reached from other machines, and the service speaks no TLS"
-    how = "put a proxy before it that does, and set RAG_ASSETS_SERVICE_CLEARTEXT=allow"
+    what = f"{host} can be reached from other machines, and the service does not support TLS"
+    how = "put a proxy with TLS in front of the service, and set RAG_ASSETS_SERVICE_CLEARTEXT=allow"
     if cleartext == "refuse":
         raise ConfigurationError(what, hint=f"{how}; or listen at 127.0.0.1")
-    return f"warning: {what}: tokens and documents can be read on the way; {how}"
+    return f"warning: {what}: others on the network can read tokens and documents; {how}"
 
 
 def _connection() -> type[Connection]:

@@ -48,8 +48,9 @@ def create_token(
     """
     if RESERVED & {*principals}:
         raise ConfigurationError(
-            f"no token is created for {' or '.join(sorted(RESERVED))}: a token's role makes it one",
-            hint="leave these names out, and choose the role",
+            "the names {', '.join(sorted(RESERVED))} are reserved for roles and cannot be "
+            "principals of a token",
+            hint="remove these principals, and set the role of the token instead",
         )
     token = PREFIX + secrets.token_urlsafe(_BYTES)
     kept = catalog.service_tokens.add(
@@ -105,7 +106,10 @@ async def identity_of(tokens: TokenLookups, token: str) -> Identity:
     """
     kept = await tokens.find(_hashed(token))
     if kept is None:
-        raise Unauthenticated("the token is not valid here", hint="`rag-assets tokens create`")
+        raise Unauthenticated(
+            "the token is not valid here",
+            hint="create a service token with `rag-assets tokens create`",
+        )
     return Identity(
         name=f"token:{kept.token_id}",
         tenants=frozenset() if kept.tenant is None else frozenset({kept.tenant}),

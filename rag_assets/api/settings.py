@@ -100,8 +100,8 @@ class JwtSettings:
             return None
         if len(given) > 1:
             raise ConfigurationError(
-                f"{' and '.join(given)} are set: which key signs is not clear",
-                hint="set one of them",
+                f"{' and '.join(given)} are set, but only one key can verify tokens",
+                hint="set only one of them",
             )
         name, value = given[0], environ[given[0]]
         issuer = environ.get("RAG_ASSETS_JWT_ISSUER") or None
@@ -109,12 +109,12 @@ class JwtSettings:
         if name != "RAG_ASSETS_JWT_SECRET" and not (issuer and audience):
             raise ConfigurationError(
                 f"{name} is set without RAG_ASSETS_JWT_ISSUER and RAG_ASSETS_JWT_AUDIENCE",
-                hint="set both: the same key signs tokens that are meant for other services",
+                hint="set both, because the same key may also sign tokens for other services",
             )
         if name == "RAG_ASSETS_JWT_SECRET" and len(value.encode()) < _SECRET_BYTES:
             raise ConfigurationError(
                 f"RAG_ASSETS_JWT_SECRET is shorter than {_SECRET_BYTES} bytes",
-                hint="`openssl rand -hex 32` makes one that cannot be guessed",
+                hint="`openssl rand -hex 32` creates a secret that cannot be guessed",
             )
         return cls(
             secret=value if name == "RAG_ASSETS_JWT_SECRET" else None,
@@ -172,9 +172,9 @@ class ServiceSettings:
         ):
             if self.workers > 1 and turns < least:
                 raise ConfigurationError(
-                    f"RAG_ASSETS_SERVICE_{name} is {turns}: too few for {self.workers} workers,"
-                    " which share them",
-                    hint=f"set it to {least} or more, or have fewer workers",
+                    f"RAG_ASSETS_SERVICE_{name} is {turns}: too few to share among "
+                    f"{self.workers} workers",
+                    hint=f"set it to {least} or more, or use fewer workers",
                 )
 
     @classmethod
@@ -220,8 +220,8 @@ def _origins(text: str) -> frozenset[str]:
     for origin in sorted(given):
         if not _ORIGIN.fullmatch(origin):
             raise ConfigurationError(
-                f"RAG_ASSETS_MCP_ORIGINS: not an origin: {origin}",
-                hint="as in https://app.example, without a path",
+                f"RAG_ASSETS_MCP_ORIGINS contains an invalid origin: {origin}",
+                hint="use a format such as https://app.example, without a path",
             )
     return frozenset(given)
 
@@ -232,8 +232,8 @@ def _networks(text: str) -> tuple[Network, ...]:
         return tuple(ip_network(network) for network in given)
     except ValueError as error:
         raise ConfigurationError(
-            f"RAG_ASSETS_SERVICE_PROXIES: not an address or network: {error}",
-            hint="as in 10.0.0.7 or 10.0.0.0/24",
+            f"RAG_ASSETS_SERVICE_PROXIES contains an invalid address or network: {error}",
+            hint="use a format such as 10.0.0.7 or 10.0.0.0/24",
         ) from None
 
 
@@ -242,12 +242,15 @@ def _cleartext(text: str) -> Cleartext:
         case "warn" | "refuse" | "allow":
             return text
     raise ConfigurationError(
-        f"RAG_ASSETS_SERVICE_CLEARTEXT is not usable: {text}", hint="warn, refuse or allow"
+        f"RAG_ASSETS_SERVICE_CLEARTEXT is not usable: {text}",
+        hint="set it to warn, refuse or allow",
     )
 
 
 def _whole(environ: Mapping[str, str], name: str, default: int, *, least: int, most: int) -> int:
     text = environ.get(name) or str(default)
     if not (text.isascii() and text.isdecimal()) or not least <= int(text) <= most:
-        raise ConfigurationError(f"{name} is not usable: {text}", hint=f"from {least} to {most}")
+        raise ConfigurationError(
+            f"{name} is not usable: {text}", hint=f"set it to a whole number from {least} to {most}"
+        )
     return int(text)

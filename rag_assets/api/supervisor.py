@@ -99,7 +99,7 @@ class Supervisor:
                 self._wait()
                 self._kill_late()
         if self._failed:
-            raise RagAssetsError("no worker could begin", hint="the lines before this say why")
+            raise RagAssetsError("no worker could start", hint="see the cause in the lines above")
         if signal.SIGINT in self._told:
             raise KeyboardInterrupt
 

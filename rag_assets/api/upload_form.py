@@ -15,7 +15,7 @@ from rag_assets.common.errors import UploadRefused
 _FILE = "file"
 _FIELD_BYTES = 1_024
 _MOST_PARTS = 20
-_HINT = "send multipart/form-data with one `file`, and `replaces` where it replaces another"
+_HINT = "send multipart/form-data with one `file`, and with `replaces` if it replaces an upload"
 
 
 @dataclass
@@ -49,7 +49,7 @@ class UploadForm:
         kind, options = parse_options_header(content_type)
         boundary = options.get(b"boundary")
         if kind != b"multipart/form-data" or not boundary:
-            raise _refused("the request holds no form with a file")
+            raise _refused("the request is not a form with a file")
         self.file_name: str | None = None
         self.values: dict[str, str] = {}
         self._fields = fields
@@ -88,9 +88,9 @@ class UploadForm:
             UploadRefused: the form is incomplete or lacks a file.
         """
         if not self._ended:
-            raise _refused("the form ends in its midst")
+            raise _refused("the form is incomplete")
         if self.file_name is None:
-            raise _refused("there is no file")
+            raise _refused("the form contains no file")
         return self.file_name
 
     def _begin_part(self) -> None:
@@ -110,13 +110,13 @@ class UploadForm:
         part.name = _decoded(options.get(b"name", b""))
         if part.name == _FILE:
             if self.file_name is not None:
-                raise _refused("there are several files")
+                raise _refused("the form contains several files")
             part.is_file = True
             self.file_name = _decoded(options.get(b"filename", b""))
         elif b"filename" in options:
-            raise _refused("a file is called something else than `file`")
+            raise _refused("the field with the file must be named `file`")
         elif part.name not in self._fields or part.name in self.values:
-            raise _refused("the form has a field that is unknown, or one twice")
+            raise _refused("the form contains an unknown or repeated field")
 
     def _take_data(self, data: bytes, start: int, end: int) -> None:
         if self._part.is_file:

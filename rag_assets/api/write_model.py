@@ -94,7 +94,7 @@ class ReindexWorkspace(_Reindex):
     @model_validator(mode="after")
     def _name_one_workspace(self) -> Self:
         if None not in {self.id, self.tenant} and self.id != self.tenant:
-            raise ValueError("id and tenant are one")
+            raise ValueError("`id` and `tenant` must be equal")
         return self
 
     @property

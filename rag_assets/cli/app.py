@@ -109,7 +109,9 @@ def run(arguments: Sequence[str]) -> int:
         print_error(usage, as_json=as_json)
         return 2
     except (KeyboardInterrupt, typer.Abort):
-        stopped = RagAssetsError("stopped", hint="run it again: it continues where it stopped")
+        stopped = RagAssetsError(
+            "stopped", hint="run the command again; it continues where it stopped"
+        )
         print_error(stopped, as_json=as_json)
         return 130
     except Exception as error:
@@ -120,7 +122,7 @@ def run(arguments: Sequence[str]) -> int:
         place = traceback.extract_tb(error.__traceback__)[-1]
         unexpected = RagAssetsError(
             f"unexpected {type(error).__name__} in {Path(place.filename).name}:{place.lineno}",
-            hint="RAG_ASSETS_DEBUG=1 shows where it comes from; please report it",
+            hint="set RAG_ASSETS_DEBUG=1 to see the traceback, and please report the error",
         )
         print_error(unexpected, as_json=as_json)
         return 1

@@ -90,7 +90,8 @@ class Call(Generic[T]):
             return self
         if project is None:
             raise ConfigurationError(
-                "no project is named", hint="name it, or set RAG_ASSETS_PROJECT or `project`"
+                "the call needs a project, and none is set",
+                hint="pass `project` to the call or to the client, or set RAG_ASSETS_PROJECT",
             )
         return replace(self, named={**self.named, "id": project})
 

@@ -36,7 +36,8 @@ def from_environment(environ: Mapping[str, str] | None = None) -> ClientOptions:
     token = env.get("RAG_ASSETS_TOKEN")
     if not token:
         raise ConfigurationError(
-            "RAG_ASSETS_TOKEN is not set", hint="`rag-assets tokens create` makes a service token"
+            "RAG_ASSETS_TOKEN is not set",
+            hint="create a service token with `rag-assets tokens create`",
         )
     return ClientOptions(
         url=env.get("RAG_ASSETS_URL") or "http://127.0.0.1:8000",

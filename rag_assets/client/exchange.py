@@ -64,8 +64,8 @@ class ClientSettings:
         scheme, host = _place(self.url)
         if scheme == "http" and not (self.allow_http or _is_loopback(host)):
             raise ConfigurationError(
-                f"{host} would be sent the token in clear",
-                hint="use https, or say allow_http=True where the network is trusted",
+                f"the token would be sent to {host} without encryption",
+                hint="use https, or set allow_http=True if the network is trusted",
             )
 
     def options(self) -> dict[str, Any]:
@@ -101,7 +101,7 @@ class ClientSettings:
     def _bearer(self) -> str:
         token = self.token if isinstance(self.token, str) else self.token()
         if not re.fullmatch(r"[\x21-\x7e]+", token):
-            raise ConfigurationError("the token is empty, or holds what none may hold")
+            raise ConfigurationError("the token is empty or contains invalid characters")
         return token
 
     def pauses(self) -> Iterator[float | None]:
@@ -159,8 +159,8 @@ def outcome_of_failure(call: Call[Any], error: Exception, pause: float | None) -
     if not isinstance(error, httpx2.TransportError):
         # `from None` hides the original error, because it contains the request.
         raise NotSent(
-            f"{call.method} {call.path}: it holds text that cannot be sent",
-            hint="text must be whole Unicode characters, and an address not too long",
+            f"{call.method} {call.path}: the request contains text that cannot be sent",
+            hint="use valid Unicode without lone surrogates, and no very long address",
         ) from None
     # This error is retried, because the service may have closed an idle persistent connection.
     # Timeouts are not retried.
@@ -170,7 +170,7 @@ def outcome_of_failure(call: Call[Any], error: Exception, pause: float | None) -
     late = isinstance(error, httpx2.TimeoutException)
     raise NotReached(
         f"{call.method} {call.path}: {'no answer in time' if late else 'no answer came'}",
-        hint="see that the service runs and can be reached",
+        hint="check that the service runs and can be reached",
     ) from error
 
 
@@ -205,7 +205,7 @@ def _place(url: str) -> tuple[str, str]:
     if not usable or re.search(r"\s", url):
         raise ConfigurationError(
             "the service's address is not usable",
-            hint="as in https://rag.example, without name and password",
+            hint="use an address such as https://rag.example, without user name and password",
         )
     return parts.scheme, parts.hostname or ""
 
@@ -222,7 +222,10 @@ def _answer(call: Call[T], response: httpx2.Response) -> T:
         where = ".".join(map(str, first["loc"])) or "the answer"
         raise NotUnderstood(
             f"{call.method} {call.path}: {where}: {first['msg']}",
-            hint="see that the address is the service's, and that its version is this client's",
+            hint=(
+                "check that the address is the service's, and that service and client have the "
+                "same version"
+            ),
         ) from None
     return answer
 

@@ -474,7 +474,7 @@ def reindex(
     named = {"source": source, "document": document, "page": page, "database": database}
     given = {scope: id_ for scope, id_ in named.items() if id_ is not None}
     if len(given) > 1:
-        raise TypeError(f"reindex() takes one of {', '.join(named)}")
+        raise TypeError(f"reindex() accepts only one of the arguments {', '.join(named)}")
     body: dict[str, Any] = {"scope": "tenant"}
     for scope, id_ in given.items():
         body = {"scope": scope, "id": id_}

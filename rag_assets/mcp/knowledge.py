@@ -24,8 +24,8 @@ _MAX_DOCUMENTS = 1_000
 _T = TypeVar("_T")
 
 DISABLED = (
-    "This knowledge is disabled for now: nothing of it is searched."
-    " Tell the user to have one of its admins enable it."
+    "This knowledge is disabled for now, so nothing can be found. Tell the user to ask one "
+    "of its admins to enable it."
 )
 
 

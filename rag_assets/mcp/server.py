@@ -104,7 +104,7 @@ class _Server(MCPServer[None]):
     async def call_tool(self, name: str, arguments: dict[str, Any], context: Any = None) -> Any:
         """Call a tool; errors name invalid arguments without quoting their values."""
         if not await self._exists(name):
-            raise ToolError("there is no such tool; tools/list names those there are")
+            raise ToolError("there is no such tool; tools/list returns the available tools")
         own = await self._for_tenant(name)
         call = super().call_tool if own is None else own.call_tool
         try:
@@ -122,7 +122,10 @@ class _Server(MCPServer[None]):
         try:
             return await super().get_prompt(name, arguments, context)
         except ValueError:
-            own = _OwnText("there is no such prompt with such arguments; prompts/list names those")
+            own = _OwnText(
+                "there is no such prompt with these arguments; prompts/list returns the "
+                "available prompts"
+            )
             raise MCPError(code=INVALID_PARAMS, message=str(own)) from own
 
 
@@ -157,8 +160,9 @@ def build_server(
     named = [(profile, tool.name) for tool in tools for profile in tool.profiles or {""}]
     if len(set(named)) < len(named) or len({tool.name for tool in others}) < len(others):
         raise ConfigurationError(
-            f"two tools of the MCP server have one name: {', '.join(t.name for t in tools)}",
-            hint="rename one of them",
+            "several tools of the MCP server have the same name: "
+            f"{', '.join((t.name for t in tools))}",
+            hint="choose a different name for one of them",
         )
     for tool in server.tools_by_name.values():
         _add_tool(server, knowledge, tool)
@@ -206,7 +210,7 @@ def _add_resources(server: MCPServer[None], knowledge: Knowledge) -> None:
     server.resource(
         "rag://documents",
         name="documents",
-        description="The documents there are, with the id that each is read by.",
+        description="The available documents, each with the id for reading it.",
         mime_type="application/json",
     )(_in_time(knowledge, documents, ResourceError))
     server.resource(

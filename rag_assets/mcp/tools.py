@@ -52,13 +52,16 @@ def _search(knowledge: Knowledge) -> ToolFunction:
     async def rag_search(
         query: Annotated[str, Field(max_length=MAX_QUERY, description="What to look for.")],
         top_k: Annotated[
-            int | None, Field(ge=1, le=LARGEST_TOP_K, description="Passages at most.")
+            int | None, Field(ge=1, le=LARGEST_TOP_K, description="Maximum number of passages.")
         ] = None,
         within: Annotated[
             list[str] | None,
             Field(
                 max_length=100,
-                description="Of a workspace: only these pages, by their ids, and all below them.",
+                description=(
+                    "Only for workspaces: ids of pages; only these pages and all pages below "
+                    "them are searched."
+                ),
             ),
         ] = None,
     ) -> str:

@@ -50,7 +50,8 @@ def build_panel(backend: Backend, settings: PanelSettings, systems: Iterable[Sys
     for path in paths:
         if path in _TAKEN or paths.count(path) > 1:
             raise ConfigurationError(
-                f"two parts of the panel are at {PATH}/{path}", hint="give the system another path"
+                f"two parts of the panel use the path {PATH}/{path}",
+                hint="choose a different path for the system",
             )
     guarding = Guarding(backend, settings, Renderer(by_profile.values()), by_profile)
     pages = [guarding.page(system, page) for system in by_profile.values() for page in system.pages]

@@ -202,8 +202,11 @@ class Guarding:
         if own is None:
             raise ForeignOrigin(
                 "the panel is not at this address",
-                hint="open it at 127.0.0.1 and the port of `rag-assets serve`; for a tunnel with"
-                f" another port, set {URL_VARIABLE}, as in http://localhost:9000",
+                hint=(
+                    "open it at 127.0.0.1 and the port of `rag-assets serve`; for a tunnel "
+                    f"with a different port, set {URL_VARIABLE}, for example to "
+                    "http://localhost:9000"
+                ),
             )
         return own
 
@@ -219,7 +222,7 @@ class Guarding:
         fetched = request.headers.get("sec-fetch-site", "same-origin")
         if request.headers.get("origin") != own or fetched not in _OWN_FETCHES:
             raise ForeignOrigin(
-                "this was not sent by a page of the panel", hint=f"open {own}{PATH} itself"
+                "the request was not sent by a page of the panel", hint=f"open {own}{PATH} directly"
             )
 
     async def _visit(self, request: Request, system: SystemPanel, page: PanelPage) -> Visit:
@@ -321,7 +324,8 @@ def require_token(shown: str, token: str) -> None:
     """
     if not hmac.compare_digest(shown.encode("utf-8", "surrogatepass"), token.encode()):
         raise OtherSession(
-            "this page belongs to another session", hint="open the panel anew, and try again"
+            "this page belongs to a different session",
+            hint="open the panel again, and repeat the action",
         )
 
 

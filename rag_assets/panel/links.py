@@ -77,7 +77,9 @@ def links(settings: PanelSettings, profiles: tuple[str, ...]) -> APIRouter:
         identity.require_admin()
         # If the setting is missing, the panel is available on loopback only.
         if settings.own_origin(request.scope) is None:
-            raise ForeignOrigin("the panel is not at this address", hint="ask at 127.0.0.1")
+            raise ForeignOrigin(
+                "the panel is not at this address", hint="send the request to 127.0.0.1"
+            )
         origin = settings.new_session_origin(request.scope["server"][1])
 
         def make() -> Link:

@@ -44,11 +44,12 @@ def panel_tenant(
     found = [record for record in found if record.config["profile"] in profiles]
     if not found:
         raise UnknownProject(
-            "none of the token's tenants is this project",
-            hint="make it, or use a token that covers it",
+            "the token covers no project with this id",
+            hint="create the project, or use a token that covers it",
         )
     if len(found) > 1:
         raise InvalidRequest(
-            "the token covers several projects of this id", hint="use a token for one of them"
+            "the token covers several projects with this id",
+            hint="use a token that covers only one of them",
         )
     return found[0]

@@ -127,13 +127,14 @@ def _origin(text: str) -> str:
     name = _hostname(text)
     if parts.scheme not in {"http", "https"} or not name or not whole:
         raise ConfigurationError(
-            f"{URL_VARIABLE} is not usable", hint="as in https://rag.example, without a path"
+            f"{URL_VARIABLE} is not usable",
+            hint="set it to an origin such as https://rag.example, without a path",
         )
     if parts.scheme == "http" and not is_loopback(name):
         raise ConfigurationError(
             f"{URL_VARIABLE} is http, and {name} is another machine's name: sessions could be read"
             " on the way",
-            hint="give it an https address, of a proxy before the service",
+            hint="set it to the https address of a proxy in front of the service",
         )
     port = _port(text)
     shown = f"[{name}]" if ":" in name else name
@@ -160,5 +161,5 @@ def _port(url: str) -> int | None:
         return urlsplit(url).port
     except ValueError:
         raise ConfigurationError(
-            f"{URL_VARIABLE} has no usable port", hint="from 1 to 65535"
+            f"{URL_VARIABLE} has no usable port", hint="use a port from 1 to 65535"
         ) from None

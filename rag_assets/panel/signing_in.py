@@ -117,7 +117,7 @@ class SigningIn:
         """
         origin = self._guarding.require_origin(request)
         if not self._guarding.settings.is_session_origin(origin):
-            raise ForeignOrigin("no session begins at this address", hint="open the panel anew")
+            raise ForeignOrigin("no session can start at this address", hint="open the panel again")
         form = await self._guarding.form(request)
         fields = {name: next(iter(form.get(name, ())), "").strip() for name in _AGAIN}
         try:
@@ -125,7 +125,7 @@ class SigningIn:
         except RagAssetsError as error:
             return JSONResponse({"problem": self._refusal(request, error)}, _UNPROCESSABLE)
         if record.id != fields["tenant"]:
-            problem = "This token is for another project than the page."
+            problem = "This token is for a different project than the page."
             return JSONResponse({"problem": problem}, _UNPROCESSABLE)
         begin = partial(begin_session, self._catalog, record.ref, holder_of(identity), origin)
         secret = await self._guarding.in_thread(begin)
@@ -209,7 +209,9 @@ class SigningIn:
                 find = partial(self._table.find_code, self._hashed(request, code))
                 found = await self._guarding.in_thread(find)
             if found is None:
-                raise Unauthenticated("the link is used up", hint="open another one")
+                raise Unauthenticated(
+                    "the link was already used, or has expired", hint="get a new link"
+                )
             return found
 
         try:

@@ -117,7 +117,7 @@ def _measured(visit: Visit) -> dict[str, Any]:
     if not questions:
         raise ConfigurationError(
             "there are no judged questions and no past tasks to measure with",
-            hint="try some tasks first; each of them counts",
+            hint="try some tasks first; each one counts as a question",
         )
     asked = questions[:MAX_TASKS]
     points = measure_curve(ctx, serving, asked)
@@ -170,5 +170,5 @@ def _cosine(text: str) -> float:
         return float(text.strip().replace(",", "."))
     except ValueError:
         raise ConfigurationError(
-            "the threshold is not a number", hint="a cosine lies between -1 and 1, as in 0.34"
+            "the threshold is not a number", hint="use a cosine between -1 and 1, such as 0.34"
         ) from None

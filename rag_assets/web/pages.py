@@ -92,8 +92,9 @@ def with_headers(route: BaseRoute) -> BaseRoute:
     """
     if not isinstance(route, Route):
         raise ConfigurationError(
-            f"a page is a {type(route).__name__}, which could be served without headers",
-            hint="make it a starlette.routing.Route",
+            f"the route of a page is a {type(route).__name__}, whose responses could lack "
+            "security headers",
+            hint="use a starlette.routing.Route",
         )
     app = route.app
 
@@ -199,8 +200,10 @@ class Pages:
         if not found:
             raise UnknownDocument(
                 f"tenant {tenant.tenant_id!r} has no document {document_id!r}",
-                hint="it was deleted a while ago, or the link is of another installation: find it"
-                f" among the tenant's documents, or run `rag-assets sync {tenant.tenant_id}`",
+                hint=(
+                    "it was deleted, or the link belongs to a different installation: find it "
+                    f"among the tenant's documents, or run `rag-assets sync {tenant.tenant_id}`"
+                ),
             )
         held = self._catalog().overview.held_entries(tenant.tenant_id, document_id)
         return render("document.html", tenant=tenant, document=found[0], held=held)

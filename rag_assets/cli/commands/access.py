@@ -52,7 +52,7 @@ def _require_grantable(scope: str) -> None:
     if scope == PUBLIC:
         raise ConfigurationError(
             "the scope public needs no grant, and cannot be revoked",
-            hint="set another scope for the documents in tenants.yaml: access.scope",
+            hint="set a different scope for the documents in tenants.yaml: access.scope",
         )
 
 
@@ -61,7 +61,7 @@ def _require_plain(session: Session, scope: str, principals: list[str]) -> None:
     if any(masker.holds_credential(name) for name in (scope, *principals)):
         raise ConfigurationError(
             "a scope or a principal must not contain a credential: both are stored unmasked",
-            hint="choose another name",
+            hint="choose a different name",
         )
 
 

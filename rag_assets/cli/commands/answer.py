@@ -30,7 +30,10 @@ def answer(session: Session, tenant_id: str, request: AnswerRequest, *, as_json:
     session.require_trusted_grants(request.caller.principals)
     result = asyncio.run(_answered(session, tenant_id, request))
     if result.disabled:
-        warn(f"tenant {tenant_id} is disabled: `rag-assets tenants enable {tenant_id}` enables it")
+        warn(
+            f"tenant {tenant_id} is disabled: run `rag-assets tenants enable {tenant_id}` to "
+            "enable it"
+        )
     for unmatched in result.warnings:
         warn(f"{unmatched.field}: {unmatched.problem}")
     if as_json:
@@ -63,11 +66,11 @@ def _print_answer(result: AnswerResult) -> None:
         say(f"Not in the cited passage: {', '.join(claim.missing)}.")
     if result.unchecked:
         sentences = counted(len(result.unchecked), "sentence")
-        say(f"Not checked but for numbers and names, since the language differs: {sentences}.")
+        say(f"Only numbers and names were checked, because the language differs: {sentences}.")
     if result.removed:
-        say(f"Removed, since no passage supports it: {counted(result.removed, 'sentence')}.")
+        say(f"Removed, because no passage supports it: {counted(result.removed, 'sentence')}.")
     if result.cut:
-        say("The answer was cut at its limit: raise it with --max-tokens.")
+        say("The answer was cut off at its token limit: raise the limit with --max-tokens.")
 
 
 def _print_citation(citation: Citation) -> None:

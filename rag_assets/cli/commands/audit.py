@@ -26,7 +26,10 @@ def export(session: Session, tenant_id: str, path: Path, *, as_json: bool) -> No
     broken = report.chain.broken
     if broken:
         numbers = ", ".join(map(str, broken))
-        warn(f"receipts were altered, or lack the one before: {numbers}; the archive says so")
+        warn(
+            f"receipts were altered, or their predecessor is missing: {numbers}; the archive "
+            "records this"
+        )
     if as_json:
         print_json(
             {

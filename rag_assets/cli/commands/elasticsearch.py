@@ -64,6 +64,6 @@ def seal(session: Session, secret: str) -> None:
     """Print a secret sealed with the master key."""
     if not secret.strip():
         raise ConfigurationError(
-            "standard input has no secret", hint="rag-assets elasticsearch seal < FILE"
+            "standard input contains no secret", hint="run `rag-assets elasticsearch seal < FILE`"
         )
     say(seal_secret(session.settings, secret.strip()))

@@ -38,7 +38,7 @@ def evaluate(
     _require_questions(ctx)
     if rerank and ctx.tenant.retrieval.rerank is None:
         raise NoReranker(
-            f"tenant {tenant_id!r} has no reranker", hint="give it one as retrieval.rerank"
+            f"tenant {tenant_id!r} has no reranker", hint="configure a reranker as retrieval.rerank"
         )
     build = _build(ctx, generation)
     other = None if against is None else _build(ctx, against)
@@ -61,7 +61,7 @@ def _require_questions(ctx: TenantContext) -> None:
     if not ctx.catalog.judgements.counts(ctx.ref.id):
         raise ConfigurationError(
             f"tenant {ctx.ref.id!r} has no judged questions",
-            hint=f"`rag-assets judgements import {ctx.ref.id} PATH`, or `judgements propose`",
+            hint=f"run `rag-assets judgements import {ctx.ref.id} PATH`, or `judgements propose`",
         )
 
 
@@ -70,8 +70,8 @@ def _build(ctx: TenantContext, number: int | None) -> Generation:
         serving = ctx.catalog.generations.serving(ctx.ref.id)
         if serving is None:
             raise ConfigurationError(
-                f"tenant {ctx.ref.id!r} has no build that serves",
-                hint=f"`rag-assets sync {ctx.ref.id}` first",
+                f"tenant {ctx.ref.id!r} has no serving build",
+                hint=f"run `rag-assets sync {ctx.ref.id}` first",
             )
         return serving
     live = [one for one in ctx.catalog.generations.live(ctx.ref.id) if one.state != "REMOVING"]
@@ -80,7 +80,8 @@ def _build(ctx: TenantContext, number: int | None) -> Generation:
             return one
     kept = ", ".join(str(one.number) for one in live)
     raise UnknownGeneration(
-        f"tenant {ctx.ref.id!r} has no build {number}", hint=f"it has these: {kept or 'none'}"
+        f"tenant {ctx.ref.id!r} has no build {number}",
+        hint=f"choose one of its builds: {kept or 'none'}",
     )
 
 
@@ -147,8 +148,8 @@ def _print_difference(found: Comparison) -> None:
         say(f"{builds}: {'; '.join(shown)}")
     if found.apart:
         warn(
-            f"{counted(len(found.apart), 'question')} left out, since the builds hold different"
-            f" versions of what answers: {', '.join(found.apart)}"
+            f"{counted(len(found.apart), 'question')} left out, because the builds contain "
+            f"different versions of the answering documents: {', '.join(found.apart)}"
         )
 
 
@@ -159,7 +160,7 @@ def _print_notes(found: Evaluation) -> None:
     if found.unranked:
         warn(f"{counted(found.unranked, 'question')} not reranked: the reranker failed")
     if found.unanswerable:
-        say(f"{counted(found.unanswerable, 'question')} that nothing answers, not measured")
+        say(f"{counted(found.unanswerable, 'question')} without an answer, not measured")
     if found.embedded:
         say(f"{counted(found.embedded, 'question')} embedded; the vectors are kept")
 

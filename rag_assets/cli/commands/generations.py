@@ -70,7 +70,8 @@ def publish(
 
     if force and not reason.strip():
         raise ConfigurationError(
-            "--force needs a reason", hint="say why with --reason; it is kept with the event"
+            "--force needs a reason",
+            hint="add the reason with --reason; it is stored with the event",
         )
     with session.writer(tenant_id, "publish") as ctx:
         if number is not None:
@@ -95,7 +96,7 @@ def rollback(
     from rag_assets.pipeline.generation_moves import build_to_return_to, roll_back
 
     if not reason.strip():
-        raise ConfigurationError("a rollback needs a reason", hint="say why with --reason")
+        raise ConfigurationError("a rollback needs a reason", hint="add the reason with --reason")
     with session.writer(tenant_id, "rollback") as ctx:
         generation = build_to_return_to(ctx, number)
         session.embedders.require_key(ctx.ref, ctx.for_build(generation).tenant.embedder)
@@ -152,7 +153,7 @@ def _report(session: Session, tenant_id: str, number: int) -> BuildReport:
             return report
     raise ConfigurationError(
         f"tenant {tenant_id!r} has no generation {number}",
-        hint=f"rag-assets generations list {tenant_id} shows its builds",
+        hint=f"run `rag-assets generations list {tenant_id}` to see its builds",
     )
 
 
@@ -163,9 +164,12 @@ def _print_answering(session: Session, tenant_id: str, *, as_json: bool) -> None
     wanted = next((report for report in reports if report.wanted), serving)
     if wanted.number != serving.number:
         raise RagAssetsError(
-            f"generation {wanted.number} of {tenant_id} does not answer yet:"
-            f" {counted(wanted.behind or 0, 'document')} to go",
-            hint=f"rag-assets sync {tenant_id} goes on, and publishes it when it is up to date",
+            f"generation {wanted.number} of {tenant_id} does not answer yet: "
+            f"{counted(wanted.behind or 0, 'document')} not yet up to date",
+            hint=(
+                f"run `rag-assets sync {tenant_id}` to continue; it publishes the build when "
+                "it is up to date"
+            ),
         )
     if as_json:
         print_json({"tenant": tenant_id, **asdict(serving)})

@@ -47,8 +47,11 @@ def set_hold(
     with _locked(session, tenant_id) as record:
         if session.catalog.erasures.list_open(tenant_id):
             raise ConfigurationError(
-                f"documents of tenant {tenant_id!r} are being deleted for good",
-                hint=f"end that with `rag-assets prune {tenant_id}`, then set the hold again",
+                f"documents of tenant {tenant_id!r} are being deleted permanently",
+                hint=(
+                    f"finish the deletion with `rag-assets prune {tenant_id}`, then set the "
+                    "hold again"
+                ),
             )
         session.catalog.holds.set(record.ref, scope, reason=_masked(session, reason), by=operator())
     if as_json:
@@ -76,7 +79,7 @@ def lift_hold(
     if not lifted:
         raise ConfigurationError(
             f"there is no hold on {scope} of tenant {tenant_id!r}",
-            hint=f"`rag-assets hold list {tenant_id}` shows those that there are",
+            hint=f"run `rag-assets hold list {tenant_id}` to see its holds",
         )
     if as_json:
         print_json({"tenant": tenant_id, "lifted": scope})
@@ -92,7 +95,7 @@ def _scope(source: str | None, document: str | None) -> HoldScope:
 
     if source is not None and document is not None:
         raise ConfigurationError(
-            "a hold is on a source or on a document", hint="give --source or --document, not both"
+            "--source and --document cannot be combined", hint="use only one of them"
         )
     return HoldScope(source, document)
 

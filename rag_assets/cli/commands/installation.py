@@ -85,8 +85,10 @@ def move(
         changes = "; ".join(difference.error.message for difference in differences)
         raise ConfigurationError(
             f"this would be recorded as a move: {changes}",
-            hint="where the original goes on, use `rag-assets installation clone`; to confirm the"
-            " move: rag-assets installation move --yes",
+            hint=(
+                "if the original stays in use, run `rag-assets installation clone`; to confirm "
+                "the move: rag-assets installation move --yes"
+            ),
         )
     identity = move_installation(catalog, settings)
     with Session(reconciles=False) as moved:
@@ -110,7 +112,8 @@ def move_runs(session: Session, *, confirmed: bool, as_json: bool) -> None:
     place = f"the schema public of the database {found.database}"
     if found.is_shared:
         raise ConfigurationError(
-            f"Dagster's tables in {place} hold runs or sensors of other code: ours cannot be moved",
+            f"Dagster's tables in {place} contain runs or sensors of other code, so ours "
+            "cannot be moved",
             hint="our earlier runs remain there; delete them in the Dagster that uses these tables",
         )
     if not confirmed:
@@ -134,10 +137,12 @@ def clone(session: Session, *, confirmed: bool, is_snapshot: bool, as_json: bool
     row = catalog.installation.read()
     if not confirmed:
         raise ConfigurationError(
-            "a clone gets an id of its own, and new indexes; its service tokens and panel sessions"
-            " end",
-            hint="if the original is gone, use `rag-assets installation move`; to confirm:"
-            " rag-assets installation clone --yes",
+            "the clone would get its own id and new indexes; its service tokens and panel "
+            "sessions would end",
+            hint=(
+                "if the original no longer exists, run `rag-assets installation move`; to "
+                "confirm: rag-assets installation clone --yes"
+            ),
         )
     lacking = [root.kind for root in roots(settings) if not root.has_data()]
     # The embedded server's folder was copied together with the home folder.
@@ -163,18 +168,20 @@ def forget(session: Session, kind: str, address: str, *, confirmed: bool, as_jso
     """Forget a former address of a store."""
     if kind not in get_args(PlaceKind):
         raise ConfigurationError(
-            f"no kind of store {kind!r}", hint=f"one of {', '.join(get_args(PlaceKind))}"
+            f"{kind!r} is not a kind of store",
+            hint=f"choose one of {', '.join(get_args(PlaceKind))}",
         )
     if not confirmed:
         raise ConfigurationError(
-            f"receipts will not name the {kind} at {address} any more",
+            f"receipts would no longer name the {kind} at {address}",
             hint="destroy the data there first; to confirm: rag-assets installation forget"
             f" {kind} {address} --yes",
         )
     place = Place(cast("PlaceKind", kind), address)
     if not forget_place(session.catalog, session.settings, place):
         raise ConfigurationError(
-            f"no former {kind} at {address}", hint="`rag-assets installation show` lists them"
+            f"there is no former {kind} at {address}",
+            hint="`rag-assets installation show` lists them",
         )
     if as_json:
         print_json({"forgotten": place})
@@ -255,8 +262,10 @@ def _consequences(catalog: Catalog, record: TenantRecord, now: datetime) -> dict
 
 
 _LACKING = {
-    "lake": "the lake is empty: every text is embedded again; to spare that, copy the lake of the"
-    " original before the first sync",
+    "lake": (
+        "the lake is empty: every text will be embedded again; to avoid that, copy the lake of "
+        "the original before the first sync"
+    ),
     "blobs": "there are no uploaded files: copy those of the original, or upload them again",
 }
 
@@ -290,8 +299,11 @@ def _require_data(
         if needs_data and not root.has_data():
             raise ConfigurationError(
                 f"the {root.kind} at {root.url} is empty",
-                hint="copy the former one there first; or, to go on without its data:"
-                f" rag-assets installation move --yes --without-data {root.kind}",
+                hint=(
+                    f"copy the data of the former {root.kind} there first; or, to continue "
+                    "without them: rag-assets installation move --yes --without-data "
+                    f"{root.kind}"
+                ),
             )
 
 

@@ -80,7 +80,7 @@ def export(session: Session, tenant_id: str, path: Path | None, *, as_json: bool
     except OSError as error:
         raise ConfigurationError(
             f"{path.name} cannot be written: {error.strerror or type(error).__name__}",
-            hint="choose another path",
+            hint="choose a different path",
         ) from None
     if quotes:
         warn(f"{counted(quotes, 'quote')} left out: qrels judge documents, not passages")
@@ -143,8 +143,8 @@ def propose(session: Session, tenant_id: str, count: int, *, as_json: bool) -> N
         )
         return
     say(
-        f"{tenant_id}: {counted(len(questions), 'synthetic question')} made from headings;"
-        " `eval` reports them apart, and they hold no build back"
+        f"{tenant_id}: {counted(len(questions), 'synthetic question')} created from "
+        "headings; `eval` reports them separately, and they hold back no build"
     )
 
 

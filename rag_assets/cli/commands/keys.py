@@ -90,7 +90,7 @@ def remove_key(
         option = " --organization" if organization else ""
         raise ConfigurationError(
             f"{kind} {owner_id!r} has no stored key for {provider}",
-            hint=f"`rag-assets keys list {owner_id}{option}` shows its keys",
+            hint=f"run `rag-assets keys list {owner_id}{option}` to see its keys",
         )
     if as_json:
         print_json({kind: owner_id, "provider": provider, "removed": True})
@@ -116,7 +116,7 @@ def test_key(
         return
     raise ConfigurationError(
         f"the key of {kind} {owner_id!r} for {provider} does not work: {done.reason}",
-        hint="see what the provider says about it, or set another one",
+        hint="check the key at the provider, or set a different key",
     )
 
 
@@ -156,13 +156,18 @@ def _owner(session: Session, owner_id: str, *, organization: bool) -> tuple[KeyO
 
 def _organization(session: Session, organization_id: str | None) -> Organization:
     if organization_id is None:
-        raise ConfigurationError("no organization is named", hint="put its id before the option")
+        raise ConfigurationError(
+            "the id of the organization is missing",
+            hint="add its id before the option --organization",
+        )
     found = session.catalog.organizations.find(organization_id)
     if found is None:
         raise ConfigurationError(
-            f"no organization {organization_id!r}",
-            hint="`rag-assets organizations list` shows them; `rag-assets organizations put` makes"
-            " one",
+            f"there is no organization {organization_id!r}",
+            hint=(
+                "see the ids with `rag-assets organizations list`, or create it with "
+                "`rag-assets organizations put`"
+            ),
         )
     return found
 
@@ -204,7 +209,7 @@ def _require_provider(name: str) -> None:
 
     if name not in PURPOSES:
         raise ConfigurationError(
-            "no provider that takes keys has this name",
+            "no provider with this name uses keys",
             hint=f"choose one of: {', '.join(PURPOSES)}",
         )
 

@@ -31,7 +31,7 @@ def print_link(session: Session, tenant_id: str, port: int, *, as_json: bool) ->
     if profile not in profiles:
         raise ConfigurationError(
             f"tenant {tenant_id!r} has the profile {profile!r}, which has no panel",
-            hint=f"there is one for: {', '.join(sorted(profiles))}",
+            hint=f"these profiles have a panel: {', '.join(sorted(profiles))}",
         )
     origin = settings.new_session_origin(port)
     link = make_link(session.catalog, record.ref, TokenHolder(_OPERATOR, (MEMBERS,)), origin)

@@ -126,8 +126,8 @@ def _project(profile: str | None, organization: str, project: str) -> Project:
     profile = profile or _profile_over_api()
     if not profile_of(profile).requires_project:
         raise ConfigurationError(
-            f"tenants of the profile {profile!r} are no projects",
-            hint="`rag-assets tenants add` adds one",
+            f"tenants of the profile {profile!r} are not projects",
+            hint="add the tenant with `rag-assets tenants add`",
         )
     return Project(profile, organization, project)
 
@@ -140,7 +140,8 @@ def _profile_over_api() -> str:
         if profile.projects_over_api:
             return name
     raise ConfigurationError(
-        "no installed system has projects over the API", hint="name a profile with --profile"
+        "no installed system has projects that applications create over the API",
+        hint="choose a profile with --profile",
     )
 
 
@@ -149,8 +150,8 @@ def _require_made_here(profile: str) -> None:
 
     if not profile_of(profile).projects_over_api:
         raise ConfigurationError(
-            f"projects of the profile {profile!r} are not made by this",
-            hint="`rag-assets tenants add`, or tenants.yaml, adds one",
+            f"projects of the profile {profile!r} cannot be created with this command",
+            hint="add the tenant with `rag-assets tenants add`, or in tenants.yaml",
         )
 
 

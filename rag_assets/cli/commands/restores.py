@@ -44,8 +44,10 @@ def accept(session: Session, *, confirmed: bool, keep: bool, as_json: bool) -> b
     elif is_pending and not as_json:
         raise ConfigurationError(
             "until this catalog is accepted, no token is accepted and nothing is deleted",
-            hint="to accept it and make these changes again: rag-assets installation accept-restore"
-            " --yes; to leave them as they are in it, add --keep",
+            hint=(
+                "to accept it and repeat these changes: rag-assets installation accept-restore "
+                "--yes; to accept it without them, add --keep"
+            ),
         )
     return confirmed or not is_pending
 
@@ -69,7 +71,7 @@ def _print_findings(
 ) -> None:
     say(_FINDINGS[standing])
     for one in lost:
-        remedy = "" if one.remake is None or keep else "; it is made again"
+        remedy = "" if one.remake is None or keep else "; this change is repeated"
         say(f"  {one.sentence}{remedy}")
     if not tenants:
         return
@@ -78,7 +80,8 @@ def _print_findings(
         unknown = counted(files, "uploaded file")
         say(f"  {tenant_id}: {unknown} that this catalog does not know")
     say(
-        "rag-assets sync TENANT --accept-catalog goes on with it, and deletes what it does not know"
+        "rag-assets sync TENANT --accept-catalog accepts it, and deletes the files that it "
+        "does not know"
     )
 
 

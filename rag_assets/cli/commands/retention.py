@@ -61,8 +61,8 @@ def purge(
     if not confirmed:
         command = " ".join(f"--document {id_}" for id_ in document_ids)
         raise ConfigurationError(
-            f"a purge deletes {counted(len(document_ids), 'document')} of tenant {tenant_id!r} for"
-            " good",
+            f"a purge permanently deletes {counted(len(document_ids), 'document')} of "
+            f"tenant {tenant_id!r}",
             hint=f"to confirm: rag-assets purge {tenant_id} {command} --yes",
         )
     with session.writer(tenant_id, "a purge") as ctx:
@@ -82,12 +82,12 @@ def say_proof(proof: Mapping[str, Any], tenant_id: str) -> None:
     from rag_assets.pipeline.proof import LEFT_IN_FILES
 
     if proof["complete"]:
-        say("Nothing of it is found in the index, the lake or Postgres.")
+        say("None of the data is found in the index, the lake or Postgres.")
     else:
         left = ", ".join(f"{place}: {proof[place]}" for place in LEFT_IN_FILES if proof[place])
         if left:
             shown = f"`rag-assets receipts {tenant_id} --json` shows more"
-            warn(f"something of it is left in files: {left}; {shown}")
+            warn(f"some of the data is left in files: {left}; {shown}")
         for place in proof.get("places not seen", ()):
             warn(f"not searched: {place}; if it was destroyed: {_forget_command(place)}")
     if "Dagster instance" in proof:

@@ -24,15 +24,19 @@ def search(session: Session, tenant_id: str, request: SearchRequest, *, as_json:
 
 def _print_answer(tenant_id: str, answer: SearchAnswer, *, as_json: bool) -> None:
     if answer.disabled:
-        warn(f"tenant {tenant_id} is disabled: `rag-assets tenants enable {tenant_id}` enables it")
+        warn(
+            f"tenant {tenant_id} is disabled: run `rag-assets tenants enable {tenant_id}` to "
+            "enable it"
+        )
     for step, fault in (answer.debug.degraded if answer.debug else {}).items():
         if step == "index-incomplete":
             repair = f"rag-assets sync {tenant_id} --repair"
             warn(f"hits may be missing: the index is incomplete ({fault}); {repair} restores it")
         elif step == "vectors":
             warn(
-                "words alone ranked: the embedder does not read the script of this question;"
-                f" {MULTILINGUAL_EMBEDDER} reads most"
+                "hits were ranked by words alone, because the embedder does not support "
+                f"the script of this question; {MULTILINGUAL_EMBEDDER} supports most "
+                "scripts"
             )
         else:
             warn(f"the search continued without {step}: {fault}")

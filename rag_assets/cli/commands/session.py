@@ -132,7 +132,10 @@ class Session:
 
         self.stack.require_no_older_process(others)
         for other in others:
-            warn(f"{other}: the catalog is upgraded, and it stops working until it is replaced")
+            warn(
+                f"{other}: the catalog is being upgraded, and this program stops working until "
+                "it is updated"
+            )
 
     @cached_property
     def keeper(self) -> MarkKeeper:
@@ -224,12 +227,14 @@ class Session:
         if record.is_switched_off:
             raise ConfigurationError(
                 f"tenant {tenant_id!r} was switched off by its application",
-                hint=f"`rag-assets panel {tenant_id}` has the switch",
+                hint=f"switch it on in the panel; `rag-assets panel {tenant_id}` prints a link",
             )
         if record.state != "ACTIVE":
             raise ConfigurationError(
                 f"tenant {tenant_id!r} is {record.state.lower()}",
-                hint=f"`rag-assets tenants enable {tenant_id}`, or list it in tenants.yaml again",
+                hint=(
+                    f"run `rag-assets tenants enable {tenant_id}`, or add it to tenants.yaml again"
+                ),
             )
         return record
 
@@ -341,7 +346,7 @@ def _require_dagster_home(folder: Path) -> None:
     if not folder.is_absolute():
         raise ConfigurationError(
             f"DAGSTER_HOME is a relative path: {folder}",
-            hint="give an absolute path, or one with ~",
+            hint="set an absolute path, or a path that begins with ~",
         )
     if not folder.is_dir():
         raise ConfigurationError(

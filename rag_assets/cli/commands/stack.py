@@ -107,8 +107,8 @@ def _warnings(services: Sequence[ServiceStatus]) -> list[str]:
     elsewhere = [service.name for service in services if service.state == "elsewhere"]
     if elsewhere:
         found.append(
-            f"{', '.join(elsewhere)}: running over this home in another container or on another"
-            " machine; `rag-assets down` there comes before `rag-assets up` here"
+            f"{', '.join(elsewhere)}: running on this home folder in a different container "
+            "or machine; run `rag-assets down` there before `rag-assets up` here"
         )
     return found
 
@@ -236,9 +236,10 @@ def _layout_warnings(differences: Sequence[str]) -> list[str]:
         return []
     shown = "; ".join(differences[:_NAMED]) + ("; …" if len(differences) > _NAMED else "")
     warning = (
-        f"{counted(len(differences), 'index', 'indexes')} laid out otherwise than the settings"
-        f" RAG_ASSETS_ELASTICSEARCH_… say: {shown}. New builds follow them; replicas, refresh"
-        " interval and tier of an existing index: PUT /INDEX/_settings at Elasticsearch"
+        f"{counted(len(differences), 'index', 'indexes')} with a layout that differs from "
+        f"the settings RAG_ASSETS_ELASTICSEARCH_…: {shown}. New builds follow the "
+        "settings; to change replicas, refresh interval and tier of an existing index, "
+        "send PUT /INDEX/_settings to Elasticsearch"
     )
     return [warning]
 

@@ -44,7 +44,7 @@ def sync(
         records = session.catalog.tenants.all()
         tenants = [record.id for record in records if record.state == "ACTIVE"]
     elif not tenants:
-        raise ConfigurationError("no tenant given", hint="name tenants, or give --all")
+        raise ConfigurationError("no tenant is named", hint="add the ids of tenants, or use --all")
     for tenant_id in tenants:
         session.active(tenant_id)
     if accept_catalog:
@@ -307,8 +307,8 @@ def _drain(session: Session, result: TenantSync, *, allow_deletes: bool) -> None
         now = (pending, run.stages["embeddings"].counts["remaining"])
         if now == before and not _has_progressed(run):
             raise RagAssetsError(
-                f"{pending} documents of {result.tenant} make no progress",
-                hint=f"rag-assets documents {result.tenant} shows their status and errors",
+                f"the last run made no progress with {pending} documents of {result.tenant}",
+                hint=f"run `rag-assets documents {result.tenant}` to see their status and errors",
             )
         before = now
     if halt is not None:

@@ -143,7 +143,10 @@ def claim(session: Session, tenant_ids: list[str], *, as_json: bool) -> None:
     if missing := sorted(set(tenant_ids) - listed):
         raise ConfigurationError(
             f"tenants.yaml of this home folder does not list {', '.join(missing)}",
-            hint="a tenant that it does not list would be disabled by claiming it; list it first",
+            hint=(
+                "add them to tenants.yaml first; claiming a tenant that is not listed would "
+                "disable it"
+            ),
         )
     claimed = session.catalog.tenants.claim(tenant_ids, session.identity.home)
     session.reconcile()
@@ -166,7 +169,10 @@ def _require_unused_name(session: Session, file: TenantsFile, tenant_id: str) ->
     if record.origin != "file" or tenant_id in file.load():
         raise ConfigurationError(
             f"tenant {tenant_id!r} exists already",
-            hint=f"`rag-assets tenants enable {tenant_id}` if it is disabled, or choose another id",
+            hint=(
+                f"run `rag-assets tenants enable {tenant_id}` if it is disabled, or choose a "
+                "different id"
+            ),
         )
 
 
@@ -178,8 +184,8 @@ def _require_undeclared(session: Session, record: TenantRecord) -> None:
         return
     place = said.places.get(record.id, record.origin)
     raise ConfigurationError(
-        f"tenant {record.id!r} would come back: it is declared at {place}",
-        hint="take it out there first",
+        f"the next sync would add tenant {record.id!r} again, because it is declared at {place}",
+        hint="remove it from there first",
     )
 
 
@@ -265,8 +271,8 @@ def remove(session: Session, tenant_id: str, *, confirmed: bool, as_json: bool) 
     say_proof(receipt.proof, tenant_id)
     if tenant_id in {ref.id for ref in session.keeper.unknown_tenants()}:
         warn(
-            f"data of a later tenant {tenant_id!r}, which this restored catalog lacks, are kept;"
-            " to let them go: rag-assets sync --all --accept-catalog"
+            f"data of a later tenant {tenant_id!r}, which this restored catalog lacks, are "
+            "kept; to allow their deletion: rag-assets sync --all --accept-catalog"
         )
 
 
@@ -275,8 +281,8 @@ def _sources(
 ) -> list[dict[str, Any]]:
     if not (folders or records or uploads):
         raise ConfigurationError(
-            "no source given",
-            hint="give --source DIR, --records for pushed records, or --uploads for uploaded files",
+            "the tenant has no source",
+            hint="use --source DIR, --records for pushed records, or --uploads for uploaded files",
         )
     sources: list[dict[str, Any]] = []
     names: set[str] = set()
@@ -314,7 +320,7 @@ def _require_sources(config: dict[str, Any], session: Session) -> None:
         if folder is not None and not os.path.isdir(folder):  # noqa: PTH112 - Path's may raise
             raise ConfigurationError(
                 f"source {source.name!r}: {folder} is not a folder",
-                hint="give --source a folder that exists",
+                hint="set --source to a folder that exists",
             )
 
 

@@ -106,7 +106,7 @@ def _questions(ctx: TenantContext, tasks: Path | None) -> tuple[Sequence[JudgedQ
             lines = tasks.read_text(encoding="utf-8-sig").splitlines()
         except (OSError, UnicodeDecodeError):
             raise ConfigurationError(
-                f"{tasks} cannot be read", hint="give a UTF-8 file with a task on each line"
+                f"{tasks} cannot be read", hint="use a UTF-8 file with a task on each line"
             ) from None
         questions, origin = tasks_of([line.strip() for line in lines if line.strip()]), "file"
     else:
@@ -114,7 +114,7 @@ def _questions(ctx: TenantContext, tasks: Path | None) -> tuple[Sequence[JudgedQ
     if not questions:
         raise ConfigurationError(
             f"tenant {ctx.ref.id!r} has no judged questions and no past tasks",
-            hint="give a file with a task on each line: --tasks FILE",
+            hint="use --tasks FILE, with a task on each line of the file",
         )
     return questions, origin
 

@@ -73,7 +73,7 @@ def revoke(
         option = " --organization" if is_organization else ""
         raise ConfigurationError(
             f"{kind} {owner_id!r} has no token with this id",
-            hint=f"`rag-assets tokens list {owner_id}{option}` shows the ids",
+            hint=f"run `rag-assets tokens list {owner_id}{option}` to see the ids",
         )
     if as_json:
         print_json({kind: owner_id, "token_id": token_id, "revoked": True})
@@ -87,7 +87,7 @@ def _owner(session: Session, owner_id: str, *, is_organization: bool) -> KeyOwne
     if session.catalog.organizations.find(owner_id) is None:
         raise ConfigurationError(
             f"there is no organization {owner_id!r}",
-            hint=f"`rag-assets organizations put {owner_id}` makes it",
+            hint=f"create it with `rag-assets organizations put {owner_id}`",
         )
     return OrganizationRef(owner_id)
 

@@ -36,7 +36,7 @@ def add(
 
     if replaces is not None and len(files) > 1:
         raise ConfigurationError(
-            "one file replaces one upload", hint="give one FILE with --replaces"
+            "--replaces cannot be used with several files", hint="use --replaces with only one FILE"
         )
     record = session.active(tenant_id)
     takes = uploads_source(Tenant.from_config(record.config), source)
@@ -60,7 +60,7 @@ def add(
         )
     else:
         for _, one in stored:
-            what = "was there already" if one.duplicate else "uploaded"
+            what = "was already stored" if one.duplicate else "uploaded"
             say(f"{one.upload.file_name}: {what}, as {one.upload.id}")
         for file, why in refused:
             say(f"{file.name}: refused: {why.advice}")
@@ -69,7 +69,7 @@ def add(
     if refused:
         raise ConfigurationError(
             f"{len(refused)} of {len(files)} files were refused",
-            hint="correct each as its line says, and upload it again",
+            hint="correct each refused file as its line says, and upload it again",
         )
 
 
@@ -101,7 +101,7 @@ def delete(session: Session, tenant_id: str, upload_id: str, *, as_json: bool) -
     if not _uploads(session).remove(record.ref, upload_id, operator()):
         raise UnknownDocument(
             f"tenant {tenant_id!r} has no such upload",
-            hint=f"`rag-assets uploads list {tenant_id}` shows their ids",
+            hint=f"run `rag-assets uploads list {tenant_id}` to see the ids",
         )
     if as_json:
         print_json({"tenant": tenant_id, "id": upload_id, "deleted": True})
@@ -141,7 +141,7 @@ def _add(
         file = path.open("rb")
     except OSError as error:
         raise ConfigurationError(
-            f"{path} cannot be read: {error.strerror}", hint="name files that you may read"
+            f"{path} cannot be read: {error.strerror}", hint="choose a file that you can read"
         ) from None
     with file, uploads.receive(ref) as received:
         while piece := file.read(_PIECE_BYTES):

@@ -37,6 +37,7 @@ OTHER_WORKSPACES = {
     "cli/commands/session.py",
     "cli/fork_server.py",
     "common/settings.py",
+    "dagster_compat.py",
     "local_stack/dagster_processes.py",
     "local_stack/stack.py",
     "web/__main__.py",

@@ -1,5 +1,5 @@
-import shop.store
 from shop.tax import Rates
+import shop.store
 
 MAX_LINES = 10
 
