@@ -47,7 +47,7 @@ def set_key(
     _require_provider(provider)
     owner, kind = _owner(session, owner_id, organization=organization)
     _ring(session).set(owner, provider, _read_key(f"Key of {owner_id} for {provider}: "))
-    waiting = _retried(session, owner)
+    waiting = _request_retry(session, owner)
     if as_json:
         shown = {kind: owner_id, "provider": provider, "set": True, "waiting": waiting}
         print_json(shown)
@@ -172,7 +172,7 @@ def _organization(session: Session, organization_id: str | None) -> Organization
     return found
 
 
-def _retried(session: Session, owner: KeyOwner) -> int:
+def _request_retry(session: Session, owner: KeyOwner) -> int:
     """Request a retry of the documents that waited for an owner's key, and return their number."""
     from rag_assets.storage.catalog.database import TenantRef
 
