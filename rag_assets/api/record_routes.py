@@ -222,7 +222,7 @@ async def _asked_record(
     parameters: Annotated[AskedQuery, Query()],
     identity: IdentityDependency,
 ) -> RecordTarget:
-    """Return the record that a caller asks about."""
+    """Return the record whose status a caller requests."""
     tenant_id = request.state.tenant = identity.tenant(parameters.tenant)
     page, source = parameters.page_uuid, parameters.source
     return RecordTarget(

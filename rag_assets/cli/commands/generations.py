@@ -202,7 +202,7 @@ def _entries(report: BuildReport) -> str:
 
 
 def _format_checks(report: BuildReport) -> str:
-    """Return a text with the number of checks of a build that passed."""
+    """Format how many checks of a build passed."""
     passed = sum(bool(check["passed"]) for check in report.checks)
     return f"{passed} of {len(report.checks)}" if report.checks else ""
 

@@ -94,7 +94,7 @@ def _read_listed_ids(session: Session) -> set[str]:
 
 
 def _format_checks(at: datetime | None, failed: int | None) -> str:
-    """Return when a tenant's checks were evaluated, and how many failed."""
+    """Format when a tenant's checks were evaluated, and how many failed."""
     if at is None:
         return "never"
     when = f"{at:%Y-%m-%d %H:%M} UTC"
@@ -325,7 +325,7 @@ def _require_sources(config: dict[str, Any], session: Session) -> None:
 
 
 def _embedder_advice(session: Session, config: dict[str, Any]) -> str | None:
-    """Return the suggestion of another embedder, if the documents' languages need it.
+    """Return the suggestion of a different embedder, if the documents' languages need it.
 
     A failure here does not prevent adding the tenant: the next sync reports what cannot be read.
     """
