@@ -281,7 +281,10 @@ def test_a_key_set_that_cannot_be_read_is_no_refusal(tmp_path: Path) -> None:
             {"JWKS": "http://x/keys", "ISSUER": ISSUER, "AUDIENCE": AUDIENCE},
             "neither a file nor an https URL",
         ),
-        ({"PUBLIC_KEY": "/none", "ISSUER": ISSUER, "AUDIENCE": AUDIENCE}, "not a readable public key"),
+        (
+            {"PUBLIC_KEY": "/none", "ISSUER": ISSUER, "AUDIENCE": AUDIENCE},
+            "not a readable public key",
+        ),
     ],
 )
 def test_settings_that_are_not_safe_are_refused(environment: dict[str, str], said: str) -> None:

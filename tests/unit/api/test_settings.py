@@ -29,6 +29,8 @@ def test_workers_share_what_there_is_enough_of() -> None:
     assert ServiceSettings.from_environment({}).workers == 1
     for few in ({"RAG_ASSETS_SERVICE_SEARCHES": "7"}, {"RAG_ASSETS_SERVICE_THREADS": "3"}):
         [name] = few
-        with pytest.raises(ConfigurationError, match=f"{name} is .: too few to share among 4 workers"):
+        with pytest.raises(
+            ConfigurationError, match=f"{name} is .: too few to share among 4 workers"
+        ):
             ServiceSettings.from_environment({**given, **few})
         assert ServiceSettings.from_environment(few).workers == 1
