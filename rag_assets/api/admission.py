@@ -178,7 +178,7 @@ class Admission:
             self._average = fmean(self._samples)
 
     def _estimate_seconds(self, ahead: int | None = None) -> float:
-        """Return the expected seconds before a turn starts; 0 while the average duration is unknown.
+        """Return the expected seconds until a turn starts; 0 while the average duration is unknown.
 
         Args:
             ahead: number of turns that come first; by default, the number of all waiting requests.
