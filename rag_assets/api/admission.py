@@ -125,9 +125,9 @@ class Admission:
             self._end(tenant)
 
     async def _wait(self, tenant: str, caller: str) -> None:
-        expected = self._expected(self._queue.ahead(tenant, caller))
+        expected = self._estimate_seconds(self._queue.ahead(tenant, caller))
         if expected > self._wait_seconds:
-            raise self._overloaded(expected)
+            raise self._build_overloaded(expected)
         if len(self._queue) >= _MAX_WAITING:
             self._refuse_last()
         turn = asyncio.get_running_loop().create_future()
@@ -142,7 +142,11 @@ class Admission:
                 return_when=asyncio.FIRST_COMPLETED,
             )
             if not turn.done():
-                raise ClientGone if disconnected.done() else self._overloaded(self._expected())
+                raise (
+                    ClientGone
+                    if disconnected.done()
+                    else self._build_overloaded(self._estimate_seconds())
+                )
             turn.result()
         except asyncio.CancelledError:
             if turn.done() and turn.exception() is None:
@@ -173,8 +177,8 @@ class Admission:
         if len(self._samples) >= _MIN_SAMPLES:
             self._average = fmean(self._samples)
 
-    def _expected(self, ahead: int | None = None) -> float:
-        """Return the expected seconds until a turn; 0 while the average duration is unknown.
+    def _estimate_seconds(self, ahead: int | None = None) -> float:
+        """Return the expected seconds until a turn starts; 0 while the average duration is unknown.
 
         Args:
             ahead: number of turns that come first; by default, the number of all waiting requests.
@@ -184,14 +188,14 @@ class Admission:
 
     def _refuse_late(self) -> None:
         """Refuse the last request in the longest line if its turn will start too late."""
-        if self._expected() <= self._wait_seconds:
+        if self._estimate_seconds() <= self._wait_seconds:
             return
         longest = self._queue.longest()
         if longest is None:
             return
         tenant, caller, line = longest
         last = line[-1]
-        expected = self._expected(self._queue.ahead(tenant, caller))
+        expected = self._estimate_seconds(self._queue.ahead(tenant, caller))
         if self._clock() + expected > last.until:
             self._refuse_last()
 
@@ -201,9 +205,9 @@ class Admission:
             tenant, caller, line = longest
             last = line[-1]
             self._queue.discard(tenant, caller, last)
-            last.turn.set_exception(self._overloaded(self._expected()))
+            last.turn.set_exception(self._build_overloaded(self._estimate_seconds()))
 
-    def _overloaded(self, expected: float) -> Overloaded:
+    def _build_overloaded(self, expected: float) -> Overloaded:
         return Overloaded(min(_LONGEST_RETRY, max(1, math.ceil(expected))))
 
 

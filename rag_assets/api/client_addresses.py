@@ -26,13 +26,13 @@ def client_of(scope: Scope, proxies: Collection[Network]) -> str:
         proxies: networks of proxies that are trusted for X-Forwarded-For.
     """
     peer = scope.get("client")
-    address = _parsed(peer[0]) if peer else None
+    address = _parse_address(peer[0]) if peer else None
     if address is None:
         return ""
     if _is_among(address, proxies):
         forwarded = ",".join(Headers(scope=scope).getlist("x-forwarded-for"))
         for part in reversed(forwarded.split(",")):
-            before = _parsed(part.strip())
+            before = _parse_address(part.strip())
             if before is None:
                 break
             address = before
@@ -45,11 +45,11 @@ def client_of(scope: Scope, proxies: Collection[Network]) -> str:
 
 def is_loopback(host: str) -> bool:
     """Return whether an address to listen on can be reached only from this machine."""
-    address = _parsed(host)
+    address = _parse_address(host)
     return host == "localhost" if address is None else address.is_loopback
 
 
-def _parsed(text: str) -> _Address | None:
+def _parse_address(text: str) -> _Address | None:
     try:
         address = ip_address(text)
     except ValueError:

@@ -224,7 +224,7 @@ async def whole_body(
         raise _too_large(most)
     try:
         async with asyncio.timeout(seconds):
-            return await _received(request, most)
+            return await _receive_body(request, most)
     except TimeoutError:
         late = f"the whole body must arrive within {seconds:g} seconds"
         raise Refused(_TOO_SLOW, late, {"Connection": "close"}) from None
@@ -273,7 +273,7 @@ def require_few_values(body: bytes, most: int = MAX_VALUES) -> None:
             values += value.values() if isinstance(value, dict) else value
 
 
-async def _received(request: Request, most: int) -> bytes:
+async def _receive_body(request: Request, most: int) -> bytes:
     parts: list[bytes] = []
     size = 0
     try:

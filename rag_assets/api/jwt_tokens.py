@@ -121,10 +121,10 @@ def _names(value: object) -> tuple[str, ...]:
     names = (value,) if isinstance(value, str) else value
     if not isinstance(names, list | tuple) or len(names) > _MAX_NAMES:
         raise ValueError("the claim is not a name or a short list of names")
-    return tuple(_checked(names))
+    return tuple(_validate_names(names))
 
 
-def _checked(names: list[object] | tuple[object, ...]) -> Iterator[str]:
+def _validate_names(names: list[object] | tuple[object, ...]) -> Iterator[str]:
     for name in names:
         if not isinstance(name, str) or not 0 < len(name) <= _MAX_NAME:
             raise ValueError("no name")

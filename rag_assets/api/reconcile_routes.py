@@ -169,7 +169,7 @@ def _lines(file: IO[bytes], types: Collection[str] | None) -> Iterator[ManifestL
 def _line(line: bytes, number: int) -> ManifestLine:
     values = _values(line)
     if not isinstance(values, dict):
-        raise invalid("body", f"line {number}: the line must be a JSON object of at most 64 KiB")
+        raise invalid("body", f"line {number}: it must be a JSON object of at most 64 KiB")
     try:
         found = _Line.model_validate(values)
     except ValidationError as error:

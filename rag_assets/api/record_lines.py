@@ -109,11 +109,11 @@ def _draft(drafting: Drafting, line: bytes) -> Draft:
         values = json.loads(line, parse_constant=_no_number)
         require_few_values(line, most=MOST_VALUES)
     except (ValueError, RecursionError):
-        raise invalid("body", "the line is not valid JSON") from None
+        raise invalid("body", "it is not JSON") from None
     except Refused as error:
         raise invalid("body", str(error.detail)) from None
     if not isinstance(values, dict):
-        raise invalid("body", "the line must be a JSON object")
+        raise invalid("body", "it must be a JSON object")
     named = {name: values.pop(name, None) for name in ("op", "type", "id")}
     for name, value in named.items():
         if not isinstance(value, str) or not _NAMED[name](value):

@@ -222,7 +222,7 @@ async def _asked_record(
     parameters: Annotated[AskedQuery, Query()],
     identity: IdentityDependency,
 ) -> RecordTarget:
-    """Return the record that a caller asks about."""
+    """Return the record whose status a caller requests."""
     tenant_id = request.state.tenant = identity.tenant(parameters.tenant)
     page, source = parameters.page_uuid, parameters.source
     return RecordTarget(
@@ -279,7 +279,7 @@ async def list_records(
         tenant = Tenant.from_config(backend.catalog.tenants.get(tenant_id).config)
         limit = parameters.limit
         found = listed_records(backend.reader, tenant, identity.caller, chosen, limit=limit + 1)
-        shown = tuple(_listed(state) for state in found[:limit])
+        shown = tuple(_to_listed_record(state) for state in found[:limit])
         last = shown[-1] if len(found) > limit else None
         following = None if last is None else f"{last.source}/{last.type}/{last.id}"
         return ListedRecords(shown, following)
@@ -287,7 +287,7 @@ async def list_records(
     return await backend.run(tenant_id, identity.name, read)
 
 
-def _listed(state: RecordState) -> ListedRecord:
+def _to_listed_record(state: RecordState) -> ListedRecord:
     return ListedRecord(
         source=state.source,
         type=state.source_type,

@@ -56,7 +56,7 @@ def create_token(
     kept = catalog.service_tokens.add(
         owner,
         secrets.token_hex(4),
-        _hashed(token),
+        _hash_token(token),
         role=role,
         principals=sorted(set(principals)),
         lifetime=lifetime,
@@ -104,7 +104,7 @@ async def identity_of(tokens: TokenLookups, token: str) -> Identity:
         Unauthenticated: the token is unknown, revoked or expired; the error does not disclose which
             of these applies.
     """
-    kept = await tokens.find(_hashed(token))
+    kept = await tokens.find(_hash_token(token))
     if kept is None:
         raise Unauthenticated(
             "the token is not valid here",
@@ -127,5 +127,5 @@ def _seen(lookup: asyncio.Task[ServiceToken | None]) -> None:
         lookup.exception()
 
 
-def _hashed(token: str) -> bytes:
+def _hash_token(token: str) -> bytes:
     return hashlib.sha256(token.encode(errors="surrogatepass")).digest()

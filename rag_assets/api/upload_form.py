@@ -107,12 +107,12 @@ class UploadForm:
     def _end_headers(self) -> None:
         part = self._part
         _, options = self._options_of(part.headers.get("content-disposition", ""))
-        part.name = _decoded(options.get(b"name", b""))
+        part.name = _decode(options.get(b"name", b""))
         if part.name == _FILE:
             if self.file_name is not None:
                 raise _refused("the form contains several files")
             part.is_file = True
-            self.file_name = _decoded(options.get(b"filename", b""))
+            self.file_name = _decode(options.get(b"filename", b""))
         elif b"filename" in options:
             raise _refused("the field with the file must be named `file`")
         elif part.name not in self._fields or part.name in self.values:
@@ -128,7 +128,7 @@ class UploadForm:
 
     def _end_part(self) -> None:
         if not self._part.is_file:
-            self.values[self._part.name] = _decoded(bytes(self._part.value))
+            self.values[self._part.name] = _decode(bytes(self._part.value))
 
     def _end(self) -> None:
         self._ended = True
@@ -144,7 +144,7 @@ def _guarded(parse: Callable[[], Any]) -> Any:
         raise _refused("the form cannot be read") from None
 
 
-def _decoded(raw: bytes) -> str:
+def _decode(raw: bytes) -> str:
     return raw.decode("utf-8", "replace")
 
 

@@ -118,7 +118,7 @@ async def upload(
         )
     if stored.duplicate:
         response.status_code = _DONE
-    return Uploaded(upload=_shown(stored.upload), duplicate=stored.duplicate)
+    return Uploaded(upload=_to_response(stored.upload), duplicate=stored.duplicate)
 
 
 @uploading.get("/uploads")
@@ -134,7 +134,7 @@ async def uploads(
     def read() -> Uploads:
         backend.catalog.tenants.get(tenant_id)
         found = backend.catalog.uploads.all(tenant_id, parameters.source)
-        return Uploads(tuple(map(_shown, found)))
+        return Uploads(tuple(map(_to_response, found)))
 
     return await backend.run(tenant_id, identity.name, read)
 
@@ -180,7 +180,7 @@ def _target(
     return record.ref, uploads_source(Tenant.from_config(record.config), source)
 
 
-def _shown(found: stored_uploads.Upload) -> Upload:
+def _to_response(found: stored_uploads.Upload) -> Upload:
     words = None if found.error_kind is None else WORDS[found.error_kind]
     return Upload(
         id=found.id,

@@ -66,7 +66,7 @@ class Call(Generic[T]):
     @property
     def address(self) -> str:
         """Return the path with the values filled in; slashes within a value are escaped."""
-        return self.path.format_map({name: _quoted(value) for name, value in self.named.items()})
+        return self.path.format_map({name: _quote(value) for name, value in self.named.items()})
 
     def about(self, tenant: str | None, project: str | None = None) -> Call[T]:
         """Return the call with a default tenant and project, unless the call names its own.
@@ -118,6 +118,6 @@ class Pages(Generic[T, Item]):
         return replace(self.first, parameters={**self.first.parameters, "after": after})
 
 
-def _quoted(name: str) -> str:
+def _quote(name: str) -> str:
     # A proxy would interpret "." or ".." as a step in the path.
     return quote(name, safe="") if name.strip(".") else name.replace(".", "%2E")

@@ -146,7 +146,7 @@ def outcome_of(
 
 
 def outcome_of_failure(call: Call[Any], error: Exception, pause: float | None) -> Retry:
-    """Return after how many seconds a call that got no answer is to be sent again.
+    """Decide whether, and after how many seconds, to resend a call that got no answer.
 
     Args:
         error: an instance of FAILURES.

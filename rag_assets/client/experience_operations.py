@@ -90,7 +90,7 @@ def capture_experience(
         "about": [dict(one) for one in about] or None,
         "external_id": external_id,
     }
-    body = {"entry_type": entry_type, "project_id": str(project_id), **_given(given)}
+    body = {"entry_type": entry_type, "project_id": str(project_id), **_without_missing(given)}
     return _post("entries", CapturedEntry, body, tenant, repeatable=external_id is not None)
 
 
@@ -111,7 +111,7 @@ def request_checkpoint(
     """
     body = {
         "checkpoint_type": checkpoint_type,
-        **_given({"project_id": _text(project_id), "external_id": external_id}),
+        **_without_missing({"project_id": _text(project_id), "external_id": external_id}),
     }
     return _post(
         "checkpoints", RequestedCheckpoint, body, tenant, repeatable=external_id is not None
@@ -153,7 +153,9 @@ def experience_for_task(
         "max_results": max_results,
         "project_id": _text(project_id),
     }
-    return _post("task", Answer, {"task_description": task_description, **_given(given)}, tenant)
+    return _post(
+        "task", Answer, {"task_description": task_description, **_without_missing(given)}, tenant
+    )
 
 
 def experience_for_failure(
@@ -172,7 +174,7 @@ def experience_for_failure(
         "task_type": task_type,
         "project_id": _text(project_id),
     }
-    body = {"failure_description": failure_description, **_given(given)}
+    body = {"failure_description": failure_description, **_without_missing(given)}
     return _post("failure", Answer, body, tenant)
 
 
@@ -198,7 +200,7 @@ def experience_context(
         "token_budget": token_budget,
         "project_id": _text(project_id),
     }
-    body = {"task": dict(task), "basic_context": basic_context, **_given(given)}
+    body = {"task": dict(task), "basic_context": basic_context, **_without_missing(given)}
     return _post("context", Context, body, tenant)
 
 
@@ -289,7 +291,7 @@ def merge_pattern(
         f"{_ADDRESS}/patterns/{{pattern}}/merge",
         PatternDetails,
         named={"pattern": str(pattern_id)},
-        body=_given({"tenant": tenant, "into": str(into), "confirm": confirm}),
+        body=_without_missing({"tenant": tenant, "into": str(into), "confirm": confirm}),
         repeatable=False,
     )
 
@@ -303,7 +305,7 @@ def split_pattern(
         f"{_ADDRESS}/patterns/{{pattern}}/split",
         SplitPattern,
         named={"pattern": str(pattern_id)},
-        body=_given({"tenant": tenant, "entry_id": str(entry_id)}),
+        body=_without_missing({"tenant": tenant, "entry_id": str(entry_id)}),
         repeatable=False,
     )
 
@@ -326,7 +328,7 @@ def retract_experience(
     tenant: str | None = None,
 ) -> Call[Retracted]:
     """Retract all entries of a project or a token. For admins."""
-    body = _given({"project_id": _text(project_id), "token": token})
+    body = _without_missing({"project_id": _text(project_id), "token": token})
     return _post("retract", Retracted, body, tenant)
 
 
@@ -347,7 +349,7 @@ def _post(
     )
 
 
-def _given(values: Mapping[str, Any]) -> dict[str, Any]:
+def _without_missing(values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
 
 

@@ -57,18 +57,18 @@ def rejection(message: bytes, version: str | None = None) -> JSONRPCError | None
         version: version of the protocol, from a header.
     """
     if version is not None and not _VERSION.fullmatch(version):
-        return _rejected(INVALID_REQUEST)
+        return _build_rejection(INVALID_REQUEST)
     try:
         raw = pydantic_core.from_json(message)
     except ValueError:
-        return _rejected(PARSE_ERROR)
+        return _build_rejection(PARSE_ERROR)
     try:
         read = jsonrpc_message_adapter.validate_python(raw, by_name=False)
     except ValidationError:
-        return _rejected(INVALID_REQUEST)
+        return _build_rejection(INVALID_REQUEST)
     # A message with an invalid id would be treated as a notification, and never answered.
     if isinstance(read, JSONRPCNotification) and "id" in raw:
-        return _rejected(INVALID_REQUEST)
+        return _build_rejection(INVALID_REQUEST)
     return None
 
 
@@ -120,14 +120,14 @@ class _Messages:
             if len(line) > MAX_MESSAGE:
                 while line and not line.endswith(b"\n"):
                     line = await run_sync(read, MAX_MESSAGE)
-                await self.answer(_rejected(INVALID_REQUEST))
+                await self.answer(_build_rejection(INVALID_REQUEST))
             elif line.strip() and (rejected := rejection(line)) is not None:
                 await self.answer(rejected)
             elif line.strip():
                 yield line.decode()
 
 
-def _rejected(code: int) -> JSONRPCError:
+def _build_rejection(code: int) -> JSONRPCError:
     return JSONRPCError(jsonrpc="2.0", id=None, error=ErrorData(code=code, message=_TEXTS[code]))
 
 

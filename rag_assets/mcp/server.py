@@ -161,7 +161,7 @@ def build_server(
     if len(set(named)) < len(named) or len({tool.name for tool in others}) < len(others):
         raise ConfigurationError(
             "several tools of the MCP server have the same name: "
-            f"{', '.join((t.name for t in tools))}",
+            f"{', '.join(t.name for t in tools)}",
             hint="choose a different name for one of them",
         )
     for tool in server.tools_by_name.values():

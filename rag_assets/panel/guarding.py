@@ -79,7 +79,7 @@ class SessionEnded(Forbidden):
 
 
 class OtherSession(Forbidden):
-    """A form was sent from a page of another session, or without a session's token."""
+    """A form was sent from a page of a different session, or without a session's token."""
 
 
 class PanelRoute(Route):

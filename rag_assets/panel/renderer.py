@@ -43,7 +43,7 @@ def minute(at: datetime | None) -> str:
 
 
 def person(name: str) -> str:
-    """Return the name of a caller without the prefix that tells the kind of the token."""
+    """Return the name of a caller without the prefix that states the kind of the token."""
     return name.removeprefix("jwt:")
 
 

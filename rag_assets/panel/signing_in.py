@@ -141,7 +141,7 @@ class SigningIn:
     async def link(self, request: Request) -> Response:
         """Show the page of a link, without using the code up."""
         code = request.query_params.get("code", "")
-        session = await self._coded(request, code)
+        session = await self._redeem_code(request, code)
         if session is None:
             return self._used_up()
         return HTMLResponse(self._guarding.renderer.page("enter.html", session=session, code=code))
@@ -150,11 +150,11 @@ class SigningIn:
         """Start the session of a code, and use the code up."""
         form = await self._guarding.form(request)
         code = next(iter(form.get("code", ())), "")
-        if await self._coded(request, code) is None:
+        if await self._redeem_code(request, code) is None:
             return self._used_up()
         origin = self._guarding.require_origin(request)
         secret = await self._guarding.in_thread(partial(redeemed, self._catalog, code, origin))
-        return self._used_up() if secret is None else self._signed_in(secret)
+        return self._used_up() if secret is None else self._build_signed_in_response(secret)
 
     async def sign_out(self, request: Request) -> Response:
         """End the session."""
@@ -165,7 +165,7 @@ class SigningIn:
             return response
         form = await self._guarding.form(request)
         require_token(next(iter(form.get(TOKEN_FIELD, ())), ""), request_token(secret))
-        await self._guarding.in_thread(partial(self._table.end, self._hashed(request, secret)))
+        await self._guarding.in_thread(partial(self._table.end, self._hash_secret(request, secret)))
         settings = self._guarding.settings
         response.delete_cookie(
             settings.cookie_name,
@@ -195,18 +195,18 @@ class SigningIn:
 
     def _present(self, visit: Visit) -> bytes:
         secret = visit.request.cookies[self._guarding.settings.cookie_name]
-        return self._hashed(visit.request, secret)
+        return self._hash_secret(visit.request, secret)
 
-    def _hashed(self, request: Request, secret: str) -> bytes:
+    def _hash_secret(self, request: Request, secret: str) -> bytes:
         return hashed(secret, self._guarding.require_origin(request))
 
-    async def _coded(self, request: Request, code: str) -> PanelSession | None:
+    async def _redeem_code(self, request: Request, code: str) -> PanelSession | None:
         """Return the session that a code opens; an unknown code counts as a failed attempt."""
 
         async def validate() -> PanelSession:
             found = None
             if 0 < len(code) <= _MOST_CODE:
-                find = partial(self._table.find_code, self._hashed(request, code))
+                find = partial(self._table.find_code, self._hash_secret(request, code))
                 found = await self._guarding.in_thread(find)
             if found is None:
                 raise Unauthenticated(
@@ -220,7 +220,7 @@ class SigningIn:
         except Unauthenticated:
             return None
 
-    def _signed_in(self, secret: str) -> Response:
+    def _build_signed_in_response(self, secret: str) -> Response:
         # This does not redirect to a system's first page, because only the cookie determines that
         # page.
         response = RedirectResponse(PATH, _SEE_OTHER)

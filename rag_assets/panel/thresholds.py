@@ -43,7 +43,7 @@ async def show(visit: Visit) -> Response:
 async def measure(visit: Visit) -> Response:
     """Show what share of the tenant's own questions each threshold keeps."""
     try:
-        measured = partial(_measured, visit)
+        measured = partial(_measure_curve, visit)
         curve = await visit.backend.run(visit.tenant_id, visit.session.name, measured)
     except ConfigurationError as error:
         return await _page(visit, problem=error.advice)
@@ -105,7 +105,7 @@ def _state(visit: Visit) -> dict[str, Any]:
     }
 
 
-def _measured(visit: Visit) -> dict[str, Any]:
+def _measure_curve(visit: Visit) -> dict[str, Any]:
     """Return the curve over the thresholds for the tenant's questions, with its picture.
 
     Raises:

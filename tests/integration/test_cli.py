@@ -179,7 +179,7 @@ def test_status_lists_the_servers(run: Run) -> None:
 
 BAD: list[tuple[tuple[str, ...], tuple[str, ...]]] = [
     (("sync", "nobody"), ("no tenant 'nobody'", "tenants list")),
-    (("sync",), ("no tenant given", "--all")),
+    (("sync",), ("no tenant is named", "--all")),
     (("plan", "nobody"), ("no tenant 'nobody'",)),
     (("check", "nobody"), ("no tenant 'nobody'",)),
     (("search", "nobody", "a question"), ("no tenant 'nobody'",)),

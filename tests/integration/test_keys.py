@@ -96,7 +96,7 @@ def test_an_impossible_key_is_refused(
     assert_refused(set_key(f"{KEY}\n{KEY}\n", "acme", "openai"), "this cannot be a key")
     assert_refused(set_key("", "acme", "openai"), "the key is empty")
     assert_refused(set_key(KEY, "acme", "openai", KEY), "a key must not be an argument")
-    assert_refused(set_key(KEY, "acme", KEY), "no provider that takes keys", "openai, gemini")
+    assert_refused(set_key(KEY, "acme", KEY), "no provider with this name", "openai, gemini")
     assert_refused(set_key(KEY, "nobody", "openai"), "no tenant 'nobody'")
     assert_refused(installation.command("keys", "list", "nobody"), "no tenant 'nobody'")
     assert ring(installation).stored(acme) == frozenset()

@@ -140,7 +140,7 @@ def test_wrong_settings_are_refused_with_the_field(made: Installation) -> None:
         assert said.code == 1, said.out
         assert option[2:].replace("-", "_") in said.err
     said = made.command("projects", "put", "wrong", "one", "--profile", "documents")
-    assert "are no projects" in said.err
+    assert "are not projects" in said.err
     assert made.command("projects", "list", "wrong", "--json").json == {"projects": []}
     assert made.command("projects", "remove", "wrong", "one", "--yes").code == 1
 

@@ -239,7 +239,7 @@ def test_removing_a_tenant_again_keeps_uploads_of_its_later_namesake(restored: R
     restored.command("installation", "accept-restore", "--yes")
     removed = restored.installation.command("tenants", "remove", "acme", "--yes")
     assert removed.code == 0, removed.err
-    assert "Nothing of it is found" in removed.out
+    assert "None of the data is found" in removed.out
     assert "data of a later tenant 'acme'" in removed.err
     restored.compact()
     assert not list(Path(restored.session.settings.blobs_url).rglob(first.content_sha256))
@@ -374,7 +374,7 @@ def test_an_operator_sees_what_a_restored_catalog_lacks_and_accepts_it(
     shown = restored.installation.command("installation", "accept-restore")
     assert shown.code == 1
     assert f"token {changed.revoked_id} (member, ada) of tenant acme was revoked on" in shown.out
-    assert "and is valid again in this catalog; it is made again" in shown.out
+    assert "and is valid again in this catalog; this change is repeated" in shown.out
     assert f"token {changed.new_id}" in shown.out
     assert "scope 'board' of tenant acme was revoked from eve" in shown.out
     assert "scope 'board' of tenant acme was granted to zoe" in shown.out

@@ -9,7 +9,7 @@ import pytest
 from tests.installation import FAST, Installation
 from tests.security.service_process import started
 
-WARNING = "0.0.0.0 can be reached from other machines, and the service speaks no TLS"
+WARNING = "0.0.0.0 can be reached from other machines, and the service does not support TLS"
 
 
 @pytest.fixture(scope="module")

@@ -28,7 +28,7 @@ _REASONS = {
 def answer(session: Session, tenant_id: str, request: AnswerRequest, *, as_json: bool) -> None:
     """Answer one question."""
     session.require_trusted_grants(request.caller.principals)
-    result = asyncio.run(_answered(session, tenant_id, request))
+    result = asyncio.run(_request_answer(session, tenant_id, request))
     if result.disabled:
         warn(
             f"tenant {tenant_id} is disabled: run `rag-assets tenants enable {tenant_id}` to "
@@ -42,7 +42,7 @@ def answer(session: Session, tenant_id: str, request: AnswerRequest, *, as_json:
     _print_answer(result)
 
 
-async def _answered(session: Session, tenant_id: str, request: AnswerRequest) -> AnswerResult:
+async def _request_answer(session: Session, tenant_id: str, request: AnswerRequest) -> AnswerResult:
     chat_models = ChatModels(session.catalog, session.settings)
     retriever = AsyncRetriever(session.catalog, session.store, session.embedders)
     try:

@@ -1,4 +1,4 @@
-"""compact: the work of the weekly job, without a daemon."""
+"""compact: do the work of the weekly job without a daemon."""
 
 from __future__ import annotations
 

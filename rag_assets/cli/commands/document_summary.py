@@ -124,15 +124,15 @@ def stage_lines(
         alias: name of the serving index in Elasticsearch.
     """
     return {
-        "raw_documents": _listed(held),
-        "parsed_text": _parsed(held),
-        "chunks": _chunked(held),
-        "embeddings": _embedded(held, serving),
-        "search_index": _indexed(held, serving, alias),
+        "raw_documents": _describe_documents(held),
+        "parsed_text": _describe_parsing(held),
+        "chunks": _describe_chunks(held),
+        "embeddings": _describe_vectors(held, serving),
+        "search_index": _describe_index(held, serving, alias),
     }
 
 
-def _listed(held: Sequence[DocumentSummary]) -> list[str]:
+def _describe_documents(held: Sequence[DocumentSummary]) -> list[str]:
     kinds = len({item.suffix for item in held})
     size = _size(sum(item.document.facts.size for item in held))
     contents = Counter(item.document.content_sha256 for item in held)
@@ -143,7 +143,7 @@ def _listed(held: Sequence[DocumentSummary]) -> list[str]:
     return lines
 
 
-def _parsed(held: Sequence[DocumentSummary]) -> list[str]:
+def _describe_parsing(held: Sequence[DocumentSummary]) -> list[str]:
     texts = [item.parsed for item in held if item.parsed]
     lines = [f"{counted(len(texts), 'text')}: {contents(texts)}"]
     lines += [
@@ -171,7 +171,7 @@ def _rules_and_lines(parsed: ParsedText) -> str:
     )
 
 
-def _chunked(held: Sequence[DocumentSummary]) -> list[str]:
+def _describe_chunks(held: Sequence[DocumentSummary]) -> list[str]:
     tokens = sorted(count for item in held for count in item.tokens)
     lines = [counted(len(tokens), "chunk")]
     if tokens:
@@ -185,7 +185,7 @@ def _chunked(held: Sequence[DocumentSummary]) -> list[str]:
     ]
 
 
-def _embedded(held: Sequence[DocumentSummary], serving: Generation | None) -> list[str]:
+def _describe_vectors(held: Sequence[DocumentSummary], serving: Generation | None) -> list[str]:
     hashes = [c.text_sha256 for item in held if item.chunks for c in item.chunks.chunks]
     if serving is None:
         return ["none yet"]
@@ -196,7 +196,9 @@ def _embedded(held: Sequence[DocumentSummary], serving: Generation | None) -> li
     return lines
 
 
-def _indexed(held: Sequence[DocumentSummary], serving: Generation | None, alias: str) -> list[str]:
+def _describe_index(
+    held: Sequence[DocumentSummary], serving: Generation | None, alias: str
+) -> list[str]:
     if serving is None:
         return ["none yet"]
     entries = counted(sum(item.document.chunk_count for item in held), "entry", "entries")

@@ -190,7 +190,7 @@ def _row(report: BuildReport) -> tuple[object, ...]:
         "" if report.per_second is None else f"{report.per_second:,.1f}/s",
         "" if report.remaining_seconds is None else duration(report.remaining_seconds),
         _cost(report),
-        _judged(report),
+        _format_checks(report),
         report.index,
     )
 
@@ -201,8 +201,8 @@ def _entries(report: BuildReport) -> str:
     return f"{report.entries:,} of about {report.of_entries:,}"
 
 
-def _judged(report: BuildReport) -> str:
-    """Return a text with the number of checks of a build that passed."""
+def _format_checks(report: BuildReport) -> str:
+    """Format how many checks of a build passed."""
     passed = sum(bool(check["passed"]) for check in report.checks)
     return f"{passed} of {len(report.checks)}" if report.checks else ""
 
@@ -226,7 +226,7 @@ def _facts(report: BuildReport) -> Iterator[tuple[str, object]]:
     if report.remaining_seconds is not None:
         yield "time left", duration(report.remaining_seconds)
     yield "cost", _cost(report)
-    yield "checks passed", _judged(report) or "not judged"
+    yield "checks passed", _format_checks(report) or "not judged"
     dates: tuple[tuple[str, datetime | None], ...] = (
         ("opened", report.created_at),
         ("complete", report.completed_at),

@@ -44,7 +44,7 @@ def set_hold(
 ) -> None:
     """Set a hold, while no run of the tenant deletes anything."""
     scope = _scope(source, document)
-    with _locked(session, tenant_id) as record:
+    with _lock_tenant(session, tenant_id) as record:
         if session.catalog.erasures.list_open(tenant_id):
             raise ConfigurationError(
                 f"documents of tenant {tenant_id!r} are being deleted permanently",
@@ -53,7 +53,9 @@ def set_hold(
                     "hold again"
                 ),
             )
-        session.catalog.holds.set(record.ref, scope, reason=_masked(session, reason), by=operator())
+        session.catalog.holds.set(
+            record.ref, scope, reason=_mask_reason(session, reason), by=operator()
+        )
     if as_json:
         print_json({"tenant": tenant_id, "held": scope})
         return
@@ -72,9 +74,9 @@ def lift_hold(
 ) -> None:
     """Lift a hold."""
     scope = _scope(source, document)
-    with _locked(session, tenant_id) as record:
+    with _lock_tenant(session, tenant_id) as record:
         lifted = session.catalog.holds.lift(
-            record.ref, scope, reason=_masked(session, reason), by=operator()
+            record.ref, scope, reason=_mask_reason(session, reason), by=operator()
         )
     if not lifted:
         raise ConfigurationError(
@@ -101,7 +103,7 @@ def _scope(source: str | None, document: str | None) -> HoldScope:
 
 
 @contextmanager
-def _locked(session: Session, tenant_id: str) -> Iterator[TenantRecord]:
+def _lock_tenant(session: Session, tenant_id: str) -> Iterator[TenantRecord]:
     from rag_assets.storage.catalog.lock import Holder
 
     record = session.catalog.tenants.get(tenant_id)
@@ -114,7 +116,7 @@ def _locked(session: Session, tenant_id: str) -> Iterator[TenantRecord]:
         yield record
 
 
-def _masked(session: Session, reason: str) -> str:
+def _mask_reason(session: Session, reason: str) -> str:
     from rag_assets.privacy.masker import masker_of
 
     return masker_of(session.settings.local).text(reason)

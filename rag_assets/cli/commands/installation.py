@@ -52,7 +52,7 @@ def show(session: Session, *, as_json: bool) -> bool:
             }
         )
         return not differences
-    say(f"Installation {row.id if row else 'not yet made: `rag-assets up` makes it'}")
+    say(f"Installation {row.id if row else 'not created yet: `rag-assets up` creates it'}")
     say(f"Home folder  {settings.home}")
     if row is not None:
         say(f"Catalog      database {row.database}\n")

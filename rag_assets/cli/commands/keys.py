@@ -47,7 +47,7 @@ def set_key(
     _require_provider(provider)
     owner, kind = _owner(session, owner_id, organization=organization)
     _ring(session).set(owner, provider, _read_key(f"Key of {owner_id} for {provider}: "))
-    waiting = _retried(session, owner)
+    waiting = _request_retry(session, owner)
     if as_json:
         shown = {kind: owner_id, "provider": provider, "set": True, "waiting": waiting}
         print_json(shown)
@@ -139,7 +139,7 @@ def rotate(session: Session, *, as_json: bool) -> None:
         say(f"{counted(count, 'key')} encrypted again; former master keys are no longer needed.")
         for name, text in sealed.items():
             place = f"the file that {name} names" if name.endswith("_FILE") else name
-            say(f"\nReplace the content of {place}, which the new master key does not open, by:")
+            say(f"\nReplace the content of {place}, which the new master key cannot decrypt, with:")
             say(text)
 
     _ring(session).rotate(report)
@@ -172,7 +172,7 @@ def _organization(session: Session, organization_id: str | None) -> Organization
     return found
 
 
-def _retried(session: Session, owner: KeyOwner) -> int:
+def _request_retry(session: Session, owner: KeyOwner) -> int:
     """Request a retry of the documents that waited for an owner's key, and return their number."""
     from rag_assets.storage.catalog.database import TenantRef
 

@@ -29,7 +29,7 @@ def list_projects(session: Session, organization: str | None, *, as_json: bool) 
     names = ("organization", "project", "tenant", "state", "origin", "name", "embedder", "key")
     print_table(list(names), [tuple(row[name] or "" for name in names) for row in rows])
     if not rows:
-        say("\nMake one with: rag-assets projects put ORGANIZATION PROJECT")
+        say("\nCreate one with: rag-assets projects put ORGANIZATION PROJECT")
 
 
 @with_session

@@ -75,7 +75,7 @@ def _print_findings(
         say(f"  {one.sentence}{remedy}")
     if not tenants:
         return
-    say("\nOf these tenants nothing is deleted, until their catalog is accepted as well:")
+    say("\nNo documents of these tenants are deleted until their catalog is accepted as well:")
     for tenant_id, files in tenants.items():
         unknown = counted(files, "uploaded file")
         say(f"  {tenant_id}: {unknown} that this catalog does not know")

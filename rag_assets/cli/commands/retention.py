@@ -139,7 +139,10 @@ def receipts(session: Session, tenant_id: str | None, *, verify: bool, as_json: 
 def _say_whether_intact(count: int, broken: tuple[int, ...], last: str) -> None:
     if broken:
         numbers = ", ".join(map(str, broken))
-        say(f"\nAltered, or without the one before: receipts {numbers} of {count:,}.")
+        say(
+            f"\nReceipts that were altered, or whose predecessor is missing: {numbers}"
+            f" of {count:,}."
+        )
     else:
         say(f"\n{counted(count, 'receipt')}, none altered or missing. Hash of the last: {last}")
 

@@ -178,11 +178,13 @@ def repository(names: Naming | None = None) -> dg.RepositoryDefinition:
     from rag_assets import definitions
     from rag_assets.declarations import PLAIN
 
-    return _built(definitions.build_defs, names or PLAIN)
+    return _build_repository(definitions.build_defs, names or PLAIN)
 
 
 @cache
-def _built(build: Callable[..., dg.Definitions], names: Naming) -> dg.RepositoryDefinition:
+def _build_repository(
+    build: Callable[..., dg.Definitions], names: Naming
+) -> dg.RepositoryDefinition:
     # Dagster warns about beta features, which the user of a command cannot change.
     warnings.filterwarnings("ignore", message=".* is currently in (beta|preview)")
     loggers = {"console": _terminal_logger()}

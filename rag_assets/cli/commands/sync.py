@@ -148,7 +148,7 @@ def _has_nothing_to_do(session: Session, result: TenantSync) -> bool:
             _index_differences(session, result.tenant) or _is_due(session, result.tenant)
         )
         result.waiting = session.catalog.quarantine.deferred_count(result.tenant)
-        result.held = _held(session, result.tenant)
+        result.held = _count_held(session, result.tenant)
     except RagAssetsError:
         return False
     result.seconds = monotonic() - started
@@ -166,7 +166,7 @@ def sync_tenant(
             _repair(session, tenant_id, everything=repair)
         elif not (allow_deletes or _is_due(session, tenant_id)):
             result.nothing_to_do = True
-            result.held = _held(session, tenant_id)
+            result.held = _count_held(session, tenant_id)
         if not result.nothing_to_do:
             _drain(session, result, allow_deletes=allow_deletes)
         result.waiting = session.catalog.quarantine.deferred_count(tenant_id)
@@ -176,7 +176,7 @@ def sync_tenant(
     return result
 
 
-def _held(session: Session, tenant_id: str) -> int:
+def _count_held(session: Session, tenant_id: str) -> int:
     return sum(sync.held_deletions for sync in session.catalog.syncs.list_held(tenant_id))
 
 

@@ -33,7 +33,7 @@ def list_tenants(session: Session, *, as_json: bool) -> None:
         ConfigurationError: tenants.yaml is not usable.
     """
     rows = []
-    listed = _listed(session)
+    listed = _read_listed_ids(session)
     records = session.catalog.tenants.all()
     checked = session.catalog.check_results.summaries([record.id for record in records])
     for record in records:
@@ -70,7 +70,7 @@ def list_tenants(session: Session, *, as_json: bool) -> None:
                 _MADE_BY.get(r["origin"], f"{r['origin']}.yaml"),
                 r["documents"],
                 r["failed"],
-                _checked(r["checked_at"], r["failed_checks"]),
+                _format_checks(r["checked_at"], r["failed_checks"]),
                 ", ".join(r["sources"]),
             )
             for r in rows
@@ -82,7 +82,7 @@ def list_tenants(session: Session, *, as_json: bool) -> None:
         say("\nAdd one with: rag-assets tenants add ID --source DIR")
 
 
-def _listed(session: Session) -> set[str]:
+def _read_listed_ids(session: Session) -> set[str]:
     """Return the ids in tenants.yaml and in the lists that it names, and warn about these lists."""
     file = TenantsFile(session.settings.tenants_file, cache=session.settings.local / "cache")
     listed = set(file.load())
@@ -93,8 +93,8 @@ def _listed(session: Session) -> set[str]:
     return listed
 
 
-def _checked(at: datetime | None, failed: int | None) -> str:
-    """Return when a tenant's checks were evaluated, and how many failed."""
+def _format_checks(at: datetime | None, failed: int | None) -> str:
+    """Format when a tenant's checks were evaluated, and how many failed."""
     if at is None:
         return "never"
     when = f"{at:%Y-%m-%d %H:%M} UTC"
@@ -139,7 +139,7 @@ def add(
 @with_reading_session
 def claim(session: Session, tenant_ids: list[str], *, as_json: bool) -> None:
     """Record that the tenants.yaml of this home folder, not of another, lists these tenants."""
-    listed = _listed(session)
+    listed = _read_listed_ids(session)
     if missing := sorted(set(tenant_ids) - listed):
         raise ConfigurationError(
             f"tenants.yaml of this home folder does not list {', '.join(missing)}",
@@ -325,7 +325,7 @@ def _require_sources(config: dict[str, Any], session: Session) -> None:
 
 
 def _embedder_advice(session: Session, config: dict[str, Any]) -> str | None:
-    """Return the suggestion of another embedder, if the documents' languages need it.
+    """Return the suggestion of a different embedder, if the documents' languages need it.
 
     A failure here does not prevent adding the tenant: the next sync reports what cannot be read.
     """

@@ -43,7 +43,11 @@ def show(session: Session, tenant_id: str, *, as_json: bool) -> None:
         ["use", "threshold", "as described", "from", "reason"],
         [
             (
-                *(row.use or "(any)", _shown(row.threshold), _shown(row.described)),
+                *(
+                    row.use or "(any)",
+                    _format_threshold(row.threshold),
+                    _format_threshold(row.described),
+                ),
                 *(row.origin, row.reason or ""),
             )
             for row in rows
@@ -141,5 +145,5 @@ def _percent(share: float | None) -> str:
     return "" if share is None else f"{share:.0%}"
 
 
-def _shown(value: float | None) -> str:
+def _format_threshold(value: float | None) -> str:
     return "none" if value is None else f"{value:g}"

@@ -54,7 +54,7 @@ def add(
         print_json(
             {
                 "tenant": tenant_id,
-                "uploads": [{**_shown(one), "duplicate": one.duplicate} for _, one in stored],
+                "uploads": [{**_as_json(one), "duplicate": one.duplicate} for _, one in stored],
                 "refused": [{"file": file.name, "error": why.advice} for file, why in refused],
             }
         )
@@ -152,7 +152,7 @@ def _add(
         )
 
 
-def _shown(stored: UploadResult) -> dict[str, object]:
+def _as_json(stored: UploadResult) -> dict[str, object]:
     upload = stored.upload
     return {
         "id": upload.id,

@@ -60,5 +60,5 @@ def test_a_mounted_application_is_refused() -> None:
 def test_an_endpoint_that_hides_another_is_refused(method: str, path: str) -> None:
     router = APIRouter(route_class=Guarded)
     router.add_api_route(path, _tides, methods=[method])
-    with pytest.raises(ConfigurationError, match=f"two endpoints answer {method} {path}"):
+    with pytest.raises(ConfigurationError, match=f"same method and path: {method} {path}"):
         build_app(BACKEND, routers=[router])

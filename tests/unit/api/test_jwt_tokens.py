@@ -233,12 +233,12 @@ def test_unknown_key_ids_cause_one_fetch_in_ten_seconds_at_most(key_file: Path) 
     text = key_file.read_text().replace('"kid": "r"', '"kid": "s"')
     key_file.write_text(text)
     clock.now = 9.0
-    with pytest.raises(ValueError, match="no key of that id"):
+    with pytest.raises(ValueError, match="no key has the id"):
         keys.key({"kid": "s"})
     assert keys.key({"kid": "r"}) is known
     clock.now = 11.0
     assert keys.key({"kid": "s"}).algorithm == "RS256"
-    with pytest.raises(ValueError, match="no key of that id"):
+    with pytest.raises(ValueError, match="no key has the id"):
         keys.key({"kid": "r"})
 
 
@@ -273,7 +273,7 @@ def test_a_key_set_that_cannot_be_read_is_no_refusal(tmp_path: Path) -> None:
     ("environment", "said"),
     [
         ({"SECRET": "short"}, "shorter than 32 bytes"),
-        ({"SECRET": SECRET, "JWKS": "keys.json"}, "which key signs is not clear"),
+        ({"SECRET": SECRET, "JWKS": "keys.json"}, "only one key can verify"),
         ({"JWKS": "keys.json"}, "without RAG_ASSETS_JWT_ISSUER"),
         ({"PUBLIC_KEY": "k.pem", "ISSUER": ISSUER}, "without RAG_ASSETS_JWT_ISSUER"),
         ({"SECRET": SECRET, "LEEWAY": "86400"}, "RAG_ASSETS_JWT_LEEWAY"),
@@ -281,7 +281,10 @@ def test_a_key_set_that_cannot_be_read_is_no_refusal(tmp_path: Path) -> None:
             {"JWKS": "http://x/keys", "ISSUER": ISSUER, "AUDIENCE": AUDIENCE},
             "neither a file nor an https URL",
         ),
-        ({"PUBLIC_KEY": "/none", "ISSUER": ISSUER, "AUDIENCE": AUDIENCE}, "no readable public key"),
+        (
+            {"PUBLIC_KEY": "/none", "ISSUER": ISSUER, "AUDIENCE": AUDIENCE},
+            "not a readable public key",
+        ),
     ],
 )
 def test_settings_that_are_not_safe_are_refused(environment: dict[str, str], said: str) -> None:
@@ -295,5 +298,5 @@ def test_settings_that_are_not_safe_are_refused(environment: dict[str, str], sai
 def test_weak_keys_are_refused(tmp_path: Path) -> None:
     file = tmp_path / "weak.pem"
     file.write_bytes(pem(ec.generate_private_key(ec.SECP192R1())))
-    with pytest.raises(ConfigurationError, match="of a kind that is not taken"):
+    with pytest.raises(ConfigurationError, match="unsupported type of key"):
         keys_of(JwtSettings(public_key=file, issuer=ISSUER, audience=AUDIENCE))

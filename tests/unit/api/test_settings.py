@@ -18,7 +18,7 @@ def test_origins_are_parted_by_commas() -> None:
     "origin", ["*", "null", "app.example", "https://app.example/", "HTTPS://a"]
 )
 def test_what_is_no_origin_is_refused(origin: str) -> None:
-    with pytest.raises(ConfigurationError, match="not an origin"):
+    with pytest.raises(ConfigurationError, match="invalid origin"):
         ServiceSettings.from_environment({"RAG_ASSETS_MCP_ORIGINS": origin})
 
 
@@ -29,6 +29,8 @@ def test_workers_share_what_there_is_enough_of() -> None:
     assert ServiceSettings.from_environment({}).workers == 1
     for few in ({"RAG_ASSETS_SERVICE_SEARCHES": "7"}, {"RAG_ASSETS_SERVICE_THREADS": "3"}):
         [name] = few
-        with pytest.raises(ConfigurationError, match=f"{name} is .: too few for 4 workers"):
+        with pytest.raises(
+            ConfigurationError, match=f"{name} is .: too few to share among 4 workers"
+        ):
             ServiceSettings.from_environment({**given, **few})
         assert ServiceSettings.from_environment(few).workers == 1

@@ -115,7 +115,7 @@ def test_workers_end_with_a_killed_supervisor(tmp_path: Path) -> None:
 def test_it_fails_if_no_worker_can_begin(tmp_path: Path) -> None:
     with supervised(tmp_path, "sys.exit(3)") as process:
         out, _ = process.communicate(timeout=30)
-    assert (process.returncode, out) == (1, "no worker could begin\n")
+    assert (process.returncode, out) == (1, "no worker could start\n")
 
 
 def test_a_worker_that_dies_again_and_again_is_replaced_ever_later(tmp_path: Path) -> None:

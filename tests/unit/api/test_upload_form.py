@@ -53,17 +53,17 @@ def test_every_content_comes_through(content: bytes) -> None:
 @pytest.mark.parametrize(
     ("body", "reason"),
     [
-        (form_of(REPLACES), "there is no file"),
+        (form_of(REPLACES), "contains no file"),
         (form_of(FILE, FILE), "several files"),
-        (form_of(part('name="other"; filename="x"', b"")), "something else"),
+        (form_of(part('name="other"; filename="x"', b"")), "must be named"),
         (form_of(part('name="tenant"', b"umbrella"), FILE), "unknown"),
-        (form_of(REPLACES, REPLACES, FILE), "twice"),
+        (form_of(REPLACES, REPLACES, FILE), "repeated"),
         (form_of(part('name="replaces"', b"x" * 2_000), FILE), "too long"),
-        (FILE, "in its midst"),
+        (FILE, "is incomplete"),
         (b"no form at all", "cannot be read"),
         (b"--bound\r\n" + b"a: b\r\n" * 1_000, "cannot be read"),
         (b"--bound\r\na: " + b"b" * 100_000, "cannot be read"),
-        (b"", "in its midst"),
+        (b"", "is incomplete"),
     ],
 )
 def test_what_is_no_form_with_one_file_is_refused(body: bytes, reason: str) -> None:
@@ -75,7 +75,7 @@ def test_what_is_no_form_with_one_file_is_refused(body: bytes, reason: str) -> N
     "content_type", ["", "application/json", "multipart/form-data", TYPE.replace("form-data", "x")]
 )
 def test_a_request_without_a_form_is_refused_before_its_body(content_type: str) -> None:
-    with pytest.raises(UploadRefused, match="no form"):
+    with pytest.raises(UploadRefused, match="not a form"):
         UploadForm(content_type, FIELDS)
 
 

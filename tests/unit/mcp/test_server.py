@@ -87,7 +87,7 @@ def test_without_it_there_is_no_such_tool() -> None:
 
 
 def test_two_tools_of_one_name_are_refused() -> None:
-    with pytest.raises(ConfigurationError, match="two tools"):
+    with pytest.raises(ConfigurationError, match="several tools"):
         answered(lambda c: c.list_tools(), TIDE, TIDE)
 
 
@@ -133,5 +133,5 @@ def test_a_tool_of_a_profile_goes_before_the_one_for_all(profile: str) -> None:
 
 
 def test_two_tools_for_one_profile_are_refused() -> None:
-    with pytest.raises(ConfigurationError, match="one name"):
+    with pytest.raises(ConfigurationError, match="same name"):
         answered(lambda c: c.list_tools(), OWN, OWN)

@@ -441,7 +441,7 @@ def test_forms_need_the_token_of_their_session_and_members_get_no_panel(
                     f"/panel/workspace/{path}", data={**form, **token}, headers=headers
                 )
                 assert sent.status_code == 403, path
-                assert "another session" in sent.text
+                assert "a different session" in sent.text
         assert wiki.send("GET", "/rag/settings").json() == before
         page.goto(beside(page, "/panel/sign-in"))
         page.get_by_label("Token", exact=True).fill(wiki.token(role="member"))

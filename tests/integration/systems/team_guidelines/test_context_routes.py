@@ -235,7 +235,7 @@ def test_both_clients_put_guidelines_into_a_prompt(guidelines: Guidelines, proje
             member.guideline_text()
         member.close()
         with Client(address, token("plain")) as admin:
-            with pytest.raises(ConfigurationError, match="no project is named"):
+            with pytest.raises(ConfigurationError, match="needs a project"):
                 admin.guideline_text()
             assert admin.with_guidelines("You write.", "x", project="web") == "You write."
             assert admin.guideline_text(project="web").etag is None

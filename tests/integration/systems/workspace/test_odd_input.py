@@ -90,7 +90,7 @@ def test_a_record_without_a_text_is_left_out_and_is_called_no_file(site: Site) -
     site.put("db_row", "bare", {"database_uuid": "p", "values": []})
     site.sync()
     row = site.send("GET", "/rag/records/db_row/bare").json()
-    assert (row["status"], row["reason"]) == ("excluded", "It has no text that is seen.")
+    assert (row["status"], row["reason"]) == ("excluded", "It has no visible text.")
 
 
 def test_a_body_that_is_no_json_is_told_how_it_is_sent(site: Site) -> None:

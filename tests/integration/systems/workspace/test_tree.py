@@ -324,7 +324,7 @@ def test_what_became_of_a_record_of_a_page_that_is_out_is_told_to_its_readers(
 
     for out, why in (
         ({"archived": True}, "Its page is archived."),
-        ({"ai": "off"}, "Its page is kept out of the knowledge."),
+        ({"ai": "off"}, "Its page is excluded from searches."),
     ):
         workspace.put("top", inherit=False, read=["ada"], **out)
         workspace.push({"never": "not listed"}, kind="comment", on="page")
