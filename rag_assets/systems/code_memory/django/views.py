@@ -111,18 +111,18 @@ class ViewReader:
             if is_a(value, "name"):
                 name, place = self._program.follow(written, module)
                 if place is None or place.value is None:
-                    return self._function(name)
+                    return self._view_of_function(name)
                 value, module = place.value, place.module
             elif is_a(value, "call") and written.endswith(".as_view"):
                 name, _ = self._program.follow(written.removesuffix(".as_view"), module)
-                return self._class(self._program.defined(name), value)
+                return self._view_of_class(self._program.defined(name), value)
             elif is_a(value, "call"):
                 value = next(iter(value["arguments"]), None)
             else:
                 break
         return View("")
 
-    def _function(self, name: str) -> View:
+    def _view_of_function(self, name: str) -> View:
         """Return the view of a function, with the HTTP methods that its decorators allow."""
         name = self._program.defined(name)
         place = self._program.place(name)
@@ -135,7 +135,7 @@ class ViewReader:
                 return View(name, tuple(verb.upper() for verb in verbs if isinstance(verb, str)))
         return View(name)
 
-    def _class(self, name: str, call: Any) -> View:
+    def _view_of_class(self, name: str, call: Any) -> View:
         """Return the view of a class; `as_view({"get": "list"})` states its actions."""
         first = argument(call, 0, "actions")
         pairs = first["items"] if is_a(first, "dict") else ()
@@ -143,9 +143,9 @@ class ViewReader:
         actions = tuple((key.upper(), value) for key, value in stated if isinstance(value, str))
         if actions:
             return View.from_actions(self._program, name, actions)
-        return View(name, self._methods(name))
+        return View(name, self._http_methods(name))
 
-    def _methods(self, name: str) -> tuple[str, ...]:
+    def _http_methods(self, name: str) -> tuple[str, ...]:
         """Return the HTTP methods of a class-based view, in upper case."""
         known: set[str] = set()
         for one in self._program.ancestry(name):
@@ -205,7 +205,7 @@ class Viewset:
     @property
     def key(self) -> str:
         """Return the regular expression that matches the key of an object."""
-        return self._text("lookup_value_regex") or "[^/.]+"
+        return self._string_attribute("lookup_value_regex") or "[^/.]+"
 
     def routes(self, prefix: str, slash: str) -> Iterator[tuple[str, str, Actions]]:
         """Yield pattern, name suffix and actions of each route: list, extra actions, then detail.
@@ -214,9 +214,13 @@ class Viewset:
             prefix: the prefix under which the viewset is registered.
             slash: the end of a path; "" if absent.
         """
-        known, extra, end = self._actions(), self._extra_actions(), f"{slash}$"
+        known, extra, end = self._action_names(), self._read_extra_actions(), f"{slash}$"
         start = f"^{prefix}/" if prefix else "^"
-        field = self._text("lookup_url_kwarg") or self._text("lookup_field") or "pk"
+        field = (
+            self._string_attribute("lookup_url_kwarg")
+            or self._string_attribute("lookup_field")
+            or "pk"
+        )
         detail = f"{start}(?P<{field}>{self.key})"
         if listed := tuple(pair for pair in _LIST if pair[1] in known):
             yield (f"^{prefix}{end}" if prefix else "^$"), "list", listed
@@ -242,18 +246,18 @@ class Viewset:
         at = next((index for index, part in enumerate(parts) if part in _MANAGERS), 0)
         return parts[at - 1].lstrip(":").lower() if at else ""
 
-    def _text(self, name: str) -> str:
+    def _string_attribute(self, name: str) -> str:
         value = self._program.attribute(self.name, name)
         return value if isinstance(value, str) else ""
 
-    def _actions(self) -> set[str]:
+    def _action_names(self) -> set[str]:
         """Return the names of its methods, including those that other packages define."""
         data = framework("django").views.actions
         ancestors = (one.rpartition(".")[2] for one in self._program.ancestry(self.name))
         known = {action for one in ancestors for action in data.get(one, "").split()}
         return known.union(*(place.members for place in self._program.lineage(self.name)))
 
-    def _extra_actions(self) -> list[_ExtraAction]:
+    def _read_extra_actions(self) -> list[_ExtraAction]:
         """Return the methods under `@action`, in the order in which the framework lists members."""
         found: dict[str, _ExtraAction] = {}
         for place in reversed([*self._program.lineage(self.name)]):
@@ -328,8 +332,8 @@ class RouterReader:
         self._classes = framework("django").views.routers
         self._registrations: dict[str, list[_Registration]] = {}
         for module in program:
-            for call, under in _calls(module):
-                router, parents = self._registrar(call, module)
+            for call, under in _register_calls(module):
+                router, parents = self._find_router(call, module)
                 one = _Registration(module, call, under, parents)
                 self._registrations.setdefault(router, []).append(one)
 
@@ -354,12 +358,14 @@ class RouterReader:
         # Registrations in the router's own module come first.
         held = self._registrations.get(router.name, [])
         for one in sorted(held, key=lambda one: one.module is not router.module):
-            yield from self._registered(one, slash)
+            yield from self._routes_of_registration(one, slash)
         if any(one.endswith("DefaultRouter") for one in self._program.ancestry(name)):
             root = View("rest_framework.routers.APIRootView", ("GET",))
             yield Route("", "api-root", root, (evidence,))
 
-    def _registered(self, one: _Registration, slash: str) -> Iterator[Route | Unresolved]:
+    def _routes_of_registration(
+        self, one: _Registration, slash: str
+    ) -> Iterator[Route | Unresolved]:
         evidence = one.module.evidence(one.call)
         if one.under:
             yield Unresolved(f"depends on `{one.under}`", evidence)
@@ -377,7 +383,7 @@ class RouterReader:
             view = View.from_actions(self._program, viewset.name, actions)
             yield Route(pattern, f"{base}-{suffix}", view, (evidence,), bool(one.under))
 
-    def _registrar(
+    def _find_router(
         self, call: Any, module: Module, left: int = _DEEPEST
     ) -> tuple[str, tuple[_Registration, ...]]:
         """Return the router of a registration, and the registrations that lead to it.
@@ -388,11 +394,11 @@ class RouterReader:
         value = None if place is None else place.value
         if place is None or not left or not written_name(value).endswith(_REGISTER):
             return ("" if place is None else place.name), ()
-        router, parents = self._registrar(value, place.module, left - 1)
+        router, parents = self._find_router(value, place.module, left - 1)
         return router, (_Registration(place.module, value), *parents)
 
 
-def _calls(module: Module) -> Iterator[tuple[Any, str]]:
+def _register_calls(module: Module) -> Iterator[tuple[Any, str]]:
     """Yield the top-level calls of `register` in order, whether or not their result is stored."""
     held = [(one, one.values["call"]) for one in module.invoked]
     held += [(one, one.values["value"]) for one in module.assigned.get("", ())]

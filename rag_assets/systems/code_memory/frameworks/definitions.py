@@ -16,7 +16,7 @@ from rag_assets.systems.code_memory.frameworks.statements import GRAMMARS
 from rag_assets.systems.code_memory.symbols.source_types import SourceType
 
 
-def _regular_expression(text: str) -> str:
+def _require_regular_expression(text: str) -> str:
     try:
         re.compile(text)
     except re.error as error:
@@ -24,21 +24,21 @@ def _regular_expression(text: str) -> str:
     return text
 
 
-def _page(text: str) -> str:
-    if "route" not in re.compile(_regular_expression(text)).groupindex:
+def _require_route_group(text: str) -> str:
+    if "route" not in re.compile(_require_regular_expression(text)).groupindex:
         raise ValueError(f"{text!r} has no group `route`: write (?P<route>…) around it")
     return text
 
 
-def _language(name: str) -> str:
+def _require_known_language(name: str) -> str:
     if name not in GRAMMARS:
         raise ValueError(f"{name!r} is no language; choose from {', '.join(sorted(GRAMMARS))}")
     return name
 
 
-Expression = Annotated[str, AfterValidator(_regular_expression)]
-PagePath = Annotated[str, AfterValidator(_page)]
-Language = Annotated[str, AfterValidator(_language)]
+Expression = Annotated[str, AfterValidator(_require_regular_expression)]
+PagePath = Annotated[str, AfterValidator(_require_route_group)]
+Language = Annotated[str, AfterValidator(_require_known_language)]
 
 
 class _Part(BaseModel):
@@ -128,7 +128,7 @@ class Resources(_Part):
     blocks: Mapping[str, str] = Field(default_factory=dict)
 
     @model_validator(mode="after")
-    def _has_actions(self) -> Self:
+    def _require_actions(self) -> Self:
         if missing := {*self.calls.values()} - self.actions.keys():
             raise ValueError(f"actions of {min(missing)!r} are missing, which calls name")
         return self

@@ -60,7 +60,7 @@ class File:
         Args:
             facts: all facts of one kind in this file: calls, classes, functions or annotations.
         """
-        starts, outer, ordered = self._nested(facts)
+        starts, outer, ordered = self._nest_facts(facts)
         found: list[Fact] = []
         index = bisect_right(starts, at) - 1
         while index >= 0 and len(found) < _MOST_AROUND:
@@ -69,7 +69,7 @@ class File:
             index = outer[index]
         return found[::-1]
 
-    def _nested(self, facts: Sequence[Fact]) -> tuple[list[int], list[int], list[Fact]]:
+    def _nest_facts(self, facts: Sequence[Fact]) -> tuple[list[int], list[int], list[Fact]]:
         """Return the facts, their starts, and the index of each fact's enclosing fact."""
         known = self._around.get(id(facts))
         if known is not None:
@@ -97,7 +97,7 @@ class File:
 
     def assigned(self, name: str, before: int | None = None) -> Fact | None:
         """Return the last assignment of a name before an offset, else the first one."""
-        known = self._assigned.get(name, [])
+        known = self._assignments_by_name.get(name, [])
         if not known or before is None:
             return known[0] if known else None
         return known[max(bisect_right([one.start for one in known], before) - 1, 0)]
@@ -111,7 +111,7 @@ class File:
         return self._names_of_calls.get(call.start, "")
 
     @cached_property
-    def _assigned(self) -> Mapping[str, list[Fact]]:
+    def _assignments_by_name(self) -> Mapping[str, list[Fact]]:
         found: dict[str, list[Fact]] = {}
         for one in self.values:
             found.setdefault(last_part(one.values["name"]), []).append(one)
@@ -248,14 +248,16 @@ class Repository:
             is_own = own is not None and own.values["value"][0] == "c" and not rest
             if first not in here.imported or is_own:
                 last = last_part(said)
-                holder = here if here.assigned(last) is not None else self._beside(here, last)
+                holder = (
+                    here if here.assigned(last) is not None else self._find_in_package(here, last)
+                )
                 found.setdefault((holder.path, last), (holder, last))
             elif depth < _MOST_STEPS:
                 last = last_part(rest)
-                todo += [(one, n, depth + 1) for one, n in self._exported(here, first, last)]
+                todo += [(one, n, depth + 1) for one, n in self._find_exports(here, first, last)]
         return [*found.values()]
 
-    def _beside(self, file: File, name: str) -> File:
+    def _find_in_package(self, file: File, name: str) -> File:
         """Return the only file of the package that assigns a name, or else this file."""
         if file.language not in _OPEN_IN_FOLDER:
             return file
@@ -270,7 +272,7 @@ class Repository:
             found.setdefault((posixpath.dirname(one.path), one.language), []).append(one)
         return found
 
-    def _exported(self, file: File, first: str, last: str) -> list[tuple[File, str]]:
+    def _find_exports(self, file: File, first: str, last: str) -> list[tuple[File, str]]:
         """Return files, each with the name in it that an imported name and attribute refer to."""
         module = file.imported[first]
         if file.language != "python":

@@ -265,7 +265,7 @@ def find_definitions(grammar: Grammar) -> list[Placed]:
             if placed.first and placed.definition.holds and placed.definition.body is not None:
                 todo.append((placed.definition.body, len(found)))
             found.append(placed)
-    return _sort(found)
+    return _sort_by_position(found)
 
 
 def _definitions_at(
@@ -275,24 +275,24 @@ def _definitions_at(
     before: Node | None = None
     lead: Node | None = None
     last: list[Placed] = []
-    for node in _statements(grammar, level):
+    for node in _statements_at(grammar, level):
         row = node.start_point.row
         apart = before is None or row > _last_row(grammar, before) + 1
         if grammar.is_leading(node):
             if before is not None and last and row == _last_row(grammar, before):
-                last = [_extend(grammar, placed, node) for placed in last]
+                last = [_extend_by_comment(grammar, placed, node) for placed in last]
                 continue
             lead = node if lead is None or apart else lead
             before = node
             continue
         yield from last
         start = lead if lead is not None and not apart else node
-        last = list(_place(grammar, start, node, parent, outer))
+        last = list(_place_definitions(grammar, start, node, parent, outer))
         lead, before = None, node
     yield from last
 
 
-def _statements(grammar: Grammar, level: Node) -> Iterator[Node]:
+def _statements_at(grammar: Grammar, level: Node) -> Iterator[Node]:
     todo = [iter(level.named_children)]
     while todo:
         node = next(todo[-1], None)
@@ -304,7 +304,7 @@ def _statements(grammar: Grammar, level: Node) -> Iterator[Node]:
             yield node
 
 
-def _place(
+def _place_definitions(
     grammar: Grammar, first: Node, node: Node, parent: int, outer: Definition | None
 ) -> Iterator[Placed]:
     start = _line_start(grammar.tree.text, grammar.tree.start(first))
@@ -316,7 +316,7 @@ def _place(
         yield Placed(definition, start, end, parent, first=index == 0)
 
 
-def _extend(grammar: Grammar, placed: Placed, comment: Node) -> Placed:
+def _extend_by_comment(grammar: Grammar, placed: Placed, comment: Node) -> Placed:
     text, end = grammar.tree.text, grammar.tree.end(comment)
     while text[end - 1].isspace():
         end -= 1
@@ -338,7 +338,7 @@ def _line_start(text: str, at: int) -> int:
     return at if text[first:at].strip() else first
 
 
-def _sort(found: list[Placed]) -> list[Placed]:
+def _sort_by_position(found: list[Placed]) -> list[Placed]:
     """Return definitions in the order of the text, with parents updated to their new indexes."""
     order = sorted(range(len(found)), key=lambda index: (found[index].start, -found[index].end))
     new = {old: index for index, old in enumerate(order)}

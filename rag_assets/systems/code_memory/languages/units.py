@@ -62,11 +62,11 @@ def covered(text: str, made: Sequence[Unit], cuts: Sequence[int]) -> tuple[Unit,
         made: units of definitions.
         cuts: offsets after which a statement ends, ascending.
     """
-    whole = covering(text, _with_closing_brackets(text, made))
+    whole = covering(text, _extend_to_closing_brackets(text, made))
     return tuple(replace(unit, cuts=cuts_within(cuts, unit)) for unit in whole)
 
 
-def _with_closing_brackets(text: str, made: Sequence[Unit]) -> Iterator[Unit]:
+def _extend_to_closing_brackets(text: str, made: Sequence[Unit]) -> Iterator[Unit]:
     """Yield units with the closing brackets after them, so that no chunk is only a bracket."""
     for index, unit in enumerate(made):
         last = made[index + 1].start if index + 1 < len(made) else len(text)

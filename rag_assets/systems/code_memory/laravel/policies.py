@@ -231,7 +231,7 @@ class RoutePolicies:
         if name not in self._names:
             return None
         ability, *about = (part.strip() for part in given.split(","))
-        model = self._model(route, about[0]) if about else ""
+        model = self._model_of_subject(route, about[0]) if about else ""
         policy = self._policies.of_model(model) if model else ""
         answers = method_of_ability(ability)
         defined = ability in self._abilities
@@ -240,10 +240,10 @@ class RoutePolicies:
             return RouteCheck(policy, f"{policy}::{answers}", mapped)
         return RouteCheck("", ABILITY + ability, mapped=True) if defined else None
 
-    def _model(self, route: Route, about: str) -> str:
-        return about.lstrip("\\") if "\\" in about else self._bound(route, about)
+    def _model_of_subject(self, route: Route, about: str) -> str:
+        return about.lstrip("\\") if "\\" in about else self._bound_class(route, about)
 
-    def _bound(self, route: Route, parameter: str) -> str:
+    def _bound_class(self, route: Route, parameter: str) -> str:
         """Return the class that a route parameter is bound to: its type in the action's method."""
         if route.kind != "controller" or parameter not in {one.name for one in route.parameters}:
             return ""

@@ -28,7 +28,7 @@ Form: TypeAlias = Literal["one", "query", "many"]
 
 
 @cache
-def _methods() -> Mapping[str, frozenset[str]]:
+def _methods_by_form() -> Mapping[str, frozenset[str]]:
     """Return Eloquent's methods, by the form of their results."""
     text = files(__package__).joinpath("eloquent.toml").read_text("utf-8")
     return {form: frozenset(names) for form, names in tomllib.loads(text).items()}
@@ -41,7 +41,7 @@ def form_after(form: Form, name: str) -> Form | None:
         form: the form of the receiver.
         name: the name of the method.
     """
-    name, methods = name.lower(), _methods()
+    name, methods = name.lower(), _methods_by_form()
     if form == "many":
         is_same = name in methods["some_of_several"]
         return "one" if name in methods["one_of_several"] else "many" if is_same else None
@@ -121,10 +121,10 @@ class Receivers:
                 elif fact.kind == "declares" and fact.values.get("role") == "function":
                     returns = str(fact.values.get("returns", ""))
                     self._functions.setdefault(fact.symbol, returns)
-        self._user = self._signed_in()
+        self._user = self._signed_in_class()
         self._given: Mapping[str, frozenset[Kind]] = {}
         for _ in range(_ROUNDS):
-            found = {name: self._all_of(name, origins) for name, origins in gives.items()}
+            found = {name: self._resolve_all(name, origins) for name, origins in gives.items()}
             if found == self._given:
                 break
             self._given = found
@@ -136,7 +136,7 @@ class Receivers:
     def classes(self, origins: Iterable[str]) -> list[str]:
         """Return the classes of the objects that origins lead to, without the signed-in user."""
         others = (one for one in origins if one != SIGNED_IN)
-        kinds = [kind for one in others for kind in self._followed(one, "")[0]]
+        kinds = [kind for one in others for kind in self._follow_origin(one, "")[0]]
         return sorted({one.owner for one in kinds if one.form == "one"})
 
     def calls(self, origins: Iterable[str], own: str) -> Iterator[Called]:
@@ -147,34 +147,34 @@ class Receivers:
             own: the class that contains them.
         """
         for origin in origins:
-            yield from self._followed(origin, own)[1]
+            yield from self._follow_origin(origin, own)[1]
 
-    def _all_of(self, name: str, origins: Sequence[str]) -> frozenset[Kind]:
+    def _resolve_all(self, name: str, origins: Sequence[str]) -> frozenset[Kind]:
         """Return the values of a function or method; empty unless each origin can be resolved."""
         own = name.rpartition("::")[0]
-        found = [self._followed(one, own)[0] for one in origins]
-        return _few(frozenset().union(*found)) if all(found) else frozenset()
+        found = [self._follow_origin(one, own)[0] for one in origins]
+        return _limit_kinds(frozenset().union(*found)) if all(found) else frozenset()
 
-    def _followed(self, origin: str, own: str) -> tuple[frozenset[Kind], list[Called]]:
+    def _follow_origin(self, origin: str, own: str) -> tuple[frozenset[Kind], list[Called]]:
         begun, *steps = origin.split(THEN)
         called: list[Called] = []
-        kinds = self._begun(begun, own, called)
+        kinds = self._start_values(begun, own, called)
         for step in steps:
-            kinds = _few(
+            kinds = _limit_kinds(
                 frozenset(
                     given
                     for one in sorted(kinds, key=lambda kind: (kind.owner, kind.form))
-                    for given in self._after(one, step, own, called)
+                    for given in self._values_after_step(one, step, own, called)
                 )
             )
         return kinds, called
 
-    def _begun(self, begun: str, own: str, called: list[Called]) -> frozenset[Kind]:
+    def _start_values(self, begun: str, own: str, called: list[Called]) -> frozenset[Kind]:
         if begun == SIGNED_IN:
             return frozenset({Kind(self._user, aside=True)} if self._user else ())
         owner, separator, method = begun.partition("::")
         if separator:
-            return self._after(Kind(owner), method, own, called)
+            return self._values_after_step(Kind(owner), method, own, called)
         if begun.endswith(CALLED):
             name = begun.removesuffix(CALLED)
             returns = self._functions.get(name)
@@ -184,12 +184,14 @@ class Receivers:
             return frozenset(replace(one, aside=True) for one in given)
         return frozenset({Kind(begun)})
 
-    def _after(self, on: Kind, step: str, own: str, called: list[Called]) -> frozenset[Kind]:
+    def _values_after_step(
+        self, on: Kind, step: str, own: str, called: list[Called]
+    ) -> frozenset[Kind]:
         """Return the values after a step; methods that are called are added to `called`."""
         if step == ELEMENT:
             return frozenset({replace(on, form="one")} if on.form != "one" else ())
         if not step.endswith(CALLED):
-            return self._of_property(on, step)
+            return self._values_of_property(on, step)
         name = step.removesuffix(CALLED)
         if on.form != "many":
             method = self._inheritance.method(on.owner, name) if on.form == "one" else None
@@ -207,8 +209,8 @@ class Receivers:
         form = form_after(on.form, name)
         return frozenset({replace(on, form=form)} if form is not None else ())
 
-    def _of_property(self, on: Kind, name: str) -> frozenset[Kind]:
-        relation = self._relation(on, name)
+    def _values_of_property(self, on: Kind, name: str) -> frozenset[Kind]:
+        relation = self._find_relation(on, name)
         if relation is None or on.form != "one":
             return frozenset()
         form: Form = "one" if relation.kind in _TO_ONE else "many"
@@ -216,7 +218,7 @@ class Receivers:
 
     def _of_method(self, on: Kind, name: str, method: Fact) -> frozenset[Kind]:
         """Return the results of a class's own method: a relation's query, else its return type."""
-        relation = self._relation(on, name)
+        relation = self._find_relation(on, name)
         if relation is not None:
             return frozenset({Kind(relation.related, "query")})
         owner = method.symbol.rpartition("::")[0]
@@ -228,11 +230,11 @@ class Receivers:
             for one in given
         )
 
-    def _relation(self, on: Kind, name: str) -> Relation | None:
+    def _find_relation(self, on: Kind, name: str) -> Relation | None:
         found = self._relations.get(on.owner, {}).get(name.lower())
         return found if found is not None and found.related else None
 
-    def _signed_in(self) -> str:
+    def _signed_in_class(self) -> str:
         """Return the signed-in user's class: the only candidate, or the conventional one."""
         able = {name for name in self._models if _AUTH_USER in {*self._inheritance.ancestors(name)}}
         usual = [name for name in _USUAL_USERS if name in able]
@@ -247,7 +249,7 @@ def _kinds_of(returns: str, on: Kind) -> frozenset[Kind]:
     return frozenset(Kind(one) for one in named if not one.startswith("Illuminate\\"))
 
 
-def _few(kinds: frozenset[Kind]) -> frozenset[Kind]:
+def _limit_kinds(kinds: frozenset[Kind]) -> frozenset[Kind]:
     return kinds if len(kinds) <= _MOST_KINDS else frozenset()
 
 
@@ -330,17 +332,17 @@ class Followed:
         stated = {*self._inheritance.called(method)}
         for path, fact in self._facts.get(method, ()):
             if fact.kind == "authorizes_of":
-                found = self._asked(fact)
+                found = self._checked_relations(fact)
             elif fact.kind == "dispatches_of":
-                found = self._dispatched(fact)
+                found = self._dispatched_relations(fact)
             else:
                 own = method.rpartition("::")[0]
                 calls = self._receivers.calls(fact.values["of"], own)
-                found = self._called(calls, own, stated)
+                found = self._called_relations(calls, own, stated)
             for kind, target in found:
                 yield Inferred(kind, method, target, path, fact)
 
-    def _called(
+    def _called_relations(
         self, calls: Iterable[Called], own: str, stated: set[str]
     ) -> Iterator[tuple[str, str]]:
         # Relations that the file shows by itself are not repeated.
@@ -352,13 +354,13 @@ class Followed:
             if is_used and self._receivers.is_model(one.on.owner):
                 yield "touches", one.on.owner
 
-    def _dispatched(self, fact: Fact) -> Iterator[tuple[str, str]]:
+    def _dispatched_relations(self, fact: Fact) -> Iterator[tuple[str, str]]:
         """Yield dispatched jobs and events: classes of the repository that are not models."""
         for name in self._receivers.classes(fact.values["of"]):
             if self._inheritance.is_declared(name) and not self._receivers.is_model(name):
                 yield "dispatches", name
 
-    def _asked(self, fact: Fact) -> Iterator[tuple[str, str]]:
+    def _checked_relations(self, fact: Fact) -> Iterator[tuple[str, str]]:
         """Yield the checked models with their policies' methods, or else the checked ability."""
         constant = str(fact.values.get("constant", ""))
         ability = self._constants.get(constant, "") if constant else str(fact.values["ability"])

@@ -184,7 +184,7 @@ class Body:
 
     def assigned(self) -> Mapping[str, Origins]:
         """Return the origins assigned to properties of `$this` in this body."""
-        names = [name for name in self._values if name.startswith(_OWN)]
+        names = [name for name in self._variable_values if name.startswith(_OWN)]
         return {name: self._variable_origins(name, 0) for name in names}
 
     def _path_origins(self, node: Node, depth: int) -> Origins:
@@ -192,7 +192,7 @@ class Body:
         tree, steps = self._source.tree, list[str]()
         at: Node | None = node
         while at is not None and len(steps) <= MOST_STEPS:
-            if at.type in _ACCESSES and tree.of(at) in self._properties:
+            if at.type in _ACCESSES and tree.of(at) in self._known_properties:
                 break
             named = at.child_by_field_name("name")
             if at.type in MEMBER_CALLS | _ACCESSES:
@@ -280,7 +280,7 @@ class Body:
         if declared and name.startswith(_OWN):
             return declared
         given: list[Origins] = [declared] if name in self._declared_origins else []
-        for value, step in self._values.get(name, ()):
+        for value, step in self._variable_values.get(name, ()):
             found = self.of(value, depth + 1) if value is not None else None
             given.append(joined(found, [step] if step else []))
         if declared:
@@ -302,13 +302,13 @@ class Body:
         return found
 
     @cached_property
-    def _properties(self) -> frozenset[str]:
+    def _known_properties(self) -> frozenset[str]:
         """Return the properties of `$this` about which something is known, as written."""
-        known = {*self._declared_origins, *self._values, *self._held}
+        known = {*self._declared_origins, *self._variable_values, *self._held}
         return frozenset(name for name in known if name.startswith(_OWN))
 
     @cached_property
-    def _values(self) -> Mapping[str, Sequence[tuple[Node | None, str]]]:
+    def _variable_values(self) -> Mapping[str, Sequence[tuple[Node | None, str]]]:
         """Return the values of variables, each as an expression and a step; None if computed."""
         found: dict[str, list[tuple[Node | None, str]]] = {}
         tree, body = self._source.tree, self._method.body

@@ -75,10 +75,10 @@ class Module:
             elif fact.kind == "invokes":
                 module.invoked.append(fact)
             elif fact.kind == "imports" and not fact.symbol:
-                module._import(fact.values)
+                module._add_import(fact.values)
         return module
 
-    def _import(self, values: Mapping[str, Any]) -> None:
+    def _add_import(self, values: Mapping[str, Any]) -> None:
         name, alias, level = values["name"], values["alias"], values["level"]
         if alias == "*":
             self.stars.append("." * level + name.removesuffix("*").removesuffix("."))
@@ -178,14 +178,14 @@ class Program:
             module: the module of that file.
         """
         if reference[:1] in {":", "."}:
-            return self._canonical(absolute(reference, module.name, package=module.package))
+            return self._canonical_name(absolute(reference, module.name, package=module.package))
         root = reference.partition(".")[0]
         if any(root == one.partition(".")[0] for one in module.imported.values()):
-            return self._canonical(reference)
+            return self._canonical_name(reference)
         for star in module.stars:
             name = f"{absolute(star, module.name, package=module.package)}.{reference}"
             if name.rpartition(".")[0] not in self.modules or self.place(name) is not None:
-                return self._canonical(name)
+                return self._canonical_name(name)
         return reference
 
     def named(self, written: str, module: Module) -> Place | None:
@@ -224,7 +224,7 @@ class Program:
         outside, place = self._resolve(name)
         return outside if place is None else place.name
 
-    def _canonical(self, name: str) -> str:
+    def _canonical_name(self, name: str) -> str:
         place = self.place(name)
         return name if place is None else place.name
 
@@ -234,10 +234,10 @@ class Program:
         at = name
         while at not in seen and len(seen) < _STEPS:
             seen.add(at)
-            module, symbol = self._split(at)
+            module, symbol = self._split_module_name(at)
             if module is not None and (not symbol or module.owns(symbol)):
                 return at, Place(module, symbol)
-            passed = self._passed(module, symbol) if module is not None else ""
+            passed = self._follow_import(module, symbol) if module is not None else ""
             if not passed:
                 break
             at = passed
@@ -256,7 +256,7 @@ class Program:
                 entered.add(at)
                 todo.append((at, True))
                 # A shared ancestor comes after all its subclasses: reverse post-order.
-                todo.extend((base, False) for base in self._bases(at))
+                todo.extend((base, False) for base in self._resolve_bases(at))
         # If there are too many, the classes entered last are left out.
         return [*(at for at, left in todo if left), *reversed(found)]
 
@@ -272,7 +272,7 @@ class Program:
                 return place.module.constant(place.symbol, attribute)
         return None
 
-    def _bases(self, name: str) -> list[str]:
+    def _resolve_bases(self, name: str) -> list[str]:
         if name not in self._parents:
             place = self.place(name)
             held = [] if place is None else place.module.bases.get(place.symbol, [])
@@ -281,7 +281,7 @@ class Program:
             ]
         return self._parents[name]
 
-    def _passed(self, module: Module, symbol: str) -> str:
+    def _follow_import(self, module: Module, symbol: str) -> str:
         """Return the import that binds a name in a module, with the rest of the name."""
         root, dot, rest = symbol.partition(".")
         if root in module.imported:
@@ -296,7 +296,7 @@ class Program:
                 return f"{source}.{symbol}"
         return ""
 
-    def _split(self, name: str) -> tuple[Module | None, str]:
+    def _split_module_name(self, name: str) -> tuple[Module | None, str]:
         parts = name.split(".")
         for end in range(len(parts), 0, -1) if len(parts) <= _PARTS else ():
             module = self.modules.get(".".join(parts[:end]))

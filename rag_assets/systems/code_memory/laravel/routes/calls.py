@@ -59,7 +59,7 @@ def call_builtin(name: str, arguments: _Arguments) -> Value:
         return Unknown(f"{name}()")
 
 
-def _on_text(function: Callable[[str], str]) -> Callable[[_Arguments], Value]:
+def _wrap_text_function(function: Callable[[str], str]) -> Callable[[_Arguments], Value]:
     def made(arguments: _Arguments) -> Value:
         text = text_of(arguments[0])
         return Unknown("no text") if text is None else function(text)
@@ -105,11 +105,11 @@ _BUILTINS: Final[Mapping[str, Callable[[_Arguments], Value]]] = {
     "join": _implode,
     "dirname": _dirname,
     "realpath": lambda given: given[0],
-    "basename": _on_text(posixpath.basename),
-    "strtolower": _on_text(str.lower),
-    "strtoupper": _on_text(str.upper),
-    "ucfirst": _on_text(lambda text: text[:1].upper() + text[1:]),
-    "lcfirst": _on_text(lambda text: text[:1].lower() + text[1:]),
+    "basename": _wrap_text_function(posixpath.basename),
+    "strtolower": _wrap_text_function(str.lower),
+    "strtoupper": _wrap_text_function(str.upper),
+    "ucfirst": _wrap_text_function(lambda text: text[:1].upper() + text[1:]),
+    "lcfirst": _wrap_text_function(lambda text: text[:1].lower() + text[1:]),
     "str_replace": _str_replace,
     "array_values": lambda given: make_array(given[0].values()),
     "array_keys": lambda given: make_array(given[0].keys()),
@@ -201,7 +201,7 @@ def is_router_name(given: Arguments) -> bool:
     return isinstance(named, str) and (named == "router" or named in ROUTER_TYPES)
 
 
-def _application(machine: Machine, given: Arguments, _frame: Frame) -> Value:
+def _application_of_call(machine: Machine, given: Arguments, _frame: Frame) -> Value:
     named = given.at(0, "abstract")
     if is_router_name(given):
         return ROUTER
@@ -209,29 +209,29 @@ def _application(machine: Machine, given: Arguments, _frame: Frame) -> Value:
     return Instance(named) if known else Unknown("app()")
 
 
-def _config(machine: Machine, given: Arguments, frame: Frame) -> Value:
+def _config_of_call(machine: Machine, given: Arguments, frame: Frame) -> Value:
     return read_setting(machine, given, frame) if given.all else Unknown("config()")
 
 
-def _environment(machine: Machine, given: Arguments, _frame: Frame) -> Value:
+def _environment_of_call(machine: Machine, given: Arguments, _frame: Frame) -> Value:
     machine.assume("what the environment does not say")
     return given.at(1, "default")
 
 
 _FUNCTIONS: Final[Mapping[str, Callable[[Machine, Arguments, Frame], Value]]] = {
-    "app": _application,
-    "resolve": _application,
-    "config": _config,
-    "env": _environment,
+    "app": _application_of_call,
+    "resolve": _application_of_call,
+    "config": _config_of_call,
+    "env": _environment_of_call,
 }
 
 
-def _load(machine: Machine, given: Arguments, frame: Frame) -> None:
+def _load_route_file(machine: Machine, given: Arguments, frame: Frame) -> None:
     with machine.within(frame):
         machine.load(given.at(0, "path"), frame, stated=True)
 
 
-def _defer(machine: Machine, given: Arguments, frame: Frame) -> None:
+def _defer_routes(machine: Machine, given: Arguments, frame: Frame) -> None:
     last = frame.context.evidence[-1:]
     machine.deferred += [(one, at) for one in given.all if isinstance(one, Closure) for at in last]
 
@@ -242,11 +242,11 @@ def _add_channel_routes(machine: Machine, path: Value, frame: Frame) -> None:
         add_broadcast_routes(machine, Arguments(()), frame)
 
 
-def _with_broadcasting(machine: Machine, given: Arguments, frame: Frame) -> None:
+def _apply_with_broadcasting(machine: Machine, given: Arguments, frame: Frame) -> None:
     add_broadcast_routes(machine, Arguments(given.given[1:]), frame)
 
 
-def _with_routing(machine: Machine, given: Arguments, frame: Frame) -> None:
+def _apply_with_routing(machine: Machine, given: Arguments, frame: Frame) -> None:
     """Apply `withRouting` of Laravel 11 and later."""
     names = ("using", "web", "api", "commands", "channels", "pages", "health", "apiPrefix", "then")
     told = {name: given.at(position, name) for position, name in enumerate(names)}
@@ -268,11 +268,11 @@ def _with_routing(machine: Machine, given: Arguments, frame: Frame) -> None:
 
 
 LOADERS: Final[Mapping[str, Callable[[Machine, Arguments, Frame], None]]] = {
-    "loadroutesfrom": _load,
-    "loadroutesusing": _defer,
-    "routes": _defer,
-    "withrouting": _with_routing,
-    "withbroadcasting": _with_broadcasting,
+    "loadroutesfrom": _load_route_file,
+    "loadroutesusing": _defer_routes,
+    "routes": _defer_routes,
+    "withrouting": _apply_with_routing,
+    "withbroadcasting": _apply_with_broadcasting,
 }
 """Functions that load route files, by the name of the call in lower case."""
 

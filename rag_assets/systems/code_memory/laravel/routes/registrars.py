@@ -119,7 +119,7 @@ def evaluate_group(
         attributes: the attributes of the group.
         callback: the content of the group.
     """
-    known = _with_known_prefix(machine, attributes)
+    known = _keep_known_prefix(machine, attributes)
     with machine.within(frame), machine.router.group(known):
         if isinstance(callback, Closure):
             machine.closure(callback, Arguments((ROUTER,)), frame)
@@ -148,7 +148,7 @@ def _add_routes(
     if attributes:
         return None
     if name == "group":
-        found, callback = _group_arguments(given)
+        found, callback = _split_group_arguments(given)
         evaluate_group(machine, found, callback, frame)
         return ROUTER
     if name == "fallback":
@@ -159,12 +159,12 @@ def _add_routes(
 def _add_route(
     machine: Machine, name: str, given: Arguments, attributes: Attributes, frame: Frame
 ) -> Draft:
-    attributes = _with_known_prefix(machine, attributes)
+    attributes = _keep_known_prefix(machine, attributes)
     position, missing = 0, ""
     methods: tuple[str, ...] = ANY if name == "any" else (name,)
     if name in {"match", "addroute"}:
         stated_methods = list_values(given.at(0, "methods"))
-        missing = "the methods are computed" if _any_unknown(stated_methods) else ""
+        missing = "the methods are computed" if _has_unknown(stated_methods) else ""
         methods = tuple(one for one in stated_methods if isinstance(one, str))
         position = 1
     machine.spend(_STEPS_OF_ROUTE)
@@ -222,7 +222,7 @@ def _add_resource(
     return ROUTER
 
 
-def _group_arguments(given: Arguments) -> tuple[dict[str, Any], Value]:
+def _split_group_arguments(given: Arguments) -> tuple[dict[str, Any], Value]:
     attributes, callback = given.at(0, "attributes"), given.at(1, "routes")
     if isinstance(attributes, Closure | str):  # Lumen allows a call without attributes.
         return {}, attributes
@@ -232,7 +232,7 @@ def _group_arguments(given: Arguments) -> tuple[dict[str, Any], Value]:
     return {str(key): value for key, value in as_array(attributes).items()}, callback
 
 
-def _with_known_prefix(machine: Machine, attributes: Mapping[str, Value]) -> Attributes:
+def _keep_known_prefix(machine: Machine, attributes: Mapping[str, Value]) -> Attributes:
     """Return attributes in which a computed prefix is replaced by its known part."""
     found = dict(attributes)
     prefix = found.get("prefix")
@@ -268,7 +268,7 @@ def _read_attribute(held: Attributes, name: str, given: Arguments) -> Attributes
     return {key: given.all[0] if given.all else True}
 
 
-def _any_unknown(values: list[Value]) -> bool:
+def _has_unknown(values: list[Value]) -> bool:
     return any(isinstance(one, Unknown) for one in values)
 
 

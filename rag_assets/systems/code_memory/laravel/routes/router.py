@@ -98,23 +98,23 @@ class Draft:
     def route(self) -> Route:
         """Return the route in its current state; its URI must be known."""
         missing = list(self.missing)
-        domain = re.sub(r"https?://", "", _known_text(self.action, "domain", missing))
+        domain = re.sub(r"https?://", "", _read_known_text(self.action, "domain", missing))
         domain, fields = _FIELD.sub(r"{\1\3}", domain), dict(self.fields)
         fields |= {
             name: column for name, column, _ in _FIELD.findall(text_at(self.action, "domain"))
         }
         uri = self.uri if isinstance(self.uri, str) else ""
-        name = _known_text(self.action, "as", missing)
-        kind, action = self._action(missing)
+        name = _read_known_text(self.action, "as", missing)
+        kind, action = self._resolve_action(missing)
         return Route(
             uri=uri,
             methods=tuple(self.methods),
             name=name,
             action=action,
             kind=kind,
-            middleware=tuple(_known_middleware(self.action, "middleware", missing)),
+            middleware=tuple(_read_known_middleware(self.action, "middleware", missing)),
             without_middleware=tuple(
-                _known_middleware(self.action, "excluded_middleware", missing)
+                _read_known_middleware(self.action, "excluded_middleware", missing)
             ),
             domain=domain,
             parameters=tuple(
@@ -133,7 +133,7 @@ class Draft:
             evidence=self.context.evidence,
         )
 
-    def _action(self, missing: list[str]) -> tuple[ActionKind, str]:
+    def _resolve_action(self, missing: list[str]) -> tuple[ActionKind, str]:
         if self.kind is not None:
             return self.kind, self.target
         uses = self.action.get("uses")
@@ -166,7 +166,7 @@ def text_at(attributes: Attributes, name: str) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _known_text(attributes: Attributes, name: str, missing: list[str]) -> str:
+def _read_known_text(attributes: Attributes, name: str, missing: list[str]) -> str:
     """Return an attribute's text; if it is computed, add it to `missing`."""
     value = attributes.get(name)
     if isinstance(value, Unknown):
@@ -177,7 +177,7 @@ def _known_text(attributes: Attributes, name: str, missing: list[str]) -> str:
 _WORDS: Final = {"as": "the name", "domain": "the domain"}
 
 
-def _known_middleware(attributes: Attributes, name: str, missing: list[str]) -> Iterator[str]:
+def _read_known_middleware(attributes: Attributes, name: str, missing: list[str]) -> Iterator[str]:
     for one in list_middleware(attributes.get(name)):
         text = text_of(one)
         if text is None:
@@ -235,9 +235,9 @@ class Router:
             uri: the URI, below the prefixes of the enclosing groups.
             action: the action as passed to the router: a text, an array, a closure, or null.
         """
-        attributes = self._parsed(action)
+        attributes = self._parse_action(action)
         own = attributes.pop("prefix", None)
-        last = self._last("prefix")
+        last = self._innermost_attribute("prefix")
         full = trim_text(join_texts(trim_text(last), "/", trim_text(uri)))
         draft = Draft(full or "/", _complete_methods(methods), attributes, context)
         draft.prefix(own)
@@ -257,52 +257,52 @@ class Router:
             action = join_texts(action[0], "@", action[1])
         if isinstance(action, str):
             action = self.in_namespace(action)
-        draft.action |= self._invokable({"uses": action})
+        draft.action |= self._add_invoke_method({"uses": action})
 
-    def _parsed(self, action: Value) -> Attributes:
+    def _parse_action(self, action: Value) -> Attributes:
         """Return an action as attributes, with the controller and the namespace of its group."""
         if isinstance(action, str):
             action = {"uses": action}
         if not isinstance(action, dict):
             return {"uses": action}
         if isinstance(action.get("uses"), str):
-            named = self.in_namespace(self._with_controller(action["uses"]))
-            return self._invokable({**_attributes(action), "uses": named})
+            named = self.in_namespace(self._prepend_controller(action["uses"]))
+            return self._add_invoke_method({**_to_attributes(action), "uses": named})
         if 0 in action and 1 in action and isinstance(action[1], str):
             return {"uses": join_texts(action[0], "@", action[1])}
-        found = _attributes(action)
+        found = _to_attributes(action)
         if "uses" not in found:
             closures = (value for value in action.values() if isinstance(value, Closure))
             found["uses"] = next(closures, None)
         elif is_list(found["uses"]) and len(found["uses"]) > 1:
             found["uses"] = join_texts(found["uses"][0], "@", found["uses"][1])
-        return self._invokable(found)
+        return self._add_invoke_method(found)
 
-    def _invokable(self, attributes: Attributes) -> Attributes:
+    def _add_invoke_method(self, attributes: Attributes) -> Attributes:
         uses = attributes.get("uses")
         if isinstance(uses, str) and "@" not in uses and "::" not in uses:
             attributes["uses"] = f"{uses}@__invoke"
         return attributes
 
-    def _with_controller(self, uses: str) -> Value:
-        controller = self._last("controller")
+    def _prepend_controller(self, uses: str) -> Value:
+        controller = self._innermost_attribute("controller")
         if controller is None or "@" in uses or self._is_class(uses.lstrip("\\")):
             return uses
         return join_texts(controller, "@", uses)
 
     def in_namespace(self, uses: Value) -> Value:
         """Return an action in the namespace of its group; a qualified action stays as it is."""
-        namespace = self._last("namespace")
+        namespace = self._innermost_attribute("namespace")
         within = ("\\", namespace) if isinstance(namespace, str) and namespace else ("\\",)
         if namespace is None or (isinstance(uses, str) and uses.startswith(within)):
             return uses
         return join_texts(namespace, "\\", uses)
 
-    def _last(self, name: str) -> Value:
+    def _innermost_attribute(self, name: str) -> Value:
         return self._groups[-1].get(name) if self._groups else None
 
 
-def _attributes(action: Mapping[str | int, Value]) -> Attributes:
+def _to_attributes(action: Mapping[str | int, Value]) -> Attributes:
     return {key: value for key, value in action.items() if isinstance(key, str)}
 
 
@@ -368,7 +368,7 @@ class ResourceRegistrar:
 
     def _add_routes(self, name: str, pending: Pending, context: Context) -> None:
         options = pending.options
-        wildcard = _wildcard(options.get("parameters"))
+        wildcard = _make_wildcard(options.get("parameters"))
         for method in _resource_methods(pending):
             below = method in _OF_ONE and not pending.singleton
             own = name.rpartition(".")[2] if below and options.get("shallow") else name
@@ -397,7 +397,7 @@ def _resource_uri(name: str, wildcard: Callable[[str], str]) -> str:
     return uri.replace(f"/{{{wildcard(last)}}}", "") if outer else uri
 
 
-def _wildcard(stated: Value) -> Callable[[str], str]:
+def _make_wildcard(stated: Value) -> Callable[[str], str]:
     """Return a function that returns the parameter of a resource: stated, or in the singular."""
 
     def wildcard(name: str) -> str:
