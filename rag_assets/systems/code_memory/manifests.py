@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Final
 
 from rag_assets.ingest.chunking.model import Fact
-from rag_assets.systems.code_memory.languages.units import covering
+from rag_assets.systems.code_memory.languages.units import add_rest_units
 from rag_assets.systems.code_memory.settings.entries import (
     ITEM,
     Entry,
@@ -33,7 +33,7 @@ _REQUIREMENT: Final = re.compile(
 )
 
 
-def requirement(line: str) -> tuple[str, str] | None:
+def parse_requirement(line: str) -> tuple[str, str] | None:
     """Return the package and version constraint in a line; None if it is not a requirement."""
     found = _REQUIREMENT.match(line)
     if found is None:
@@ -59,7 +59,7 @@ def facts_of_entries(language: str, text: str, entries: Sequence[Entry]) -> Iter
     return iter(()) if made is None else made(text, entries)
 
 
-def dependency(
+def dependency_fact(
     span: tuple[int, int], package: str, constraint: str, group: str, manager: str
 ) -> Fact:
     """Return a fact that a manifest depends on a package."""
@@ -110,7 +110,7 @@ def _autoload_fact(entry: Entry, namespace: str, path: str) -> Fact:
 def _dependency_of_entry(
     entry: Entry, package: str, constraint: str, group: str, manager: str
 ) -> Fact:
-    return dependency((entry.start, entry.end), package, constraint, group, manager)
+    return dependency_fact((entry.start, entry.end), package, constraint, group, manager)
 
 
 _CARGO: Final = {
@@ -160,7 +160,7 @@ def _requirement_in_item(entry: Entry) -> Iterator[Fact]:
     group = _LISTS.get(base)
     if group is None and base[:-1] in _LISTS_BY_GROUP:
         group = _LISTS_BY_GROUP[base[:-1]] or _normalize_group(base[-1])
-    told = requirement(entry.value or "") if group is not None else None
+    told = parse_requirement(entry.value or "") if group is not None else None
     if told is not None and group is not None:
         yield _dependency_of_entry(entry, told[0], told[1], group, "pip")
 
@@ -219,7 +219,7 @@ def _conda_facts(entries: Sequence[Entry]) -> Iterator[Fact]:
                 entry, name.strip(), version.lstrip("=").strip(), _RUNTIME, "conda"
             )
         elif entry.path == ("dependencies", ITEM, "pip", ITEM) and entry.value:
-            told = requirement(entry.value)
+            told = parse_requirement(entry.value)
             if told is not None:
                 yield _dependency_of_entry(entry, *told, _RUNTIME, "pip")
 
@@ -238,7 +238,7 @@ def _ini_facts(text: str, entries: Sequence[Entry]) -> Iterator[Fact]:
         group = _CFG.get(base)
         if base[:1] == ("options.extras_require",) and len(base) == _IN_TABLE:
             group = "optional"
-        told = requirement(entry.value or "") if group is not None else None
+        told = parse_requirement(entry.value or "") if group is not None else None
         if told is not None and group is not None:
             yield _dependency_of_entry(entry, *told, group, "pip")
 
@@ -310,18 +310,18 @@ def _lines_with_offsets(text: str) -> Iterator[tuple[int, str]]:
         at += len(line)
 
 
-def requirements(text: str, group: str = "runtime") -> Iterator[Fact]:
+def requirement_facts(text: str, group: str = "runtime") -> Iterator[Fact]:
     """Yield the dependencies in a pip requirements file."""
     for at, line in _lines_with_offsets(text):
         content = line.strip()
         if not content or content.startswith(_INCLUDE):
             continue
-        told = requirement(content)
+        told = parse_requirement(content)
         if told is not None:
-            yield dependency(_trimmed_span(at, line), *told, group, "pip")
+            yield dependency_fact(_trimmed_span(at, line), *told, group, "pip")
 
 
-def go_modules(text: str) -> Iterator[Fact]:
+def go_module_facts(text: str) -> Iterator[Fact]:
     """Yield the dependencies in `require` of go.mod; other directives have no plain version."""
     block = ""
     for at, line in _lines_with_offsets(text):
@@ -334,10 +334,10 @@ def go_modules(text: str) -> Iterator[Fact]:
         if found is None or not (block == "require" or content.startswith("require")):
             continue
         group = "indirect" if "// indirect" in found["more"] else "runtime"
-        yield dependency(_trimmed_span(at, line), found["name"], found["version"], group, "go")
+        yield dependency_fact(_trimmed_span(at, line), found["name"], found["version"], group, "go")
 
 
-def ruby(text: str) -> Iterator[Fact]:
+def ruby_facts(text: str) -> Iterator[Fact]:
     """Yield the dependencies in a Gemfile, gemspec, Podfile or podspec."""
     group = "runtime"
     pods = "Pod::Spec" in text
@@ -349,7 +349,7 @@ def ruby(text: str) -> Iterator[Fact]:
         elif found := _RUBY.match(line):
             manager = "cocoapods" if pods or found["pod"] else "bundler"
             told = "development" if found["development"] else group
-            yield dependency(
+            yield dependency_fact(
                 _trimmed_span(at, line), found["name"], found["version"] or "", told, manager
             )
 
@@ -359,34 +359,34 @@ def _first_known_group(names: str) -> str:
     return _GROUPS.get(first[0].strip("\"'"), first[0].strip("\"'")) if first else "runtime"
 
 
-def gradle(text: str) -> Iterator[Fact]:
+def gradle_facts(text: str) -> Iterator[Fact]:
     """Yield the dependencies in a Gradle build file."""
     for at, line in _lines_with_offsets(text):
         if found := _GRADLE.match(line):
             group = "development" if "test" in found["group"].lower() else "runtime"
             version = found["version"] or ""
-            yield dependency(_trimmed_span(at, line), found["name"], version, group, "maven")
+            yield dependency_fact(_trimmed_span(at, line), found["name"], version, group, "maven")
 
 
-def swift(text: str) -> Iterator[Fact]:
+def swift_facts(text: str) -> Iterator[Fact]:
     """Yield the dependencies in Package.swift."""
     for found in _SWIFT.finditer(text):
         version = (found["version"] or "").strip().strip(",").strip()
-        yield dependency(found.span(), found["name"], version, "runtime", "swiftpm")
+        yield dependency_fact(found.span(), found["name"], version, "runtime", "swiftpm")
     for product in _PRODUCT.finditer(text):  # the modules that its sources import
-        yield dependency(product.span(), product["name"], "", "runtime", "swiftpm")
+        yield dependency_fact(product.span(), product["name"], "", "runtime", "swiftpm")
 
 
-def mix(text: str) -> Iterator[Fact]:
+def mix_facts(text: str) -> Iterator[Fact]:
     """Yield the dependencies in mix.exs."""
     for at, line in _lines_with_offsets(text):
         if found := _MIX.match(line):
             group = "development" if "only:" in found["more"] else "runtime"
             version = found["version"] or ""
-            yield dependency(_trimmed_span(at, line), found["name"], version, group, "hex")
+            yield dependency_fact(_trimmed_span(at, line), found["name"], version, group, "hex")
 
 
-def xml(text: str) -> Iterator[Fact]:
+def xml_facts(text: str) -> Iterator[Fact]:
     """Yield the dependencies in pom.xml, a .NET project file or packages.config."""
     for found in _PROJECT.finditer(text):
         told = {
@@ -395,7 +395,7 @@ def xml(text: str) -> Iterator[Fact]:
         package = told.get("include") or told.get("id")
         if package:
             version = told.get("version", "")
-            yield dependency(found.span(), package, version, "runtime", "nuget")
+            yield dependency_fact(found.span(), package, version, "runtime", "nuget")
     for found in _POM.finditer(text):
         tags: dict[str, str] = {}
         for tag in _TAG.finditer(found["inner"]):
@@ -404,7 +404,7 @@ def xml(text: str) -> Iterator[Fact]:
             package = f"{tags['groupId']}:{tags['artifactId']}"
             group = _GROUPS.get(tags.get("scope", ""), "runtime")
             version = tags.get("version", "")
-            yield dependency(found.span(), package, version, group, "maven")
+            yield dependency_fact(found.span(), package, version, group, "maven")
 
 
 def _plain_facts(text: str) -> Iterator[Fact]:
@@ -412,52 +412,54 @@ def _plain_facts(text: str) -> Iterator[Fact]:
     lines = [line.strip() for _, line in _lines_with_offsets(text)]
     told = [line for line in lines if line and not line.startswith(("#", "//"))]
     if told and told[0].startswith("module "):
-        return go_modules(text)
+        return go_module_facts(text)
     named = [line for line in told if not line.startswith(("-", "git+", ".", "http"))]
-    found = [requirement(line) for line in named]
+    found = [parse_requirement(line) for line in named]
     if found and all(found) and any(one is not None and one[1] for one in found):
-        return requirements(text)
+        return requirement_facts(text)
     return iter(())
 
 
 def _read_manifest(text: str, language: str, find: Callable[[str], Iterable[Fact]]) -> CodeText:
     """Return the paragraphs of a text, and its dependencies if it is a manifest."""
-    return CodeText(covering(text, ()), tuple(find(text)), language)
+    return CodeText(add_rest_units(text, ()), tuple(find(text)), language)
 
 
 read_elixir: Final = partial(
-    _read_manifest, language="elixir", find=lambda text: mix(text) if "Mix.Project" in text else ()
+    _read_manifest,
+    language="elixir",
+    find=lambda text: mix_facts(text) if "Mix.Project" in text else (),
 )
-read_groovy: Final = partial(_read_manifest, language="groovy", find=gradle)
-read_kotlin: Final = partial(_read_manifest, language="kotlin", find=gradle)
+read_groovy: Final = partial(_read_manifest, language="groovy", find=gradle_facts)
+read_kotlin: Final = partial(_read_manifest, language="kotlin", find=gradle_facts)
 read_plain: Final = partial(_read_manifest, language="plain", find=_plain_facts)
-read_ruby: Final = partial(_read_manifest, language="ruby", find=ruby)
-read_xml: Final = partial(_read_manifest, language="xml", find=xml)
+read_ruby: Final = partial(_read_manifest, language="ruby", find=ruby_facts)
+read_xml: Final = partial(_read_manifest, language="xml", find=xml_facts)
 
 
-def pipfile(text: str) -> Iterator[Fact]:
+def pipfile_facts(text: str) -> Iterator[Fact]:
     """Yield the dependencies in a Pipfile."""
     return facts_of_entries("toml", text, toml_entries(text)[0])
 
 
 _BY_NAME: Final[Mapping[str, Callable[[str], Iterator[Fact]]]] = {
-    "build.gradle": gradle,
-    "build.gradle.kts": gradle,
-    "gemfile": ruby,
-    "go.mod": go_modules,
-    "mix.exs": mix,
-    "package.swift": swift,
-    "packages.config": xml,
-    "pipfile": pipfile,
-    "podfile": ruby,
-    "pom.xml": xml,
+    "build.gradle": gradle_facts,
+    "build.gradle.kts": gradle_facts,
+    "gemfile": ruby_facts,
+    "go.mod": go_module_facts,
+    "mix.exs": mix_facts,
+    "package.swift": swift_facts,
+    "packages.config": xml_facts,
+    "pipfile": pipfile_facts,
+    "podfile": ruby_facts,
+    "pom.xml": xml_facts,
 }
 _BY_SUFFIX: Final[Mapping[str, Callable[[str], Iterator[Fact]]]] = {
-    ".csproj": xml,
-    ".fsproj": xml,
-    ".gemspec": ruby,
-    ".podspec": ruby,
-    ".vbproj": xml,
+    ".csproj": xml_facts,
+    ".fsproj": xml_facts,
+    ".gemspec": ruby_facts,
+    ".podspec": ruby_facts,
+    ".vbproj": xml_facts,
 }
 
 
@@ -473,7 +475,7 @@ def statements_of(path: str, text: str) -> Iterator[Fact]:
         return made(text)
     if name.endswith((".txt", ".in")) and "requirements" in path.lower():
         development = any(word in name for word in ("dev", "test", "lint"))
-        return requirements(text, "development" if development else "runtime")
+        return requirement_facts(text, "development" if development else "runtime")
     return iter(())
 
 

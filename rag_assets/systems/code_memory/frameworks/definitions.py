@@ -380,7 +380,7 @@ class Framework(_Part):
         yield from (method for pages in self.pages for method in pages.methods)
 
 
-def matching(name: str, patterns: Iterable[str]) -> str:
+def find_pattern(name: str, patterns: Iterable[str]) -> str:
     """Return the longest pattern that matches a name; "" if no pattern matches.
 
     A pattern is a whole name, or `*` followed by the end of a name.

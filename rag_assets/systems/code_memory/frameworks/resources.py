@@ -76,7 +76,7 @@ class ResourceRoutes:
     def controller(self, file: File, fact: Fact, name: str) -> str:
         """Return the controller that a short name stands for: `admin/orders` in a namespace."""
         spaces = [*self._paths.modules_around(file, fact), *name.split("/")]
-        return "::".join(camel(one) for one in spaces if one) + "Controller"
+        return "::".join(to_pascal_case(one) for one in spaces if one) + "Controller"
 
     def _selected_actions(
         self, fact: Fact, resources: Resources, known: Mapping[str, str]
@@ -98,6 +98,6 @@ class ResourceRoutes:
         return self.controller(file, fact, named or last_word(plural))
 
 
-def camel(name: str) -> str:
+def to_pascal_case(name: str) -> str:
     """Convert snake_case to PascalCase: `line_items` becomes `LineItems`."""
     return "".join(part[:1].upper() + part[1:] for part in name.split("_"))

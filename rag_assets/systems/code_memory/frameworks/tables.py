@@ -19,7 +19,7 @@ from rag_assets.systems.code_memory.frameworks.definitions import (
     Columns,
     Framework,
     Tables,
-    matching,
+    find_pattern,
 )
 from rag_assets.systems.code_memory.frameworks.repository import (
     File,
@@ -334,14 +334,14 @@ class TableReader:
             if call is None:
                 continue
             kind = call.values["name"]
-            if matching(kind, columns.joins):
+            if find_pattern(kind, columns.joins):
                 if columns.through not in call.values.get("named", {}):
                     target = self._target_class(columns, one, call)
                     refers_to = self._referenced_table(columns, one, call)
                     place = Column("", kind, False, refers_to, one.file, value)
                     self._add_join_table(columns, heir, table, (name, target, place))
                 continue
-            pattern = matching(kind, columns.calls)
+            pattern = find_pattern(kind, columns.calls)
             if not pattern or not (shown := columns.calls[pattern]):
                 continue
             stated = argument(call, columns.stated) if columns.stated else None
@@ -403,7 +403,7 @@ class TableReader:
         """Yield the targets that a call refers to, directly or through a call in its arguments."""
         held = (one.file.call_of(value) for value in call.values["arguments"])
         for each in (call, *(inner for inner in held if inner is not None)):
-            pattern = matching(each.values["name"], columns.references)
+            pattern = find_pattern(each.values["name"], columns.references)
             value = argument(each, columns.references[pattern]) if pattern else None
             if value is not None and value[0] in {"n", "s", "c"}:
                 yield value

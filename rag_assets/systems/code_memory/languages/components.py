@@ -9,9 +9,9 @@ from functools import partial
 from typing import Final
 
 from rag_assets.ingest.chunking.model import Fact
-from rag_assets.systems.code_memory.languages.definitions import LARGE, Reading, reading_of
+from rag_assets.systems.code_memory.languages.definitions import LARGE, Reading, read_definitions
 from rag_assets.systems.code_memory.languages.javascript import Jsx, Tsx, TypeScript
-from rag_assets.systems.code_memory.languages.units import covered
+from rag_assets.systems.code_memory.languages.units import cover_text
 from rag_assets.systems.code_memory.symbols.model import CodeText, Unit
 
 _TAG = re.compile(r"<!--|<(/?)(script|style|template|svelte:head)(?=[\s/>])", re.IGNORECASE)
@@ -41,7 +41,7 @@ class Block:
     attributes: dict[str, str]
 
 
-def scripts(text: str) -> Iterator[Block]:
+def find_scripts(text: str) -> Iterator[Block]:
     """Yield the script blocks at the top level of a file; an unclosed block is ignored."""
     at = depth = 0
     while (tag := _TAG.search(text, at)) is not None:
@@ -109,9 +109,11 @@ def _read_component(
     facts: list[Fact] = []
     cuts: list[int] = []
     notes: list[str] = []
-    for block in scripts(text):
+    for block in find_scripts(text):
         grammar = _GRAMMARS.get(block.attributes.get("lang", "").lower(), Jsx)
-        reading = _shift_reading(reading_of(text[block.first : block.last], grammar), block.first)
+        reading = _shift_reading(
+            read_definitions(text[block.first : block.last], grammar), block.first
+        )
         if block.attributes.get("src"):
             values = {"name": block.attributes["src"], "names": []}
             facts.append(Fact("imports", block.start, block.first, "", values))
@@ -122,7 +124,7 @@ def _read_component(
         cuts += reading.cuts
         notes += reading.notes
     facts.sort(key=lambda fact: (fact.start, fact.end))
-    return CodeText(covered(text, units, sorted(cuts)), tuple(facts), language, tuple(notes))
+    return CodeText(cover_text(text, units, sorted(cuts)), tuple(facts), language, tuple(notes))
 
 
 def _shift_reading(reading: Reading, by: int) -> Reading:

@@ -13,12 +13,12 @@ from rag_assets.systems.code_memory.languages.grammar import (
     Definition,
     Grammar,
     Name,
-    Placed,
+    PlacedDefinition,
     Scope,
     find_definitions,
 )
 from rag_assets.systems.code_memory.languages.tree import SyntaxTree, syntax_tree
-from rag_assets.systems.code_memory.languages.units import covered
+from rag_assets.systems.code_memory.languages.units import cover_text
 from rag_assets.systems.code_memory.symbols.model import CodeText, Unit
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ _SIGNATURE: Final = 300
 _SPACE = re.compile(r"\s+")
 
 
-def units(tree: SyntaxTree, found: Sequence[Placed]) -> list[Unit]:
+def units(tree: SyntaxTree, found: Sequence[PlacedDefinition]) -> list[Unit]:
     """Return the units of definitions, in order and without overlaps; other text has no unit.
 
     Args:
@@ -59,7 +59,7 @@ class _TypeSplits(dict[int, int]):
         self.pop(index, None)
 
 
-def _split_large_types(found: Sequence[Placed]) -> _TypeSplits:
+def _split_large_types(found: Sequence[PlacedDefinition]) -> _TypeSplits:
     split = _TypeSplits()
     for placed in found:
         outer = placed.parent
@@ -69,7 +69,11 @@ def _split_large_types(found: Sequence[Placed]) -> _TypeSplits:
 
 
 def _build_unit(
-    tree: SyntaxTree, placed: Placed, found: Sequence[Placed], index: int, end: int
+    tree: SyntaxTree,
+    placed: PlacedDefinition,
+    found: Sequence[PlacedDefinition],
+    index: int,
+    end: int,
 ) -> Unit:
     text, definition = tree.text, placed.definition
     symbol = definition.symbol
@@ -83,7 +87,7 @@ def _build_unit(
     )
 
 
-def signature(tree: SyntaxTree, placed: Placed) -> str:
+def signature(tree: SyntaxTree, placed: PlacedDefinition) -> str:
     """Return the declaration without its body, in one line."""
     node, body = placed.definition.node, placed.definition.body
     start, last = tree.start(node), tree.end(node)
@@ -99,7 +103,7 @@ def signature(tree: SyntaxTree, placed: Placed) -> str:
 _AFTER = re.compile(r"[ \t]{0,80}[,;]")
 
 
-class Walk:
+class FileWalk:
     """Walks a file once.
 
     Attributes:
@@ -112,7 +116,7 @@ class Walk:
         found: the definitions of the file.
     """
 
-    def __init__(self, grammar: Grammar, found: Sequence[Placed]) -> None:
+    def __init__(self, grammar: Grammar, found: Sequence[PlacedDefinition]) -> None:
         self.facts: list[Fact] = []
         self.cuts: list[int] = []
         self.errors = (0, 0)
@@ -135,7 +139,7 @@ class Walk:
             for _, bound in grammar.imports(node):
                 self._scopes[0].names.update(bound)
 
-    def run(self) -> Walk:
+    def run(self) -> FileWalk:
         """Walk the whole tree."""
         todo: list[Node | Scope] = [self._tree.root]
         broken = 0  # The byte after the last part that could not be parsed.
@@ -283,7 +287,9 @@ class Walk:
         return self._resolve_members(binding, others) or Name(name)
 
 
-def _top_level_bindings(grammar: Grammar, found: Sequence[Placed]) -> dict[str, Binding | None]:
+def _top_level_bindings(
+    grammar: Grammar, found: Sequence[PlacedDefinition]
+) -> dict[str, Binding | None]:
     """Return the names that the file defines at its top level."""
     own: dict[str, Binding | None] = {}
     for placed in found:
@@ -328,12 +334,12 @@ class Reading:
 
 def read_code(text: str, grammar: type[Grammar]) -> CodeText:
     """Return the units and facts of a file."""
-    reading = reading_of(text, grammar)
-    whole = covered(text, reading.units, reading.cuts)
+    reading = read_definitions(text, grammar)
+    whole = cover_text(text, reading.units, reading.cuts)
     return CodeText(whole, reading.facts, grammar.language, reading.notes)
 
 
-def reading_of(text: str, grammar: type[Grammar]) -> Reading:
+def read_definitions(text: str, grammar: type[Grammar]) -> Reading:
     """Return the result of reading a text, before text outside definitions is cut.
 
     Args:
@@ -348,7 +354,7 @@ def reading_of(text: str, grammar: type[Grammar]) -> Reading:
         return Reading((), (), (), (f"{note}: cut at blank lines",))
     read = grammar(tree)
     found = find_definitions(read)
-    walk = Walk(read, found).run()
+    walk = FileWalk(read, found).run()
     places, size = walk.errors
     notes: tuple[str, ...] = ()
     if places:
@@ -361,7 +367,9 @@ def reading_of(text: str, grammar: type[Grammar]) -> Reading:
     return Reading(tuple(units(tree, found)), tuple(facts), tuple(walk.cuts), notes)
 
 
-def _declaration_facts(tree: SyntaxTree, walk: Walk, found: Sequence[Placed]) -> Iterator[Fact]:
+def _declaration_facts(
+    tree: SyntaxTree, walk: FileWalk, found: Sequence[PlacedDefinition]
+) -> Iterator[Fact]:
     for placed in found:
         definition = placed.definition
         if not definition.symbol:
@@ -385,7 +393,7 @@ def _declaration_length(tree: SyntaxTree, definition: Definition) -> int:
     return len(tree.text[start : min(last, start + 200)].rstrip())
 
 
-def _declaration_values(tree: SyntaxTree, placed: Placed) -> dict[str, object]:
+def _declaration_values(tree: SyntaxTree, placed: PlacedDefinition) -> dict[str, object]:
     definition = placed.definition
     values: dict[str, object] = {
         "name": definition.symbol,

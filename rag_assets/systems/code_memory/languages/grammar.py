@@ -89,7 +89,7 @@ class Definition:
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class PlacedDefinition:
     """A definition with its position.
 
     Attributes:
@@ -255,9 +255,9 @@ _INDENT: Final = 400
 """Maximum characters of indentation that count as part of the definition after it."""
 
 
-def find_definitions(grammar: Grammar) -> list[Placed]:
+def find_definitions(grammar: Grammar) -> list[PlacedDefinition]:
     """Return all definitions in the order of the text, outer definitions first."""
-    found: list[Placed] = []
+    found: list[PlacedDefinition] = []
     todo: list[tuple[Node, int]] = [(grammar.tree.root, -1)]
     while todo:
         level, parent = todo.pop()
@@ -269,12 +269,12 @@ def find_definitions(grammar: Grammar) -> list[Placed]:
 
 
 def _definitions_at(
-    grammar: Grammar, level: Node, parent: int, found: list[Placed]
-) -> Iterator[Placed]:
+    grammar: Grammar, level: Node, parent: int, found: list[PlacedDefinition]
+) -> Iterator[PlacedDefinition]:
     outer = found[parent].definition if parent >= 0 else None
     before: Node | None = None
     lead: Node | None = None
-    last: list[Placed] = []
+    last: list[PlacedDefinition] = []
     for node in _statements_at(grammar, level):
         row = node.start_point.row
         apart = before is None or row > _last_row(grammar, before) + 1
@@ -306,21 +306,23 @@ def _statements_at(grammar: Grammar, level: Node) -> Iterator[Node]:
 
 def _place_definitions(
     grammar: Grammar, first: Node, node: Node, parent: int, outer: Definition | None
-) -> Iterator[Placed]:
+) -> Iterator[PlacedDefinition]:
     start = _line_start(grammar.tree.text, grammar.tree.start(first))
     end = grammar.tree.end(node)
     text = grammar.tree.text
     while end > start and text[end - 1].isspace():  # Some grammars end a comment after its line.
         end -= 1
     for index, definition in enumerate(grammar.define(node, outer)):
-        yield Placed(definition, start, end, parent, first=index == 0)
+        yield PlacedDefinition(definition, start, end, parent, first=index == 0)
 
 
-def _extend_by_comment(grammar: Grammar, placed: Placed, comment: Node) -> Placed:
+def _extend_by_comment(
+    grammar: Grammar, placed: PlacedDefinition, comment: Node
+) -> PlacedDefinition:
     text, end = grammar.tree.text, grammar.tree.end(comment)
     while text[end - 1].isspace():
         end -= 1
-    return Placed(placed.definition, placed.start, end, placed.parent, placed.first)
+    return PlacedDefinition(placed.definition, placed.start, end, placed.parent, placed.first)
 
 
 def _last_row(grammar: Grammar, node: Node) -> int:
@@ -338,12 +340,12 @@ def _line_start(text: str, at: int) -> int:
     return at if text[first:at].strip() else first
 
 
-def _sort_by_position(found: list[Placed]) -> list[Placed]:
+def _sort_by_position(found: list[PlacedDefinition]) -> list[PlacedDefinition]:
     """Return definitions in the order of the text, with parents updated to their new indexes."""
     order = sorted(range(len(found)), key=lambda index: (found[index].start, -found[index].end))
     new = {old: index for index, old in enumerate(order)}
     return [
-        Placed(
+        PlacedDefinition(
             found[old].definition,
             found[old].start,
             found[old].end,

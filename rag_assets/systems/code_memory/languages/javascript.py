@@ -17,12 +17,12 @@ from rag_assets.systems.code_memory.languages.grammar import (
     Scope,
 )
 from rag_assets.systems.code_memory.languages.javascript_modules import (
-    Fetches,
+    RequestFinder,
     exports_of,
-    imported,
-    parameters,
     pattern_names,
-    required,
+    read_imports,
+    read_parameters,
+    required_module,
     string_of,
     type_of,
 )
@@ -37,7 +37,7 @@ _NAMED: Final = frozenset(
 )
 
 
-def heritage(tree: SyntaxTree, node: Node) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def read_heritage(tree: SyntaxTree, node: Node) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the names that a class or interface extends, and the names that it implements."""
     extends: list[str] = []
     implements: list[str] = []
@@ -64,7 +64,7 @@ def _read_type_names(tree: SyntaxTree, clause: Node) -> Iterator[str]:
             yield tree.of(inner)
 
 
-def fields_of(tree: SyntaxTree, node: Node) -> tuple[tuple[str, str], ...]:
+def read_fields(tree: SyntaxTree, node: Node) -> tuple[tuple[str, str], ...]:
     """Return a class's fields with declared types, including those of constructor parameters."""
     body = node.child_by_field_name("body")
     return () if body is None else tuple(_read_fields(tree, body))
@@ -157,7 +157,7 @@ _OBJECTS: Final = frozenset({"process.env", "import.meta.env"})
 _LONGEST: Final = 20
 
 
-def variables(tree: SyntaxTree, node: Node, symbol: str) -> Iterator[Fact]:
+def environment_facts(tree: SyntaxTree, node: Node, symbol: str) -> Iterator[Fact]:
     """Yield the environment variable that an expression reads, if it reads one."""
     if node.type not in {"member_expression", "subscript_expression"}:
         return
@@ -210,7 +210,7 @@ class Jsx(Grammar):
         self._exports = exports_of(tree)
         local = {name.local for names in self._exports.values() for name in names if name.local}
         self._exported = frozenset(local)
-        self._fetches = Fetches(tree)
+        self._fetches = RequestFinder(tree)
 
     def define(self, node: Node, outer: Definition | None) -> Sequence[Definition]:
         """Return the definitions in a statement, a class member, or an object entry."""
@@ -282,7 +282,7 @@ class Jsx(Grammar):
         return stated or name in self._exported
 
     def _define_class(self, node: Node, inner: Node, symbol: str, exported: bool) -> Definition:
-        extends, implements = heritage(self.tree, inner)
+        extends, implements = read_heritage(self.tree, inner)
         return Definition(
             node,
             symbol,
@@ -295,12 +295,12 @@ class Jsx(Grammar):
             extends=extends,
             implements=implements,
             type=symbol,
-            fields=fields_of(self.tree, inner),
+            fields=read_fields(self.tree, inner),
         )
 
     def _define_type(self, node: Node, inner: Node, symbol: str, exported: bool) -> Definition:
         role, what = _TYPES[inner.type]
-        extends, _ = heritage(self.tree, inner)
+        extends, _ = read_heritage(self.tree, inner)
         body = inner.child_by_field_name("body") or inner.child_by_field_name("value")
         return Definition(
             node, symbol, role, what, body, False, exported, exported, extends=extends
@@ -316,7 +316,7 @@ class Jsx(Grammar):
             body=inner.child_by_field_name("body"),
             exported=exported,
             alone=exported,
-            parameters=parameters(self.tree, inner),
+            parameters=read_parameters(self.tree, inner),
             returns=type_of(self.tree, inner, "return_type"),
         )
 
@@ -388,11 +388,11 @@ class Jsx(Grammar):
 
     def imports(self, node: Node) -> Iterable[tuple[Fact, dict[str, Binding]]]:
         """Return the imports of an import statement."""
-        return imported(self.tree, node)
+        return read_imports(self.tree, node)
 
     def bound_names(self, node: Node) -> Iterator[tuple[str, str]]:
         """Yield the names that a node binds, each with its declared type."""
-        if node.type == "variable_declarator" and not required(self.tree, node):
+        if node.type == "variable_declarator" and not required_module(self.tree, node):
             yield from self._bind_pattern(node.child_by_field_name("name"), node)
         elif node.type in _PARAMETERS:
             yield from self._bind_pattern(node.child_by_field_name("pattern"), node)
@@ -441,7 +441,7 @@ class Jsx(Grammar):
     def extra_facts(self, node: Node, scope: Scope) -> Iterable[Fact]:
         """Yield the names that a statement exports, and the requests that it sends."""
         yield from self._fetches.of(node, scope.symbol)
-        yield from variables(self.tree, node, scope.symbol)
+        yield from environment_facts(self.tree, node, scope.symbol)
         for name in self._exports.get(node.id, ()):
             start = self.tree.start(node)
             end = min(self.tree.end(node), start + 200)

@@ -23,7 +23,7 @@ def type_of(tree: SyntaxTree, node: Node, name: str = "type") -> str:
     return " ".join(text[: 2 * _LONG].split())[:_LONG]
 
 
-def parameters(tree: SyntaxTree, function: Node) -> tuple[tuple[str, str], ...]:
+def read_parameters(tree: SyntaxTree, function: Node) -> tuple[tuple[str, str], ...]:
     """Return the parameters of a function, each with its type or ""."""
     single = function.child_by_field_name("parameter")
     if single is not None:
@@ -60,7 +60,7 @@ def pattern_names(tree: SyntaxTree, pattern: Node) -> Iterator[str]:
             todo += reversed(node.named_children)
 
 
-def imported(tree: SyntaxTree, node: Node) -> Iterator[tuple[Fact, dict[str, Binding]]]:
+def read_imports(tree: SyntaxTree, node: Node) -> Iterator[tuple[Fact, dict[str, Binding]]]:
     """Yield the import in a node, with the names that it binds.
 
     The fact has two values. `name` is the module as written. `names` are the imported names, as
@@ -75,7 +75,7 @@ def imported(tree: SyntaxTree, node: Node) -> Iterator[tuple[Fact, dict[str, Bin
             for fact, _ in _import_fact(tree, node, source, list(_reexported_names(tree, node))):
                 yield fact, {}  # A re-export does not bind its name in this file.
     elif node.type == "variable_declarator":
-        source = required(tree, node)
+        source = required_module(tree, node)
         if source:
             yield from _import_fact(tree, node, source, list(_destructured_names(tree, node)))
     elif node.type == "call_expression":
@@ -98,7 +98,7 @@ def source_of(tree: SyntaxTree, node: Node) -> str:
     return ""
 
 
-def required(tree: SyntaxTree, declarator: Node) -> str:
+def required_module(tree: SyntaxTree, declarator: Node) -> str:
     """Return the module in `name = require("module")`; "" for any other declarator."""
     value = declarator.child_by_field_name("value")
     if value is not None and value.type == "member_expression":
@@ -194,7 +194,7 @@ _CLAUSES: Final = frozenset({"export_clause", "namespace_export"})
 
 
 @dataclass(frozen=True, slots=True)
-class Exported:
+class ExportedName:
     """A name that a module exports.
 
     Attributes:
@@ -217,9 +217,9 @@ class Exported:
         return {key: value for key, value in values.items() if value}
 
 
-def exports_of(tree: SyntaxTree) -> dict[int, tuple[Exported, ...]]:
+def exports_of(tree: SyntaxTree) -> dict[int, tuple[ExportedName, ...]]:
     """Return the names that each top-level statement exports, by the statement's id."""
-    found: dict[int, tuple[Exported, ...]] = {}
+    found: dict[int, tuple[ExportedName, ...]] = {}
     for node in tree.root.named_children:
         if node.type == "export_statement":
             found[node.id] = tuple(_exports_of_statement(tree, node))
@@ -228,18 +228,18 @@ def exports_of(tree: SyntaxTree) -> dict[int, tuple[Exported, ...]]:
     return {key: names for key, names in found.items() if names}
 
 
-def _exports_of_statement(tree: SyntaxTree, node: Node) -> Iterator[Exported]:
+def _exports_of_statement(tree: SyntaxTree, node: Node) -> Iterator[ExportedName]:
     declaration = node.child_by_field_name("declaration")
     kinds = {child.type for child in node.children}
     if "default" in kinds:
-        yield Exported("default", _local_name_of_default(tree, node, declaration))
+        yield ExportedName("default", _local_name_of_default(tree, node, declaration))
     elif declaration is not None:
         for name in declared_names(tree, declaration):
-            yield Exported(name, name)
+            yield ExportedName(name, name)
     elif "namespace" in kinds:  # An `export as namespace X` does not export a member of the module.
         return
     elif "=" in kinds:
-        yield Exported("export=", tree.of(_find_default_identifier(node)))
+        yield ExportedName("export=", tree.of(_find_default_identifier(node)))
     elif kinds & _CLAUSES or "*" in kinds:
         yield from _exported_names(tree, node)
 
@@ -258,28 +258,28 @@ def _local_name_of_default(tree: SyntaxTree, node: Node, declaration: Node | Non
     return tree.of(_find_default_identifier(node))
 
 
-def _exported_names(tree: SyntaxTree, node: Node) -> Iterator[Exported]:
+def _exported_names(tree: SyntaxTree, node: Node) -> Iterator[ExportedName]:
     source = source_of(tree, node)
     named = False
     for child in node.named_children:
         if child.type == "namespace_export":
             named = True
-            yield Exported(_unquote(tree, child.named_child(0)), "", source, "*")
+            yield ExportedName(_unquote(tree, child.named_child(0)), "", source, "*")
         elif child.type == "export_clause":
             named = True
             for one in child.named_children:
                 yield from _read_export_specifier(tree, one, source)
     if source and not named:
-        yield Exported("*", "", source, "*")
+        yield ExportedName("*", "", source, "*")
 
 
-def _read_export_specifier(tree: SyntaxTree, node: Node, source: str) -> Iterator[Exported]:
+def _read_export_specifier(tree: SyntaxTree, node: Node, source: str) -> Iterator[ExportedName]:
     if node.type != "export_specifier":
         return
     name = _unquote(tree, node.child_by_field_name("name"))
     alias = node.child_by_field_name("alias")
     public = name if alias is None else _unquote(tree, alias)
-    yield Exported(public, "", source, name) if source else Exported(public, name)
+    yield ExportedName(public, "", source, name) if source else ExportedName(public, name)
 
 
 def _unquote(tree: SyntaxTree, node: Node | None) -> str:
@@ -306,7 +306,7 @@ def declared_names(tree: SyntaxTree, declaration: Node) -> Iterator[str]:
             yield tree.of(name).split(".", 1)[0].strip()
 
 
-def _assigned_exports(tree: SyntaxTree, node: Node | None) -> Iterator[Exported]:
+def _assigned_exports(tree: SyntaxTree, node: Node | None) -> Iterator[ExportedName]:
     """Yield the exports of `module.exports = …`, `exports.name = …`, and of chained assignments."""
     while node is not None and node.type == "assignment_expression":
         right = node.child_by_field_name("right")
@@ -317,32 +317,32 @@ def _assigned_exports(tree: SyntaxTree, node: Node | None) -> Iterator[Exported]
                 yield from _exports_of_module_value(tree, right)
         elif path.startswith(("module.exports.", "exports.")) and "." not in name[1:]:
             value = right if right is not None and right.type == "identifier" else None
-            yield Exported(name[1:], tree.of(value))
+            yield ExportedName(name[1:], tree.of(value))
         node = right
 
 
-def _exports_of_module_value(tree: SyntaxTree, value: Node) -> Iterator[Exported]:
+def _exports_of_module_value(tree: SyntaxTree, value: Node) -> Iterator[ExportedName]:
     if value.type == "identifier":
-        yield Exported("export=", tree.of(value))
+        yield ExportedName("export=", tree.of(value))
     elif value.type != "object":
         if value.type != "assignment_expression":
-            yield Exported("export=", "")
+            yield ExportedName("export=", "")
     else:
         yield from _exports_of_object(tree, value)
 
 
-def _exports_of_object(tree: SyntaxTree, value: Node) -> Iterator[Exported]:
+def _exports_of_object(tree: SyntaxTree, value: Node) -> Iterator[ExportedName]:
     for entry in value.named_children:
         if entry.type == "shorthand_property_identifier":
-            yield Exported(tree.of(entry), tree.of(entry))
+            yield ExportedName(tree.of(entry), tree.of(entry))
         elif entry.type == "pair":
             inner = entry.child_by_field_name("value")
             local = tree.of(inner) if inner is not None and inner.type == "identifier" else ""
             key = entry.child_by_field_name("key")
             if key is not None and key.type != "computed_property_name":
-                yield Exported(_unquote(tree, key), local)
+                yield ExportedName(_unquote(tree, key), local)
         elif entry.type == "method_definition":
-            yield Exported(_unquote(tree, entry.child_by_field_name("name")))
+            yield ExportedName(_unquote(tree, entry.child_by_field_name("name")))
 
 
 _METHODS: Final = frozenset({"get", "post", "put", "patch", "delete", "head", "options"})
@@ -353,7 +353,7 @@ _MAKERS: Final = frozenset({"create", "extend"})
 _HOLE: Final = "{}"
 
 
-class Fetches:
+class RequestFinder:
     """Finds the requests that one file sends.
 
     The fact `fetches` has `method` (GET by default; "" if it is a variable), `path` as written with

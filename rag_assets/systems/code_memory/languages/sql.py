@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Final
 
 from rag_assets.ingest.chunking.model import Fact
-from rag_assets.systems.code_memory.languages.units import covered
+from rag_assets.systems.code_memory.languages.units import cover_text
 from rag_assets.systems.code_memory.symbols.model import CodeText, Role, Unit
 
 _ROUTINE = re.compile(
@@ -215,7 +215,7 @@ def read_sql(text: str) -> CodeText:
                 facts.append(
                     _statement_fact(text, head, unit, found, _tables_of(text, end, unit, found))
                 )
-    return CodeText(covered(text, units, sorted(cuts)), tuple(facts), "sql")
+    return CodeText(cover_text(text, units, sorted(cuts)), tuple(facts), "sql")
 
 
 def _match_definition(text: str, head: int, end: int) -> re.Match[str] | None:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias, ge
 
 from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.languages.tree import SyntaxTree, syntax_tree
-from rag_assets.systems.code_memory.languages.units import covered
+from rag_assets.systems.code_memory.languages.units import cover_text
 from rag_assets.systems.code_memory.symbols.model import CodeText, Role, Unit
 
 if TYPE_CHECKING:
@@ -537,7 +537,7 @@ def with_definitions(text: str, reading: CodeText, tags: Tags) -> CodeText:
         return reading
     facts = [_declaration_fact(one) for one in shown]
     ordered = sorted((*reading.facts, *facts), key=lambda fact: (fact.start, fact.end))
-    units = covered(text, [*_units_of_definitions(text, shown)], ())
+    units = cover_text(text, [*_units_of_definitions(text, shown)], ())
     return replace(reading, units=units, facts=tuple(ordered))
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from rag_assets.ingest.chunking.model import Fact
-from rag_assets.systems.code_memory.languages.units import covering
+from rag_assets.systems.code_memory.languages.units import add_rest_units
 from rag_assets.systems.code_memory.settings.entries import ITEM, yaml_entries
 from rag_assets.systems.code_memory.symbols.model import CodeText, Unit
 from rag_assets.systems.code_memory.symbols.names import FILE, RUN
@@ -56,7 +56,7 @@ def read_markdown(text: str) -> CodeText:
         *_mention_facts(text, sections),
     ]
     facts.sort(key=lambda fact: (fact.start, fact.end))
-    return CodeText(covering(text, sections), tuple(facts), "markdown")
+    return CodeText(add_rest_units(text, sections), tuple(facts), "markdown")
 
 
 def known_bugs(text: str) -> tuple[Unit, ...]:
@@ -68,7 +68,7 @@ def known_bugs(text: str) -> tuple[Unit, ...]:
     sections = _find_sections(text)
     inner = [one for one in sections if one.symbol.count(" > ") == 1] or sections
     if len(inner) > 1:
-        return covering(text, list(_extend_sections(sections, inner)))
+        return add_rest_units(text, list(_extend_sections(sections, inner)))
     starts = [at for at, line in _lines_outside_code(text) if _ITEM.match(line)]
     after_each = [*starts[1:], len(text)]
     heading = inner[0].symbol if inner else ""
@@ -76,7 +76,7 @@ def known_bugs(text: str) -> tuple[Unit, ...]:
     for start, after in zip(starts, after_each, strict=False):
         end = start + len(text[start:after].rstrip())
         items.append(Unit(start, end, "section", heading))
-    return covering(text, items)
+    return add_rest_units(text, items)
 
 
 def is_bug_list(text: str) -> bool:

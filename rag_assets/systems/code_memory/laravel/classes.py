@@ -195,18 +195,18 @@ class _Uses:
         )
 
 
-def compared_facts(facts: Sequence[Fact]) -> list[object]:
+def select_read_facts(facts: Sequence[Fact]) -> list[object]:
     """Return those facts of a file that kinds_of reads, in order, for comparison."""
     return [
         (fact.kind, fact.symbol, fact.values.get("role"))
         if fact.kind == "declares"
         else (fact.kind, fact.symbol, fact.values)
         for fact in facts
-        if decides(fact)
+        if is_read_fact(fact)
     ]
 
 
-def decides(fact: Fact) -> bool:
+def is_read_fact(fact: Fact) -> bool:
     """Return whether kinds_of reads a fact."""
     if fact.kind == "declares":
         return fact.values.get("role") in _ROLES or fact.symbol.endswith(_HANDLES)

@@ -84,7 +84,7 @@ class Kind:
 
 
 @dataclass(frozen=True, slots=True)
-class Called:
+class CalledMethod:
     """A method in a chain of calls.
 
     Attributes:
@@ -139,7 +139,7 @@ class Receivers:
         kinds = [kind for one in others for kind in self._follow_origin(one, "")[0]]
         return sorted({one.owner for one in kinds if one.form == "one"})
 
-    def calls(self, origins: Iterable[str], own: str) -> Iterator[Called]:
+    def calls(self, origins: Iterable[str], own: str) -> Iterator[CalledMethod]:
         """Yield the methods that are called in chains of calls, in order.
 
         Args:
@@ -155,9 +155,9 @@ class Receivers:
         found = [self._follow_origin(one, own)[0] for one in origins]
         return _limit_kinds(frozenset().union(*found)) if all(found) else frozenset()
 
-    def _follow_origin(self, origin: str, own: str) -> tuple[frozenset[Kind], list[Called]]:
+    def _follow_origin(self, origin: str, own: str) -> tuple[frozenset[Kind], list[CalledMethod]]:
         begun, *steps = origin.split(THEN)
-        called: list[Called] = []
+        called: list[CalledMethod] = []
         kinds = self._start_values(begun, own, called)
         for step in steps:
             kinds = _limit_kinds(
@@ -169,7 +169,7 @@ class Receivers:
             )
         return kinds, called
 
-    def _start_values(self, begun: str, own: str, called: list[Called]) -> frozenset[Kind]:
+    def _start_values(self, begun: str, own: str, called: list[CalledMethod]) -> frozenset[Kind]:
         if begun == SIGNED_IN:
             return frozenset({Kind(self._user, aside=True)} if self._user else ())
         owner, separator, method = begun.partition("::")
@@ -185,7 +185,7 @@ class Receivers:
         return frozenset({Kind(begun)})
 
     def _values_after_step(
-        self, on: Kind, step: str, own: str, called: list[Called]
+        self, on: Kind, step: str, own: str, called: list[CalledMethod]
     ) -> frozenset[Kind]:
         """Return the values after a step; methods that are called are added to `called`."""
         if step == ELEMENT:
@@ -196,14 +196,14 @@ class Receivers:
         if on.form != "many":
             method = self._inheritance.method(on.owner, name) if on.form == "one" else None
             if method is not None:
-                called.append(Called(on, method.symbol))
+                called.append(CalledMethod(on, method.symbol))
                 given = self._of_method(on, name, method)
                 is_other = on.owner not in self._models and on.owner != own
                 return frozenset(replace(one, aside=True) for one in given) if is_other else given
             if on.owner not in self._models:
                 return frozenset()
             scope = self._inheritance.method(on.owner, _SCOPE + name)
-            called.append(Called(on, scope.symbol if scope is not None else ""))
+            called.append(CalledMethod(on, scope.symbol if scope is not None else ""))
             if scope is not None:
                 return frozenset({replace(on, form="query")})
         form = form_after(on.form, name)
@@ -260,7 +260,7 @@ _KINDS: Final = frozenset({"goes_through", "authorizes_of", "dispatches_of"})
 
 
 @dataclass(frozen=True, slots=True)
-class Inferred:
+class InferredRelation:
     """A relation that is inferred from several files.
 
     Attributes:
@@ -278,7 +278,7 @@ class Inferred:
     fact: Fact
 
 
-class Followed:
+class FollowedStatements:
     """Statements in methods about objects whose classes other files determine.
 
     Args:
@@ -301,9 +301,9 @@ class Followed:
                     self._constants.setdefault(name, str(fact.values["value"]))
                 elif fact.kind in _KINDS:
                     self._facts.setdefault(fact.symbol, []).append((one.path, fact))
-        self._known: dict[str, tuple[Inferred, ...]] = {}
+        self._known: dict[str, tuple[InferredRelation, ...]] = {}
 
-    def of_action(self, action: str) -> Iterator[Inferred]:
+    def of_action(self, action: str) -> Iterator[InferredRelation]:
         """Yield the relations of a route's action, and of the own methods that it calls.
 
         Args:
@@ -328,7 +328,7 @@ class Followed:
                     todo.append(method.symbol)
         return [*found]
 
-    def _of_method(self, method: str) -> Iterator[Inferred]:
+    def _of_method(self, method: str) -> Iterator[InferredRelation]:
         stated = {*self._inheritance.called(method)}
         for path, fact in self._facts.get(method, ()):
             if fact.kind == "authorizes_of":
@@ -340,10 +340,10 @@ class Followed:
                 calls = self._receivers.calls(fact.values["of"], own)
                 found = self._called_relations(calls, own, stated)
             for kind, target in found:
-                yield Inferred(kind, method, target, path, fact)
+                yield InferredRelation(kind, method, target, path, fact)
 
     def _called_relations(
-        self, calls: Iterable[Called], own: str, stated: set[str]
+        self, calls: Iterable[CalledMethod], own: str, stated: set[str]
     ) -> Iterator[tuple[str, str]]:
         # Relations that the file shows by itself are not repeated.
         told = {own, *(one.rpartition("::")[0] for one in stated)}

@@ -64,7 +64,7 @@ _JOINS: Final = frozenset(
 _JOINED: Final = re.compile(r"[A-Za-z_][\w.]{0,63}(?=\s|$)")
 
 
-def of_database(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
+def database_statements(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
     """Yield the tables that a call on the database facade names."""
     stated = source.value(call.argument(0))
     if not isinstance(stated, str):
@@ -75,7 +75,7 @@ def of_database(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
         yield from _tables_in_sql(stated)
 
 
-def of_query(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
+def query_statements(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
     """Yield the tables that a query joins, and the tables in its raw SQL parts."""
     name = call.name.lower()
     if name not in _RAW | _JOINS:
@@ -232,7 +232,7 @@ def _statements_of_property(source: PhpSource, held: Property) -> Iterator[tuple
 def _statements_of_call(
     source: PhpSource, chain: Chain, call: Call, *, first: bool
 ) -> Iterator[tuple[str, _Values]]:
-    yield from of_query(source, call)
+    yield from query_statements(source, call)
     yield from read_names(source, chain, call)
     if chain.static and first:
         yield from _statements_of_static_call(source, chain, call)
@@ -338,7 +338,7 @@ _BY_FACADE: Mapping[str, Callable[[PhpSource, Call], Iterator[tuple[str, _Values
     "Bus": _statements_of_bus,
     "Queue": _statements_of_bus,
     "Gate": _statements_of_gate,
-    "DB": of_database,
+    "DB": database_statements,
     "App": _statements_of_application,
     "Config": _statements_of_config,
 }

@@ -143,7 +143,7 @@ def _tree_entries(tree: SyntaxTree, root: Node) -> Iterator[Entry]:
             if len(named) > DEEPEST:
                 continue
             holds = value is not None and value.type in _CONTAINERS
-            scalar = None if value is None or holds else unquoted(tree.of(value))
+            scalar = None if value is None or holds else unquote(tree.of(value))
             # A TOML pair node includes the comment after its value.
             end = tree.end(child if value is None else value)
             yield Entry(named, tree.start(child), end, scalar)
@@ -175,7 +175,7 @@ def _read_pair(tree: SyntaxTree, node: Node, base: Path) -> tuple[Path, Node | N
         return (*base, *_toml_path(tree, key)), value
     token = tree.of(key)
     # The mask of an unquoted one-letter key includes its colon.
-    name = unquoted(token) if token[:1] in {'"', "'"} else token.rstrip(": \t")
+    name = unquote(token) if token[:1] in {'"', "'"} else token.rstrip(": \t")
     return (*base, name), value
 
 
@@ -183,9 +183,9 @@ def _toml_path(tree: SyntaxTree, key: Node) -> Path:
     """Return the parts of a dotted key; the grammar nests them to the left."""
     parts: list[str] = []
     while key.type == "dotted_key":
-        parts.append(unquoted(tree.of(key.named_children[-1])))
+        parts.append(unquote(tree.of(key.named_children[-1])))
         key = key.named_children[0]
-    return (unquoted(tree.of(key)), *reversed(parts))
+    return (unquote(tree.of(key)), *reversed(parts))
 
 
 def _damaged_children(tree: SyntaxTree, error: Node, base: Path) -> list[tuple[Node, Path]]:
@@ -205,13 +205,13 @@ def _damaged_children(tree: SyntaxTree, error: Node, base: Path) -> list[tuple[N
         elif child.type in {"}", "]"} and len(paths) > 1:
             paths.pop()
         elif child.type == "string":
-            name = unquoted(tree.of(child))
+            name = unquote(tree.of(child))
         elif child.type in {"pair", "object", "array"} and len(paths[-1]) < DEEPEST:
             found.append((child, paths[-1] if child.type == "pair" else (*paths[-1], name)))
     return found
 
 
-def unquoted(token: str) -> str:
+def unquote(token: str) -> str:
     """Return the content of a string; only escaped quotes and slashes are unescaped."""
     for quote in ('"""', "'''", '"', "'"):
         if len(token) >= 2 * len(quote) and token.startswith(quote) and token.endswith(quote):
@@ -459,4 +459,4 @@ class _YamlReader:
         if isinstance(event, yaml.ScalarEvent) and not (self._is_masked or is_mended):
             return str(event.value)
         properties = _PROPERTIES.match(written)
-        return unquoted(written[properties.end() if properties else 0 :])
+        return unquote(written[properties.end() if properties else 0 :])

@@ -14,7 +14,7 @@ from itertools import islice
 from typing import Final, TypeAlias
 
 from rag_assets.ingest.chunking.model import Fact
-from rag_assets.systems.code_memory.languages.units import covering, cuts_within
+from rag_assets.systems.code_memory.languages.units import add_rest_units, cuts_within
 from rag_assets.systems.code_memory.settings.entries import (
     ITEM,
     Entry,
@@ -65,7 +65,7 @@ def _cover_text(text: str, units: Sequence[Unit], ends: Sequence[int]) -> tuple[
     """
     made: list[Unit] = []
     opening: Unit | None = None
-    for unit in covering(text, units):
+    for unit in add_rest_units(text, units):
         bare = unit.role == "rest" and not _WORD.search(text, unit.start, unit.end)
         if bare and made:
             made[-1] = replace(made[-1], end=unit.end)

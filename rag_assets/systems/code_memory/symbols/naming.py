@@ -108,10 +108,10 @@ def defined_name(local: str, path: str) -> str:
     return f"{stem(path)}#{local}" if style == "javascript" else local
 
 
-def named_by(spelling: str, path: str) -> str:
+def resolve_spelling(spelling: str, path: str) -> str:
     """Return the name that a spelling in a file stands for, as far as the file's path shows."""
     if spelling.startswith(HANDED):
-        return HANDED + named_by(spelling.removeprefix(HANDED), path)
+        return HANDED + resolve_spelling(spelling.removeprefix(HANDED), path)
     if spelling.startswith(OWN_SETTING):
         return setting_name(spelling.removeprefix(OWN_SETTING), path)
     if spelling.startswith(OWN):
@@ -142,7 +142,7 @@ def depends_on_place(name: str) -> bool:
     return plain and ("#" in name or ("." in name and "::" not in name and ":" not in name))
 
 
-def meant(name: str, path: str, defined: Iterable[str]) -> str | None:
+def find_meant(name: str, path: str, defined: Iterable[str]) -> str | None:
     """Return the definition that a name in a file refers to; None if none matches.
 
     The name starts at some root: a folder above the file, or a source folder next to it. The
@@ -156,7 +156,7 @@ def meant(name: str, path: str, defined: Iterable[str]) -> str | None:
     if name.startswith(CALLED):
         found = list(defined)
         return found[0] if len(found) == 1 else None
-    found = alike(name, defined)
+    found = find_alike(name, defined)
     mark, name = _split_alias(name)
     is_standard = name.partition(".")[0] in _STANDARD
     if mark == "." and is_standard and style_of(path) == "python":
@@ -166,11 +166,11 @@ def meant(name: str, path: str, defined: Iterable[str]) -> str | None:
     return roots[max(near, key=len)] if near else None
 
 
-def alike(name: str, defined: Iterable[str]) -> list[str]:
+def find_alike(name: str, defined: Iterable[str]) -> list[str]:
     """Return the definitions that a name may refer to, starting at any root and in any file.
 
     Args:
-        name, defined: see meant.
+        name, defined: see find_meant.
     """
     if name.startswith(CALLED):
         return [*defined]

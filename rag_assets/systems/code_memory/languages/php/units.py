@@ -14,7 +14,7 @@ from rag_assets.systems.code_memory.languages.php.source import (
 )
 from rag_assets.systems.code_memory.languages.php.values import MEMBER_CALLS, Chain, elements
 from rag_assets.systems.code_memory.languages.units import (
-    covering,
+    add_rest_units,
     end_with_comment,
     first_comment,
 )
@@ -45,7 +45,7 @@ def units_of(source: PhpSource) -> tuple[Unit, ...]:
         *_units_of_functions(source),
         *_units_of_statements(source),
     ]
-    return covering(source.text, _extend_first_head(source, _drop_nested_units(found)))
+    return add_rest_units(source.text, _extend_first_head(source, _drop_nested_units(found)))
 
 
 def _units_of_classes(source: PhpSource) -> Iterator[Unit]:

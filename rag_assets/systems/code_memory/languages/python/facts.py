@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.languages.python.expressions import dotted_name, expression_of
-from rag_assets.systems.code_memory.languages.python.scopes import Scopes, inside
+from rag_assets.systems.code_memory.languages.python.scopes import Scopes, nodes_inside
 from rag_assets.systems.code_memory.languages.python.source import (
     DEFINITIONS,
     Definition,
@@ -58,7 +58,7 @@ def facts_of(source: PythonSource, scopes: Scopes) -> Iterator[Fact]:
         if one.sort == "class":
             for parent in scopes.parents(one):
                 yield Fact("extends", *_declaration_span(source, one), one.symbol, {"name": parent})
-        yield from _call_facts(source, scopes, one, inside(one), symbols)
+        yield from _call_facts(source, scopes, one, nodes_inside(one), symbols)
 
 
 def _declaration_span(source: PythonSource, one: Definition) -> tuple[int, int]:
@@ -224,7 +224,7 @@ def settings_of(source: PythonSource, scopes: Scopes) -> Iterator[Fact]:
         return
     yield from _used_settings(source, scopes, None, top_level(source))
     for one in source.definitions:
-        yield from _used_settings(source, scopes, one, inside(one))
+        yield from _used_settings(source, scopes, one, nodes_inside(one))
 
 
 def _defined_settings(source: PythonSource) -> Iterator[Fact]:

@@ -208,7 +208,7 @@ class Scopes:
 
     def _assigned_names(self, one: Definition) -> Iterator[tuple[str, Meaning]]:
         tree = self._source.tree
-        for node in inside(one):
+        for node in nodes_inside(one):
             if node.type in _TARGETS:
                 target = node.child_by_field_name(_TARGETS[node.type])
                 if target is not None and target.type == "identifier":
@@ -229,7 +229,7 @@ class Scopes:
         return Meaning(kind, True) if kind else _UNKNOWN
 
 
-def inside(one: Definition) -> Iterator[Node]:
+def nodes_inside(one: Definition) -> Iterator[Node]:
     """Yield the nodes of a definition's body, without those of nested definitions."""
     todo = [] if one.body is None else [one.body]
     while todo:

@@ -11,7 +11,7 @@ from rag_assets.systems.code_memory.languages.python.expressions import dotted_n
 from rag_assets.systems.code_memory.languages.python.source import Definition, PythonSource
 from rag_assets.systems.code_memory.languages.tree import descendants, is_comment
 from rag_assets.systems.code_memory.languages.units import (
-    covering,
+    add_rest_units,
     end_with_comment,
     first_comment,
 )
@@ -54,7 +54,7 @@ def units_of(source: PythonSource) -> tuple[Unit, ...]:
     for one in source.outermost:
         found += _definition_units(source, one, 0)
     found += _statement_units(source)
-    return covering(source.text, _drop_nested_units(found))
+    return add_rest_units(source.text, _drop_nested_units(found))
 
 
 def _definition_units(source: PythonSource, one: Definition, level: int) -> Iterator[Unit]:

@@ -17,7 +17,7 @@ from rag_assets.systems.code_memory.laravel.routes.registrars import (
     call_router,
     evaluate_group,
 )
-from rag_assets.systems.code_memory.laravel.routes.router import Draft, Pending
+from rag_assets.systems.code_memory.laravel.routes.router import PendingResource, RouteDraft
 from rag_assets.systems.code_memory.laravel.routes.values import (
     MOST_CALLS,
     ROUTER,
@@ -335,7 +335,7 @@ def call_value(machine: Machine, called: Value, given: Arguments, frame: Frame) 
 
 
 def _call_pending(
-    _machine: Machine, value: Pending, name: str, given: Arguments, _frame: Frame
+    _machine: Machine, value: PendingResource, name: str, given: Arguments, _frame: Frame
 ) -> Value:
     return call_resource(value, name, given)
 
@@ -452,8 +452,8 @@ def _evaluate_arguments(machine: Machine, call: Mapping[str, Any], frame: Frame)
 _MEMBERS: Final[Mapping[type, Callable[[Machine, Any, str, Arguments, Frame], Value]]] = {
     RouterValue: _call_router,
     Registrar: call_registrar,
-    Draft: call_route,
-    Pending: _call_pending,
+    RouteDraft: call_route,
+    PendingResource: _call_pending,
     dict: _call_array,
     Closure: _call_closure,
     Instance: _call_instance,

@@ -15,7 +15,7 @@ from rag_assets.systems.code_memory.laravel.routes.model import Context, Evidenc
 from rag_assets.systems.code_memory.laravel.routes.program import ROOT, Function, Program
 from rag_assets.systems.code_memory.laravel.routes.reader import ROUTER_TYPES
 from rag_assets.systems.code_memory.laravel.routes.router import (
-    Pending,
+    PendingResource,
     ResourceRegistrar,
     Router,
 )
@@ -347,7 +347,7 @@ class Machine:
 
     def settle(self, value: Value, frame: Frame) -> None:
         """Register a pending resource at the end of its statement."""
-        if not isinstance(value, Pending):
+        if not isinstance(value, PendingResource):
             return
         computed = [key for key, held in value.options.items() if isinstance(held, Unknown)]
         if not isinstance(value.name, str) or computed:

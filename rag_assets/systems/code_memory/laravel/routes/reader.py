@@ -91,7 +91,7 @@ _TELLING = LOADS | MEMBER_CALLS | {"simple_parameter", "scoped_call_expression"}
 _NAMES = frozenset({"name", "qualified_name", "relative_name"})
 
 
-class Marks:
+class RoutePositions:
     """Positions in a file of calls that may create routes, or may load files that do."""
 
     def __init__(self, source: PhpSource) -> None:
@@ -226,7 +226,7 @@ _LONGEST = 500
 
 def facts_of(source: PhpSource) -> Iterator[Fact]:
     """Yield the facts of a file, in no particular order."""
-    marks = Marks(source)
+    marks = RoutePositions(source)
     yield from _constant_facts(source)
     settings = settings_of(source)
     if settings is not None:
@@ -251,7 +251,7 @@ def _constant_facts(source: PhpSource) -> Iterator[Fact]:
 class _Reader:
     """Reads the statements of one file, block by block."""
 
-    def __init__(self, source: PhpSource, marks: Marks) -> None:
+    def __init__(self, source: PhpSource, marks: RoutePositions) -> None:
         self._source = source
         self._marks = marks
         self._expressions = Expressions(source, self._queue_block)

@@ -9,8 +9,8 @@ from rag_assets.systems.code_memory.laravel.routes.reader import DIRECT, RESOURC
 from rag_assets.systems.code_memory.laravel.routes.router import (
     ANY,
     API_RESOURCE,
-    Draft,
-    Pending,
+    PendingResource,
+    RouteDraft,
 )
 from rag_assets.systems.code_memory.laravel.routes.values import (
     CONSTRAINTS,
@@ -158,7 +158,7 @@ def _add_routes(
 
 def _add_route(
     machine: Machine, name: str, given: Arguments, attributes: Attributes, frame: Frame
-) -> Draft:
+) -> RouteDraft:
     attributes = _keep_known_prefix(machine, attributes)
     position, missing = 0, ""
     methods: tuple[str, ...] = ANY if name == "any" else (name,)
@@ -176,7 +176,7 @@ def _add_route(
     return draft
 
 
-def _add_fallback(machine: Machine, given: Arguments, frame: Frame) -> Draft:
+def _add_fallback(machine: Machine, given: Arguments, frame: Frame) -> RouteDraft:
     context = machine.context(frame)
     action = given.at(0, "action")
     draft = machine.router.add(("GET",), "{fallbackPlaceholder}", action, context)
@@ -185,7 +185,7 @@ def _add_fallback(machine: Machine, given: Arguments, frame: Frame) -> Draft:
     return draft
 
 
-def _add_direct(machine: Machine, name: str, given: Arguments, frame: Frame) -> Draft:
+def _add_direct(machine: Machine, name: str, given: Arguments, frame: Frame) -> RouteDraft:
     """Add a view or redirect route."""
     views = name == "view"
     context, uri = machine.context(frame), given.at(0, "uri")
@@ -212,13 +212,15 @@ def _add_resource(
         only = make_array(one for one in API_RESOURCE if one not in excepted)
         options = {"only": only, **options}
     if not several:
-        return Pending(given.at(0, "name"), given.at(1, "controller"), options, name == "singleton")
+        return PendingResource(
+            given.at(0, "name"), given.at(1, "controller"), options, name == "singleton"
+        )
     resources = given.at(0)
     if not isinstance(resources, dict):
         machine.miss("resources that are computed", frame)
         return ROUTER
     for one, controller in resources.items():
-        machine.settle(Pending(one, controller, dict(options)), frame)
+        machine.settle(PendingResource(one, controller, dict(options)), frame)
     return ROUTER
 
 
@@ -279,7 +281,9 @@ _SILENT_ON_ROUTES: Final = frozenset(
 """Calls on a route that do not change any of the reported attributes."""
 
 
-def call_route(machine: Machine, draft: Draft, name: str, given: Arguments, frame: Frame) -> Value:
+def call_route(
+    machine: Machine, draft: RouteDraft, name: str, given: Arguments, frame: Frame
+) -> Value:
     """Apply a call on a route; return its result.
 
     Args:
@@ -296,7 +300,7 @@ def call_route(machine: Machine, draft: Draft, name: str, given: Arguments, fram
     return draft
 
 
-def call_resource(pending: Pending, name: str, given: Arguments) -> Value:
+def call_resource(pending: PendingResource, name: str, given: Arguments) -> Value:
     """Apply a call on a pending resource; return the resource.
 
     Args:
@@ -322,11 +326,11 @@ def call_resource(pending: Pending, name: str, given: Arguments) -> Value:
     return pending
 
 
-def _set_fallback(draft: Draft, _given: Arguments) -> None:
+def _set_fallback(draft: RouteDraft, _given: Arguments) -> None:
     draft.fallback = True
 
 
-_OF_ROUTE: Final[Mapping[str, Callable[[Draft, Arguments], None]]] = {
+_OF_ROUTE: Final[Mapping[str, Callable[[RouteDraft, Arguments], None]]] = {
     "name": lambda draft, given: draft.name(given.at(0, "name")),
     "middleware": lambda draft, given: draft.middleware(read_names(given)),
     "withoutmiddleware": lambda draft, given: draft.middleware(

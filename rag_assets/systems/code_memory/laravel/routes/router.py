@@ -36,7 +36,7 @@ _NAMED: Final = re.compile(r"\{([^{}]*)\}")
 
 
 @dataclass(slots=True, eq=False)
-class Draft:
+class RouteDraft:
     """A route that later calls may change.
 
     Attributes:
@@ -208,10 +208,10 @@ class Router:
         self._by_last_method = version is not None and version < _BY_ALL_METHODS
         self._is_class = is_class
         self._groups: list[Attributes] = []
-        self._drafts: dict[str, Draft] = {}
+        self._drafts: dict[str, RouteDraft] = {}
 
     @property
-    def drafts(self) -> Iterable[Draft]:
+    def drafts(self) -> Iterable[RouteDraft]:
         """Return the routes; a later route replaces an earlier one with the same key."""
         return self._drafts.values()
 
@@ -227,7 +227,9 @@ class Router:
         finally:
             self._groups.pop()
 
-    def add(self, methods: Iterable[str], uri: Value, action: Value, context: Context) -> Draft:
+    def add(
+        self, methods: Iterable[str], uri: Value, action: Value, context: Context
+    ) -> RouteDraft:
         """Add a route.
 
         Args:
@@ -239,7 +241,7 @@ class Router:
         own = attributes.pop("prefix", None)
         last = self._innermost_attribute("prefix")
         full = trim_text(join_texts(trim_text(last), "/", trim_text(uri)))
-        draft = Draft(full or "/", _complete_methods(methods), attributes, context)
+        draft = RouteDraft(full or "/", _complete_methods(methods), attributes, context)
         draft.prefix(own)
         if self._groups:
             draft.action = merge_attributes(attributes, self._groups[-1], prepend=False)
@@ -251,7 +253,7 @@ class Router:
         self._drafts[f"{'|'.join(told)}{domain}{draft.uri}"] = draft
         return draft
 
-    def uses(self, draft: Draft, action: Value) -> None:
+    def uses(self, draft: RouteDraft, action: Value) -> None:
         """Set the action of an existing route."""
         if is_list(action) and len(action) > 1:
             action = join_texts(action[0], "@", action[1])
@@ -328,7 +330,7 @@ _OF_ONE: Final = frozenset({"show", "edit", "update", "destroy"})
 
 
 @dataclass(slots=True, eq=False)
-class Pending:
+class PendingResource:
     """A resource that is registered when its statement ends.
 
     Attributes:
@@ -354,7 +356,7 @@ class ResourceRegistrar:
     def __init__(self, router: Router) -> None:
         self._router = router
 
-    def register(self, pending: Pending, context: Context) -> None:
+    def register(self, pending: PendingResource, context: Context) -> None:
         """Add the routes of a resource, in Laravel's order.
 
         Args:
@@ -366,7 +368,7 @@ class ResourceRegistrar:
         with self._router.group({"prefix": prefix}):
             return self._add_routes(last, pending, context)
 
-    def _add_routes(self, name: str, pending: Pending, context: Context) -> None:
+    def _add_routes(self, name: str, pending: PendingResource, context: Context) -> None:
         options = pending.options
         wildcard = _make_wildcard(options.get("parameters"))
         for method in _resource_methods(pending):
@@ -407,7 +409,7 @@ def _make_wildcard(stated: Value) -> Callable[[str], str]:
     return wildcard
 
 
-def _resource_methods(pending: Pending) -> list[str]:
+def _resource_methods(pending: PendingResource) -> list[str]:
     options, found = pending.options, list(SINGLETON if pending.singleton else RESOURCE)
     if options.get("only") is not None:
         found = [one for one in found if one in list_values(options["only"])]
