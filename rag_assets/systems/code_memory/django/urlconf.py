@@ -200,11 +200,11 @@ class _UrlReader:
             if self._routers.is_router(owner):
                 self._read_router(owner, prefix)
             else:
-                self._report_unresolved("the routes of an object", module.evidence(value))
+                self._report_unresolved("routes that an object returns", module.evidence(value))
             return
         place = self._program.named(written, module)
         if place is None:
-            self._report_unresolved("a list of another package", module.evidence(value))
+            self._report_unresolved("a list in a different package", module.evidence(value))
         elif place.symbol in {"", "urlpatterns"}:
             self.read_module(place.module, prefix)
         else:
@@ -220,7 +220,7 @@ class _UrlReader:
             for one in value["arguments"]:
                 self._read_patterns(one, module, inner)
         else:
-            reason = f"a list that a call makes: {called.rpartition('.')[2]}"
+            reason = f"a list that a function returns: {called.rpartition('.')[2]}"
             self._report_unresolved(reason[:100], module.evidence(value))
 
     def _read_path(self, call: Any, module: Module, prefix: _Prefix) -> None:
@@ -258,7 +258,7 @@ class _UrlReader:
             stated = self._string_value(other.constant("", "app_name"), other)
             self.read_module(other, prefix.add_namespace(namespace or app or stated))
         elif isinstance(target, str):
-            reason = f"a module of another package: {target}"
+            reason = f"a module in a different package: {target}"
             self._report_unresolved(reason[:100], prefix.evidence[-1])
         else:
             self._read_patterns(target, module, prefix.add_namespace(namespace or app))

@@ -352,7 +352,7 @@ class RouterReader:
         name = self._program.called(made, router.module)
         classes = [*self._program.lineage(name)]
         if any(place.defines(rule) for place in classes for rule in _RULES):
-            yield Unresolved("a router with rules of its own", evidence)
+            yield Unresolved("a router class that overrides how routes are created", evidence)
         stated = made["named"].get("trailing_slash")
         slash = "/" if stated is None or stated else ""
         # Registrations in the router's own module come first.

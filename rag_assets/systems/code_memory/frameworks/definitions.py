@@ -20,19 +20,21 @@ def _require_regular_expression(text: str) -> str:
     try:
         re.compile(text)
     except re.error as error:
-        raise ValueError(f"{text!r} is no regular expression: {error}") from None
+        raise ValueError(f"{text!r} is not a valid regular expression: {error}") from None
     return text
 
 
 def _require_route_group(text: str) -> str:
     if "route" not in re.compile(_require_regular_expression(text)).groupindex:
-        raise ValueError(f"{text!r} has no group `route`: write (?P<route>…) around it")
+        raise ValueError(f"{text!r} has no group `route`: enclose the route in (?P<route>…)")
     return text
 
 
 def _require_known_language(name: str) -> str:
     if name not in GRAMMARS:
-        raise ValueError(f"{name!r} is no language; choose from {', '.join(sorted(GRAMMARS))}")
+        raise ValueError(
+            f"{name!r} is not a supported language: use one of {', '.join(sorted(GRAMMARS))}"
+        )
     return name
 
 
@@ -130,7 +132,9 @@ class Resources(_Part):
     @model_validator(mode="after")
     def _require_actions(self) -> Self:
         if missing := {*self.calls.values()} - self.actions.keys():
-            raise ValueError(f"actions of {min(missing)!r} are missing, which calls name")
+            raise ValueError(
+                f"`calls` uses {min(missing)!r}, but `actions` has no entry for it: add one"
+            )
         return self
 
 

@@ -115,7 +115,7 @@ def statements_of(tree: SyntaxTree, language: str) -> tuple[list[Fact], str]:
         language: the language of the text, a key of GRAMMARS.
     """
     if tree.gave_up or len(tree.text) > _LONGEST:
-        return [], "frameworks: the text is too long or could not be parsed"
+        return [], "framework calls were not read: the text is too long or the parser stopped"
     found: list[Fact] = []
     todo: list[_Visit] = [(tree.root, 0, None, "")]
     reader = _Reader(tree, language)

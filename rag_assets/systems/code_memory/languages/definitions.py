@@ -346,11 +346,11 @@ def read_definitions(text: str, grammar: type[Grammar]) -> Reading:
         text: the text of a file, or of a part of a file.
     """
     if len(text) > LONGEST:
-        note = f"{len(text)} characters of {grammar.language} are more than are parsed"
+        note = f"the text has {len(text)} characters, more than the {grammar.language} parser reads"
         return Reading((), (), (), (f"{note}: cut at blank lines",))
     tree = syntax_tree(text, grammar.module, grammar.function)
     if tree.gave_up:
-        note = f"the parser gave up on {len(text)} characters of {grammar.language}"
+        note = f"the {grammar.language} parser stopped at its time limit ({len(text)} characters)"
         return Reading((), (), (), (f"{note}: cut at blank lines",))
     read = grammar(tree)
     found = find_definitions(read)
@@ -358,7 +358,7 @@ def read_definitions(text: str, grammar: type[Grammar]) -> Reading:
     places, size = walk.errors
     notes: tuple[str, ...] = ()
     if places:
-        note = f"{places} places with {size} bytes could not be read as {grammar.language}"
+        note = f"{places} places ({size} bytes in total) could not be parsed as {grammar.language}"
         if size > BROKEN_SHARE * max(1, len(text.strip())):
             return Reading((), (), (), (f"{note}: cut at blank lines",))
         notes = (note,)

@@ -269,13 +269,17 @@ def read_tags(text: str, language: TagLanguage) -> Tags:
         text: the text of a file; parts of it that cannot be parsed are left out.
     """
     if len(text) > LONGEST:
-        return Tags(note=f"{len(text)} characters are more than a query is run on")
+        return Tags(
+            note=f"the text was not searched for names: it has {len(text)} characters, the limit is {LONGEST}"
+        )
     tree, grammar = _parse_with_best_grammar(text, language)
     if tree.gave_up:
-        return Tags(note=f"the parser gave up on {len(text)} characters of {language.name}")
+        return Tags(
+            note=f"the {language.name} parser stopped at its time limit ({len(text)} characters)"
+        )
     matches = None if _is_shapeless(tree.root) else _run_query(tree, grammar)
     if matches is None:
-        return Tags(note=f"a query of {language.name} gave up on {len(text)} characters")
+        return Tags(note=f"the {language.name} query stopped at its limit ({len(text)} characters)")
     found: dict[int, _FoundDefinition] = {}
     used: dict[int, tuple[int, TagReference]] = {}
     comments: list[tuple[int, int]] = []
@@ -306,7 +310,9 @@ def _parse_with_best_grammar(text: str, language: TagLanguage) -> tuple[SyntaxTr
         if not tree.has_errors:
             return tree, grammar
     if first is None:
-        raise ValueError(f"{language.name} has no grammar")
+        raise ValueError(
+            f"none of the grammars of {language.name} accepts this text: add a grammar without `where`"
+        )
     return first
 
 

@@ -169,7 +169,7 @@ def _referenced_schemas(inner: Sequence[Entry]) -> list[str]:
     return list(dict.fromkeys(match[1] for match in named if match))
 
 
-BROKEN: Final = "a part of it could not be read"
+BROKEN: Final = "parts of the file could not be read"
 MOST_SETTINGS: Final = 5_000
 """Maximum number of settings reported for one file."""
 

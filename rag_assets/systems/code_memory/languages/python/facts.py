@@ -396,7 +396,7 @@ def read(text: str) -> CodeText:
     """Return the units and facts of a Python file."""
     source = PythonSource(text)
     scopes = Scopes(source)
-    notes = ("parts of it are no Python that could be parsed",) if source.tree.has_errors else ()
+    notes = ("parts of the file could not be parsed as Python",) if source.tree.has_errors else ()
     found = [*facts_of(source, scopes), *statements_of(source, scopes)]
     found += [*settings_of(source, scopes), *exported_of(source)]
     facts = sorted(found, key=lambda fact: (fact.start, fact.end))

@@ -185,7 +185,7 @@ def read_setting(machine: Machine, given: Arguments, frame: Frame) -> Value:
         machine.assume(f"the default of config('{name}')")
         return value["default"]
     if isinstance(value, dict) and "of" in value:
-        machine.assume(f"what config('{name}') computes")
+        machine.assume(f"the computed value of config('{name}')")
         return machine.evaluate(value, Frame(path, "", None, {}, frame.context, frame.depth))
     if isinstance(value, dict):
         return {
@@ -214,7 +214,7 @@ def _config_of_call(machine: Machine, given: Arguments, frame: Frame) -> Value:
 
 
 def _environment_of_call(machine: Machine, given: Arguments, _frame: Frame) -> Value:
-    machine.assume("what the environment does not say")
+    machine.assume("the application's environment is unknown")
     return given.at(1, "default")
 
 
@@ -294,7 +294,7 @@ def evaluate_chain(machine: Machine, node: Mapping[str, Any], frame: Frame) -> V
     """
     calls = node["calls"]
     if len(calls) > MOST_CALLS:
-        machine.miss("a chain of too many calls", frame)
+        machine.miss("the chain has too many calls", frame)
         return Unknown("a long chain")
     if node["root"] is not None:
         value = machine.evaluate(node["root"], frame)
@@ -400,7 +400,7 @@ def _application_value(
     if name in _NOT_CACHED:
         return False
     if any(one is ROUTER for one in given.all):
-        machine.miss("a call that is given the router", frame)
+        machine.miss("the router is passed to a call", frame)
     return value if isinstance(value, Unknown) else Unknown(f"{name}()")
 
 
@@ -440,7 +440,7 @@ def _call_foreign(machine: Machine, owner: str, name: str, given: Arguments, fra
     elif name == "routes":
         machine.miss(f"routes of a package: {short}::routes()", frame)
     elif any(one is ROUTER for one in given.all):
-        machine.miss("a call that is given the router", frame)
+        machine.miss("the router is passed to a call", frame)
     return Unknown(f"{short}::{name}()")
 
 

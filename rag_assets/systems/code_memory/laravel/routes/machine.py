@@ -276,7 +276,7 @@ class Machine:
         found = self.program.file_of(path, frame.path)
         if found is None:
             if stated or "route" in path.lower():
-                self.miss("a file that is not in the repository", frame)
+                self.miss("a loaded file is not in the repository", frame)
             return Unknown("a file")
         if found in self._loading:
             return Unknown("a file that loads itself")
@@ -352,7 +352,7 @@ class Machine:
         computed = [key for key, held in value.options.items() if isinstance(held, Unknown)]
         if not isinstance(value.name, str) or computed:
             what = ", ".join(computed) if isinstance(value.name, str) else "the name"
-            self.miss(f"a resource of which {what} is computed", frame)
+            self.miss(f"a resource with computed parts: {what}", frame)
         else:
             self.spend(_STEPS_OF_RESOURCE)
             ResourceRegistrar(self.router).register(value, self.context(frame))
@@ -378,7 +378,7 @@ class Machine:
     def _evaluate_body(self, body: Body, frame: Frame) -> Value:
         """Evaluate the statements of a body; return its result, or _ENDED."""
         if frame.depth > DEEPEST:
-            self.miss("what lies too deep", frame)
+            self.miss("code that is nested too deeply", frame)
             return _ENDED
         outer, assumed = frame.context, self._assumed
         frame.depth += 1
@@ -413,7 +413,7 @@ class Machine:
             if op == "each":
                 return self._evaluate_loop(values, body, frame, outer)
             if values["repeats"]:
-                self.miss_at("a loop that only running it would end", outer)
+                self.miss_at("a loop whose number of passes is known only at run time", outer)
                 frame.context = replace(frame.context, conditional=True)
             return self._evaluate_body(body, frame)
         finally:
@@ -449,7 +449,7 @@ class Machine:
         value = self._evaluate_body(body, frame)
         if not sure:
             changed = {
-                name: Unknown(f"${name}, which a condition decides")
+                name: Unknown(f"${name}, which depends on a condition")
                 for name, held in frame.variables.items()
                 if name not in before or before[name] is not held
             }
@@ -461,7 +461,7 @@ class Machine:
     ) -> Value:
         over = evaluate(self, values["over"], frame)
         if not isinstance(over, dict):
-            self.miss_at("a loop over what is computed", outer)
+            self.miss_at("a loop over a computed value", outer)
             frame.context = replace(frame.context, conditional=True)
             over = {Unknown("a key"): Unknown("an element")}
         for key, item in over.items():

@@ -87,7 +87,7 @@ def call_router(machine: Machine, name: str, given: Arguments, frame: Frame) -> 
     if name in _ATTRIBUTES:
         return call_registrar(machine, Registrar({}), name, given, frame)
     if name not in _SILENT_ON_ROUTER:
-        machine.miss(f"a call on the router that is not read: {name}()", frame)
+        machine.miss(f"an unsupported router call: {name}()", frame)
     return Unknown(f"{name}()")
 
 
@@ -104,7 +104,7 @@ def call_registrar(
     if name in _ATTRIBUTES:
         return Registrar({**held.attributes, **_read_attribute(held.attributes, name, given)})
     if name in {"when", "unless", "tap"}:
-        machine.miss("attributes under a condition", frame)
+        machine.miss("route attributes that depend on a condition", frame)
         return held
     with machine.router.group(held.attributes):
         return call_router(machine, name, given, frame)
@@ -193,7 +193,7 @@ def _add_direct(machine: Machine, name: str, given: Arguments, frame: Frame) -> 
     target = text_of(given.at(1, "view" if views else "destination"))
     draft.kind, draft.target = "view" if views else "redirect", target or ""
     if target is None:
-        draft.missing.append(f"where it leads is computed: {name}")
+        draft.missing.append(f"the target of the {name} is computed")
     return draft
 
 
@@ -217,7 +217,7 @@ def _add_resource(
         )
     resources = given.at(0)
     if not isinstance(resources, dict):
-        machine.miss("resources that are computed", frame)
+        machine.miss("computed resources", frame)
         return ROUTER
     for one, controller in resources.items():
         machine.settle(PendingResource(one, controller, dict(options)), frame)
@@ -296,7 +296,7 @@ def call_route(
     elif name == "uses":
         machine.router.uses(draft, given.at(0))
     elif name not in _SILENT_ON_ROUTES:
-        draft.missing.append(f"what Laravel's routes do not have: {name}()")
+        draft.missing.append(f"a call that Laravel's routes do not have: {name}()")
     return draft
 
 

@@ -125,9 +125,11 @@ def _run_guarded(machine: Machine, run: Callable[[], Value], evidence: Evidence)
     try:
         run()
     except RecursionError:
-        machine.unresolved.append(Unresolved("what lies too deep", evidence))
+        machine.unresolved.append(Unresolved("code that is nested too deeply", evidence))
     except Exhausted:
-        machine.unresolved.append(Unresolved("more statements than are run", evidence))
+        machine.unresolved.append(
+            Unresolved("the evaluation stopped at its limit of steps", evidence)
+        )
 
 
 def _make_frame(path: str) -> Frame:
@@ -154,9 +156,7 @@ def _report_unloaded_files(machine: Machine) -> Iterator[Unresolved]:
         facts = machine.program.body(Body(path, "", 0))
         first = next((fact for fact in facts if makes_routes(fact)), None)
         if first is not None:
-            yield Unresolved(
-                "a file of routes that nothing is known to load", Evidence(path, first)
-            )
+            yield Unresolved("a routes file that no known statement loads", Evidence(path, first))
 
 
 def makes_routes(fact: Fact) -> bool:

@@ -37,7 +37,7 @@ class TableState:
         self.touched.append((path, fact))
         self.reasons += [f"{unread} is not known" for unread in fact.values["unread"]]
         if fact.values.get("conditional"):
-            self.reasons.append("a statement runs under a condition that is not known")
+            self.reasons.append("a statement depends on a condition whose value is unknown")
 
     def add_column(self, stated: Mapping[str, Any], change_keeps: bool) -> None:
         """Add a column, or change one.
@@ -54,7 +54,7 @@ class TableState:
             return
         old = self.columns.get(name)
         if old is None:
-            self.reasons.append("a column is changed here but made elsewhere")
+            self.reasons.append("a changed column is not created by any migration that was read")
         elif change_keeps:
             kept = {key: value for key, value in old.items() if key not in _UNKEPT}
             made = {**kept, **made}
@@ -95,7 +95,7 @@ class TableState:
 
     def _rename_column(self, old: Any, new: Any) -> None:
         if not isinstance(old, str) or not isinstance(new, str):
-            self.reasons.append("the name of a column is not known")
+            self.reasons.append("the name of a column is unknown")
             return
         self.columns = {
             (new if key == old else key): ({**value, "name": new} if key == old else value)
@@ -268,7 +268,7 @@ def _apply_statement(evidence: Evidence, states: dict[str, TableState], change_k
         return  # The usual condition is that the table exists.
     state = states.setdefault(name, TableState())
     if not state.touched and action != "create":
-        state.reasons.append("it is altered here but made elsewhere")
+        state.reasons.append("no migration that was read creates this table")
     state.touch(evidence.path, evidence.fact)
     for column in values.get("columns", ()):
         state.add_column(column, change_keeps)
@@ -277,7 +277,7 @@ def _apply_statement(evidence: Evidence, states: dict[str, TableState], change_k
     if isinstance(target, str):
         _rename_table(states, name, target)
     elif action == "rename":
-        state.reasons.append("its new name is computed")
+        state.reasons.append("the new name of the table is computed")
 
 
 def _run_commands(
