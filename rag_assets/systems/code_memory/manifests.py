@@ -62,7 +62,7 @@ def facts_of_entries(language: str, text: str, entries: Sequence[Entry]) -> Iter
 def dependency_fact(
     span: tuple[int, int], package: str, constraint: str, group: str, manager: str
 ) -> Fact:
-    """Return a fact that a manifest depends on a package."""
+    """Return the fact that a manifest depends on a package."""
     values = {"package": package, "constraint": constraint, "group": group, "manager": manager}
     return Fact("depends_on", *span, "", values)
 
@@ -464,7 +464,7 @@ _BY_SUFFIX: Final[Mapping[str, Callable[[str], Iterator[Fact]]]] = {
 
 
 def statements_of(path: str, text: str) -> Iterator[Fact]:
-    """Return the dependencies in a manifest, recognized by its file name; empty for other files.
+    """Yield the dependencies in a manifest recognized by its file name; none for other files.
 
     Args:
         path: POSIX path within the repository.

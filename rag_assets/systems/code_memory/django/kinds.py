@@ -1,6 +1,6 @@
 """Source types in Django: by a definition's ancestors and decorators, by its use, and by its path.
 
-Framework data (`types` in django.toml) say which of these have which type.
+The mapping from these to types is framework data (`types` in django.toml).
 """
 
 from __future__ import annotations

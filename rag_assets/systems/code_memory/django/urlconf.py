@@ -168,7 +168,7 @@ class _UrlReader:
                     self._read_patterns(given[-1], module, inner)
 
     def _prefix_of_statement(self, fact: Fact, module: Module, prefix: _Prefix) -> _Prefix | None:
-        """Return the prefix for patterns in a statement; None in a loop, which computes them."""
+        """Return the prefix for patterns in a statement; None if a loop computes them."""
         statement = fact.values["under"]
         if not statement:
             return prefix
@@ -211,7 +211,7 @@ class _UrlReader:
             self._read_variable(place.module, place.symbol, prefix)
 
     def _read_call(self, value: Any, module: Module, prefix: _Prefix) -> None:
-        """Read the pattern that a call makes, or those that a function receives and returns."""
+        """Read the pattern that a call creates, or the patterns that a function wraps."""
         called = self._program.called(value, module)
         if called in self._data.paths:
             self._read_path(value, module, prefix)
@@ -224,7 +224,7 @@ class _UrlReader:
             self._report_unresolved(reason[:100], module.evidence(value))
 
     def _read_path(self, call: Any, module: Module, prefix: _Prefix) -> None:
-        """Read a call of `path`, or of another function that makes one pattern."""
+        """Read a call of `path`, or of a similar function that creates one pattern."""
         pattern = self._string_value(argument(call, 0, "route"), module)
         evidence, target = module.evidence(call), argument(call, 1, "view")
         if pattern is None:

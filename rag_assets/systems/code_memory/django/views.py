@@ -176,7 +176,7 @@ class _ExtraAction:
 
     @classmethod
     def from_decorator(cls, name: str, decorator: Any) -> _ExtraAction:
-        """Return the action that a decorator makes of a method."""
+        """Return the action that a decorator creates from a method."""
         methods = argument(decorator, 0, "methods")
         verbs = ["get"] if methods is None else items_of(methods)
         path, url_name = (decorator["named"].get(key) for key in ("url_path", "url_name"))
@@ -192,9 +192,6 @@ class Viewset:
     """A viewset.
 
     Attributes:
-        name: absolute name of its class.
-
-    Args:
         name: absolute name of its class.
     """
 
@@ -305,7 +302,7 @@ class _Registration:
         return Viewset(program, program.absolute(value["name"], self.module))
 
     def nested_prefix(self, program: Program) -> str | None:
-        """Return the start of the paths, with the parents' keys, as drf-extensions forms it.
+        """Return the path prefix with the parents' keys, in the form of drf-extensions.
 
         Returns:
             None if the code does not show it.

@@ -417,7 +417,7 @@ def all_frameworks(own: str = "") -> tuple[Framework, ...]:
     A tenant's framework replaces a built-in framework with the same name.
 
     Args:
-        own: frameworks as JSON; see Tenant.own_frameworks.
+        own: the JSON text of Tenant.own_frameworks; "" for the built-in frameworks only.
     """
     added = tuple(Framework.model_validate(one) for one in json.loads(own or "[]"))
     names = {one.name for one in added}

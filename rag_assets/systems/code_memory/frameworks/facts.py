@@ -69,7 +69,7 @@ def framework_facts(
     Args:
         language: its name in media types.
         known_facts: the other facts of the text.
-        own: frameworks of the tenant; see all_frameworks.
+        own: frameworks of the tenant, as JSON; "" if it has none.
     """
     if language not in GRAMMARS:
         return [], ""
@@ -94,7 +94,7 @@ def framework_facts(
 
 
 def _keep_relevant(found: Sequence[Fact], words: _NamesOfInterest) -> list[Fact]:
-    """Return the statements that a framework may use, and the calls that they are chained to."""
+    """Return the statements that a framework may use, and the earlier calls in their chains."""
     by_place = {(one.start, one.end): one for one in found if one.kind == CALL}
     assigned = [one for one in found if one.kind == ASSIGNED and one.values["value"][0] == "c"]
     chains = {id(one): [*_calls_in_chain(by_place, one.values["value"][1:3])] for one in assigned}

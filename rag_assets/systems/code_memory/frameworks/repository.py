@@ -258,7 +258,7 @@ class Repository:
         return [*found.values()]
 
     def _find_in_package(self, file: File, name: str) -> File:
-        """Return the only file of the package that assigns a name, or else this file."""
+        """Return the single file of the package that assigns a name, or else this file."""
         if file.language not in _OPEN_IN_FOLDER:
             return file
         beside = self._by_folder.get((posixpath.dirname(file.path), file.language), ())

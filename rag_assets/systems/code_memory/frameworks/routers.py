@@ -49,7 +49,7 @@ class RouterPaths:
         computed."""
 
     def of_call(self, file: File, fact: Fact) -> list[str | None]:
-        """Return the paths of the router that a call, which may define a route, is made on."""
+        """Return the paths of the router on which a call, which may define a route, is made."""
         on = fact.values.get("on")
         if on is None:
             return [self.of_blocks(file, fact)] if self._routers.is_implicit else []
@@ -345,7 +345,7 @@ class RouterPaths:
 
     @property
     def _has_computed_mounts(self) -> bool:
-        """Return whether for some mounted routers both path and name are computed at run time."""
+        """Return whether any mounted router has a path and name computed at run time."""
         return _COMPUTED in self._mounts_by_router
 
     def _mount_keys(self, file: File, value: Sequence[Any]) -> list[tuple[str, str]]:

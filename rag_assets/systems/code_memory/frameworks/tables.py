@@ -182,7 +182,7 @@ class TableReader:
         return _table_name(one.name, tables.naming), usual
 
     def _has_outside_base(self, tables: Tables, one: Class) -> bool:
-        """Return whether a class has a base class that is a model of the framework or a package."""
+        """Return whether a class extends a model class of the framework or of a package."""
         of_bases = tables.columns.of_bases if tables.columns is not None else ()
         for base in one.fact.values["bases"]:
             is_known = base in tables.bases or last_part(base) in of_bases
@@ -452,7 +452,7 @@ class TableReader:
 
     @cached_property
     def _created_classes(self) -> set[tuple[str, str]]:
-        """Return the application and lower-case name of each class that finally has a table."""
+        """Return application and lower-case name of classes that have a table at the end."""
         found: set[tuple[str, str]] = set()
         deleted: set[tuple[str, str]] = set()
         for changes in self._framework.changes:
@@ -470,7 +470,7 @@ class TableReader:
     def _read_renames(
         self, changes: Changes, calls: Sequence[tuple[File, Fact]]
     ) -> Iterator[tuple[tuple[str, str], str]]:
-        """Yield, for each rename, the application with the old name, and the new name."""
+        """Yield each rename as (application, old name) and the new name."""
         for file, call in calls:
             if call.values["name"] in changes.renames:
                 old, new = changes.renames[call.values["name"]]

@@ -1,4 +1,4 @@
-"""Reads a file with its grammar: units, facts, and notes on parts that could not be read."""
+"""Read a file with its grammar: units, facts, and notes on parts that could not be read."""
 
 from __future__ import annotations
 
@@ -32,7 +32,9 @@ _SPACE = re.compile(r"\s+")
 
 
 def units(tree: SyntaxTree, found: Sequence[PlacedDefinition]) -> list[Unit]:
-    """Return the units of definitions, in order and without overlaps; other text has no unit.
+    """Return a unit for each definition, in order and without overlaps.
+
+    Text outside definitions gets no unit.
 
     Args:
         found: definitions of the file, outer definitions first.
@@ -52,10 +54,10 @@ def units(tree: SyntaxTree, found: Sequence[PlacedDefinition]) -> list[Unit]:
 
 
 class _TypeSplits(dict[int, int]):
-    """The ends of the heads of large types, by the type's index among the definitions."""
+    """Offsets where the heads of large types end, by the index of each type's definition."""
 
     def discard(self, index: int) -> None:
-        """Drop a type that has no unit; its members get no units either."""
+        """Remove a type that has no unit, so that its members get no units either."""
         self.pop(index, None)
 
 
@@ -104,7 +106,7 @@ _AFTER = re.compile(r"[ \t]{0,80}[,;]")
 
 
 class FileWalk:
-    """Walks a file once.
+    """Visits each node of a file once and collects facts and statement ends.
 
     Attributes:
         facts: the facts found so far.
@@ -304,7 +306,7 @@ def _top_level_bindings(
 
 
 def is_callable(definition: Definition) -> bool:
-    """Return whether a call of the definition's name, or of a member, shows what is called."""
+    """Return whether a call of this definition, or of a member, can be resolved to its target."""
     return definition.role in {"class", "type", "function"}
 
 

@@ -161,11 +161,11 @@ class Grammar:
         self.tree = tree
 
     def define(self, node: Node, outer: Definition | None) -> Sequence[Definition]:
-        """Return the definitions that a statement makes; empty if there are none."""
+        """Return the definitions in a statement; empty if there are none."""
         raise NotImplementedError
 
     def nested_level(self, node: Node) -> Node | None:
-        """Return a nested node whose statements count as being on the level of this statement."""
+        """Return a nested node whose statements are treated like those beside this statement."""
         return node if node.type == "ERROR" else None
 
     def is_leading(self, node: Node) -> bool:
@@ -247,7 +247,7 @@ class Grammar:
         return False
 
     def extra_facts(self, node: Node, scope: Scope) -> Iterable[Fact]:
-        """Return the facts of a node that only this language has."""
+        """Return facts about a node that exist only in this language."""
         return ()
 
 

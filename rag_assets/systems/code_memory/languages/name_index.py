@@ -1,8 +1,8 @@
-"""Builds the index of the names in one file, without resolving any; see symbols.model.
+"""Build the index of the names in one file, without resolving them; see symbols.model.
 
 The index contains every word of a file that may be a name, with the lines that `grep -w` would
-show. Words in comments are included only if they look like names. A reference from a tag query adds
-how the name is used, and its receiver.
+show. Words in comments are included only if they look like names. A tag query adds how a name is
+used and which receiver precedes it.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def index_names(
     """Return the index of the names in a text.
 
     Args:
-        tags: the result of the query on it.
+        tags: the result of the tag query on the text.
         language: the file's language; None if no query reads it.
         defined: names of definitions with their lines, from a reader other than the query.
     """

@@ -270,7 +270,7 @@ def read_tags(text: str, language: TagLanguage) -> Tags:
     """
     if len(text) > LONGEST:
         return Tags(
-            note=f"the text was not searched for names: it has {len(text)} characters, the limit is {LONGEST}"
+            note=f"the text has {len(text)} characters, more than a query reads ({LONGEST})"
         )
     tree, grammar = _parse_with_best_grammar(text, language)
     if tree.gave_up:
@@ -310,14 +310,12 @@ def _parse_with_best_grammar(text: str, language: TagLanguage) -> tuple[SyntaxTr
         if not tree.has_errors:
             return tree, grammar
     if first is None:
-        raise ValueError(
-            f"none of the grammars of {language.name} accepts this text: add a grammar without `where`"
-        )
+        raise ValueError(f"no grammar of {language.name} fits this text: add one without `where`")
     return first
 
 
 def _is_shapeless(root: Node) -> bool:
-    """Return whether the unparsable parts of a tree are too long or too deep for a query."""
+    """Return whether the unparsable parts of a tree are too long or too deep to be queried."""
     todo = [(root, 0)] if root.has_error else []
     while todo:
         node, depth = todo.pop()
@@ -437,7 +435,7 @@ def _receiver_name(written: str) -> str:
 def _add_references(
     used: dict[int, tuple[int, TagReference]], found: Iterable[tuple[int, TagReference]]
 ) -> None:
-    """Add references; at an offset that already has one, the more precise reference is kept."""
+    """Add references; if an offset already has a reference, keep the more precise one."""
     for at, reference in found:
         rank = _RANKS[reference.kind]
         known = used.get(at)

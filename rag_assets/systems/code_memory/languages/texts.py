@@ -150,7 +150,7 @@ def _front_matter_end(text: str) -> int:
 
 
 def _front_matter_facts(text: str) -> Iterator[Fact]:
-    """Yield the files to which a rule applies, as its front matter states."""
+    """Yield a fact with the files to which a rule applies, read from its front matter."""
     end = _front_matter_end(text)
     if not end:
         return

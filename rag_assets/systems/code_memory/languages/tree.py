@@ -151,9 +151,6 @@ def syntax_tree(text: str, module: str, function: str = "language") -> SyntaxTre
 
     Call `syntax_tree.cache_clear()` after reading a file: a tree takes many times the memory of its
     text.
-
-    Args:
-        text, module, function: see SyntaxTree.
     """
     return SyntaxTree(text, module, function)
 

@@ -22,7 +22,7 @@ _BLANK_LINES = re.compile(r"\n(?:[ \t\r\f\v]*\n)+")
 
 
 def add_rest_units(text: str, units: Iterable[Unit]) -> tuple[Unit, ...]:
-    """Return the units in order, and units of the role rest for the text between them.
+    """Return the units in order, with units of the role `rest` for the text between them.
 
     Args:
         units: the units, in any order, without overlaps.
@@ -37,7 +37,7 @@ def add_rest_units(text: str, units: Iterable[Unit]) -> tuple[Unit, ...]:
 
 
 def split_paragraphs(text: str, start: int, end: int, symbol: str = "") -> Iterator[Unit]:
-    """Yield the paragraphs between two offsets as units that are joined with their neighbours.
+    """Yield the paragraphs between two offsets as units that may be joined with neighbours.
 
     Args:
         start, end: character offsets.

@@ -52,7 +52,7 @@ class Inheritance:
                 yield found.symbol, fact
 
     def called(self, method: str) -> Iterator[str]:
-        """Return the methods that a method calls, as far as the file of the method shows."""
+        """Yield the methods that a method calls and that its own file determines."""
         return (str(fact.values["name"]) for fact in self._calls.get(method, ()))
 
     def path_of(self, method: str) -> str:
@@ -196,7 +196,7 @@ class _Uses:
 
 
 def select_read_facts(facts: Sequence[Fact]) -> list[object]:
-    """Return those facts of a file that kinds_of reads, in order, for comparison."""
+    """Return the facts of a file that kinds_of reads, in order, for comparison."""
     return [
         (fact.kind, fact.symbol, fact.values.get("role"))
         if fact.kind == "declares"
@@ -239,7 +239,7 @@ def kinds_of(files: Sequence[FileFacts]) -> dict[tuple[str, str], SourceType]:
 
 
 def _type_by_use_or_path(name: str, one: _Class, uses: _Uses, *, queued: bool) -> SourceType | None:
-    """Return the type of a class for which neither ancestors nor a fact about it decide."""
+    """Return the type of a class by its use or path; ancestors and facts were checked before."""
     place = _type_by_path(one.path)
     if queued and place not in _NEVER_JOBS:
         return "job"

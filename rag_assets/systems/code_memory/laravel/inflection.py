@@ -37,7 +37,7 @@ def singular(word: str) -> str:
     """Return the singular of an English noun as `Str::singular` does.
 
     Args:
-        word: see `plural`.
+        word: a noun, or words that end in a noun.
     """
     if len(word) > _LONGEST or not word:
         return word

@@ -152,7 +152,7 @@ def read_kernel(value: object) -> Iterator[tuple[str, Mapping[str, Any]]]:
 def read_names(
     source: PhpSource, chain: Chain, call: Call
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield the names that a call on the router or on the configuration gives to middleware."""
+    """Yield the names that a call on the router or the configuration assigns to middleware."""
     name, on_configuration = call.name.lower(), chain.root == _CONFIGURATION
     if on_configuration and name == "alias":
         yield from read_kernel(source.value(call.argument(0, "aliases")))

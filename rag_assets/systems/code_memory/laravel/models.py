@@ -232,7 +232,7 @@ class _ModelClasses:
         return last not in self.classes and last not in self.declared and _is_base(last)
 
     def model(self, name: str) -> Model:
-        """Return a model with everything that is known about it."""
+        """Return a model with its table and relations."""
         stated, own = self._stated_table(name), self.classes[name]
         abstract = bool(own.fact.values["abstract"])
         table = self._table_of(name) if stated is not None or not abstract else ""

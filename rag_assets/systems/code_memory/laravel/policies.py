@@ -254,6 +254,6 @@ class RoutePolicies:
 
 
 def _is_bound_to(taken: Mapping[str, Any], parameter: str) -> bool:
-    """Return whether a method's parameter belongs to a route parameter, by Laravel's rules."""
+    """Return whether Laravel binds a route parameter to this parameter of a method."""
     name = str(taken["name"])
     return parameter in {name, snake(name)}

@@ -1,4 +1,4 @@
-"""Reads a PHP file, including its Laravel facts."""
+"""Read a PHP file, including its Laravel facts."""
 
 from __future__ import annotations
 

@@ -242,7 +242,7 @@ class Receivers:
 
 
 def _kinds_of(returns: str, on: Kind) -> frozenset[Kind]:
-    """Return objects of a declared type; framework types are left out, as they hold others."""
+    """Return the classes of a declared type, without framework types such as collections."""
     if returns in {"self", "static"}:
         return frozenset({Kind(on.owner)})
     named = (one for one in returns.split(OR) if one and one not in NO_CLASSES)

@@ -267,7 +267,7 @@ class Settings:
             self._files.add(file)
 
     def _is_missing(self, name: str) -> bool:
-        """Return whether a known settings file does not have a setting of this name."""
+        """Return whether a known settings file lacks a setting with this name."""
         parts = name.split(".")
         above = {".".join(parts[:length]) for length in range(1, len(parts) + 1)}
         known = above.isdisjoint(self._untold) and parts[0] in self._files

@@ -183,7 +183,7 @@ def facts_of(source: PhpSource, bodies: Bodies) -> Iterator[Fact]:
 def _resolve_object(
     kind: str, values: _Values, types: Mapping[str, str], body: Body | None
 ) -> Iterator[tuple[str, _Values]]:
-    """Yield statements about an object with its class if it is known, else with its origins."""
+    """Yield statements about an object with its known class, or else with its origins."""
     if VARIABLE in values:
         yield from ((kind, told) for told in resolve_checks(values, types))
     if values.get(VARIABLE) not in types:

@@ -445,12 +445,12 @@ class _YamlReader:
         return start if dash < 0 else self._end + dash
 
     def _toggle_key(self) -> None:
-        """Record that the collection expects a value after a key, and a key after a value."""
+        """Switch the innermost mapping from expecting a key to a value, or back."""
         if self._open and self._open[-1] != "item":
             self._open[-1] = "value" if self._open[-1] == "key" else "key"
 
     def _scalar_value(self, event: yaml.NodeEvent) -> str:
-        """Return a scalar's value; aliases and values with a template stay as written."""
+        """Return a scalar's value; leave aliases and values with a template as written."""
         import yaml
 
         start, end = self._base + event.start_mark.index, self._base + event.end_mark.index

@@ -1,4 +1,4 @@
-"""Reads settings files: a unit for each top-level key, and the settings that the keys define.
+"""Read settings files: a unit for each top-level key, and the settings that the keys define.
 
 An OpenAPI 3 or Swagger 2 file, which its content identifies, has units for its operations.
 """
@@ -81,7 +81,7 @@ def _cover_text(text: str, units: Sequence[Unit], ends: Sequence[int]) -> tuple[
 
 
 def _start_with_comments(text: str, start: int, at: int) -> int:
-    """Return the start of the comments above an entry; else of its line, or of the entry."""
+    """Return the start of the comments above an entry, else the start of its line or entry."""
     line = max(text.rfind("\n", at, start) + 1, at)
     if text[line:start].strip():
         return start

@@ -142,8 +142,8 @@ def depends_on_place(name: str) -> bool:
     return plain and ("#" in name or ("." in name and "::" not in name and ":" not in name))
 
 
-def find_meant(name: str, path: str, defined: Iterable[str]) -> str | None:
-    """Return the definition that a name in a file refers to; None if none matches.
+def find_definition(name: str, path: str, defined: Iterable[str]) -> str | None:
+    """Return the definition that a name in a file refers to; None if no candidate matches.
 
     The name starts at some root: a folder above the file, or a source folder next to it. The
     nearest root with a match wins.
@@ -156,7 +156,7 @@ def find_meant(name: str, path: str, defined: Iterable[str]) -> str | None:
     if name.startswith(CALLED):
         found = list(defined)
         return found[0] if len(found) == 1 else None
-    found = find_alike(name, defined)
+    found = find_candidates(name, defined)
     mark, name = _split_alias(name)
     is_standard = name.partition(".")[0] in _STANDARD
     if mark == "." and is_standard and style_of(path) == "python":
@@ -166,11 +166,12 @@ def find_meant(name: str, path: str, defined: Iterable[str]) -> str | None:
     return roots[max(near, key=len)] if near else None
 
 
-def find_alike(name: str, defined: Iterable[str]) -> list[str]:
+def find_candidates(name: str, defined: Iterable[str]) -> list[str]:
     """Return the definitions that a name may refer to, starting at any root and in any file.
 
     Args:
-        name, defined: see find_meant.
+        name: the name as written, or `called:` with a short name.
+        defined: qualified names of the candidate definitions, which share a short name.
     """
     if name.startswith(CALLED):
         return [*defined]
@@ -200,11 +201,11 @@ def ends(defined: str, name: str) -> bool:
 
 
 def spellings(name: str, short: str) -> Iterator[str]:
-    """Return the spellings that texts may use for a definition.
+    """Yield the spellings that texts may use for a definition.
 
     Args:
         name: the qualified name of the definition.
-        short: see nodes.short_name.
+        short: the name in lower case without namespace or module.
     """
     if name.startswith(HANDED):
         handed = spellings(name.removeprefix(HANDED), short)
@@ -227,7 +228,7 @@ def spellings(name: str, short: str) -> Iterator[str]:
 
 
 def own_spellings(name: str) -> Iterator[str]:
-    """Return the spellings that the file of a definition itself uses for it."""
+    """Yield the spellings that a definition has in its own file."""
     if name.startswith(HANDED):
         yield HANDED + OWN + re.split(r"[#.]", name)[-1]
         return
@@ -240,7 +241,7 @@ def own_spellings(name: str) -> Iterator[str]:
 
 
 def local_names(name: str) -> Iterator[str]:
-    """Return the names that a definition may have inside its own file."""
+    """Yield the names that a definition may have inside its own file."""
     yield name
     if name.startswith(CONFIG):
         yield from local_settings(name)
@@ -288,7 +289,7 @@ _VERSION: Final = re.compile(r"v\d+")
 
 
 def _go_package_names(folder: str) -> Iterator[str]:
-    """Return the names that the package in a folder may have."""
+    """Yield the names that the package in a folder may have."""
     *above, last = folder.rsplit("/", 2)[-2:]
     names = {last, "main", last.removeprefix("go-").removesuffix("-go").replace("-", "")}
     yield from sorted(names | set(above if _VERSION.fullmatch(last) else ()))

@@ -264,7 +264,7 @@ class Body:
         return (f"{name}{CALLED}",)
 
     def _variable_origins(self, name: str, depth: int) -> Origins:
-        """Return the origins of a variable; an assignment from the variable itself adds none."""
+        """Return the origins of a variable, ignoring assignments from the variable itself."""
         if name == "$this":
             return (self._around.name,) if self._around is not None else None
         if name in self._open:
@@ -303,7 +303,7 @@ class Body:
 
     @cached_property
     def _known_properties(self) -> frozenset[str]:
-        """Return the properties of `$this` about which something is known, as written."""
+        """Return the properties of `$this` with a declared or assigned origin, as written."""
         known = {*self._declared_origins, *self._variable_values, *self._held}
         return frozenset(name for name in known if name.startswith(_OWN))
 
@@ -470,7 +470,7 @@ def _find_longest_chains(source: PhpSource, body: Node) -> Iterator[Node]:
 
 
 def _needs_other_files(origin: str) -> bool:
-    """Return whether other files may tell more about a chain than its own file does."""
+    """Return whether resolving a chain may require other files."""
     begun, *steps = origin.split(THEN)
     calls = [one.removesuffix(CALLED).lower() for one in steps]
     if "::" in begun:

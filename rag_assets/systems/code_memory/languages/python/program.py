@@ -29,7 +29,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Unresolved:
-    """A statement that reading the text does not resolve, and the reason in a few words."""
+    """A statement that could not be resolved from the text, with a short reason."""
 
     reason: str
     evidence: Evidence
@@ -171,7 +171,7 @@ class Program:
         return (value for value in values if isinstance(value, str))
 
     def absolute(self, reference: str, module: Module) -> str:
-        """Return the absolute name of a reference, namely where the definition itself is.
+        """Return the absolute name of a reference, resolved to the module with the definition.
 
         Args:
             reference: the reference as in a file's facts.
@@ -189,7 +189,7 @@ class Program:
         return reference
 
     def named(self, written: str, module: Module) -> Place | None:
-        """Return what a name in a module refers to; variables come before packages."""
+        """Return the place that a name in a module refers to; variables precede packages."""
         root = written.partition(".")[0]
         name = self.absolute(written, module)
         if root not in module.imported and module.owns(root):
@@ -197,7 +197,7 @@ class Program:
         return self.place(name)
 
     def follow(self, written: str, module: Module) -> tuple[str, Place | None]:
-        """Return what a name refers to, as name and place; follow variables that only rename."""
+        """Return the name and place that a name refers to, following variables that only rename."""
         for _ in range(_STEPS):
             place = self.named(written, module)
             value = None if place is None else place.value
@@ -220,7 +220,7 @@ class Program:
         return self._resolve(name)[1]
 
     def defined(self, name: str) -> str:
-        """Return an absolute name as the defining module or other package has it."""
+        """Return an absolute name in the form used by the module or package that defines it."""
         outside, place = self._resolve(name)
         return outside if place is None else place.name
 
@@ -244,7 +244,7 @@ class Program:
         return at, None
 
     def ancestry(self, name: str) -> list[str]:
-        """Return a class and its ancestors, nearest first; of outside ancestors, only names."""
+        """Return the names of a class and its ancestors, nearest first, including outside ones."""
         found: list[str] = []
         entered: set[str] = set()
         todo = [(self.defined(name), False)]

@@ -117,7 +117,7 @@ def absolute(reference: str, module: str, *, package: bool) -> str:
     """Return the absolute dotted name of a reference; "" if it leaves the outermost package.
 
     Args:
-        reference: see this module.
+        reference: a name in the form that this module describes.
         module: the file's module name.
         package: whether the file is the `__init__.py` of a package.
     """

@@ -314,7 +314,7 @@ class Machine:
         return call_value(self, called, given, frame)
 
     def miss(self, reason: str, frame: Frame) -> None:
-        """Record that a part of the current statement is unresolved."""
+        """Record why a part of the current statement is unresolved."""
         if frame.context.evidence:
             self.unresolved.append(Unresolved(reason, frame.context.evidence[-1]))
 

@@ -1,4 +1,4 @@
-"""Finds the places in a file that may concern routes, before anything is read in detail."""
+"""Read the statements of a PHP file that may create routes, as facts."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ _WORDS: Final = (
     *("require ", "require(", "require_once", "include ", "include(", "include_once", "{Route"),
     *("Route,", "Route}"),
 )
-"""If a text has such a place, it contains one of these words; most texts contain none of them."""
+"""Words of which every text that may create routes contains at least one; most texts have none."""
 
 _TELLING = LOADS | MEMBER_CALLS | {"simple_parameter", "scoped_call_expression"}
 _NAMES = frozenset({"name", "qualified_name", "relative_name"})
@@ -111,7 +111,7 @@ class RoutePositions:
         return bool(self._starts) or any(map(is_provider, classes))
 
     def within(self, node: Node) -> bool:
-        """Return whether a node contains such a position."""
+        """Return whether a node contains one of these positions."""
         at = bisect_left(self._starts, node.start_byte)
         return at < len(self._starts) and self._starts[at] < node.end_byte
 

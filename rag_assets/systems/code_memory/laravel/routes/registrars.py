@@ -94,7 +94,7 @@ def call_router(machine: Machine, name: str, given: Arguments, frame: Frame) -> 
 def call_registrar(
     machine: Machine, held: Registrar, name: str, given: Arguments, frame: Frame
 ) -> Value:
-    """Apply a call on attributes that a group or route will get; see of_router."""
+    """Apply a call on attributes that a group or route will get; return its result."""
     if name == "group":
         evaluate_group(machine, held.attributes, given.at(0, "callback"), frame)
         return held

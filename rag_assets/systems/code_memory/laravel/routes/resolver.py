@@ -1,4 +1,4 @@
-"""The routes of a repository, as Laravel's router has them after all providers ran."""
+"""Resolve a repository's routes: the state of Laravel's router after all providers ran."""
 
 from __future__ import annotations
 

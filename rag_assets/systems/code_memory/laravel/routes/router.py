@@ -1,4 +1,4 @@
-"""Laravel's router as far as no request is needed: groups, routes and resources."""
+"""Laravel's router without requests: groups, routes and resources."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ class RouteDraft:
         uri: the URI; unknown if it is computed.
         methods: the methods, in order.
         action: its attributes; `uses` is the handler.
-        context: see Context.
+        context: the context of the statement that creates it.
         wheres: regular expressions, by parameter.
         fields: columns, by parameter.
         kind, target: kind and target of a view or a redirect; None and "" for others.
-        fallback: see Route.
+        fallback: whether it answers requests that no other route matches.
     """
 
     uri: str | Unknown

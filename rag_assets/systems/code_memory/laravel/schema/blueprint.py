@@ -173,7 +173,7 @@ class Blueprint:
         self.add_command(command, index=named, columns=columns)
 
     def usual_name(self, kind: str, columns: Sequence[Any]) -> str:
-        """Return the name that Laravel gives an index."""
+        """Return the conventional name of an index."""
         name = f"{self.table}_{'_'.join(map(str, columns))}_{kind}".lower()
         return name.replace("-", "_").replace(".", "_")
 

@@ -115,7 +115,7 @@ def _find_method(owner: ClassLike, name: str) -> Method | None:
 
 
 class _MigrationWalk:
-    """Walks through `up()` of one class with a list of steps, so that any nesting depth works."""
+    """Read `up()` of one class step by step, without recursion, at any nesting depth."""
 
     def __init__(self, reader: ExpressionReader, owner: ClassLike) -> None:
         self._reader = reader
@@ -220,7 +220,7 @@ class _MigrationWalk:
     def _push_loop(
         self, body: Node | None, over: Any, names: Sequence[str], context: _Context
     ) -> None:
-        """Add the body once per item; the last name is the value's, a name before it the key's.
+        """Add the body once per item; the last name is for the value, a name before it for the key.
 
         Args:
             over: the items; anything that is not an array counts as one unknown item.
@@ -293,7 +293,7 @@ class _MigrationWalk:
         blueprint.conditional |= context.conditional
 
     def _read_raw_sql(self, call: Call, context: _Context) -> None:
-        """Add a statement in SQL: its table, and that its columns are unread."""
+        """Add the table of an SQL statement, and mark its columns as unread."""
         sql = self._read_value(call.argument(0, "query"), context)
         text = sql.sql if isinstance(sql, Expression) else sql
         known: dict[str, Any] = {"how": "sql", "columns": [], "commands": []}

@@ -17,7 +17,7 @@ from rag_assets.systems.code_memory.symbols.names import short_name
 from rag_assets.systems.code_memory.symbols.naming import (
     defined_name,
     depends_on_place,
-    find_meant,
+    find_definition,
     go_module,
     local_names,
     resolve_spelling,
@@ -76,7 +76,7 @@ def test_a_name_from_some_root_means_what_lies_below_the_nearest(
     name: str, path: str, defined: list[str], wanted: int | None
 ) -> None:
     assert depends_on_place(name)
-    assert find_meant(name, path, defined) == (None if wanted is None else defined[wanted])
+    assert find_definition(name, path, defined) == (None if wanted is None else defined[wanted])
 
 
 def test_a_class_without_a_name_is_told_apart_by_its_file_already() -> None:
@@ -195,8 +195,8 @@ def test_types_of_java_that_no_import_names_are_of_the_package() -> None:
 
 
 def test_a_package_of_java_may_be_called_like_a_module_of_python() -> None:
-    assert find_meant("io.money.Money", "src/A.java", ["io.money.Money"]) == "io.money.Money"
-    assert find_meant("io.money.Money", "src/a.py", ["io.money.Money"]) is None
+    assert find_definition("io.money.Money", "src/A.java", ["io.money.Money"]) == "io.money.Money"
+    assert find_definition("io.money.Money", "src/a.py", ["io.money.Money"]) is None
 
 
 def test_facts_of_files_without_a_style_make_no_edges_by_name() -> None:
