@@ -113,7 +113,7 @@ def _of_action(
         for own in followed.own_methods(target):
             for above, fact in inheritance.calls(own):
                 yield statement("calls", above, inheritance.path_of(own), fact, source=own)
-        for one in followed.of_action(target):
+        for one in followed.relations_of_action(target):
             yield statement(
                 one.kind, one.target, one.path, one.fact, source=one.source, how="inferred"
             )

@@ -68,7 +68,7 @@ class _TypeReader:
                 if kind is not None:
                     yield symbol, kind
         for fact in module.assigned.get("", ()):
-            called = self._program.called(fact.values["value"], module)
+            called = self._program.called_name(fact.values["value"], module)
             if called and self._type_by_bases(self._program.ancestry(called)) == "event":
                 yield fact.values["name"], "event"
 
@@ -84,14 +84,14 @@ class _TypeReader:
                 value = argument(call, 0, "receiver") if type_ is not None else None
                 if type_ is not None and is_a(value, "name"):
                     name = self._program.absolute(value["name"], module)
-                    yield self._program.defined(name), type_
+                    yield self._program.resolve_name(name), type_
 
     def _type_by_text(self, module: Module, symbol: str, fact: Fact) -> SourceType | None:
         if fact.values["role"] == "class":
             return self._type_by_bases(self._program.ancestry(f"{module.name}.{symbol}")[1:])
         for decorator in fact.values["decorators"]:
             written = written_name(decorator)
-            name = self._program.defined(self._program.absolute(written, module))
+            name = self._program.resolve_name(self._program.absolute(written, module))
             if kind := _first_matching_type(name, self._data.decorators):
                 return kind
         return None

@@ -195,14 +195,14 @@ class _UrlReader:
 
     def _read_name(self, value: Any, module: Module, prefix: _Prefix) -> None:
         written = value["name"]
-        owner = self._program.named(written.removesuffix(".urls"), module)
+        owner = self._program.find_place(written.removesuffix(".urls"), module)
         if written.endswith(".urls") and owner is not None and owner.symbol:
             if self._routers.is_router(owner):
                 self._read_router(owner, prefix)
             else:
                 self._report_unresolved("routes that an object returns", module.evidence(value))
             return
-        place = self._program.named(written, module)
+        place = self._program.find_place(written, module)
         if place is None:
             self._report_unresolved("a list in a different package", module.evidence(value))
         elif place.symbol in {"", "urlpatterns"}:
@@ -212,7 +212,7 @@ class _UrlReader:
 
     def _read_call(self, value: Any, module: Module, prefix: _Prefix) -> None:
         """Read the pattern that a call creates, or the patterns that a function wraps."""
-        called = self._program.called(value, module)
+        called = self._program.called_name(value, module)
         if called in self._data.paths:
             self._read_path(value, module, prefix)
         elif called in self._data.lists:
@@ -231,7 +231,7 @@ class _UrlReader:
             self._report_unresolved("a computed path", evidence)
             return
         inner = prefix.add(pattern, evidence)
-        if self._program.called(target, module) in self._data.includes:
+        if self._program.called_name(target, module) in self._data.includes:
             namespace = self._string_value(argument(target, 1, "namespace"), module)
             self._read_included(argument(target, 0, "arg"), module, inner, namespace)
         elif is_a(target, "tuple") or written_name(target).endswith(".urls"):
@@ -267,7 +267,7 @@ class _UrlReader:
         if isinstance(target, str):
             return self._program.modules.get(target)
         if is_a(target, "name") and not target["name"].startswith(":"):
-            place = self._program.named(target["name"], module)
+            place = self._program.find_place(target["name"], module)
             return place.module if place is not None and not place.symbol else None
         return None
 
@@ -290,7 +290,7 @@ class _UrlReader:
             parts = [self._string_value(one, module) for one in value["items"]]
             return None if None in parts else "".join(one for one in parts if one)
         if is_a(value, "name"):
-            place = self._program.named(value["name"], module)
+            place = self._program.find_place(value["name"], module)
             held = [] if place is None else place.module.values("", place.symbol)
             is_constant = len(held) == 1 and not held[0].values["under"]
             value = held[0].values["value"] if is_constant else None

@@ -115,7 +115,7 @@ class ViewReader:
                 value, module = place.value, place.module
             elif is_a(value, "call") and written.endswith(".as_view"):
                 name, _ = self._program.follow(written.removesuffix(".as_view"), module)
-                return self._view_of_class(self._program.defined(name), value)
+                return self._view_of_class(self._program.resolve_name(name), value)
             elif is_a(value, "call"):
                 value = next(iter(value["arguments"]), None)
             else:
@@ -124,7 +124,7 @@ class ViewReader:
 
     def _view_of_function(self, name: str) -> View:
         """Return the view of a function, with the HTTP methods that its decorators allow."""
-        name = self._program.defined(name)
+        name = self._program.resolve_name(name)
         place = self._program.place(name)
         fact = None if place is None else place.module.declared.get(place.symbol)
         for one in () if fact is None else fact.values["decorators"]:
@@ -197,7 +197,7 @@ class Viewset:
 
     def __init__(self, program: Program, name: str) -> None:
         self._program = program
-        self.name = program.defined(name)
+        self.name = program.resolve_name(name)
 
     @property
     def key(self) -> str:
@@ -336,7 +336,7 @@ class RouterReader:
 
     def is_router(self, place: Place) -> bool:
         """Return whether a variable holds a router."""
-        called = self._program.called(place.value, place.module)
+        called = self._program.called_name(place.value, place.module)
         return any(one in self._classes for one in self._program.ancestry(called))
 
     def routes(self, router: Place) -> Iterator[Route | Unresolved]:
@@ -346,7 +346,7 @@ class RouterReader:
             router: the variable that holds it.
         """
         made, evidence = router.value, router.module.evidence(router.value)
-        name = self._program.called(made, router.module)
+        name = self._program.called_name(made, router.module)
         classes = [*self._program.lineage(name)]
         if any(place.defines(rule) for place in classes for rule in _RULES):
             yield Unresolved("a router class that overrides how routes are created", evidence)
@@ -387,7 +387,7 @@ class RouterReader:
 
         With drf-extensions, a viewset may be registered with what another registration returned.
         """
-        place = self._program.named(written_name(call).removesuffix(_REGISTER), module)
+        place = self._program.find_place(written_name(call).removesuffix(_REGISTER), module)
         value = None if place is None else place.value
         if place is None or not left or not written_name(value).endswith(_REGISTER):
             return ("" if place is None else place.name), ()

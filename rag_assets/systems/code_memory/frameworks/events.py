@@ -72,7 +72,7 @@ class _Names:
         first = min(held, key=lambda one: one.start, default=None)
         return first.symbol if first is not None else ""
 
-    def of_handler(self, value: Sequence[Any] | None) -> str:
+    def definition_of_handler(self, value: Sequence[Any] | None) -> str:
         r"""Return the definition that a handler names: `handle`, `App\Order@paid`."""
         if value is None or value[0] not in {"n", "s"}:
             return ""
@@ -108,7 +108,7 @@ def _read_events(fact: Fact, rule: Events, names: _Names) -> Iterator[Fact]:
             continue
         handler = _find_argument(fact, "receiver|0" if rule.is_object else "1")
         is_name = handler is not None and handler[0] == "n"
-        listener = names.of_handler(handler)
+        listener = names.definition_of_handler(handler)
         values: dict[str, Any] = {"event": event, "listener": listener or symbol}
         if not listener and handler is not None and is_name and handler[1] in names.imported:
             values |= {"listener": names.imported[handler[1]], "is_imported": True}

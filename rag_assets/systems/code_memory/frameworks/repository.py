@@ -95,7 +95,7 @@ class File:
             return None
         return self.by_place.get((value[1], value[2]))
 
-    def assigned(self, name: str, before: int | None = None) -> Fact | None:
+    def find_assignment(self, name: str, before: int | None = None) -> Fact | None:
         """Return the last assignment of a name before an offset, else the first one."""
         known = self._assignments_by_name.get(name, [])
         if not known or before is None:
@@ -206,7 +206,7 @@ class Repository:
         The value is assigned in this file, or is a constant in another file.
         """
         last = last_part(name)
-        held = file.assigned(last, at)
+        held = file.find_assignment(last, at)
         if held is not None:
             return file, held.values["value"], held.start
         texts = self._constants.get(last, ())
@@ -244,12 +244,14 @@ class Repository:
                 continue
             seen.add((here.path, said))
             first, _, rest = said.partition(".")
-            own = here.assigned(first)
+            own = here.find_assignment(first)
             is_own = own is not None and own.values["value"][0] == "c" and not rest
             if first not in here.imported or is_own:
                 last = last_part(said)
                 holder = (
-                    here if here.assigned(last) is not None else self._find_in_package(here, last)
+                    here
+                    if here.find_assignment(last) is not None
+                    else self._find_in_package(here, last)
                 )
                 found.setdefault((holder.path, last), (holder, last))
             elif depth < _MOST_STEPS:
@@ -262,7 +264,7 @@ class Repository:
         if file.language not in _OPEN_IN_FOLDER:
             return file
         beside = self._by_folder.get((posixpath.dirname(file.path), file.language), ())
-        known = [one for one in beside if one.assigned(name) is not None]
+        known = [one for one in beside if one.find_assignment(name) is not None]
         return known[0] if len(known) == 1 else file
 
     @cached_property
@@ -278,7 +280,7 @@ class Repository:
         if file.language != "python":
             name = last or file.original_name(first)
             known = self.modules(file, module)
-            return [(one, name if one.assigned(name) is not None else "*") for one in known]
+            return [(one, name if one.find_assignment(name) is not None else "*") for one in known]
         owner, _, name = module.rpartition(".")
         if last and (whole := self.modules(file, module)):
             return [(one, last) for one in whole]

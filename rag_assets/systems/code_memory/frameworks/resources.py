@@ -46,7 +46,7 @@ class ResourceRoutes:
             return
         kind = resources.calls[fact.values["name"]]
         names = [*strings_of(fact.values["arguments"])]
-        prefix = self._paths.of_blocks(file, fact)
+        prefix = self._paths.paths_of_blocks(file, fact)
         if not names or prefix is None:
             yield ResourceRoute((), None, "")
             return

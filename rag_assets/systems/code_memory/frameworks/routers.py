@@ -48,18 +48,18 @@ class RouterPaths:
         """Known paths, by file, name and position; the list is empty while the paths are being
         computed."""
 
-    def of_call(self, file: File, fact: Fact) -> list[str | None]:
+    def paths_of_call(self, file: File, fact: Fact) -> list[str | None]:
         """Return the paths of the router on which a call, which may define a route, is made."""
         on = fact.values.get("on")
         if on is None:
-            return [self.of_blocks(file, fact)] if self._routers.is_implicit else []
-        found = self.of_value(file, on, fact.start)
+            return [self.paths_of_blocks(file, fact)] if self._routers.is_implicit else []
+        found = self.paths_of_value(file, on, fact.start)
         if not found and on[0] == "n":
             return self._paths_of_block_parameter(file, fact)
-        inner = join_all(found, [self.of_blocks(file, fact)], MOST_PREFIXES)
-        return join_all(self.of_holders(file, fact), inner, MOST_PREFIXES)
+        inner = join_all(found, [self.paths_of_blocks(file, fact)], MOST_PREFIXES)
+        return join_all(self.paths_of_holders(file, fact), inner, MOST_PREFIXES)
 
-    def of_value(
+    def paths_of_value(
         self, file: File, value: Sequence[Any], at: int, depth: int = 0
     ) -> list[str | None]:
         """Return the paths of the router in this value."""
@@ -69,29 +69,29 @@ class RouterPaths:
             return self._paths_of_chain(file, call, depth)
         return self._paths_of_name(file, str(value[1]), at, depth) if value[0] == "n" else []
 
-    def of_holders(self, file: File, fact: Fact, depth: int = 0) -> list[str | None]:
+    def paths_of_holders(self, file: File, fact: Fact, depth: int = 0) -> list[str | None]:
         """Return the paths of the router to which an enclosing call adds this fact."""
         holders = self._routers.holders
         around = file.around(file.calls, fact.start) if holders and depth < _DEEPEST else []
         for one in reversed(around):
             on = one.values.get("on", _NO_CALL)
             if one.values["name"] in holders and (on[0] != "c" or on[2] <= fact.start):
-                found = self.of_value(file, on, one.start, depth + 1)
-                return join_all(self.of_holders(file, one, depth + 1), found, MOST_PREFIXES)
+                found = self.paths_of_value(file, on, one.start, depth + 1)
+                return join_all(self.paths_of_holders(file, one, depth + 1), found, MOST_PREFIXES)
         return [""]
 
-    def of_added_function(self, function: str) -> list[str | None]:
+    def paths_of_added_function(self, function: str) -> list[str | None]:
         """Return the paths of the routers that an annotated function is added to."""
         found: list[str | None] = []
         for holder in self._routers.holders:
             for file, call in self._repository.calls.get(holder, ()):
                 names = (one[1] for one in call.values["arguments"] if one[0] == "n")
                 if any(LAST_PARTS.split(str(one))[-1] == function for one in names):
-                    own = self.of_value(file, call.values.get("on", _NO_CALL), call.start, 1)
-                    found += join_all(self.of_holders(file, call), own or [""], MOST_PREFIXES)
+                    own = self.paths_of_value(file, call.values.get("on", _NO_CALL), call.start, 1)
+                    found += join_all(self.paths_of_holders(file, call), own or [""], MOST_PREFIXES)
         return found[:MOST_PREFIXES]
 
-    def of_blocks(self, file: File, fact: Fact) -> str | None:
+    def paths_of_blocks(self, file: File, fact: Fact) -> str | None:
         """Return the joined path of the blocks around a call; None if it is computed."""
         path: str | None = ""
         resources = self._framework.resources
@@ -184,7 +184,7 @@ class RouterPaths:
             if before is None:
                 found = self._paths_of_factory(file, call, depth)
                 if not found and on is not None:
-                    found = self.of_value(file, on, call.start, depth)
+                    found = self.paths_of_value(file, on, call.start, depth)
                 return join_all(found, [path], MOST_PREFIXES)
             call = before
         return []
@@ -225,15 +225,15 @@ class RouterPaths:
         passed = self._paths_of_parameter(file, last, at, depth)
         if passed is not None:
             return passed
-        held = file.assigned(last, at)
+        held = file.find_assignment(last, at)
         if held is not None and held.start <= at:
             value = held.values["value"]
             if file.call_of(value) is not None:
                 return self._paths_of_assignment(file, held, depth)
             if value[0] == "n" and last_part(str(value[1])) != last:
-                return self.of_value(file, value, held.start, depth + 1)
+                return self.paths_of_value(file, value, held.start, depth + 1)
         for other, variable in self._repository.definitions(file, name):
-            held = other.assigned(variable) if other is not file else None
+            held = other.find_assignment(variable) if other is not file else None
             if held is not None and other.call_of(held.values["value"]) is not None:
                 return self._paths_of_assignment(other, held, depth + 1)
         if last not in self._routers.called:
@@ -284,8 +284,8 @@ class RouterPaths:
             given = call.values["arguments"]
             if index >= len(given) or len(found) >= MOST_PREFIXES:
                 continue
-            own = self.of_value(file, given[index], call.start, depth + 1)
-            found += join_all(own, [self.of_blocks(file, call)], MOST_PREFIXES)
+            own = self.paths_of_value(file, given[index], call.start, depth + 1)
+            found += join_all(own, [self.paths_of_blocks(file, call)], MOST_PREFIXES)
             is_unknown = is_unknown or (not own and given[index][0] in {"n", "c"})
         return [*dict.fromkeys(found)][:MOST_PREFIXES] or ([None] if is_unknown else [])
 
@@ -313,7 +313,7 @@ class RouterPaths:
                 is_own = other is file and on == ["n", name] and key[0] != "()"
                 if len(found) >= MOST_PREFIXES or is_own:
                     continue
-                outer = self.of_value(other, on, call.start, depth + 1) or [""]
+                outer = self.paths_of_value(other, on, call.start, depth + 1) or [""]
                 found += join_all(outer, [path], MOST_PREFIXES)
             if found:
                 break
@@ -337,7 +337,11 @@ class RouterPaths:
                 if given is not None and given != value and given[0] in "sn+?":
                     path = self._repository.text(file, given, call.start)
                 keys = self._mount_keys(file, value)
-                if path is None and value[0] == "n" and file.assigned(last_part(value[1])) is None:
+                if (
+                    path is None
+                    and value[0] == "n"
+                    and file.find_assignment(last_part(value[1])) is None
+                ):
                     keys = [one for one in keys if one[0] != file.path] or [_COMPUTED]
                 for key in keys:
                     found.setdefault(key, []).append((file, call, path))

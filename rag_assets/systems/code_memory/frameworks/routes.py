@@ -87,7 +87,7 @@ class RouteReader:
                 continue
             if routes.within and not self._is_within(file, fact, routes.within):
                 continue
-            if prefixes := self._paths.of_call(file, fact):
+            if prefixes := self._paths.paths_of_call(file, fact):
                 yield from self._routes_of_call(file, fact, routes, prefixes)
 
     def _routes_of_call(
@@ -249,9 +249,9 @@ class RouteReader:
         if enclosing_classes and routes.class_prefix:
             return self._class_prefixes(file, enclosing_classes[-1], routes)
         if "on" in fact.values:
-            return self._paths.of_value(file, fact.values["on"], fact.start)
+            return self._paths.paths_of_value(file, fact.values["on"], fact.start)
         if routes.is_plain:
-            return self._paths.of_added_function(fact.values["of"]) or [""]
+            return self._paths.paths_of_added_function(fact.values["of"]) or [""]
         return [] if self.framework.routers.made_by and not routes.class_prefix else [""]
 
     def _class_prefixes(self, file: File, owner: Fact, routes: Routes) -> list[str | None]:

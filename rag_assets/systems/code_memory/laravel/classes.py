@@ -51,7 +51,7 @@ class Inheritance:
             if found is not None and not found.symbol.startswith(f"{owner}::"):
                 yield found.symbol, fact
 
-    def called(self, method: str) -> Iterator[str]:
+    def called_methods(self, method: str) -> Iterator[str]:
         """Yield the methods that a method calls and that its own file determines."""
         return (str(fact.values["name"]) for fact in self._calls.get(method, ()))
 

@@ -170,7 +170,7 @@ class Policies:
             frozenset(fact.symbol for fact in facts if fact.kind == "declares"),
         )
 
-    def of_model(self, model: str) -> str:
+    def policy_of_model(self, model: str) -> str:
         """Return a model's policy: from a map, else the first existing candidate, else ""."""
         tried = (name for name in tried_policies(model) if name in self.declared)
         return self.mapped.get(model) or next(tried, "")
@@ -232,7 +232,7 @@ class RoutePolicies:
             return None
         ability, *about = (part.strip() for part in given.split(","))
         model = self._model_of_subject(route, about[0]) if about else ""
-        policy = self._policies.of_model(model) if model else ""
+        policy = self._policies.policy_of_model(model) if model else ""
         answers = method_of_ability(ability)
         defined = ability in self._abilities
         if policy and (not defined or self._inheritance.method(policy, answers)):

@@ -303,7 +303,7 @@ class FollowedStatements:
                     self._facts.setdefault(fact.symbol, []).append((one.path, fact))
         self._known: dict[str, tuple[InferredRelation, ...]] = {}
 
-    def of_action(self, action: str) -> Iterator[InferredRelation]:
+    def relations_of_action(self, action: str) -> Iterator[InferredRelation]:
         """Yield the relations of a route's action, and of the own methods that it calls.
 
         Args:
@@ -320,7 +320,7 @@ class FollowedStatements:
         above = {*self._inheritance.ancestors(owner)}
         found, todo = {action: None}, [action]
         while todo and len(found) < _MOST_METHODS:
-            for called in self._inheritance.called(todo.pop()):
+            for called in self._inheritance.called_methods(todo.pop()):
                 of, _, name = called.rpartition("::")
                 method = self._inheritance.method(owner, name) if of in above else None
                 if method is not None and method.symbol not in found:
@@ -329,7 +329,7 @@ class FollowedStatements:
         return [*found]
 
     def _of_method(self, method: str) -> Iterator[InferredRelation]:
-        stated = {*self._inheritance.called(method)}
+        stated = {*self._inheritance.called_methods(method)}
         for path, fact in self._facts.get(method, ()):
             if fact.kind == "authorizes_of":
                 found = self._checked_relations(fact)
@@ -370,7 +370,7 @@ class FollowedStatements:
             yield "authorizes", ABILITY + ability
         for model in self._receivers.classes(fact.values["of"]):
             yield "authorizes", model
-            policy = self._policies.of_model(model)
+            policy = self._policies.policy_of_model(model)
             name = method_of_ability(ability) if ability else method_of(fact)
             found = self._inheritance.method(policy, name) if policy and name else None
             if found is not None:

@@ -117,7 +117,7 @@ class _Body:
     types: Mapping[str, str]
     around: ClassLike | None = None
 
-    def inherited(self, method: str) -> tuple[str, ...]:
+    def possible_owners(self, method: str) -> tuple[str, ...]:
         """Return the traits and parents that may define a method; empty if the class defines it."""
         if self.around is None or any(one.name == method for one in self.around.methods):
             return ()
@@ -156,7 +156,7 @@ def _call_facts(source: PhpSource, node: Node, body: _Body) -> list[tuple[str, s
         source.tree, node.child_by_field_name("object") or node.child_by_field_name("scope")
     )
     method = called[1].rpartition("::")[2]
-    above = body.inherited(method) if receiver in _OWN else ()
+    above = body.possible_owners(method) if receiver in _OWN else ()
     return [called, *((called[0], f"{name}::{method}") for name in above)]
 
 

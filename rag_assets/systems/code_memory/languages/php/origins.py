@@ -182,7 +182,7 @@ class Body:
             return combine_origins(self.of(one, depth + 1) for one in held)
         return self._path_origins(node, depth)
 
-    def assigned(self) -> Mapping[str, Origins]:
+    def assigned_origins(self) -> Mapping[str, Origins]:
         """Return the origins assigned to properties of `$this` in this body."""
         names = [name for name in self._variable_values if name.startswith(_OWN)]
         return {name: self._variable_origins(name, 0) for name in names}
@@ -420,7 +420,7 @@ class Bodies:
             for method in around.methods:
                 if _SETS.search(self._source.tree.of(method.body)) is None:
                     continue
-                for name, origins in Body(self._source, method, around).assigned().items():
+                for name, origins in Body(self._source, method, around).assigned_origins().items():
                     if origins != ():
                         found.setdefault(name, set()).add(origins)
             self._held[around.name] = {

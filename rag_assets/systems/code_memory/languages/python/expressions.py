@@ -65,11 +65,11 @@ def expression_of(
     if node is None:
         return None
     if depth > _DEEPEST:
-        return computed(tree, node, "nesting")
+        return computed_expression(tree, node, "nesting")
     return _Reader(tree, references, depth).read(node)
 
 
-def computed(tree: SyntaxTree, node: Node, why: str) -> Expression:
+def computed_expression(tree: SyntaxTree, node: Node, why: str) -> Expression:
     """Return the value of an expression that is computed at run time."""
     return {"of": "computed", "why": why, "at": _offsets_of(tree, node)}
 
@@ -183,7 +183,7 @@ class _Reader:
         """Return the value of a string with inserted expressions."""
         parts = parts_of(self._tree, node) if len(self._tree.of(node)) < _TEXT else None
         if parts is None:
-            return computed(self._tree, node, "text")
+            return computed_expression(self._tree, node, "text")
         at = self._offsets_of(node)
         items = [
             {"of": "name", "name": self._references(text), "at": at} if named else text
@@ -262,7 +262,7 @@ class _Reader:
         return expression_of(self._tree, node, self._references, self._depth + 1)
 
     def _mark_computed(self, node: Node) -> Expression:
-        return computed(self._tree, node, _WHY.get(node.type, "expression"))
+        return computed_expression(self._tree, node, _WHY.get(node.type, "expression"))
 
     def _offsets_of(self, node: Node) -> list[int]:
         return _offsets_of(self._tree, node)

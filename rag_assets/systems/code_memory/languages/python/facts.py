@@ -105,7 +105,7 @@ def _call_facts(
 ) -> Iterator[Fact]:
     seen: set[str] = set()
     for node in nodes:
-        called = scopes.called(node, one) if node.type == "call" else ""
+        called = scopes.called_reference(node, one) if node.type == "call" else ""
         above = _inherited_methods(source, scopes, one, node, symbols) if called else ()
         for name in (called, *above):
             if name and name not in seen:

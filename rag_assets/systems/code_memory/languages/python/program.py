@@ -188,7 +188,7 @@ class Program:
                 return self._canonical_name(name)
         return reference
 
-    def named(self, written: str, module: Module) -> Place | None:
+    def find_place(self, written: str, module: Module) -> Place | None:
         """Return the place that a name in a module refers to; variables precede packages."""
         root = written.partition(".")[0]
         name = self.absolute(written, module)
@@ -199,17 +199,17 @@ class Program:
     def follow(self, written: str, module: Module) -> tuple[str, Place | None]:
         """Return the name and place that a name refers to, following variables that only rename."""
         for _ in range(_STEPS):
-            place = self.named(written, module)
+            place = self.find_place(written, module)
             value = None if place is None else place.value
             if place is None or not is_a(value, "name"):
                 break
             written, module = value["name"], place.module
         return (self.absolute(written, module) if place is None else place.name), place
 
-    def called(self, call: Any, module: Module) -> str:
+    def called_name(self, call: Any, module: Module) -> str:
         """Return the absolute name of the function or class that a call calls; "" if computed."""
         name = call["call"] if is_a(call, "call") else None
-        return self.defined(self.absolute(name["name"], module)) if is_a(name, "name") else ""
+        return self.resolve_name(self.absolute(name["name"], module)) if is_a(name, "name") else ""
 
     def place(self, name: str) -> Place | None:
         """Return the definition, variable or module that an absolute name refers to.
@@ -219,7 +219,7 @@ class Program:
         """
         return self._resolve(name)[1]
 
-    def defined(self, name: str) -> str:
+    def resolve_name(self, name: str) -> str:
         """Return an absolute name in the form used by the module or package that defines it."""
         outside, place = self._resolve(name)
         return outside if place is None else place.name
@@ -247,7 +247,7 @@ class Program:
         """Return the names of a class and its ancestors, nearest first, including outside ones."""
         found: list[str] = []
         entered: set[str] = set()
-        todo = [(self.defined(name), False)]
+        todo = [(self.resolve_name(name), False)]
         while todo and len(entered) < _ANCESTORS:
             at, left = todo.pop()
             if left:
@@ -277,7 +277,9 @@ class Program:
             place = self.place(name)
             held = [] if place is None else place.module.bases.get(place.symbol, [])
             self._parents[name] = [
-                self.defined(self.absolute(one, place.module)) for one in held if place is not None
+                self.resolve_name(self.absolute(one, place.module))
+                for one in held
+                if place is not None
             ]
         return self._parents[name]
 

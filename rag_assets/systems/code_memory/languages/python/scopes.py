@@ -70,7 +70,7 @@ class Scopes:
             at, steps = at.within, steps + 1
         return self._top.get(name) if at is None else _UNKNOWN
 
-    def called(self, node: Node, near: Definition | None) -> str:
+    def called_reference(self, node: Node, near: Definition | None) -> str:
         """Return the reference of the called name; "" if the receiver of the call is unknown."""
         function = node.child_by_field_name("function")
         name = dotted_name(self._source.tree, function)

@@ -60,11 +60,11 @@ def call_builtin(name: str, arguments: _Arguments) -> Value:
 
 
 def _wrap_text_function(function: Callable[[str], str]) -> Callable[[_Arguments], Value]:
-    def made(arguments: _Arguments) -> Value:
+    def apply(arguments: _Arguments) -> Value:
         text = text_of(arguments[0])
         return Unknown("no text") if text is None else function(text)
 
-    return made
+    return apply
 
 
 def _sprintf(arguments: _Arguments) -> Value:

@@ -150,7 +150,9 @@ class Blueprint:
             listed = list(columns.values())
         if any(isinstance(column, Computed) for column in listed):
             self.unread.append(f"columns of an index ({kind})")
-        return self.add_command(kind, index=name or self.usual_name(kind, listed), columns=listed)
+        return self.add_command(
+            kind, index=name or self.conventional_name(kind, listed), columns=listed
+        )
 
     def add_command(self, name: str, **attributes: Any) -> Attributes:
         """Add a command."""
@@ -169,10 +171,14 @@ class Blueprint:
         if isinstance(index, Computed):
             self.unread.append(f"name of an index ({command})")
         columns = index if isinstance(index, list) else []
-        named = index if index and not isinstance(index, list) else self.usual_name(kind, columns)
+        named = (
+            index
+            if index and not isinstance(index, list)
+            else self.conventional_name(kind, columns)
+        )
         self.add_command(command, index=named, columns=columns)
 
-    def usual_name(self, kind: str, columns: Sequence[Any]) -> str:
+    def conventional_name(self, kind: str, columns: Sequence[Any]) -> str:
         """Return the conventional name of an index."""
         name = f"{self.table}_{'_'.join(map(str, columns))}_{kind}".lower()
         return name.replace("-", "_").replace(".", "_")

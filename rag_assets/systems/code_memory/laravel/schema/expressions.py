@@ -99,7 +99,7 @@ class ExpressionReader:
         name = chain.calls[0].name
         return next((one for one in scope.owner.methods if own and one.name == name), None)
 
-    def returned(self, chain: Chain, scope: Scope) -> tuple[Node, Scope] | None:
+    def find_returned_value(self, chain: Chain, scope: Scope) -> tuple[Node, Scope] | None:
         """Return the result of an own method that only returns a value; None for other methods.
 
         Args:
@@ -181,7 +181,7 @@ def _read_call(reader: ExpressionReader, scope: Scope, node: Node, depth: int) -
     if last.name == "raw" and chain.static:
         sql = reader.inner(last.argument(0), scope, depth)
         return Expression(sql) if isinstance(sql, str) else COMPUTED
-    returned = reader.returned(chain, scope)
+    returned = reader.find_returned_value(chain, scope)
     return COMPUTED if returned is None else reader.inner(*returned, depth)
 
 
