@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Final
 
 from rag_assets.ingest.chunking.model import Fact
-from rag_assets.systems.code_memory.languages.units import covering
+from rag_assets.systems.code_memory.languages.units import add_rest_units
 from rag_assets.systems.code_memory.settings.entries import (
     ITEM,
     Entry,
@@ -33,7 +33,7 @@ _REQUIREMENT: Final = re.compile(
 )
 
 
-def requirement(line: str) -> tuple[str, str] | None:
+def parse_requirement(line: str) -> tuple[str, str] | None:
     """Return the package and version constraint in a line; None if it is not a requirement."""
     found = _REQUIREMENT.match(line)
     if found is None:
@@ -59,10 +59,10 @@ def facts_of_entries(language: str, text: str, entries: Sequence[Entry]) -> Iter
     return iter(()) if made is None else made(text, entries)
 
 
-def dependency(
+def dependency_fact(
     span: tuple[int, int], package: str, constraint: str, group: str, manager: str
 ) -> Fact:
-    """Return a fact that a manifest depends on a package."""
+    """Return the fact that a manifest depends on a package."""
     values = {"package": package, "constraint": constraint, "group": group, "manager": manager}
     return Fact("depends_on", *span, "", values)
 
@@ -78,37 +78,39 @@ _NPM: Final = {
 }
 
 
-def _json(text: str, entries: Sequence[Entry]) -> Iterator[Fact]:
+def _json_facts(text: str, entries: Sequence[Entry]) -> Iterator[Fact]:
     for entry in entries:
         path, value = entry.path, entry.value
         if value is not None and path[1:2] == ("psr-4",) and path[0] in _AUTOLOAD:
             # The value is a folder or a list of folders; each fact repeats the namespace.
             if len(path) in {3, 4} and len(path[2]) <= _LONGEST_NAMESPACE:
-                yield _autoload(entry, path[2], value)
+                yield _autoload_fact(entry, path[2], value)
         elif len(path) != _IN_TABLE or value is None or path[1] == ITEM:
             continue
-        elif path[0] in _COMPOSER and _is_composers(path[1]):
-            yield _of(entry, path[1], value, _COMPOSER[path[0]], "composer")
+        elif path[0] in _COMPOSER and _is_platform_package(path[1]):
+            yield _dependency_of_entry(entry, path[1], value, _COMPOSER[path[0]], "composer")
         elif path[0] in _NPM:
-            yield _of(entry, path[1], value, _NPM[path[0]], "npm")
+            yield _dependency_of_entry(entry, path[1], value, _NPM[path[0]], "npm")
         elif path[0] == "imports" and value.startswith(("npm:", "jsr:")):
             name, at, version = value[4:].lstrip("/").rpartition("@")
             package = name if at and name else value[4:]
-            yield _of(entry, package, version if name else "", _RUNTIME, value[:3])
+            yield _dependency_of_entry(entry, package, version if name else "", _RUNTIME, value[:3])
 
 
-def _is_composers(name: str) -> bool:
+def _is_platform_package(name: str) -> bool:
     return "/" in name or name == "php" or name.startswith(("ext-", "lib-", "php-", "composer-"))
 
 
-def _autoload(entry: Entry, namespace: str, path: str) -> Fact:
+def _autoload_fact(entry: Entry, namespace: str, path: str) -> Fact:
     group = _AUTOLOAD[entry.path[0]]
     values = {"namespace": namespace.replace("\\\\", "\\"), "path": path, "group": group}
     return Fact("autoloads", entry.start, entry.end, "", values)
 
 
-def _of(entry: Entry, package: str, constraint: str, group: str, manager: str) -> Fact:
-    return dependency((entry.start, entry.end), package, constraint, group, manager)
+def _dependency_of_entry(
+    entry: Entry, package: str, constraint: str, group: str, manager: str
+) -> Fact:
+    return dependency_fact((entry.start, entry.end), package, constraint, group, manager)
 
 
 _CARGO: Final = {
@@ -132,44 +134,46 @@ _DEVELOPERS: Final = frozenset(
 )
 
 
-def _toml(text: str, entries: Sequence[Entry]) -> Iterator[Fact]:
+def _toml_facts(text: str, entries: Sequence[Entry]) -> Iterator[Fact]:
     versions = {one.path[:-1]: one.value for one in entries if one.path[-1] == "version"}
     names = {one.path[:-1]: one.value for one in entries if one.path[-1] == "package"}
     seen: set[Path] = set()
     for entry in entries:
         path = entry.path
         if path[-1] == ITEM:
-            yield from _listed(entry)
+            yield from _requirement_in_item(entry)
             continue
-        table = _table_of(path)
+        table = _group_and_manager(path)
         if table is None or path in seen:
             continue
         seen.add(path)
         group, manager = table
         constraint = entry.value if entry.value is not None else versions.get(path)
-        yield _of(entry, names.get(path) or path[-1], constraint or "", group, manager)
+        yield _dependency_of_entry(
+            entry, names.get(path) or path[-1], constraint or "", group, manager
+        )
 
 
-def _listed(entry: Entry) -> Iterator[Fact]:
+def _requirement_in_item(entry: Entry) -> Iterator[Fact]:
     """Yield the requirement that a list item states."""
     base = entry.path[:-1]
     group = _LISTS.get(base)
     if group is None and base[:-1] in _LISTS_BY_GROUP:
-        group = _LISTS_BY_GROUP[base[:-1]] or _group_named(base[-1])
-    told = requirement(entry.value or "") if group is not None else None
+        group = _LISTS_BY_GROUP[base[:-1]] or _normalize_group(base[-1])
+    told = parse_requirement(entry.value or "") if group is not None else None
     if told is not None and group is not None:
-        yield _of(entry, told[0], told[1], group, "pip")
+        yield _dependency_of_entry(entry, told[0], told[1], group, "pip")
 
 
-def _group_named(name: str) -> str:
+def _normalize_group(name: str) -> str:
     return _DEVELOPMENT if name.lower() in _DEVELOPERS else name
 
 
-def _table_of(path: Path) -> tuple[str, str] | None:
+def _group_and_manager(path: Path) -> tuple[str, str] | None:
     """Return group and package manager of a key in a table of packages."""
     above = path[:-1]
     if above[:2] == ("tool", "poetry"):
-        return _poetry(above[2:])
+        return _poetry_group(above[2:])
     if len(above) == 1 and above[0] in _PIPFILE:
         return _PIPFILE[above[0]], "pip"
     within = above[:1] in {("workspace",), ("target",)}
@@ -178,44 +182,46 @@ def _table_of(path: Path) -> tuple[str, str] | None:
     return None
 
 
-def _poetry(above: Path) -> tuple[str, str] | None:
+def _poetry_group(above: Path) -> tuple[str, str] | None:
     if above == ("dependencies",):
         return _RUNTIME, "pip"
     if above == ("dev-dependencies",):
         return _DEVELOPMENT, "pip"
     if above[:1] == ("group",) and above[2:] == ("dependencies",):
-        return _group_named(above[1]), "pip"
+        return _normalize_group(above[1]), "pip"
     return None
 
 
 _PUB: Final = {"dependencies": _RUNTIME, "dev_dependencies": _DEVELOPMENT}
 
 
-def _yaml(text: str, entries: Sequence[Entry]) -> Iterator[Fact]:
+def _yaml_facts(text: str, entries: Sequence[Entry]) -> Iterator[Fact]:
     tops = {entry.path[0] for entry in entries if len(entry.path) == 1}
     if "environment" in tops:
-        yield from _pub(entries)
+        yield from _pub_facts(entries)
     elif "channels" in tops:
-        yield from _conda(entries)
+        yield from _conda_facts(entries)
 
 
-def _pub(entries: Sequence[Entry]) -> Iterator[Fact]:
+def _pub_facts(entries: Sequence[Entry]) -> Iterator[Fact]:
     inner = {one.path[:2]: one.value for one in entries if one.path[2:] == ("version",)}
     for entry in entries:
         if len(entry.path) == _IN_TABLE and entry.path[0] in _PUB and entry.path[1] != ITEM:
             constraint = entry.value or inner.get(entry.path) or ""
-            yield _of(entry, entry.path[1], constraint, _PUB[entry.path[0]], "pub")
+            yield _dependency_of_entry(entry, entry.path[1], constraint, _PUB[entry.path[0]], "pub")
 
 
-def _conda(entries: Sequence[Entry]) -> Iterator[Fact]:
+def _conda_facts(entries: Sequence[Entry]) -> Iterator[Fact]:
     for entry in entries:
         if entry.path == ("dependencies", ITEM) and entry.value:
             name, _, version = entry.value.partition("=")
-            yield _of(entry, name.strip(), version.lstrip("=").strip(), _RUNTIME, "conda")
+            yield _dependency_of_entry(
+                entry, name.strip(), version.lstrip("=").strip(), _RUNTIME, "conda"
+            )
         elif entry.path == ("dependencies", ITEM, "pip", ITEM) and entry.value:
-            told = requirement(entry.value)
+            told = parse_requirement(entry.value)
             if told is not None:
-                yield _of(entry, *told, _RUNTIME, "pip")
+                yield _dependency_of_entry(entry, *told, _RUNTIME, "pip")
 
 
 _CFG: Final[Mapping[Path, str]] = {
@@ -225,23 +231,23 @@ _CFG: Final[Mapping[Path, str]] = {
 }
 
 
-def _ini(text: str, entries: Sequence[Entry]) -> Iterator[Fact]:
+def _ini_facts(text: str, entries: Sequence[Entry]) -> Iterator[Fact]:
     for entry in entries:
         item = entry.path[-1] == ITEM
         base = entry.path[:-1] if item else entry.path
         group = _CFG.get(base)
         if base[:1] == ("options.extras_require",) and len(base) == _IN_TABLE:
             group = "optional"
-        told = requirement(entry.value or "") if group is not None else None
+        told = parse_requirement(entry.value or "") if group is not None else None
         if told is not None and group is not None:
-            yield _of(entry, *told, group, "pip")
+            yield _dependency_of_entry(entry, *told, group, "pip")
 
 
 _OF_FORMAT: Final[Mapping[str, Callable[[str, Sequence[Entry]], Iterator[Fact]]]] = {
-    "ini": _ini,
-    "json": _json,
-    "toml": _toml,
-    "yaml": _yaml,
+    "ini": _ini_facts,
+    "json": _json_facts,
+    "toml": _toml_facts,
+    "yaml": _yaml_facts,
 }
 
 
@@ -292,33 +298,33 @@ _TAG: Final = re.compile(r"<(?P<name>groupId|artifactId|version|scope)>\s*+(?P<v
 _INCLUDE: Final = ("-", "#", "git+", "http:", "https:", ".", "/")
 
 
-def _span(at: int, line: str) -> tuple[int, int]:
+def _trimmed_span(at: int, line: str) -> tuple[int, int]:
     """Return the offsets of a line without the white space around it."""
     return at + len(line) - len(line.lstrip()), at + len(line.rstrip())
 
 
-def _lines(text: str) -> Iterator[tuple[int, str]]:
+def _lines_with_offsets(text: str) -> Iterator[tuple[int, str]]:
     at = 0
     for line in text.splitlines(keepends=True):
         yield at, line.rstrip("\r\n")
         at += len(line)
 
 
-def requirements(text: str, group: str = "runtime") -> Iterator[Fact]:
+def requirement_facts(text: str, group: str = "runtime") -> Iterator[Fact]:
     """Yield the dependencies in a pip requirements file."""
-    for at, line in _lines(text):
+    for at, line in _lines_with_offsets(text):
         content = line.strip()
         if not content or content.startswith(_INCLUDE):
             continue
-        told = requirement(content)
+        told = parse_requirement(content)
         if told is not None:
-            yield dependency(_span(at, line), *told, group, "pip")
+            yield dependency_fact(_trimmed_span(at, line), *told, group, "pip")
 
 
-def go_modules(text: str) -> Iterator[Fact]:
+def go_module_facts(text: str) -> Iterator[Fact]:
     """Yield the dependencies in `require` of go.mod; other directives have no plain version."""
     block = ""
-    for at, line in _lines(text):
+    for at, line in _lines_with_offsets(text):
         content = line.strip()
         if content.endswith("(") or content == ")":
             block = content.rstrip("( \t")
@@ -328,57 +334,59 @@ def go_modules(text: str) -> Iterator[Fact]:
         if found is None or not (block == "require" or content.startswith("require")):
             continue
         group = "indirect" if "// indirect" in found["more"] else "runtime"
-        yield dependency(_span(at, line), found["name"], found["version"], group, "go")
+        yield dependency_fact(_trimmed_span(at, line), found["name"], found["version"], group, "go")
 
 
-def ruby(text: str) -> Iterator[Fact]:
+def ruby_facts(text: str) -> Iterator[Fact]:
     """Yield the dependencies in a Gemfile, gemspec, Podfile or podspec."""
     group = "runtime"
     pods = "Pod::Spec" in text
-    for at, line in _lines(text):
+    for at, line in _lines_with_offsets(text):
         if head := _GROUP.match(line):
-            group = _group_of(head["names"])
+            group = _first_known_group(head["names"])
         elif line.strip() == "end":
             group = "runtime"
         elif found := _RUBY.match(line):
             manager = "cocoapods" if pods or found["pod"] else "bundler"
             told = "development" if found["development"] else group
-            yield dependency(_span(at, line), found["name"], found["version"] or "", told, manager)
+            yield dependency_fact(
+                _trimmed_span(at, line), found["name"], found["version"] or "", told, manager
+            )
 
 
-def _group_of(names: str) -> str:
+def _first_known_group(names: str) -> str:
     first = names.replace(":", " ").replace(",", " ").split()
     return _GROUPS.get(first[0].strip("\"'"), first[0].strip("\"'")) if first else "runtime"
 
 
-def gradle(text: str) -> Iterator[Fact]:
+def gradle_facts(text: str) -> Iterator[Fact]:
     """Yield the dependencies in a Gradle build file."""
-    for at, line in _lines(text):
+    for at, line in _lines_with_offsets(text):
         if found := _GRADLE.match(line):
             group = "development" if "test" in found["group"].lower() else "runtime"
             version = found["version"] or ""
-            yield dependency(_span(at, line), found["name"], version, group, "maven")
+            yield dependency_fact(_trimmed_span(at, line), found["name"], version, group, "maven")
 
 
-def swift(text: str) -> Iterator[Fact]:
+def swift_facts(text: str) -> Iterator[Fact]:
     """Yield the dependencies in Package.swift."""
     for found in _SWIFT.finditer(text):
         version = (found["version"] or "").strip().strip(",").strip()
-        yield dependency(found.span(), found["name"], version, "runtime", "swiftpm")
+        yield dependency_fact(found.span(), found["name"], version, "runtime", "swiftpm")
     for product in _PRODUCT.finditer(text):  # the modules that its sources import
-        yield dependency(product.span(), product["name"], "", "runtime", "swiftpm")
+        yield dependency_fact(product.span(), product["name"], "", "runtime", "swiftpm")
 
 
-def mix(text: str) -> Iterator[Fact]:
+def mix_facts(text: str) -> Iterator[Fact]:
     """Yield the dependencies in mix.exs."""
-    for at, line in _lines(text):
+    for at, line in _lines_with_offsets(text):
         if found := _MIX.match(line):
             group = "development" if "only:" in found["more"] else "runtime"
             version = found["version"] or ""
-            yield dependency(_span(at, line), found["name"], version, group, "hex")
+            yield dependency_fact(_trimmed_span(at, line), found["name"], version, group, "hex")
 
 
-def xml(text: str) -> Iterator[Fact]:
+def xml_facts(text: str) -> Iterator[Fact]:
     """Yield the dependencies in pom.xml, a .NET project file or packages.config."""
     for found in _PROJECT.finditer(text):
         told = {
@@ -387,7 +395,7 @@ def xml(text: str) -> Iterator[Fact]:
         package = told.get("include") or told.get("id")
         if package:
             version = told.get("version", "")
-            yield dependency(found.span(), package, version, "runtime", "nuget")
+            yield dependency_fact(found.span(), package, version, "runtime", "nuget")
     for found in _POM.finditer(text):
         tags: dict[str, str] = {}
         for tag in _TAG.finditer(found["inner"]):
@@ -396,65 +404,67 @@ def xml(text: str) -> Iterator[Fact]:
             package = f"{tags['groupId']}:{tags['artifactId']}"
             group = _GROUPS.get(tags.get("scope", ""), "runtime")
             version = tags.get("version", "")
-            yield dependency(found.span(), package, version, group, "maven")
+            yield dependency_fact(found.span(), package, version, group, "maven")
 
 
 def _plain_facts(text: str) -> Iterator[Fact]:
     """Yield dependencies in go.mod, or in a requirements list with at least one constraint."""
-    lines = [line.strip() for _, line in _lines(text)]
+    lines = [line.strip() for _, line in _lines_with_offsets(text)]
     told = [line for line in lines if line and not line.startswith(("#", "//"))]
     if told and told[0].startswith("module "):
-        return go_modules(text)
+        return go_module_facts(text)
     named = [line for line in told if not line.startswith(("-", "git+", ".", "http"))]
-    found = [requirement(line) for line in named]
+    found = [parse_requirement(line) for line in named]
     if found and all(found) and any(one is not None and one[1] for one in found):
-        return requirements(text)
+        return requirement_facts(text)
     return iter(())
 
 
-def _read(text: str, language: str, find: Callable[[str], Iterable[Fact]]) -> CodeText:
+def _read_manifest(text: str, language: str, find: Callable[[str], Iterable[Fact]]) -> CodeText:
     """Return the paragraphs of a text, and its dependencies if it is a manifest."""
-    return CodeText(covering(text, ()), tuple(find(text)), language)
+    return CodeText(add_rest_units(text, ()), tuple(find(text)), language)
 
 
 read_elixir: Final = partial(
-    _read, language="elixir", find=lambda text: mix(text) if "Mix.Project" in text else ()
+    _read_manifest,
+    language="elixir",
+    find=lambda text: mix_facts(text) if "Mix.Project" in text else (),
 )
-read_groovy: Final = partial(_read, language="groovy", find=gradle)
-read_kotlin: Final = partial(_read, language="kotlin", find=gradle)
-read_plain: Final = partial(_read, language="plain", find=_plain_facts)
-read_ruby: Final = partial(_read, language="ruby", find=ruby)
-read_xml: Final = partial(_read, language="xml", find=xml)
+read_groovy: Final = partial(_read_manifest, language="groovy", find=gradle_facts)
+read_kotlin: Final = partial(_read_manifest, language="kotlin", find=gradle_facts)
+read_plain: Final = partial(_read_manifest, language="plain", find=_plain_facts)
+read_ruby: Final = partial(_read_manifest, language="ruby", find=ruby_facts)
+read_xml: Final = partial(_read_manifest, language="xml", find=xml_facts)
 
 
-def pipfile(text: str) -> Iterator[Fact]:
+def pipfile_facts(text: str) -> Iterator[Fact]:
     """Yield the dependencies in a Pipfile."""
     return facts_of_entries("toml", text, toml_entries(text)[0])
 
 
 _BY_NAME: Final[Mapping[str, Callable[[str], Iterator[Fact]]]] = {
-    "build.gradle": gradle,
-    "build.gradle.kts": gradle,
-    "gemfile": ruby,
-    "go.mod": go_modules,
-    "mix.exs": mix,
-    "package.swift": swift,
-    "packages.config": xml,
-    "pipfile": pipfile,
-    "podfile": ruby,
-    "pom.xml": xml,
+    "build.gradle": gradle_facts,
+    "build.gradle.kts": gradle_facts,
+    "gemfile": ruby_facts,
+    "go.mod": go_module_facts,
+    "mix.exs": mix_facts,
+    "package.swift": swift_facts,
+    "packages.config": xml_facts,
+    "pipfile": pipfile_facts,
+    "podfile": ruby_facts,
+    "pom.xml": xml_facts,
 }
 _BY_SUFFIX: Final[Mapping[str, Callable[[str], Iterator[Fact]]]] = {
-    ".csproj": xml,
-    ".fsproj": xml,
-    ".gemspec": ruby,
-    ".podspec": ruby,
-    ".vbproj": xml,
+    ".csproj": xml_facts,
+    ".fsproj": xml_facts,
+    ".gemspec": ruby_facts,
+    ".podspec": ruby_facts,
+    ".vbproj": xml_facts,
 }
 
 
 def statements_of(path: str, text: str) -> Iterator[Fact]:
-    """Return the dependencies in a manifest, recognized by its file name; empty for other files.
+    """Yield the dependencies in a manifest recognized by its file name; none for other files.
 
     Args:
         path: POSIX path within the repository.
@@ -465,7 +475,7 @@ def statements_of(path: str, text: str) -> Iterator[Fact]:
         return made(text)
     if name.endswith((".txt", ".in")) and "requirements" in path.lower():
         development = any(word in name for word in ("dev", "test", "lint"))
-        return requirements(text, "development" if development else "runtime")
+        return requirement_facts(text, "development" if development else "runtime")
     return iter(())
 
 

@@ -21,7 +21,7 @@ from rag_assets.systems.code_memory.languages.tags import (
     with_definitions,
 )
 from rag_assets.systems.code_memory.languages.tree import syntax_tree
-from rag_assets.systems.code_memory.languages.units import covering
+from rag_assets.systems.code_memory.languages.units import add_rest_units
 from rag_assets.systems.code_memory.symbols.model import USES, CodeText
 
 Reader: TypeAlias = Callable[[str], CodeText]
@@ -172,7 +172,7 @@ def _defined(text: str, reading: CodeText) -> list[tuple[str, int]]:
 
 def unread(text: str, media_type: str, *notes: str) -> CodeText:
     """Return the units of a text that no grammar reads, cut at blank lines; there are no facts."""
-    return CodeText(covering(text, ()), (), language_of_type(media_type), notes)
+    return CodeText(add_rest_units(text, ()), (), language_of_type(media_type), notes)
 
 
 def language_of_type(media_type: str) -> str:

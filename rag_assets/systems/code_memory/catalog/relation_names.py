@@ -14,8 +14,8 @@ from rag_assets.systems.code_memory.symbols.naming import (
     NAMELESS,
     OWN,
     defined_name,
-    named_by,
     own_spellings,
+    resolve_spelling,
     spellings,
     style_of,
 )
@@ -33,7 +33,7 @@ def qualified(name: str, uri: str) -> str:
     if name.startswith(FILE):
         repository = repository_of(unquote(uri.partition("/")[0]))
         return FILE + uri_of(repository, name.removeprefix(FILE))
-    return named_by(name, path_of(uri))
+    return resolve_spelling(name, path_of(uri))
 
 
 def defined(name: str, uri: str) -> str:
@@ -41,7 +41,7 @@ def defined(name: str, uri: str) -> str:
     if name.startswith(NAMELESS):
         return f"{uri}#{name}"
     if name.startswith(OWN_SETTING):
-        return named_by(name, path_of(uri))
+        return resolve_spelling(name, path_of(uri))
     return name if style_of(uri) == "none" else defined_name(name, path_of(uri))
 
 

@@ -29,7 +29,7 @@ READ_KINDS: Final = laravel.READ_KINDS
 
 def keep_deciding(facts: Sequence[Fact], language: str) -> tuple[Fact, ...]:
     """Return the facts of a file that kinds_of reads unless the repository uses Django."""
-    return tuple(filter(laravel.decides, facts)) if language == "php" else ()
+    return tuple(filter(laravel.is_read_fact, facts)) if language == "php" else ()
 
 
 def deciding(facts: Sequence[Fact], language: str) -> list[object]:
@@ -41,7 +41,7 @@ def deciding(facts: Sequence[Fact], language: str) -> list[object]:
         facts: the facts of one file.
     """
     if language == "php":
-        return laravel.compared_facts(facts)
+        return laravel.select_read_facts(facts)
     # Django's views, models and routes depend on nearly all facts of a module.
     return [
         (fact.kind, fact.symbol, fact.values)

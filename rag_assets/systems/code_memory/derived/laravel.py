@@ -24,7 +24,7 @@ from rag_assets.systems.code_memory.laravel.models import (
     resolve_models,
 )
 from rag_assets.systems.code_memory.laravel.policies import RoutePolicies
-from rag_assets.systems.code_memory.laravel.receivers import Followed, Receivers
+from rag_assets.systems.code_memory.laravel.receivers import FollowedStatements, Receivers
 from rag_assets.systems.code_memory.laravel.routes.model import Evidence, Route
 from rag_assets.systems.code_memory.laravel.routes.program import framework_version
 from rag_assets.systems.code_memory.laravel.routes.resolver import (
@@ -82,7 +82,7 @@ def derive(files: Sequence[FileFacts]) -> Derivation:
     tables = resolve_tables(php, change_keeps=version is None or version < _CHANGES_WHOLE)
     models, guards = resolve_models(php), resolve_middleware(php, version)
     inheritance = Inheritance(php)
-    followed = Followed(php, inheritance, Receivers(php, models, inheritance))
+    followed = FollowedStatements(php, inheritance, Receivers(php, models, inheritance))
     policies = RoutePolicies(php, guards, inheritance)
     by_table: dict[str, list[Model]] = {}
     for model in models.values():

@@ -13,7 +13,7 @@ from rag_assets.systems.code_memory.derived.model import (
 )
 from rag_assets.systems.code_memory.laravel.classes import Inheritance
 from rag_assets.systems.code_memory.laravel.policies import RoutePolicies
-from rag_assets.systems.code_memory.laravel.receivers import Followed
+from rag_assets.systems.code_memory.laravel.receivers import FollowedStatements
 from rag_assets.systems.code_memory.laravel.routes.model import Evidence, Route
 from rag_assets.systems.code_memory.relations.relations import How
 from rag_assets.systems.code_memory.symbols.names import (
@@ -42,7 +42,7 @@ def route_document(
     guards: Mapping[str, Sequence[str]],
     policies: RoutePolicies,
     inheritance: Inheritance,
-    followed: Followed,
+    followed: FollowedStatements,
 ) -> DerivedDocument:
     """Return the document of a route.
 
@@ -93,7 +93,9 @@ def _parameters(route: Route) -> Iterator[str]:
         yield f"{one.name} ({', '.join(more)})" if more else one.name
 
 
-def _of_action(route: Route, inheritance: Inheritance, followed: Followed) -> Iterator[Statement]:
+def _of_action(
+    route: Route, inheritance: Inheritance, followed: FollowedStatements
+) -> Iterator[Statement]:
     """Yield the method that the route runs; if the method is inherited, also the controller."""
     if route.kind != "controller" or not route.action or not route.evidence:
         return
@@ -111,7 +113,7 @@ def _of_action(route: Route, inheritance: Inheritance, followed: Followed) -> It
         for own in followed.own_methods(target):
             for above, fact in inheritance.calls(own):
                 yield statement("calls", above, inheritance.path_of(own), fact, source=own)
-        for one in followed.of_action(target):
+        for one in followed.relations_of_action(target):
             yield statement(
                 one.kind, one.target, one.path, one.fact, source=one.source, how="inferred"
             )

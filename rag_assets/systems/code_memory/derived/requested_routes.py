@@ -201,7 +201,7 @@ def _route_name(file: File, call: Fact, rule: Requests) -> str:
     value = argument(call, rule.path) or argument(call, "0")
     if value is not None and value[0] == "n":
         name = str(value[1])
-        held = file.assigned(last_part(name), call.start)
+        held = file.find_assignment(last_part(name), call.start)
         is_helper = name.endswith(rule.helpers) and held is None
         value = value if is_helper or held is None else list(held.values["value"])
     if value is not None and value[0] == "s" and rule.described_by:

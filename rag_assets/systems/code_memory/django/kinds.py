@@ -1,6 +1,6 @@
 """Source types in Django: by a definition's ancestors and decorators, by its use, and by its path.
 
-Framework data (`types` in django.toml) say which of these have which type.
+The mapping from these to types is framework data (`types` in django.toml).
 """
 
 from __future__ import annotations
@@ -62,12 +62,14 @@ class _TypeReader:
         for symbol, fact in module.declared.items():
             # An inner class such as Meta has its outer class's type.
             if "." not in symbol:
-                kind = self._by_text(module, symbol, fact) or self._by_folder(module, fact)
+                kind = self._type_by_text(module, symbol, fact) or self._type_by_folder(
+                    module, fact
+                )
                 if kind is not None:
                     yield symbol, kind
         for fact in module.assigned.get("", ()):
-            called = self._program.called(fact.values["value"], module)
-            if called and self._by_bases(self._program.ancestry(called)) == "event":
+            called = self._program.called_name(fact.values["value"], module)
+            if called and self._type_by_bases(self._program.ancestry(called)) == "event":
                 yield fact.values["name"], "event"
 
     def types_by_use(self) -> Iterator[tuple[str, SourceType]]:
@@ -75,36 +77,38 @@ class _TypeReader:
         for module in self._program:
             for setting, kind in self._data.settings.items():
                 for fact in module.values("", setting):
-                    yield from ((one, kind) for one in _texts(fact.values["value"]))
+                    yield from ((one, kind) for one in _string_items(fact.values["value"]))
             for fact in module.invoked:
                 call = fact.values["call"]
                 type_ = self._data.calls.get(written_name(call).rpartition(".")[2])
                 value = argument(call, 0, "receiver") if type_ is not None else None
                 if type_ is not None and is_a(value, "name"):
                     name = self._program.absolute(value["name"], module)
-                    yield self._program.defined(name), type_
+                    yield self._program.resolve_name(name), type_
 
-    def _by_text(self, module: Module, symbol: str, fact: Fact) -> SourceType | None:
+    def _type_by_text(self, module: Module, symbol: str, fact: Fact) -> SourceType | None:
         if fact.values["role"] == "class":
-            return self._by_bases(self._program.ancestry(f"{module.name}.{symbol}")[1:])
+            return self._type_by_bases(self._program.ancestry(f"{module.name}.{symbol}")[1:])
         for decorator in fact.values["decorators"]:
             written = written_name(decorator)
-            name = self._program.defined(self._program.absolute(written, module))
-            if kind := _matching(name, self._data.decorators):
+            name = self._program.resolve_name(self._program.absolute(written, module))
+            if kind := _first_matching_type(name, self._data.decorators):
                 return kind
         return None
 
-    def _by_bases(self, ancestors: Sequence[str]) -> SourceType | None:
+    def _type_by_bases(self, ancestors: Sequence[str]) -> SourceType | None:
         """Return the type of the nearest ancestor in another package that has one."""
         for one in ancestors:
             if one not in self._known:
                 is_outside = self._program.place(one) is None
-                self._known[one] = _matching(one, self._data.bases) if is_outside else None
+                self._known[one] = (
+                    _first_matching_type(one, self._data.bases) if is_outside else None
+                )
             if (kind := self._known[one]) is not None:
                 return kind
         return None
 
-    def _by_folder(self, module: Module, fact: Fact) -> SourceType | None:
+    def _type_by_folder(self, module: Module, fact: Fact) -> SourceType | None:
         """Return the type that the last folders of a public definition's path show."""
         parts = module.name.split(".")
         for folder, kind in self._data.folders.items() if fact.values["public"] else ():
@@ -113,13 +117,13 @@ class _TypeReader:
         return None
 
 
-def _matching(name: str, patterns: Mapping[str, SourceType]) -> SourceType | None:
+def _first_matching_type(name: str, patterns: Mapping[str, SourceType]) -> SourceType | None:
     """Return the type of the first pattern that matches a name."""
     return next((kind for one, kind in patterns.items() if fnmatchcase(name, one)), None)
 
 
-def _texts(value: Any) -> Iterator[str]:
+def _string_items(value: Any) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     for item in items_of(value):
-        yield from _texts(item)
+        yield from _string_items(item)

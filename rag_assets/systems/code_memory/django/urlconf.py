@@ -46,9 +46,9 @@ def template_of(pattern: str) -> str:
     """Return the path template (`invoices/{pk}/`) of a pattern or of a regular expression."""
     found, end = [], 0
     for one in _PARAMETER.finditer(pattern):
-        found += [_plain(pattern[end : one.start()]), f"{{{one['name'] or one['group']}}}"]
+        found += [_plain_text(pattern[end : one.start()]), f"{{{one['name'] or one['group']}}}"]
         end = one.end()
-    return "".join([*found, _plain(pattern[end:])])
+    return "".join([*found, _plain_text(pattern[end:])])
 
 
 def parameters_of(pattern: str) -> tuple[tuple[str, str], ...]:
@@ -59,7 +59,7 @@ def parameters_of(pattern: str) -> tuple[tuple[str, str], ...]:
     )
 
 
-def _plain(piece: str) -> str:
+def _plain_text(piece: str) -> str:
     return _MARKS.sub(lambda found: found.group(1) or "", piece)
 
 
@@ -81,12 +81,12 @@ def routes_of(files: Iterable[FileFacts], root: str = "") -> Routes:
     """
     program = Program(files)
     reader = _UrlReader(program)
-    for name in [root] if root else _roots(program):
+    for name in [root] if root else _find_root_modules(program):
         reader.read_module(program.modules[name], _Prefix())
     return Routes(tuple(reader.routes), tuple(dict.fromkeys(reader.unresolved)))
 
 
-def _roots(program: Program) -> list[str]:
+def _find_root_modules(program: Program) -> list[str]:
     named = [name for name in program.texts("ROOT_URLCONF") if name in program.modules]
     if named:
         return [*dict.fromkeys(named)]
@@ -156,89 +156,91 @@ class _UrlReader:
             return
         prefix = replace(prefix, within=(*prefix.within, key))
         for fact in module.values("", name):
-            inner = self._under(fact, module, prefix)
+            inner = self._prefix_of_statement(fact, module, prefix)
             if inner is not None:
-                self._read(fact.values["value"], module, inner)
+                self._read_patterns(fact.values["value"], module, inner)
         for fact in module.invoked:
             owner, _, verb = written_name(fact.values["call"]).lstrip(":").rpartition(".")
             if owner == name and verb in {"append", "extend", "insert"}:
-                inner = self._under(fact, module, prefix)
+                inner = self._prefix_of_statement(fact, module, prefix)
                 given = fact.values["call"]["arguments"]
                 if inner is not None and given:
-                    self._read(given[-1], module, inner)
+                    self._read_patterns(given[-1], module, inner)
 
-    def _under(self, fact: Fact, module: Module, prefix: _Prefix) -> _Prefix | None:
-        """Return the prefix for patterns in a statement; None in a loop, which computes them."""
+    def _prefix_of_statement(self, fact: Fact, module: Module, prefix: _Prefix) -> _Prefix | None:
+        """Return the prefix for patterns in a statement; None if a loop computes them."""
         statement = fact.values["under"]
         if not statement:
             return prefix
-        self._miss(f"depends on `{statement}`", Evidence(module.path, fact.start, fact.end))
+        self._report_unresolved(
+            f"depends on `{statement}`", Evidence(module.path, fact.start, fact.end)
+        )
         return None if statement in LOOPS else replace(prefix, conditional=True)
 
-    def _read(self, value: Any, module: Module, prefix: _Prefix) -> None:
+    def _read_patterns(self, value: Any, module: Module, prefix: _Prefix) -> None:
         """Read the patterns in an expression: a list of them, or a single one."""
         kind = value.get("of") if isinstance(value, dict) else ""
         if kind in {"list", "tuple", "sum"}:
             for item in value["items"]:
-                self._read(item, module, prefix)
+                self._read_patterns(item, module, prefix)
         elif kind == "spread":
-            self._read(value["value"], module, prefix)
+            self._read_patterns(value["value"], module, prefix)
         elif kind == "name":
-            self._read_named(value, module, prefix)
+            self._read_name(value, module, prefix)
         elif kind == "call":
             self._read_call(value, module, prefix)
         else:
             why = f"computed: {value['why']}" if kind == "computed" else "no pattern"
-            self._miss(why, module.evidence(value))
+            self._report_unresolved(why, module.evidence(value))
 
-    def _read_named(self, value: Any, module: Module, prefix: _Prefix) -> None:
+    def _read_name(self, value: Any, module: Module, prefix: _Prefix) -> None:
         written = value["name"]
-        owner = self._program.named(written.removesuffix(".urls"), module)
+        owner = self._program.find_place(written.removesuffix(".urls"), module)
         if written.endswith(".urls") and owner is not None and owner.symbol:
             if self._routers.is_router(owner):
                 self._read_router(owner, prefix)
             else:
-                self._miss("the routes of an object", module.evidence(value))
+                self._report_unresolved("routes that an object returns", module.evidence(value))
             return
-        place = self._program.named(written, module)
+        place = self._program.find_place(written, module)
         if place is None:
-            self._miss("a list of another package", module.evidence(value))
+            self._report_unresolved("a list in a different package", module.evidence(value))
         elif place.symbol in {"", "urlpatterns"}:
             self.read_module(place.module, prefix)
         else:
             self._read_variable(place.module, place.symbol, prefix)
 
     def _read_call(self, value: Any, module: Module, prefix: _Prefix) -> None:
-        """Read the pattern that a call makes, or those that a function receives and returns."""
-        called = self._program.called(value, module)
+        """Read the pattern that a call creates, or the patterns that a function wraps."""
+        called = self._program.called_name(value, module)
         if called in self._data.paths:
             self._read_path(value, module, prefix)
         elif called in self._data.lists:
             inner = replace(prefix, pattern=prefix.pattern + self._data.lists[called])
             for one in value["arguments"]:
-                self._read(one, module, inner)
+                self._read_patterns(one, module, inner)
         else:
-            reason = f"a list that a call makes: {called.rpartition('.')[2]}"
-            self._miss(reason[:100], module.evidence(value))
+            reason = f"a list that a function returns: {called.rpartition('.')[2]}"
+            self._report_unresolved(reason[:100], module.evidence(value))
 
     def _read_path(self, call: Any, module: Module, prefix: _Prefix) -> None:
-        """Read a call of `path`, or of another function that makes one pattern."""
-        pattern = self._text(argument(call, 0, "route"), module)
+        """Read a call of `path`, or of a similar function that creates one pattern."""
+        pattern = self._string_value(argument(call, 0, "route"), module)
         evidence, target = module.evidence(call), argument(call, 1, "view")
         if pattern is None:
-            self._miss("a computed path", evidence)
+            self._report_unresolved("a computed path", evidence)
             return
         inner = prefix.add(pattern, evidence)
-        if self._program.called(target, module) in self._data.includes:
-            namespace = self._text(argument(target, 1, "namespace"), module)
+        if self._program.called_name(target, module) in self._data.includes:
+            namespace = self._string_value(argument(target, 1, "namespace"), module)
             self._read_included(argument(target, 0, "arg"), module, inner, namespace)
         elif is_a(target, "tuple") or written_name(target).endswith(".urls"):
             self._read_included(target, module, inner)
         else:
             view = self._views.view(target, module)
             if not view.name:
-                self._miss("a computed view", evidence)
-            self._add(inner, self._text(argument(call, 3, "name"), module), view)
+                self._report_unresolved("a computed view", evidence)
+            self._add_route(inner, self._string_value(argument(call, 3, "name"), module), view)
 
     def _read_included(
         self, target: Any, module: Module, prefix: _Prefix, namespace: str | None = None
@@ -247,25 +249,25 @@ class _UrlReader:
         app: str | None = None
         if is_a(target, "tuple") and target["items"]:
             target, *names = target["items"]
-            app, *instance = [self._text(name, module) for name in names] or [None]
+            app, *instance = [self._string_value(name, module) for name in names] or [None]
             namespace = instance[0] if instance else namespace
-        other = self._module_of(target, module)
+        other = self._included_module(target, module)
         if is_a(target, "name") and target["name"].endswith("site.urls"):
-            self._miss("the admin's own routes", module.evidence(target))
+            self._report_unresolved("the admin's own routes", module.evidence(target))
         elif other is not None:
-            stated = self._text(other.constant("", "app_name"), other)
+            stated = self._string_value(other.constant("", "app_name"), other)
             self.read_module(other, prefix.add_namespace(namespace or app or stated))
         elif isinstance(target, str):
-            reason = f"a module of another package: {target}"
-            self._miss(reason[:100], prefix.evidence[-1])
+            reason = f"a module in a different package: {target}"
+            self._report_unresolved(reason[:100], prefix.evidence[-1])
         else:
-            self._read(target, module, prefix.add_namespace(namespace or app))
+            self._read_patterns(target, module, prefix.add_namespace(namespace or app))
 
-    def _module_of(self, target: Any, module: Module) -> Module | None:
+    def _included_module(self, target: Any, module: Module) -> Module | None:
         if isinstance(target, str):
             return self._program.modules.get(target)
         if is_a(target, "name") and not target["name"].startswith(":"):
-            place = self._program.named(target["name"], module)
+            place = self._program.find_place(target["name"], module)
             return place.module if place is not None and not place.symbol else None
         return None
 
@@ -275,24 +277,24 @@ class _UrlReader:
                 self.unresolved.append(one)
             else:
                 inner = replace(prefix, conditional=prefix.conditional or one.conditional)
-                self._add(inner.add(one.pattern, *one.evidence), one.name, one.view)
+                self._add_route(inner.add(one.pattern, *one.evidence), one.name, one.view)
 
-    def _add(self, prefix: _Prefix, name: str | None, view: View) -> None:
+    def _add_route(self, prefix: _Prefix, name: str | None, view: View) -> None:
         full = ":".join([*prefix.namespaces, name]) if name else ""
         route = Route(prefix.pattern, full, view, prefix.evidence, prefix.conditional)
         self.routes.append(route)
 
-    def _text(self, value: Any, module: Module) -> str | None:
+    def _string_value(self, value: Any, module: Module) -> str | None:
         """Return a string, which may also be a constant, or a sum of these."""
         if is_a(value, "sum"):
-            parts = [self._text(one, module) for one in value["items"]]
+            parts = [self._string_value(one, module) for one in value["items"]]
             return None if None in parts else "".join(one for one in parts if one)
         if is_a(value, "name"):
-            place = self._program.named(value["name"], module)
+            place = self._program.find_place(value["name"], module)
             held = [] if place is None else place.module.values("", place.symbol)
             is_constant = len(held) == 1 and not held[0].values["under"]
             value = held[0].values["value"] if is_constant else None
         return value if isinstance(value, str) else None
 
-    def _miss(self, reason: str, evidence: Evidence) -> None:
+    def _report_unresolved(self, reason: str, evidence: Evidence) -> None:
         self.unresolved.append(Unresolved(reason, evidence))

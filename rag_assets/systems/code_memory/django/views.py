@@ -111,20 +111,20 @@ class ViewReader:
             if is_a(value, "name"):
                 name, place = self._program.follow(written, module)
                 if place is None or place.value is None:
-                    return self._function(name)
+                    return self._view_of_function(name)
                 value, module = place.value, place.module
             elif is_a(value, "call") and written.endswith(".as_view"):
                 name, _ = self._program.follow(written.removesuffix(".as_view"), module)
-                return self._class(self._program.defined(name), value)
+                return self._view_of_class(self._program.resolve_name(name), value)
             elif is_a(value, "call"):
                 value = next(iter(value["arguments"]), None)
             else:
                 break
         return View("")
 
-    def _function(self, name: str) -> View:
+    def _view_of_function(self, name: str) -> View:
         """Return the view of a function, with the HTTP methods that its decorators allow."""
-        name = self._program.defined(name)
+        name = self._program.resolve_name(name)
         place = self._program.place(name)
         fact = None if place is None else place.module.declared.get(place.symbol)
         for one in () if fact is None else fact.values["decorators"]:
@@ -135,7 +135,7 @@ class ViewReader:
                 return View(name, tuple(verb.upper() for verb in verbs if isinstance(verb, str)))
         return View(name)
 
-    def _class(self, name: str, call: Any) -> View:
+    def _view_of_class(self, name: str, call: Any) -> View:
         """Return the view of a class; `as_view({"get": "list"})` states its actions."""
         first = argument(call, 0, "actions")
         pairs = first["items"] if is_a(first, "dict") else ()
@@ -143,9 +143,9 @@ class ViewReader:
         actions = tuple((key.upper(), value) for key, value in stated if isinstance(value, str))
         if actions:
             return View.from_actions(self._program, name, actions)
-        return View(name, self._methods(name))
+        return View(name, self._http_methods(name))
 
-    def _methods(self, name: str) -> tuple[str, ...]:
+    def _http_methods(self, name: str) -> tuple[str, ...]:
         """Return the HTTP methods of a class-based view, in upper case."""
         known: set[str] = set()
         for one in self._program.ancestry(name):
@@ -176,7 +176,7 @@ class _ExtraAction:
 
     @classmethod
     def from_decorator(cls, name: str, decorator: Any) -> _ExtraAction:
-        """Return the action that a decorator makes of a method."""
+        """Return the action that a decorator creates from a method."""
         methods = argument(decorator, 0, "methods")
         verbs = ["get"] if methods is None else items_of(methods)
         path, url_name = (decorator["named"].get(key) for key in ("url_path", "url_name"))
@@ -193,19 +193,16 @@ class Viewset:
 
     Attributes:
         name: absolute name of its class.
-
-    Args:
-        name: absolute name of its class.
     """
 
     def __init__(self, program: Program, name: str) -> None:
         self._program = program
-        self.name = program.defined(name)
+        self.name = program.resolve_name(name)
 
     @property
     def key(self) -> str:
         """Return the regular expression that matches the key of an object."""
-        return self._text("lookup_value_regex") or "[^/.]+"
+        return self._string_attribute("lookup_value_regex") or "[^/.]+"
 
     def routes(self, prefix: str, slash: str) -> Iterator[tuple[str, str, Actions]]:
         """Yield pattern, name suffix and actions of each route: list, extra actions, then detail.
@@ -214,9 +211,13 @@ class Viewset:
             prefix: the prefix under which the viewset is registered.
             slash: the end of a path; "" if absent.
         """
-        known, extra, end = self._actions(), self._extra_actions(), f"{slash}$"
+        known, extra, end = self._action_names(), self._read_extra_actions(), f"{slash}$"
         start = f"^{prefix}/" if prefix else "^"
-        field = self._text("lookup_url_kwarg") or self._text("lookup_field") or "pk"
+        field = (
+            self._string_attribute("lookup_url_kwarg")
+            or self._string_attribute("lookup_field")
+            or "pk"
+        )
         detail = f"{start}(?P<{field}>{self.key})"
         if listed := tuple(pair for pair in _LIST if pair[1] in known):
             yield (f"^{prefix}{end}" if prefix else "^$"), "list", listed
@@ -242,18 +243,18 @@ class Viewset:
         at = next((index for index, part in enumerate(parts) if part in _MANAGERS), 0)
         return parts[at - 1].lstrip(":").lower() if at else ""
 
-    def _text(self, name: str) -> str:
+    def _string_attribute(self, name: str) -> str:
         value = self._program.attribute(self.name, name)
         return value if isinstance(value, str) else ""
 
-    def _actions(self) -> set[str]:
+    def _action_names(self) -> set[str]:
         """Return the names of its methods, including those that other packages define."""
         data = framework("django").views.actions
         ancestors = (one.rpartition(".")[2] for one in self._program.ancestry(self.name))
         known = {action for one in ancestors for action in data.get(one, "").split()}
         return known.union(*(place.members for place in self._program.lineage(self.name)))
 
-    def _extra_actions(self) -> list[_ExtraAction]:
+    def _read_extra_actions(self) -> list[_ExtraAction]:
         """Return the methods under `@action`, in the order in which the framework lists members."""
         found: dict[str, _ExtraAction] = {}
         for place in reversed([*self._program.lineage(self.name)]):
@@ -301,7 +302,7 @@ class _Registration:
         return Viewset(program, program.absolute(value["name"], self.module))
 
     def nested_prefix(self, program: Program) -> str | None:
-        """Return the start of the paths, with the parents' keys, as drf-extensions forms it.
+        """Return the path prefix with the parents' keys, in the form of drf-extensions.
 
         Returns:
             None if the code does not show it.
@@ -328,14 +329,14 @@ class RouterReader:
         self._classes = framework("django").views.routers
         self._registrations: dict[str, list[_Registration]] = {}
         for module in program:
-            for call, under in _calls(module):
-                router, parents = self._registrar(call, module)
+            for call, under in _register_calls(module):
+                router, parents = self._find_router(call, module)
                 one = _Registration(module, call, under, parents)
                 self._registrations.setdefault(router, []).append(one)
 
     def is_router(self, place: Place) -> bool:
         """Return whether a variable holds a router."""
-        called = self._program.called(place.value, place.module)
+        called = self._program.called_name(place.value, place.module)
         return any(one in self._classes for one in self._program.ancestry(called))
 
     def routes(self, router: Place) -> Iterator[Route | Unresolved]:
@@ -345,21 +346,23 @@ class RouterReader:
             router: the variable that holds it.
         """
         made, evidence = router.value, router.module.evidence(router.value)
-        name = self._program.called(made, router.module)
+        name = self._program.called_name(made, router.module)
         classes = [*self._program.lineage(name)]
         if any(place.defines(rule) for place in classes for rule in _RULES):
-            yield Unresolved("a router with rules of its own", evidence)
+            yield Unresolved("a router class that overrides how routes are created", evidence)
         stated = made["named"].get("trailing_slash")
         slash = "/" if stated is None or stated else ""
         # Registrations in the router's own module come first.
         held = self._registrations.get(router.name, [])
         for one in sorted(held, key=lambda one: one.module is not router.module):
-            yield from self._registered(one, slash)
+            yield from self._routes_of_registration(one, slash)
         if any(one.endswith("DefaultRouter") for one in self._program.ancestry(name)):
             root = View("rest_framework.routers.APIRootView", ("GET",))
             yield Route("", "api-root", root, (evidence,))
 
-    def _registered(self, one: _Registration, slash: str) -> Iterator[Route | Unresolved]:
+    def _routes_of_registration(
+        self, one: _Registration, slash: str
+    ) -> Iterator[Route | Unresolved]:
         evidence = one.module.evidence(one.call)
         if one.under:
             yield Unresolved(f"depends on `{one.under}`", evidence)
@@ -377,22 +380,22 @@ class RouterReader:
             view = View.from_actions(self._program, viewset.name, actions)
             yield Route(pattern, f"{base}-{suffix}", view, (evidence,), bool(one.under))
 
-    def _registrar(
+    def _find_router(
         self, call: Any, module: Module, left: int = _DEEPEST
     ) -> tuple[str, tuple[_Registration, ...]]:
         """Return the router of a registration, and the registrations that lead to it.
 
         With drf-extensions, a viewset may be registered with what another registration returned.
         """
-        place = self._program.named(written_name(call).removesuffix(_REGISTER), module)
+        place = self._program.find_place(written_name(call).removesuffix(_REGISTER), module)
         value = None if place is None else place.value
         if place is None or not left or not written_name(value).endswith(_REGISTER):
             return ("" if place is None else place.name), ()
-        router, parents = self._registrar(value, place.module, left - 1)
+        router, parents = self._find_router(value, place.module, left - 1)
         return router, (_Registration(place.module, value), *parents)
 
 
-def _calls(module: Module) -> Iterator[tuple[Any, str]]:
+def _register_calls(module: Module) -> Iterator[tuple[Any, str]]:
     """Yield the top-level calls of `register` in order, whether or not their result is stored."""
     held = [(one, one.values["call"]) for one in module.invoked]
     held += [(one, one.values["value"]) for one in module.assigned.get("", ())]

@@ -16,29 +16,31 @@ from rag_assets.systems.code_memory.frameworks.statements import GRAMMARS
 from rag_assets.systems.code_memory.symbols.source_types import SourceType
 
 
-def _regular_expression(text: str) -> str:
+def _require_regular_expression(text: str) -> str:
     try:
         re.compile(text)
     except re.error as error:
-        raise ValueError(f"{text!r} is no regular expression: {error}") from None
+        raise ValueError(f"{text!r} is not a valid regular expression: {error}") from None
     return text
 
 
-def _page(text: str) -> str:
-    if "route" not in re.compile(_regular_expression(text)).groupindex:
-        raise ValueError(f"{text!r} has no group `route`: write (?P<route>…) around it")
+def _require_route_group(text: str) -> str:
+    if "route" not in re.compile(_require_regular_expression(text)).groupindex:
+        raise ValueError(f"{text!r} has no group `route`: enclose the route in (?P<route>…)")
     return text
 
 
-def _language(name: str) -> str:
+def _require_known_language(name: str) -> str:
     if name not in GRAMMARS:
-        raise ValueError(f"{name!r} is no language; choose from {', '.join(sorted(GRAMMARS))}")
+        raise ValueError(
+            f"{name!r} is not a supported language: use one of {', '.join(sorted(GRAMMARS))}"
+        )
     return name
 
 
-Expression = Annotated[str, AfterValidator(_regular_expression)]
-PagePath = Annotated[str, AfterValidator(_page)]
-Language = Annotated[str, AfterValidator(_language)]
+Expression = Annotated[str, AfterValidator(_require_regular_expression)]
+PagePath = Annotated[str, AfterValidator(_require_route_group)]
+Language = Annotated[str, AfterValidator(_require_known_language)]
 
 
 class _Part(BaseModel):
@@ -128,9 +130,11 @@ class Resources(_Part):
     blocks: Mapping[str, str] = Field(default_factory=dict)
 
     @model_validator(mode="after")
-    def _has_actions(self) -> Self:
+    def _require_actions(self) -> Self:
         if missing := {*self.calls.values()} - self.actions.keys():
-            raise ValueError(f"actions of {min(missing)!r} are missing, which calls name")
+            raise ValueError(
+                f"`calls` uses {min(missing)!r}, but `actions` has no entry for it: add one"
+            )
         return self
 
 
@@ -380,7 +384,7 @@ class Framework(_Part):
         yield from (method for pages in self.pages for method in pages.methods)
 
 
-def matching(name: str, patterns: Iterable[str]) -> str:
+def find_pattern(name: str, patterns: Iterable[str]) -> str:
     """Return the longest pattern that matches a name; "" if no pattern matches.
 
     A pattern is a whole name, or `*` followed by the end of a name.
@@ -413,7 +417,7 @@ def all_frameworks(own: str = "") -> tuple[Framework, ...]:
     A tenant's framework replaces a built-in framework with the same name.
 
     Args:
-        own: frameworks as JSON; see Tenant.own_frameworks.
+        own: the JSON text of Tenant.own_frameworks; "" for the built-in frameworks only.
     """
     added = tuple(Framework.model_validate(one) for one in json.loads(own or "[]"))
     names = {one.name for one in added}

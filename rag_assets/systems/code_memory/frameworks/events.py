@@ -39,7 +39,7 @@ def event_facts(
     found: dict[tuple[str, int, str], Fact] = {}
     for fact in statements if rules else ():
         for rule in rules:
-            for one in _read(fact, rule, names):
+            for one in _read_events(fact, rule, names):
                 found.setdefault((one.kind, one.start, str(one.values)), one)
         if len(found) >= _MOST:
             break
@@ -54,7 +54,7 @@ class _Names:
         self._declared = [one for one in facts if one.kind == "declares" and one.symbol]
         self._by_last: dict[str, list[str]] = {}
         for one in self._declared:
-            self._by_last.setdefault(_last(one.symbol), []).append(one.symbol)
+            self._by_last.setdefault(_last_name(one.symbol), []).append(one.symbol)
         for one in facts:
             if one.kind == "imports" and one.values.get("member"):
                 dots = "." * int(one.values["level"])
@@ -72,7 +72,7 @@ class _Names:
         first = min(held, key=lambda one: one.start, default=None)
         return first.symbol if first is not None else ""
 
-    def of_handler(self, value: Sequence[Any] | None) -> str:
+    def definition_of_handler(self, value: Sequence[Any] | None) -> str:
         r"""Return the definition that a handler names: `handle`, `App\Order@paid`."""
         if value is None or value[0] not in {"n", "s"}:
             return ""
@@ -80,35 +80,35 @@ class _Names:
         if value[0] == "s":
             owner, _, method = name.replace("\\\\", "\\").partition("@")
             return f"{owner}::{method}" if "\\" in owner and method else ""
-        known = self._by_last.get(_last(name), ())
+        known = self._by_last.get(_last_name(name), ())
         return known[0] if len(known) == 1 else ""
 
 
-def _last(name: str) -> str:
+def _last_name(name: str) -> str:
     return re.split(r"[.:#\\]+", name)[-1]
 
 
-def _read(fact: Fact, rule: Events, names: _Names) -> Iterator[Fact]:
+def _read_events(fact: Fact, rule: Events, names: _Names) -> Iterator[Fact]:
     """Yield the events of one statement according to one rule."""
     name, place = fact.values["name"], (fact.start, fact.end)
     if fact.kind == ANNOTATION and name in rule.annotations:
-        for event in _events(_argument(fact, "0"), is_object=rule.is_object):
+        for event in _event_names(_find_argument(fact, "0"), is_object=rule.is_object):
             symbol = names.within(*fact.values["target"])
             yield Fact(LISTENS, *place, symbol, {"event": event, "listener": symbol})
     if fact.kind != CALL or name not in {*rule.emits, *rule.listens}:
         return
     is_emitted = name in rule.emits
-    if is_emitted and rule.requires and _argument(fact, rule.requires) is None:
+    if is_emitted and rule.requires and _find_argument(fact, rule.requires) is None:
         return
-    value = fact.values.get("on") if rule.is_object else _argument(fact, "0")
-    for event in _events(value, is_object=rule.is_object):
+    value = fact.values.get("on") if rule.is_object else _find_argument(fact, "0")
+    for event in _event_names(value, is_object=rule.is_object):
         symbol = names.around(fact.start)
         if is_emitted:
             yield Fact(EMITS, *place, symbol, {"event": event})
             continue
-        handler = _argument(fact, "receiver|0" if rule.is_object else "1")
+        handler = _find_argument(fact, "receiver|0" if rule.is_object else "1")
         is_name = handler is not None and handler[0] == "n"
-        listener = names.of_handler(handler)
+        listener = names.definition_of_handler(handler)
         values: dict[str, Any] = {"event": event, "listener": listener or symbol}
         if not listener and handler is not None and is_name and handler[1] in names.imported:
             values |= {"listener": names.imported[handler[1]], "is_imported": True}
@@ -116,7 +116,7 @@ def _read(fact: Fact, rule: Events, names: _Names) -> Iterator[Fact]:
             yield Fact(LISTENS, *place, symbol, values)
 
 
-def _argument(fact: Fact, places: str) -> Sequence[Any] | None:
+def _find_argument(fact: Fact, places: str) -> Sequence[Any] | None:
     """Return the first argument with one of these names or positions."""
     ordered: Sequence[Sequence[Any]] = fact.values["arguments"]
     named: Mapping[str, Sequence[Any]] = fact.values.get("named", {})
@@ -128,13 +128,13 @@ def _argument(fact: Fact, places: str) -> Sequence[Any] | None:
     return None
 
 
-def _events(value: Sequence[Any] | None, *, is_object: bool) -> Iterator[str]:
+def _event_names(value: Sequence[Any] | None, *, is_object: bool) -> Iterator[str]:
     """Yield the names of events in a value: a text, an object, or a list of them."""
     values = value[1] if value is not None and value[0] == "l" else [value]
     for one in values:
         if one is None or one[0] != ("n" if is_object else "s"):
             continue
-        name = _last(str(one[1])) if is_object else str(one[1])
+        name = _last_name(str(one[1])) if is_object else str(one[1])
         is_plain = name.isidentifier() and name not in {"self", "cls"}
         if len(name) <= _LONGEST_NAME and (is_plain if is_object else _WORDS.fullmatch(name)):
             yield name

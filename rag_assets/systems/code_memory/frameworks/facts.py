@@ -31,7 +31,7 @@ _MOST_KEPT: Final = 2_000
 
 
 @dataclass(frozen=True, slots=True)
-class _Words:
+class _NamesOfInterest:
     """The names that the frameworks of one language look for.
 
     Attributes:
@@ -48,10 +48,10 @@ class _Words:
 
 
 @lru_cache(maxsize=128)
-def _words(language: str, own: str) -> _Words:
+def _collect_names(language: str, own: str) -> _NamesOfInterest:
     known = [one for one in all_frameworks(own) if language in one.languages]
     made = (name for one in known for name in one.routers.made_by)
-    return _Words(
+    return _NamesOfInterest(
         frozenset(name for one in known for name in one.names() if name),
         tuple({name[1:] for one in known for name in one.names() if name[:1] == "*"}),
         frozenset(one.rpartition(".")[2].rpartition("::")[2] for one in made),
@@ -69,7 +69,7 @@ def framework_facts(
     Args:
         language: its name in media types.
         known_facts: the other facts of the text.
-        own: frameworks of the tenant; see all_frameworks.
+        own: frameworks of the tenant, as JSON; "" if it has none.
     """
     if language not in GRAMMARS:
         return [], ""
@@ -85,7 +85,7 @@ def framework_facts(
     if language == "typescript" and tree.has_errors:
         tree = syntax_tree(text, module, "language_tsx")
     found, note = statements_of(tree, language)
-    kept = _kept(found, _words(language, own)) if names or not is_of_tests else []
+    kept = _keep_relevant(found, _collect_names(language, own)) if names or not is_of_tests else []
     if len(kept) > _MOST_KEPT:
         kept, note = kept[:_MOST_KEPT], f"frameworks: more than {_MOST_KEPT} statements"
     if names and kept:
@@ -93,11 +93,11 @@ def framework_facts(
     return kept + event_facts(found, known_facts, events), note
 
 
-def _kept(found: Sequence[Fact], words: _Words) -> list[Fact]:
-    """Return the statements that a framework may use, and the calls that they are chained to."""
+def _keep_relevant(found: Sequence[Fact], words: _NamesOfInterest) -> list[Fact]:
+    """Return the statements that a framework may use, and the earlier calls in their chains."""
     by_place = {(one.start, one.end): one for one in found if one.kind == CALL}
     assigned = [one for one in found if one.kind == ASSIGNED and one.values["value"][0] == "c"]
-    chains = {id(one): [*_chain(by_place, one.values["value"][1:3])] for one in assigned}
+    chains = {id(one): [*_calls_in_chain(by_place, one.values["value"][1:3])] for one in assigned}
     router_variables = {
         one.values["name"]
         for one in assigned
@@ -111,9 +111,9 @@ def _kept(found: Sequence[Fact], words: _Words) -> list[Fact]:
     }
     held: set[int] = set()
     for one in found:
-        if _may_count(one, words, router_variables):
+        if _is_relevant(one, words, router_variables):
             held.add(id(one))
-            if id(one) in chains and _is_called(one.values["value"][3], words):
+            if id(one) in chains and _is_called_name(one.values["value"][3], words):
                 held |= {id(call) for call in chains[id(one)][:1]}
         elif one.kind == ASSIGNED and one.values["name"] in router_variables and id(one) in chains:
             held |= {id(one), *map(id, chains[id(one)])}
@@ -132,7 +132,9 @@ def _kept(found: Sequence[Fact], words: _Words) -> list[Fact]:
     return [one for one in found if id(one) in held]
 
 
-def _chain(by_place: Mapping[tuple[int, int], Fact], place: Sequence[int]) -> Iterator[Fact]:
+def _calls_in_chain(
+    by_place: Mapping[tuple[int, int], Fact], place: Sequence[int]
+) -> Iterator[Fact]:
     """Yield a call, and the earlier calls in its chain."""
     for _ in range(_LONGEST_CHAIN):
         call = by_place.get((place[0], place[1]))
@@ -145,7 +147,7 @@ def _chain(by_place: Mapping[tuple[int, int], Fact], place: Sequence[int]) -> It
         place = on[1:3]
 
 
-def _may_count(fact: Fact, words: _Words, router_variables: set[str]) -> bool:
+def _is_relevant(fact: Fact, words: _NamesOfInterest, router_variables: set[str]) -> bool:
     """Return whether a framework may use a statement.
 
     Args:
@@ -158,23 +160,25 @@ def _may_count(fact: Fact, words: _Words, router_variables: set[str]) -> bool:
     if fact.kind in {CALL, ANNOTATION}:
         given = (*values["arguments"], *values.get("named", {}).values())
         return name in words.called or any(
-            _is_telling(one, words, router_variables) for one in given
+            _is_relevant_value(one, words, router_variables) for one in given
         )
     if fact.kind == FUNCTION:
         types = (p for one in values["parameters"] for p in one)
         return name in words.called or any(p.lstrip("&*") in words.routers for p in types)
     value = values["value"]
     if value[0] == "c":
-        return _is_called(value[3], words) or name in words.routers or name in words.called
+        return _is_called_name(value[3], words) or name in words.routers or name in words.called
     is_constant = value[0] == "s" and (value[1][:1] == "/" or name.isupper())
     return is_constant or name in words.called
 
 
-def _is_called(name: str, words: _Words) -> bool:
+def _is_called_name(name: str, words: _NamesOfInterest) -> bool:
     return name in words.called or name.endswith(words.ends)
 
 
-def _is_telling(value: Sequence[Any], words: _Words, router_variables: set[str]) -> bool:
+def _is_relevant_value(
+    value: Sequence[Any], words: _NamesOfInterest, router_variables: set[str]
+) -> bool:
     kind = value[0]
     return (
         (kind == "s" and value[1][:1] == "/" and len(value[1]) > 1)

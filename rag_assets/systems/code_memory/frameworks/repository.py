@@ -60,7 +60,7 @@ class File:
         Args:
             facts: all facts of one kind in this file: calls, classes, functions or annotations.
         """
-        starts, outer, ordered = self._nested(facts)
+        starts, outer, ordered = self._nest_facts(facts)
         found: list[Fact] = []
         index = bisect_right(starts, at) - 1
         while index >= 0 and len(found) < _MOST_AROUND:
@@ -69,7 +69,7 @@ class File:
             index = outer[index]
         return found[::-1]
 
-    def _nested(self, facts: Sequence[Fact]) -> tuple[list[int], list[int], list[Fact]]:
+    def _nest_facts(self, facts: Sequence[Fact]) -> tuple[list[int], list[int], list[Fact]]:
         """Return the facts, their starts, and the index of each fact's enclosing fact."""
         known = self._around.get(id(facts))
         if known is not None:
@@ -95,9 +95,9 @@ class File:
             return None
         return self.by_place.get((value[1], value[2]))
 
-    def assigned(self, name: str, before: int | None = None) -> Fact | None:
+    def find_assignment(self, name: str, before: int | None = None) -> Fact | None:
         """Return the last assignment of a name before an offset, else the first one."""
-        known = self._assigned.get(name, [])
+        known = self._assignments_by_name.get(name, [])
         if not known or before is None:
             return known[0] if known else None
         return known[max(bisect_right([one.start for one in known], before) - 1, 0)]
@@ -111,7 +111,7 @@ class File:
         return self._names_of_calls.get(call.start, "")
 
     @cached_property
-    def _assigned(self) -> Mapping[str, list[Fact]]:
+    def _assignments_by_name(self) -> Mapping[str, list[Fact]]:
         found: dict[str, list[Fact]] = {}
         for one in self.values:
             found.setdefault(last_part(one.values["name"]), []).append(one)
@@ -206,7 +206,7 @@ class Repository:
         The value is assigned in this file, or is a constant in another file.
         """
         last = last_part(name)
-        held = file.assigned(last, at)
+        held = file.find_assignment(last, at)
         if held is not None:
             return file, held.values["value"], held.start
         texts = self._constants.get(last, ())
@@ -244,23 +244,27 @@ class Repository:
                 continue
             seen.add((here.path, said))
             first, _, rest = said.partition(".")
-            own = here.assigned(first)
+            own = here.find_assignment(first)
             is_own = own is not None and own.values["value"][0] == "c" and not rest
             if first not in here.imported or is_own:
                 last = last_part(said)
-                holder = here if here.assigned(last) is not None else self._beside(here, last)
+                holder = (
+                    here
+                    if here.find_assignment(last) is not None
+                    else self._find_in_package(here, last)
+                )
                 found.setdefault((holder.path, last), (holder, last))
             elif depth < _MOST_STEPS:
                 last = last_part(rest)
-                todo += [(one, n, depth + 1) for one, n in self._exported(here, first, last)]
+                todo += [(one, n, depth + 1) for one, n in self._find_exports(here, first, last)]
         return [*found.values()]
 
-    def _beside(self, file: File, name: str) -> File:
-        """Return the only file of the package that assigns a name, or else this file."""
+    def _find_in_package(self, file: File, name: str) -> File:
+        """Return the single file of the package that assigns a name, or else this file."""
         if file.language not in _OPEN_IN_FOLDER:
             return file
         beside = self._by_folder.get((posixpath.dirname(file.path), file.language), ())
-        known = [one for one in beside if one.assigned(name) is not None]
+        known = [one for one in beside if one.find_assignment(name) is not None]
         return known[0] if len(known) == 1 else file
 
     @cached_property
@@ -270,13 +274,13 @@ class Repository:
             found.setdefault((posixpath.dirname(one.path), one.language), []).append(one)
         return found
 
-    def _exported(self, file: File, first: str, last: str) -> list[tuple[File, str]]:
+    def _find_exports(self, file: File, first: str, last: str) -> list[tuple[File, str]]:
         """Return files, each with the name in it that an imported name and attribute refer to."""
         module = file.imported[first]
         if file.language != "python":
             name = last or file.original_name(first)
             known = self.modules(file, module)
-            return [(one, name if one.assigned(name) is not None else "*") for one in known]
+            return [(one, name if one.find_assignment(name) is not None else "*") for one in known]
         owner, _, name = module.rpartition(".")
         if last and (whole := self.modules(file, module)):
             return [(one, last) for one in whole]

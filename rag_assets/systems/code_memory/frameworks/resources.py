@@ -46,16 +46,16 @@ class ResourceRoutes:
             return
         kind = resources.calls[fact.values["name"]]
         names = [*strings_of(fact.values["arguments"])]
-        prefix = self._paths.of_blocks(file, fact)
+        prefix = self._paths.paths_of_blocks(file, fact)
         if not names or prefix is None:
             yield ResourceRoute((), None, "")
             return
-        actions = self._actions(fact, resources, resources.actions[kind])
+        actions = self._selected_actions(fact, resources, resources.actions[kind])
         own = named_text(fact, "path")
         key = named_text(fact, "param") or "id"
         for name in names:
             base = join_paths(prefix, own if own is not None else name)
-            owner = self._controller(file, fact, name, kind)
+            owner = self._controller_name(file, fact, name, kind)
             for action, stated in actions.items():
                 method, _, rest = stated.partition(" ")
                 path = join_paths(base, rest.replace("{id}", f"{{{key}}}"))
@@ -70,15 +70,15 @@ class ResourceRoutes:
             kind = resources.calls.get(one.values["name"])
             value = argument(one, "0")
             if kind is not None and value is not None and value[0] == "s":
-                return f"{self._controller(file, one, str(value[1]), kind)}::{path}"
+                return f"{self._controller_name(file, one, str(value[1]), kind)}::{path}"
         return ""
 
     def controller(self, file: File, fact: Fact, name: str) -> str:
         """Return the controller that a short name stands for: `admin/orders` in a namespace."""
         spaces = [*self._paths.modules_around(file, fact), *name.split("/")]
-        return "::".join(camel(one) for one in spaces if one) + "Controller"
+        return "::".join(to_pascal_case(one) for one in spaces if one) + "Controller"
 
-    def _actions(
+    def _selected_actions(
         self, fact: Fact, resources: Resources, known: Mapping[str, str]
     ) -> Mapping[str, str]:
         chosen = named_words(fact, resources.only)
@@ -89,7 +89,7 @@ class ResourceRoutes:
             if (chosen is None or action in chosen) and action not in dropped
         }
 
-    def _controller(self, file: File, fact: Fact, name: str, kind: str) -> str:
+    def _controller_name(self, file: File, fact: Fact, name: str, kind: str) -> str:
         alias = next((one[1] for one in fact.values["arguments"] if one[0] == "n"), None)
         if alias is not None:
             return "::".join([*self._paths.modules_around(file, fact), str(alias)])
@@ -98,6 +98,6 @@ class ResourceRoutes:
         return self.controller(file, fact, named or last_word(plural))
 
 
-def camel(name: str) -> str:
+def to_pascal_case(name: str) -> str:
     """Convert snake_case to PascalCase: `line_items` becomes `LineItems`."""
     return "".join(part[:1].upper() + part[1:] for part in name.split("_"))

@@ -48,50 +48,50 @@ class RouterPaths:
         """Known paths, by file, name and position; the list is empty while the paths are being
         computed."""
 
-    def of_call(self, file: File, fact: Fact) -> list[str | None]:
-        """Return the paths of the router that a call, which may define a route, is made on."""
+    def paths_of_call(self, file: File, fact: Fact) -> list[str | None]:
+        """Return the paths of the router on which a call, which may define a route, is made."""
         on = fact.values.get("on")
         if on is None:
-            return [self.of_blocks(file, fact)] if self._routers.is_implicit else []
-        found = self.of_value(file, on, fact.start)
+            return [self.paths_of_blocks(file, fact)] if self._routers.is_implicit else []
+        found = self.paths_of_value(file, on, fact.start)
         if not found and on[0] == "n":
-            return self._of_block_parameter(file, fact)
-        inner = join_all(found, [self.of_blocks(file, fact)], MOST_PREFIXES)
-        return join_all(self.of_holders(file, fact), inner, MOST_PREFIXES)
+            return self._paths_of_block_parameter(file, fact)
+        inner = join_all(found, [self.paths_of_blocks(file, fact)], MOST_PREFIXES)
+        return join_all(self.paths_of_holders(file, fact), inner, MOST_PREFIXES)
 
-    def of_value(
+    def paths_of_value(
         self, file: File, value: Sequence[Any], at: int, depth: int = 0
     ) -> list[str | None]:
         """Return the paths of the router in this value."""
         if depth > _DEEPEST:
             return []
         if (call := file.call_of(value)) is not None:
-            return self._of_chain(file, call, depth)
-        return self._of_name(file, str(value[1]), at, depth) if value[0] == "n" else []
+            return self._paths_of_chain(file, call, depth)
+        return self._paths_of_name(file, str(value[1]), at, depth) if value[0] == "n" else []
 
-    def of_holders(self, file: File, fact: Fact, depth: int = 0) -> list[str | None]:
+    def paths_of_holders(self, file: File, fact: Fact, depth: int = 0) -> list[str | None]:
         """Return the paths of the router to which an enclosing call adds this fact."""
         holders = self._routers.holders
         around = file.around(file.calls, fact.start) if holders and depth < _DEEPEST else []
         for one in reversed(around):
             on = one.values.get("on", _NO_CALL)
             if one.values["name"] in holders and (on[0] != "c" or on[2] <= fact.start):
-                found = self.of_value(file, on, one.start, depth + 1)
-                return join_all(self.of_holders(file, one, depth + 1), found, MOST_PREFIXES)
+                found = self.paths_of_value(file, on, one.start, depth + 1)
+                return join_all(self.paths_of_holders(file, one, depth + 1), found, MOST_PREFIXES)
         return [""]
 
-    def of_added_function(self, function: str) -> list[str | None]:
+    def paths_of_added_function(self, function: str) -> list[str | None]:
         """Return the paths of the routers that an annotated function is added to."""
         found: list[str | None] = []
         for holder in self._routers.holders:
             for file, call in self._repository.calls.get(holder, ()):
                 names = (one[1] for one in call.values["arguments"] if one[0] == "n")
                 if any(LAST_PARTS.split(str(one))[-1] == function for one in names):
-                    own = self.of_value(file, call.values.get("on", _NO_CALL), call.start, 1)
-                    found += join_all(self.of_holders(file, call), own or [""], MOST_PREFIXES)
+                    own = self.paths_of_value(file, call.values.get("on", _NO_CALL), call.start, 1)
+                    found += join_all(self.paths_of_holders(file, call), own or [""], MOST_PREFIXES)
         return found[:MOST_PREFIXES]
 
-    def of_blocks(self, file: File, fact: Fact) -> str | None:
+    def paths_of_blocks(self, file: File, fact: Fact) -> str | None:
         """Return the joined path of the blocks around a call; None if it is computed."""
         path: str | None = ""
         resources = self._framework.resources
@@ -153,15 +153,17 @@ class RouterPaths:
             return "" if named is None else self._repository.text(file, named, call.start)
         return self._repository.text(file, value, call.start)
 
-    def _of_block_parameter(self, file: File, fact: Fact) -> list[str | None]:
+    def _paths_of_block_parameter(self, file: File, fact: Fact) -> list[str | None]:
         """Return the paths of the block around a route; its parameter may have any name."""
         for one in reversed(file.around(file.calls, fact.start)):
             is_block = one is not fact and ["f"] in one.values["arguments"]
             if is_block and one.values["name"] in self._routers.nested:
-                return self._of_chain(file, one, 0)
+                return self._paths_of_chain(file, one, 0)
         return []
 
-    def _of_chain(self, file: File, call: Fact, depth: int, name: str = "") -> list[str | None]:
+    def _paths_of_chain(
+        self, file: File, call: Fact, depth: int, name: str = ""
+    ) -> list[str | None]:
         """Return the paths of the router that a chain of calls returns.
 
         Args:
@@ -172,15 +174,17 @@ class RouterPaths:
         for _ in range(_LONGEST_CHAIN):
             on = call.values.get("on")
             if self._is_maker(call):
-                return join_all(self._of_maker(file, call, depth, name), [path], MOST_PREFIXES)
+                return join_all(
+                    self._paths_of_maker(file, call, depth, name), [path], MOST_PREFIXES
+                )
             if call.values["name"] in self._routers.nested and on is not None:
                 part = self._nested_path(file, call)
                 path = None if path is None or part is None else join_paths(part, path)
             before = file.call_of(on)
             if before is None:
-                found = self._of_factory(file, call, depth)
+                found = self._paths_of_factory(file, call, depth)
                 if not found and on is not None:
-                    found = self.of_value(file, on, call.start, depth)
+                    found = self.paths_of_value(file, on, call.start, depth)
                 return join_all(found, [path], MOST_PREFIXES)
             call = before
         return []
@@ -190,18 +194,18 @@ class RouterPaths:
         qualified = f"{on[1]}.{called}" if on and on[0] == "n" else called
         return called in self._routers.made_by or qualified in self._routers.made_by
 
-    def _of_maker(self, file: File, call: Fact, depth: int, name: str) -> list[str | None]:
+    def _paths_of_maker(self, file: File, call: Fact, depth: int, name: str) -> list[str | None]:
         """Return the paths of a router that a call creates: its own prefix and its mounts."""
         value = argument(call, self._routers.prefix) if self._routers.prefix else None
         own: str | None = ""
         if value is not None and value[0] not in {"f", "d"}:
             own = self._repository.text(file, value, call.start)
-        mounted = self._mounted(file, name or file.name_of(call), depth, at=call.start)
+        mounted = self._paths_of_mounts(file, name or file.name_of(call), depth, at=call.start)
         is_root = call.values["name"] in self._routers.roots or not self._routers.roots
         outside: list[str | None] = [None if self._has_computed_mounts and not is_root else ""]
         return join_all(mounted or outside, [own], MOST_PREFIXES)
 
-    def _of_factory(self, file: File, call: Fact, depth: int) -> list[str | None]:
+    def _paths_of_factory(self, file: File, call: Fact, depth: int) -> list[str | None]:
         """Return the paths of the router that a function in the repository creates and returns."""
         on = call.values.get("on")
         if depth >= _DEEPEST or (on is not None and on[0] != "n"):
@@ -213,34 +217,34 @@ class RouterPaths:
                 continue
             for made in other.calls:
                 if function.start <= made.start < function.end and self._is_maker(made):
-                    return self._of_chain(other, made, depth + 1)
+                    return self._paths_of_chain(other, made, depth + 1)
         return []
 
-    def _of_name(self, file: File, name: str, at: int, depth: int) -> list[str | None]:
+    def _paths_of_name(self, file: File, name: str, at: int, depth: int) -> list[str | None]:
         last = last_part(name)
-        passed = self._of_parameter(file, last, at, depth)
+        passed = self._paths_of_parameter(file, last, at, depth)
         if passed is not None:
             return passed
-        held = file.assigned(last, at)
+        held = file.find_assignment(last, at)
         if held is not None and held.start <= at:
             value = held.values["value"]
             if file.call_of(value) is not None:
-                return self._of_assigned(file, held, depth)
+                return self._paths_of_assignment(file, held, depth)
             if value[0] == "n" and last_part(str(value[1])) != last:
-                return self.of_value(file, value, held.start, depth + 1)
+                return self.paths_of_value(file, value, held.start, depth + 1)
         for other, variable in self._repository.definitions(file, name):
-            held = other.assigned(variable) if other is not file else None
+            held = other.find_assignment(variable) if other is not file else None
             if held is not None and other.call_of(held.values["value"]) is not None:
-                return self._of_assigned(other, held, depth + 1)
+                return self._paths_of_assignment(other, held, depth + 1)
         if last not in self._routers.called:
             return []
         key = file.path, last, -1
         if key not in self._known:
             self._known[key] = []
-            self._known[key] = self._mounted(file, last, depth)
+            self._known[key] = self._paths_of_mounts(file, last, depth)
         return self._known[key] or [""]
 
-    def _of_assigned(self, file: File, assignment: Fact, depth: int) -> list[str | None]:
+    def _paths_of_assignment(self, file: File, assignment: Fact, depth: int) -> list[str | None]:
         """Return the paths of an assigned router; mounting it in itself adds no path."""
         key = file.path, "", assignment.start
         if key not in self._known:
@@ -248,10 +252,12 @@ class RouterPaths:
             call = file.call_of(assignment.values["value"])
             if call is not None:
                 name = last_part(assignment.values["name"])
-                self._known[key] = self._of_chain(file, call, depth, name)
+                self._known[key] = self._paths_of_chain(file, call, depth, name)
         return self._known[key]
 
-    def _of_parameter(self, file: File, name: str, at: int, depth: int) -> list[str | None] | None:
+    def _paths_of_parameter(
+        self, file: File, name: str, at: int, depth: int
+    ) -> list[str | None] | None:
         """Return the paths of a router that is a parameter; None if the name is not a parameter."""
         for function in reversed(file.around(file.functions, at)):
             parameters = [one for one in function.values["parameters"] if one[0] not in _OBJECTS]
@@ -260,11 +266,13 @@ class RouterPaths:
                     key = file.path, f"{name}()", function.start
                     if key not in self._known:
                         self._known[key] = []
-                        self._known[key] = self._passed(function.values["name"], index, depth)
+                        self._known[key] = self._paths_of_passed_routers(
+                            function.values["name"], index, depth
+                        )
                     return self._known[key] or [""]
         return None
 
-    def _passed(self, function: str, index: int, depth: int) -> list[str | None]:
+    def _paths_of_passed_routers(self, function: str, index: int, depth: int) -> list[str | None]:
         """Return the paths of the routers that calls pass to a function.
 
         Args:
@@ -276,12 +284,12 @@ class RouterPaths:
             given = call.values["arguments"]
             if index >= len(given) or len(found) >= MOST_PREFIXES:
                 continue
-            own = self.of_value(file, given[index], call.start, depth + 1)
-            found += join_all(own, [self.of_blocks(file, call)], MOST_PREFIXES)
+            own = self.paths_of_value(file, given[index], call.start, depth + 1)
+            found += join_all(own, [self.paths_of_blocks(file, call)], MOST_PREFIXES)
             is_unknown = is_unknown or (not own and given[index][0] in {"n", "c"})
         return [*dict.fromkeys(found)][:MOST_PREFIXES] or ([None] if is_unknown else [])
 
-    def _mounted(
+    def _paths_of_mounts(
         self, file: File, name: str, depth: int, at: int | None = None
     ) -> list[str | None]:
         """Return the paths under which a router of a file is mounted.
@@ -300,19 +308,19 @@ class RouterPaths:
             keys += [("()", owner + function) for function in functions for owner in owners]
         found: list[str | None] = []
         for key in keys:
-            for other, call, path in self._mounts.get(key, ()):
+            for other, call, path in self._mounts_by_router.get(key, ()):
                 on = call.values.get("on", _NO_CALL)
                 is_own = other is file and on == ["n", name] and key[0] != "()"
                 if len(found) >= MOST_PREFIXES or is_own:
                     continue
-                outer = self.of_value(other, on, call.start, depth + 1) or [""]
+                outer = self.paths_of_value(other, on, call.start, depth + 1) or [""]
                 found += join_all(outer, [path], MOST_PREFIXES)
             if found:
                 break
         return found[:MOST_PREFIXES]
 
     @cached_property
-    def _mounts(self) -> Mapping[tuple[str, str], list[tuple[File, Fact, str | None]]]:
+    def _mounts_by_router(self) -> Mapping[tuple[str, str], list[tuple[File, Fact, str | None]]]:
         """Return the calls that mount a router, with their prefix, by the mounted router.
 
         A key is (file, variable), (file, "*") for any variable of that file, ("()", function) for
@@ -328,8 +336,12 @@ class RouterPaths:
                 path: str | None = ""
                 if given is not None and given != value and given[0] in "sn+?":
                     path = self._repository.text(file, given, call.start)
-                keys = self._targets(file, value)
-                if path is None and value[0] == "n" and file.assigned(last_part(value[1])) is None:
+                keys = self._mount_keys(file, value)
+                if (
+                    path is None
+                    and value[0] == "n"
+                    and file.find_assignment(last_part(value[1])) is None
+                ):
                     keys = [one for one in keys if one[0] != file.path] or [_COMPUTED]
                 for key in keys:
                     found.setdefault(key, []).append((file, call, path))
@@ -337,11 +349,11 @@ class RouterPaths:
 
     @property
     def _has_computed_mounts(self) -> bool:
-        """Return whether for some mounted routers both path and name are computed at run time."""
-        return _COMPUTED in self._mounts
+        """Return whether any mounted router has a path and name computed at run time."""
+        return _COMPUTED in self._mounts_by_router
 
-    def _targets(self, file: File, value: Sequence[Any]) -> list[tuple[str, str]]:
-        """Return the keys that a mounted router has in _mounts."""
+    def _mount_keys(self, file: File, value: Sequence[Any]) -> list[tuple[str, str]]:
+        """Return the keys that a mounted router has in _mounts_by_router."""
         if value[0] == "n":
             return [(o.path, n) for o, n in self._repository.definitions(file, str(value[1]))]
         call = file.call_of(value)

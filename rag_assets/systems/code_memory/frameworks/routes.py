@@ -73,33 +73,33 @@ class RouteReader:
         for file in self.files:
             for routes in self.framework.routes:
                 if routes.calls:
-                    yield from self._called(file, routes)
+                    yield from self._routes_of_calls(file, routes)
                 if routes.annotations:
-                    yield from self._annotated(file, routes)
+                    yield from self._routes_of_annotations(file, routes)
             if self.framework.resources is not None:
-                yield from self._of_resources(file)
+                yield from self._routes_of_resources(file)
             for pages in self.framework.pages:
-                yield from self._of_pages(file, pages)
+                yield from self._routes_of_pages(file, pages)
 
-    def _called(self, file: File, routes: Routes) -> Iterator[Route]:
+    def _routes_of_calls(self, file: File, routes: Routes) -> Iterator[Route]:
         for fact in file.calls:
             if fact.values["name"] not in routes.calls or file.is_in_annotation(fact):
                 continue
             if routes.within and not self._is_within(file, fact, routes.within):
                 continue
-            if prefixes := self._paths.of_call(file, fact):
+            if prefixes := self._paths.paths_of_call(file, fact):
                 yield from self._routes_of_call(file, fact, routes, prefixes)
 
     def _routes_of_call(
         self, file: File, fact: Fact, routes: Routes, prefixes: Sequence[str | None]
     ) -> Iterator[Route]:
         """Yield the routes of one call, once per prefix."""
-        path = self._path(file, fact, routes)
+        path = self._route_path(file, fact, routes)
         if not path and self._has_path_in_chain(file, fact):
             path = ""
         elif path == "" and routes.needs_path:
             return
-        methods = self._methods(routes.calls[fact.values["name"]], routes, fact)
+        methods = self._route_methods(routes.calls[fact.values["name"]], routes, fact)
         if routes.has_method_in_path and path:
             first, _, rest = path.partition(" ")
             methods, path = ((first,), rest) if rest and first in _VERBS else (methods, path)
@@ -110,10 +110,10 @@ class RouteReader:
         verbs = [*self._chained_methods(file, fact, routes)] if routes.verbs else []
         for prefix in prefixes[:MOST_PREFIXES]:
             full = join_paths(str(prefix), path)
-            for each, handler in verbs or [(methods, self._handler(file, fact, routes))]:
-                yield self._route(each, full, handler, (file, fact, -1))
+            for each, handler in verbs or [(methods, self._handler_name(file, fact, routes))]:
+                yield self._build_route(each, full, handler, (file, fact, -1))
 
-    def _route(
+    def _build_route(
         self, methods: tuple[str, ...], path: str, handler: str, place: tuple[File, Fact, int]
     ) -> Route:
         """Return a route; its place is a file, the fact that states it and its handler's offset."""
@@ -140,7 +140,7 @@ class RouteReader:
             call = file.call_of(on)
         return False
 
-    def _methods(self, method: str, routes: Routes, fact: Fact) -> tuple[str, ...]:
+    def _route_methods(self, method: str, routes: Routes, fact: Fact) -> tuple[str, ...]:
         if method:
             return tuple(method.split("|"))
         value = argument(fact, routes.method) if routes.method else None
@@ -151,7 +151,7 @@ class RouteReader:
         found = tuple(one.removeprefix("METHOD") for one in words)
         return tuple(one for one in found if one in _VERBS) or (("ANY",) if texts else ("GET",))
 
-    def _path(self, file: File, fact: Fact, routes: Routes) -> str | None:
+    def _route_path(self, file: File, fact: Fact, routes: Routes) -> str | None:
         """Return the path of a route; "" if there is none, None if it is computed."""
         if routes.is_joined:
             is_computed = any(one[0] not in "sfnc" for one in fact.values["arguments"])
@@ -161,7 +161,7 @@ class RouteReader:
             return ""
         return self._repository.text(file, value, fact.start)
 
-    def _handler(self, file: File, fact: Fact, routes: Routes) -> str:
+    def _handler_name(self, file: File, fact: Fact, routes: Routes) -> str:
         """Return the name of a route's handler; "" if its call has none."""
         value = argument(fact, routes.handler)
         handlers = self.framework.handlers
@@ -201,7 +201,7 @@ class RouteReader:
             value = call.values.get("on")
         yield from reversed(found)
 
-    def _annotated(self, file: File, routes: Routes) -> Iterator[Route]:
+    def _routes_of_annotations(self, file: File, routes: Routes) -> Iterator[Route]:
         classes = {one.start for one in file.classes}
         for fact in file.annotations:
             values = fact.values
@@ -210,36 +210,36 @@ class RouteReader:
                 continue
             around = file.around(file.classes, start)
             enclosing_classes = [one for one in around if one.start < start]
-            path = self._annotated_path(file, fact, routes)
+            path = self._path_in_annotations(file, fact, routes)
             if path == "" and routes.needs_path:
                 continue
-            methods = self._methods(routes.annotations[values["name"]], routes, fact)
+            methods = self._route_methods(routes.annotations[values["name"]], routes, fact)
             handler = values["of"]
             if enclosing_classes:
                 handler = f"{enclosing_classes[-1].values['name']}.{handler}"
-            for prefix in self._annotated_prefixes(file, fact, routes, enclosing_classes):
+            for prefix in self._prefixes_of_annotation(file, fact, routes, enclosing_classes):
                 if prefix is None or path is None:
                     self._report_computed_path(file, fact)
                     break
                 full = path if path[:2] == "~/" else join_paths(prefix, path)
-                full = self._with_names(full.lstrip("~"), enclosing_classes, values["of"])
-                route = self._route(methods, full, handler, (file, fact, start))
+                full = self._insert_names(full.lstrip("~"), enclosing_classes, values["of"])
+                route = self._build_route(methods, full, handler, (file, fact, start))
                 route.name = named_text(fact, routes.name) or ""
                 yield route
 
-    def _annotated_path(self, file: File, fact: Fact, routes: Routes) -> str | None:
+    def _path_in_annotations(self, file: File, fact: Fact, routes: Routes) -> str | None:
         """Return the path in an annotation, or in another annotation of the same function.
 
         "" if there is no path, None if the path is computed.
         """
-        path = self._path(file, fact, routes)
+        path = self._route_path(file, fact, routes)
         target = fact.values["target"]
         for other in file.annotations if path == "" and routes.path_annotation else ():
             if other.values["target"] == target and other.values["name"] in routes.path_annotation:
-                return self._path(file, other, routes)
+                return self._route_path(file, other, routes)
         return path
 
-    def _annotated_prefixes(
+    def _prefixes_of_annotation(
         self, file: File, fact: Fact, routes: Routes, enclosing_classes: Sequence[Fact]
     ) -> list[str | None]:
         """Return the prefixes of an annotated route.
@@ -249,9 +249,9 @@ class RouteReader:
         if enclosing_classes and routes.class_prefix:
             return self._class_prefixes(file, enclosing_classes[-1], routes)
         if "on" in fact.values:
-            return self._paths.of_value(file, fact.values["on"], fact.start)
+            return self._paths.paths_of_value(file, fact.values["on"], fact.start)
         if routes.is_plain:
-            return self._paths.of_added_function(fact.values["of"]) or [""]
+            return self._paths.paths_of_added_function(fact.values["of"]) or [""]
         return [] if self.framework.routers.made_by and not routes.class_prefix else [""]
 
     def _class_prefixes(self, file: File, owner: Fact, routes: Routes) -> list[str | None]:
@@ -271,13 +271,13 @@ class RouteReader:
                 found += texts
         return found[:MOST_PREFIXES] or [""]
 
-    def _with_names(self, path: str, enclosing_classes: Sequence[Fact], action: str) -> str:
+    def _insert_names(self, path: str, enclosing_classes: Sequence[Fact], action: str) -> str:
         """Insert the names of controller and action into a path: `api/[controller]`."""
         name = enclosing_classes[-1].values["name"] if enclosing_classes else ""
         name = name.removesuffix("Controller")
         return path.replace("[controller]", name).replace("[action]", action)
 
-    def _of_resources(self, file: File) -> Iterator[Route]:
+    def _routes_of_resources(self, file: File) -> Iterator[Route]:
         within = [one.within for one in self.framework.routes if one.within]
         resources = self.framework.resources
         for fact in file.calls:
@@ -289,9 +289,9 @@ class RouteReader:
                 if one.path is None:
                     self._report_computed_path(file, fact)
                 else:
-                    yield self._route(one.methods, one.path, one.handler, (file, fact, -1))
+                    yield self._build_route(one.methods, one.path, one.handler, (file, fact, -1))
 
-    def _of_pages(self, file: File, pages: Pages) -> Iterator[Route]:
+    def _routes_of_pages(self, file: File, pages: Pages) -> Iterator[Route]:
         """Yield the routes of a file whose own path states the route."""
         route = page_route(pages, file.path)
         if route is None:
@@ -303,11 +303,11 @@ class RouteReader:
             place = exported or next(iter(file.declared), None)
             if place is not None:
                 methods = ("ANY",) if pages.prefix else ("GET",)
-                yield self._route(methods, path, place.symbol, (file, place, place.start))
+                yield self._build_route(methods, path, place.symbol, (file, place, place.start))
             return
         for one in file.declared:
             if one.symbol in pages.methods:
-                yield self._route((one.symbol,), path, one.symbol, (file, one, one.start))
+                yield self._build_route((one.symbol,), path, one.symbol, (file, one, one.start))
 
 
 def page_route(pages: Pages, path: str) -> str | None:

@@ -115,7 +115,7 @@ def statements_of(tree: SyntaxTree, language: str) -> tuple[list[Fact], str]:
         language: the language of the text, a key of GRAMMARS.
     """
     if tree.gave_up or len(tree.text) > _LONGEST:
-        return [], "frameworks: the text is too long or could not be parsed"
+        return [], "framework calls were not read: the text is too long or the parser stopped"
     found: list[Fact] = []
     todo: list[_Visit] = [(tree.root, 0, None, "")]
     reader = _Reader(tree, language)
@@ -130,13 +130,13 @@ def statements_of(tree: SyntaxTree, language: str) -> tuple[list[Fact], str]:
             continue
         children = node.named_children
         if kind in _HOLDING or any(one.type in _BEFORE_DEFINITIONS for one in children):
-            todo.extend(_with_annotated(node, children, depth, annotated))
+            todo.extend(_visit_children(node, children, depth, annotated))
         else:
             todo.extend((one, depth + 1, None, kind) for one in reversed(children))
     return found, ""
 
 
-def _with_annotated(
+def _visit_children(
     node: Node, children: Sequence[Node], depth: int, annotated: Node | None
 ) -> Iterator[_Visit]:
     """Yield the children of a node, last child first, each with the definition it may annotate.
@@ -176,46 +176,49 @@ class _Reader:
         """
         kind = node.type
         if kind in _CALLS:
-            if values := self._call(node):
-                yield self._fact(CALL, node, values)
+            if values := self._read_call(node):
+                yield self._build_fact(CALL, node, values)
         elif kind in _ANNOTATIONS and (kind != "attribute" or parent == "attribute_list"):
-            yield from self._annotation(node, annotated)
+            yield from self._read_annotation(node, annotated)
         elif kind in _CLASSES and (name := self._class_name(node)) is not None:
-            values = {"name": self._text(name), "bases": self._bases(node)}
-            yield self._fact(CLASS, node, values)
+            values = {"name": self._text_without_space(name), "bases": self._base_names(node)}
+            yield self._build_fact(CLASS, node, values)
         elif kind in _DEFINED and (name := node.child_by_field_name("name")) is not None:
-            values = {"name": self._text(name), "parameters": self._parameters(node)}
+            values = {
+                "name": self._text_without_space(name),
+                "parameters": self._read_parameters(node),
+            }
             if "function" in kind or "method" in kind:
-                yield self._fact(FUNCTION, node, values)
+                yield self._build_fact(FUNCTION, node, values)
         if kind in _ASSIGNING:
-            yield from self._assigned(node)
+            yield from self._read_assignment(node)
 
     def _class_name(self, node: Node) -> Node | None:
         is_named_first = node.type == "model_block" and node.named_children
         return node.named_children[0] if is_named_first else node.child_by_field_name("name")
 
-    def _fact(self, kind: str, node: Node, values: dict[str, Any]) -> Fact:
+    def _build_fact(self, kind: str, node: Node, values: dict[str, Any]) -> Fact:
         return Fact(kind, self.tree.start(node), self.tree.end(node), "", values)
 
-    def _text(self, node: Node | None) -> str:
+    def _text_without_space(self, node: Node | None) -> str:
         """Return the text of a node without white space; "" for no node or a long text."""
         if node is None or node.end_byte - node.start_byte > 4 * _LONGEST_VALUE:
             return ""
         text = self.tree.of(node)
         return "".join(text.split()) if len(text) <= _LONGEST_VALUE else ""
 
-    def _callee(self, node: Node) -> Node | None:
+    def _find_callee(self, node: Node) -> Node | None:
         for name in ("function", "target", "constructor", "type", "macro"):
             if (found := node.child_by_field_name(name)) is not None:
                 return found
         return None
 
-    def _call(self, node: Node) -> dict[str, Any] | None:
+    def _read_call(self, node: Node) -> dict[str, Any] | None:
         """Return name, receiver and arguments of a call; None for a missing or long name."""
-        name, on = self._called_name(node)
+        name, on = self._read_called_name(node)
         if not name or len(name) > _LONGEST_NAME:
             return None
-        ordered, named = self._arguments(node)
+        ordered, named = self._read_arguments(node)
         values: dict[str, Any] = {"name": name, "arguments": ordered}
         if named:
             values["named"] = named
@@ -223,28 +226,31 @@ class _Reader:
             values["on"] = self.value(on)
         return values
 
-    def _called_name(self, node: Node) -> tuple[str, Node | None]:
+    def _read_called_name(self, node: Node) -> tuple[str, Node | None]:
         """Return the name of the called function, and the node of its receiver if there is one."""
-        callee = self._callee(node)
+        callee = self._find_callee(node)
         name_node = node.child_by_field_name("method") or node.child_by_field_name("name")
         on: Node | None = None
         if callee is None and name_node is not None:
             on = node.child_by_field_name("receiver") or node.child_by_field_name("object")
-            name = self._text(name_node)
+            name = self._text_without_space(name_node)
         else:
             callee = callee or (node.named_children[0] if node.named_children else None)
             if callee is None:
                 return "", None
             parts = callee.named_children
             if callee.type in _MEMBERS and parts:
-                name, on = self._text(parts[-1]), (parts[0] if len(parts) > 1 else None)
+                name, on = (
+                    self._text_without_space(parts[-1]),
+                    (parts[0] if len(parts) > 1 else None),
+                )
             elif callee.type in _GENERIC and parts:
-                name = self._text(parts[0])
+                name = self._text_without_space(parts[0])
             else:
-                name = self._text(callee)
+                name = self._text_without_space(callee)
         return name.lstrip(".").partition("<")[0], on
 
-    def _arguments(self, node: Node) -> tuple[list[Value], dict[str, Value]]:
+    def _read_arguments(self, node: Node) -> tuple[list[Value], dict[str, Value]]:
         """Return the arguments of a call or an annotation, in order and by name."""
         given = node.child_by_field_name("arguments")
         kinds = ("argument", "arguments", "value_arguments", "call_suffix", "token_tree")
@@ -263,13 +269,13 @@ class _Reader:
         for one in parts[:_MOST_VALUES]:
             label = one.child_by_field_name("name")
             if one.type in _PAIRS:
-                self._pairs(one, named, 0)
+                self._add_pairs(one, named, 0)
             elif one.type in _ARGUMENTS and one.named_children:
                 equals = next((c for c in one.children if c.type == "name_equals"), None)
                 label = label or (equals.named_children[0] if equals is not None else None)
                 value = self.value(one.named_children[-1])
                 if label is not None:
-                    named[self._text(label)] = value
+                    named[self._text_without_space(label)] = value
                 else:
                     ordered.append(value)
             elif "comment" not in one.type:
@@ -279,10 +285,10 @@ class _Reader:
             last = node.named_children[-1]
         return ([*ordered, ["f"]] if last is not None else ordered), named
 
-    def _pairs(self, node: Node, add_to: dict[str, Value], depth: int) -> None:
+    def _add_pairs(self, node: Node, add_to: dict[str, Value], depth: int) -> None:
         if node.type == "keywords":
             for one in node.named_children[:_MOST_VALUES]:
-                self._pairs(one, add_to, depth)
+                self._add_pairs(one, add_to, depth)
             return
         parts = node.named_children
         key = node.child_by_field_name("key") or node.child_by_field_name("left")
@@ -302,67 +308,67 @@ class _Reader:
         if depth > _DEEPEST:
             return _UNKNOWN
         for types, read in (
-            (_STRINGS, self._string),
-            (_NAMES, self._named),
-            (_MEMBERS, self._member),
-            (_CALLS, self._called),
-            (_LISTS, self._listed),
-            (_MAPS, self._mapped),
-            (_SUMS, self._sum),
-            (_PLAIN, self._last),
+            (_STRINGS, self._read_string),
+            (_NAMES, self._read_name),
+            (_MEMBERS, self._read_member),
+            (_CALLS, self._read_call_value),
+            (_LISTS, self._read_list),
+            (_MAPS, self._read_map),
+            (_SUMS, self._read_sum),
+            (_PLAIN, self._read_wrapped),
         ):
             if kind in types:
                 return read(node, depth)
         return ["f"] if kind in _FUNCTIONS else _UNKNOWN
 
-    def _named(self, node: Node, _: int) -> Value:
-        return ["n", self._text(node)]
+    def _read_name(self, node: Node, _: int) -> Value:
+        return ["n", self._text_without_space(node)]
 
-    def _member(self, node: Node, _: int) -> Value:
+    def _read_member(self, node: Node, _: int) -> Value:
         has_call = any(one.type in _CALLS for one in node.named_children)
-        text = "" if has_call else self._text(node)
+        text = "" if has_call else self._text_without_space(node)
         return ["n", text] if text else _UNKNOWN
 
-    def _called(self, node: Node, _: int) -> Value:
+    def _read_call_value(self, node: Node, _: int) -> Value:
         if self.language == "ruby" and node.child_by_field_name("arguments") is None:
-            return ["n", self._text(node)]
-        name = self._called_name(node)[0][:_LONGEST_NAME]
+            return ["n", self._text_without_space(node)]
+        name = self._read_called_name(node)[0][:_LONGEST_NAME]
         return ["c", self.tree.start(node), self.tree.end(node), name]
 
-    def _listed(self, node: Node, depth: int) -> Value:
+    def _read_list(self, node: Node, depth: int) -> Value:
         parts = [one for one in node.named_children if "comment" not in one.type][:_MOST_VALUES]
         if node.type in {"string_array", "symbol_array"}:
-            return ["l", [["s", self._text(one)] for one in parts]]
+            return ["l", [["s", self._text_without_space(one)] for one in parts]]
         return ["l", [self.value(one, depth + 1) for one in parts]]
 
-    def _mapped(self, node: Node, depth: int) -> Value:
+    def _read_map(self, node: Node, depth: int) -> Value:
         held: dict[str, Value] = {}
         for one in node.named_children[:_MOST_VALUES]:
             if one.type == "shorthand_property_identifier":
-                held[self._text(one)] = ["n", self._text(one)]
+                held[self._text_without_space(one)] = ["n", self._text_without_space(one)]
             elif one.type in _PAIRS:
-                self._pairs(one, held, depth + 1)
+                self._add_pairs(one, held, depth + 1)
             elif one.type == "method_definition":
-                held[self._text(one.child_by_field_name("name"))] = ["f"]
+                held[self._text_without_space(one.child_by_field_name("name"))] = ["f"]
         return ["d", held]
 
-    def _last(self, node: Node, depth: int) -> Value:
+    def _read_wrapped(self, node: Node, depth: int) -> Value:
         """Return the value inside a node that only wraps another node."""
         return self.value(node.named_children[-1], depth + 1) if node.named_children else _UNKNOWN
 
-    def _string(self, node: Node, depth: int = 0) -> Value:
+    def _read_string(self, node: Node, depth: int = 0) -> Value:
         if node.end_byte - node.start_byte > 4 * _LONGEST_VALUE:
             return _UNKNOWN
         spliced = [child for child in node.named_children if child.type in _SPLICED]
         if spliced:
-            return self._spliced(node, spliced, depth)
+            return self._read_interpolated_string(node, spliced, depth)
         text = self.tree.of(node).strip()
         if node.type in {"simple_symbol", "atom", "hash_key_symbol", "keyword"}:
             return ["s", text.strip(": ")[:_LONGEST_VALUE]]
         text = _MARKS.sub("", text) if text[:1] != "/" else text
         return ["s", text] if len(text) <= _LONGEST_VALUE else _UNKNOWN
 
-    def _spliced(self, node: Node, spliced: Sequence[Node], depth: int) -> Value:
+    def _read_interpolated_string(self, node: Node, spliced: Sequence[Node], depth: int) -> Value:
         """Return the parts of a string that has names inserted into it: `${PREFIX}/orders`."""
         parts: list[Value] = []
         at, end = self.tree.start(node), self.tree.end(node)
@@ -376,16 +382,16 @@ class _Reader:
                     else self.tree.text[at:start],
                 ]
             )
-            parts.append(self._spliced_value(one, depth))
+            parts.append(self._read_interpolated_value(one, depth))
             at = self.tree.end(one)
         parts.append(["s", _CLOSING.sub("", self.tree.text[at:end])])
         return ["+", parts] if len(spliced) <= _MOST_VALUES else _UNKNOWN
 
-    def _spliced_value(self, node: Node, depth: int) -> Value:
+    def _read_interpolated_value(self, node: Node, depth: int) -> Value:
         inner = [one for one in node.named_children if one.type not in _SPLICED_FORMATS]
         return self.value(inner[0], depth + 1) if len(inner) == 1 else _UNKNOWN
 
-    def _sum(self, node: Node, depth: int) -> Value:
+    def _read_sum(self, node: Node, depth: int) -> Value:
         sign = node.child_by_field_name("operator")
         parts = [self.value(one, depth + 1) for one in node.named_children[:2]]
         is_sum = sign is not None and self.tree.of(sign) in {"+", "<>"}
@@ -393,7 +399,7 @@ class _Reader:
             return ["s", (parts[0][1] + parts[1][1])[:_LONGEST_VALUE]]
         return ["+", parts] if is_sum else _UNKNOWN
 
-    def _annotation(self, node: Node, annotated: Node | None) -> Iterator[Fact]:
+    def _read_annotation(self, node: Node, annotated: Node | None) -> Iterator[Fact]:
         """Yield an annotation, with the position and name of the definition that it annotates."""
         inner = node
         values: dict[str, Any] = {"named": {}, "arguments": []}
@@ -401,29 +407,33 @@ class _Reader:
             inner = node.named_children[0] if node.named_children else node
             if inner.type != "attribute":
                 return
-            values["arguments"], values["named"] = self._tokens(inner)
-            name = self._text(inner.named_children[0]) if inner.named_children else ""
+            values["arguments"], values["named"] = self._read_attribute_tokens(inner)
+            name = self._text_without_space(inner.named_children[0]) if inner.named_children else ""
         elif node.type == "decorator":
             inner = node.named_children[0] if node.named_children else node
-            held = self._call(inner) if inner.type in _CALLS else None
-            name = held["name"] if held is not None else self._text(inner)
+            held = self._read_call(inner) if inner.type in _CALLS else None
+            name = held["name"] if held is not None else self._text_without_space(inner)
             values |= held or {}
         elif node.type == "model_multi_attribute":
-            name = self._text(node.named_children[0]).strip("@") if node.named_children else ""
+            name = (
+                self._text_without_space(node.named_children[0]).strip("@")
+                if node.named_children
+                else ""
+            )
             values["arguments"] = [self.value(one) for one in node.named_children[1:_MOST_VALUES]]
         else:
-            name = self._text(node.child_by_field_name("name"))
-            values["arguments"], values["named"] = self._arguments(node)
+            name = self._text_without_space(node.child_by_field_name("name"))
+            values["arguments"], values["named"] = self._read_arguments(node)
         if not name or annotated is None:
             return
         values |= {
             "name": name.rpartition(".")[2].rpartition("::")[2],
             "target": [self.tree.start(annotated), self.tree.end(annotated)],
-            "of": self._text(annotated.child_by_field_name("name")),
+            "of": self._text_without_space(annotated.child_by_field_name("name")),
         }
-        yield self._fact(ANNOTATION, node, values)
+        yield self._build_fact(ANNOTATION, node, values)
 
-    def _tokens(self, node: Node) -> tuple[list[Value], dict[str, Value]]:
+    def _read_attribute_tokens(self, node: Node) -> tuple[list[Value], dict[str, Value]]:
         """Return the strings and `name = value` pairs in the tokens of a Rust attribute."""
         tokens = [
             c for one in node.named_children if one.type == "token_tree" for c in one.children
@@ -435,7 +445,7 @@ class _Reader:
             if one.type not in _STRINGS and one.type not in {"identifier", "crate"}:
                 continue
             if at > 1 and tokens[at - 1].type == "=":
-                name = self._text(tokens[at - 2])
+                name = self._text_without_space(tokens[at - 2])
                 named[name] = self.value(one)
             elif at > 1 and tokens[at - 1].type == "::" and named:
                 named[name] = self.value(one)
@@ -443,42 +453,56 @@ class _Reader:
                 ordered.append(self.value(one))
         return ordered, named
 
-    def _bases(self, node: Node) -> list[str]:
+    def _base_names(self, node: Node) -> list[str]:
         """Return the names of base classes, interfaces and embedded types; `model` in Prisma."""
         held = [c for c in node.named_children if c.type in _BASES]
         told = "".join(self.tree.of(one)[:_LONGEST_VALUE] + "," for one in held)
         if node.type == "type_spec":
-            told = self._embedded(node)
+            told = self._embedded_name(node)
         elif node.type == "model_block":
             told = "model"
         words = re.split(r"[,\s()]+|:(?!:)", told)
         skipped = {"", "extends", "implements"}
         return [w.partition("<")[0].partition("[")[0] for w in words if w not in skipped][:12]
 
-    def _embedded(self, node: Node) -> str:
+    def _embedded_name(self, node: Node) -> str:
         body = node.child_by_field_name("type")
         if body is None or body.type != "struct_type" or not body.named_children:
             return ""
         parts = body.named_children[0].named_children[:60]
-        names = [self._text(one) for one in parts if one.child_by_field_name("name") is None]
+        names = [
+            self._text_without_space(one)
+            for one in parts
+            if one.child_by_field_name("name") is None
+        ]
         tags = "gorm-tag" if any("gorm:" in self.tree.of(one)[:400] for one in parts) else ""
         return ",".join([*names, tags])
 
-    def _parameters(self, node: Node) -> list[list[str]]:
+    def _read_parameters(self, node: Node) -> list[list[str]]:
         held = node.child_by_field_name("parameters")
         nodes = held.named_children if held is not None else node.named_children
         found = []
         for one in nodes[:_MOST_VALUES]:
             if one.type in {"parameter_declaration", "parameter", "required_parameter"}:
                 name = one.child_by_field_name("name") or one.child_by_field_name("pattern")
-                found.append([self._text(name), self._text(one.child_by_field_name("type"))])
+                found.append(
+                    [
+                        self._text_without_space(name),
+                        self._text_without_space(one.child_by_field_name("type")),
+                    ]
+                )
                 if not found[-1][1] and one.named_children:
-                    found[-1][1] = self._text(one.named_children[-1])
+                    found[-1][1] = self._text_without_space(one.named_children[-1])
             elif one.type in {"identifier", "typed_parameter"}:
-                found.append([self._text(one).partition(":")[0], self._text(one).partition(":")[2]])
+                found.append(
+                    [
+                        self._text_without_space(one).partition(":")[0],
+                        self._text_without_space(one).partition(":")[2],
+                    ]
+                )
         return found
 
-    def _assigned(self, node: Node) -> Iterator[Fact]:
+    def _read_assignment(self, node: Node) -> Iterator[Fact]:
         """Yield an assignment `name = value` if the value is a call, a string or a list."""
         sign = node.child_by_field_name("operator")
         if node.type == "binary_operator" and self.tree.of(sign) != "=":
@@ -488,14 +512,18 @@ class _Reader:
         fields = ("value", "right")
         right = next((n for f in fields if (n := node.child_by_field_name(f)) is not None), None)
         if node.type == "var_spec" and right is None and left is not None:
-            value = ["t", self._text(node.child_by_field_name("type"))]
-            yield self._fact(ASSIGNED, node, {"name": self._text(left), "value": value})
+            value = ["t", self._text_without_space(node.child_by_field_name("type"))]
+            yield self._build_fact(
+                ASSIGNED, node, {"name": self._text_without_space(left), "value": value}
+            )
         if left is None or (right is None and node.type != "variable_declarator"):
             return
         right = node.named_children[-1] if right is None else right
         if right.type in {"expression_list", "equals_value_clause"} and right.named_children:
             right = right.named_children[-1 if "equals" in right.type else 0]
         value = self.value(right)
-        name = self._text(left.named_children[0] if left.type == "expression_list" else left)
+        name = self._text_without_space(
+            left.named_children[0] if left.type == "expression_list" else left
+        )
         if value[0] in {"c", "s", "n", "l"} and 0 < len(name) <= _LONGEST_NAME:
-            yield self._fact(ASSIGNED, node, {"name": name, "value": value})
+            yield self._build_fact(ASSIGNED, node, {"name": name, "value": value})

@@ -19,7 +19,7 @@ from rag_assets.systems.code_memory.frameworks.definitions import (
     Columns,
     Framework,
     Tables,
-    matching,
+    find_pattern,
 )
 from rag_assets.systems.code_memory.frameworks.repository import (
     File,
@@ -115,54 +115,54 @@ class TableReader:
         """Return the tables of all files, sorted by name."""
         for tables in self._framework.tables:
             for file in self._files:
-                for mapping in _called(tables, file):
-                    self._add(mapping[0], mapping[1])
+                for mapping in _tables_of_calls(tables, file):
+                    self._add_mapping(mapping[0], mapping[1])
                 for fact in file.classes:
                     one = Class(file, fact)
                     is_new = (file.path, fact.start) not in self._table_of
-                    if is_new and (found := self._mapped(tables, one)) is not None:
-                        self._add(*found)
+                    if is_new and (found := self._map_class(tables, one)) is not None:
+                        self._add_mapping(*found)
                         self._table_of[file.path, fact.start] = found[0]
                         self._mapped_classes.append((tables, one, found[0]))
         for tables, one, name in self._mapped_classes:
-            if tables.columns is not None and not _is_true(_assigned(one, tables.shared)):
+            if tables.columns is not None and not _is_true(_find_assignment(one, tables.shared)):
                 self._add_columns(tables.columns, one, self._tables[name])
         self._add_changes()
         return [self._tables[name] for name in sorted(self._tables)]
 
-    def _add(self, name: str, mapping: MappedClass) -> None:
+    def _add_mapping(self, name: str, mapping: MappedClass) -> None:
         self._tables.setdefault(name, Table(name)).models.append(mapping)
 
-    def _mapped(self, tables: Tables, one: Class) -> tuple[str, MappedClass] | None:
+    def _map_class(self, tables: Tables, one: Class) -> tuple[str, MappedClass] | None:
         """Return the table that a class maps to, and the mapping; None if it has no table."""
         marks = [a for a in one.file.annotations if a.values["target"][0] == one.fact.start]
         if one.name in tables.bases:
             return None
         lineage = self._lineage(one)
         is_model = bool(
-            any(self._is_outer_base(tables, each) for each in lineage)
+            any(self._has_outside_base(tables, each) for each in lineage)
             or {a.values["name"] for a in marks} & {*tables.annotations}
             or self._is_created(one)
         )
-        told = _assigned(one, tables.field) if tables.field else None
+        told = _find_assignment(one, tables.field) if tables.field else None
         is_text = told is not None and told.values["value"][0] == "s"
         if told is not None and is_text and (is_model or not tables.bases):
             return told.values["value"][1].strip('"'), MappedClass(one.file, told, one.name, True)
-        if not is_model or _is_true(_assigned(one, tables.abstract)):
+        if not is_model or _is_true(_find_assignment(one, tables.abstract)):
             return None
         if told is not None and not is_text:
             return None
-        if tables.shared == "*" or _is_true(_assigned(one, tables.shared)):
+        if tables.shared == "*" or _is_true(_find_assignment(one, tables.shared)):
             for parent in lineage[1:]:
-                if (inherited := self._mapped(tables, parent)) is not None:
+                if (inherited := self._map_class(tables, parent)) is not None:
                     return inherited[0], MappedClass(one.file, one.fact, one.name, False)
-        return self._stated_or_usual(tables, one, marks, lineage)
+        return self._table_by_name(tables, one, marks, lineage)
 
     def _is_created(self, one: Class) -> bool:
-        key = self._app_of_path(one.file.path), one.name.lower()
-        return bool(one.fact.values["bases"]) and key in self._created
+        key = self._application_of_path(one.file.path), one.name.lower()
+        return bool(one.fact.values["bases"]) and key in self._created_classes
 
-    def _stated_or_usual(
+    def _table_by_name(
         self, tables: Tables, one: Class, marks: Sequence[Fact], lineage: Sequence[Class]
     ) -> tuple[str, MappedClass] | None:
         """Return the table that an annotation names, else the table with the conventional name."""
@@ -178,16 +178,18 @@ class TableReader:
             return None
         usual = MappedClass(one.file, one.fact, one.name, False)
         if tables.naming == "app":
-            return f"{self._app_of(tables, one, lineage)}_{one.name.lower()}", usual
+            return f"{self._application_label(tables, one, lineage)}_{one.name.lower()}", usual
         return _table_name(one.name, tables.naming), usual
 
-    def _is_outer_base(self, tables: Tables, one: Class) -> bool:
-        """Return whether a class has a base class that is a model of the framework or a package."""
+    def _has_outside_base(self, tables: Tables, one: Class) -> bool:
+        """Return whether a class extends a model class of the framework or of a package."""
         of_bases = tables.columns.of_bases if tables.columns is not None else ()
         for base in one.fact.values["bases"]:
             is_known = base in tables.bases or last_part(base) in of_bases
             # Only in Python files is the origin of a name such as `Model` known.
-            if is_known and (one.file.language != "python" or self._class(one.file, base) is None):
+            if is_known and (
+                one.file.language != "python" or self._resolve_class(one.file, base) is None
+            ):
                 return True
         return False
 
@@ -198,7 +200,7 @@ class TableReader:
         while todo and len(found) < _MOST_ANCESTORS:
             here = todo.pop(0)
             for base in here.fact.values["bases"]:
-                parent = self._class(here.file, base)
+                parent = self._resolve_class(here.file, base)
                 if parent is not None and (parent.file.path, parent.fact.start) not in found:
                     found[parent.file.path, parent.fact.start] = parent
                     todo.append(parent)
@@ -214,7 +216,7 @@ class TableReader:
                     found.setdefault(last_part(fact.values["name"]), []).append(Class(file, fact))
         return found
 
-    def _class(self, file: File, name: str) -> Class | None:
+    def _resolve_class(self, file: File, name: str) -> Class | None:
         """Return the class that a name in a file refers to; None if no file here defines it."""
         first, _, rest = name.partition(".")
         original = last_part(rest) if rest else file.original_name(first)
@@ -237,24 +239,24 @@ class TableReader:
         passed = [one for one in known if one.file.path.startswith(folders)]
         return passed[0] if len(passed) == 1 else (known[0] if len(known) == 1 else None)
 
-    def _app_of(self, tables: Tables, one: Class, lineage: Sequence[Class]) -> str:
+    def _application_label(self, tables: Tables, one: Class, lineage: Sequence[Class]) -> str:
         """Return the label of the application to which a class belongs."""
         for each in lineage:
-            if each is not one and not _is_true(_assigned(each, tables.abstract)):
+            if each is not one and not _is_true(_find_assignment(each, tables.abstract)):
                 continue
-            told = _assigned(each, tables.label)
+            told = _find_assignment(each, tables.label)
             if told is not None and told.values["value"][0] == "s":
                 return str(told.values["value"][1])
-            inner = _inner_class(each, tables.label.rpartition(".")[0])
+            inner = _find_inner_class(each, tables.label.rpartition(".")[0])
             if inner is not None and not [*filter(None, inner.values["bases"])]:
                 break
-        return self._app_of_path(one.file.path)
+        return self._application_of_path(one.file.path)
 
-    def _app_of_path(self, path: str) -> str:
+    def _application_of_path(self, path: str) -> str:
         folder = posixpath.dirname(path)
         while folder:
-            if folder in self._labels:
-                return self._labels[folder]
+            if folder in self._labels_by_folder:
+                return self._labels_by_folder[folder]
             folder = posixpath.dirname(folder)
         parts = posixpath.splitext(path)[0].split("/")
         for part in ("models", "migrations"):
@@ -263,7 +265,7 @@ class TableReader:
         return parts[-2] if len(parts) > 1 else parts[-1]
 
     @cached_property
-    def _labels(self) -> Mapping[str, str]:
+    def _labels_by_folder(self) -> Mapping[str, str]:
         """Return each application's label, by the folder of the class that configures it."""
         bases = {base for tables in self._framework.tables for base in tables.apps}
         found: dict[str, str] = {}
@@ -271,7 +273,7 @@ class TableReader:
             for fact in file.classes:
                 if bases & {last_part(base) for base in fact.values["bases"]}:
                     folder = posixpath.dirname(file.path)
-                    told = _assigned(Class(file, fact), "label")
+                    told = _find_assignment(Class(file, fact), "label")
                     is_text = told is not None and told.values["value"][0] == "s"
                     label = str(told.values["value"][1]) if told and is_text else ""
                     found[folder] = label or posixpath.basename(folder)
@@ -289,7 +291,7 @@ class TableReader:
                 for name, column in self._stated_columns(columns, each, one, table):
                     if name not in hidden:
                         found.setdefault(column.name, column)
-                hidden |= {last_part(v.values["name"]) for v in _own_values(each)}
+                hidden |= {last_part(v.values["name"]) for v in _own_assignments(each)}
                 for column in self._columns_of_bases(columns, each, one, table):
                     found.setdefault(column.name, column)
         first: list[Column] = []
@@ -307,11 +309,11 @@ class TableReader:
         """Yield the columns that a class inherits from base classes in other packages."""
         for base in one.fact.values["bases"]:
             known = columns.of_bases.get(last_part(base), "").split()
-            for name in known if self._class(one.file, base) is None else ():
+            for name in known if self._resolve_class(one.file, base) is None else ():
                 column = Column(name, "", False, "", heir.file, heir.fact)
                 joined, _, target = name.partition(">")
                 if target:
-                    self._join(columns, heir, table, (joined, target, column))
+                    self._add_join_table(columns, heir, table, (joined, target, column))
                 else:
                     yield column
 
@@ -326,32 +328,32 @@ class TableReader:
         Args:
             heir: the class of the table: this class or a subclass of it.
         """
-        for value in _own_values(one):
+        for value in _own_assignments(one):
             call = one.file.call_of(value.values["value"])
             name = last_part(value.values["name"])
             if call is None:
                 continue
             kind = call.values["name"]
-            if matching(kind, columns.joins):
+            if find_pattern(kind, columns.joins):
                 if columns.through not in call.values.get("named", {}):
-                    target = self._name_of_target(columns, one, call)
-                    refers_to = self._referred(columns, one, call)
+                    target = self._target_class(columns, one, call)
+                    refers_to = self._referenced_table(columns, one, call)
                     place = Column("", kind, False, refers_to, one.file, value)
-                    self._join(columns, heir, table, (name, target, place))
+                    self._add_join_table(columns, heir, table, (name, target, place))
                 continue
-            pattern = matching(kind, columns.calls)
+            pattern = find_pattern(kind, columns.calls)
             if not pattern or not (shown := columns.calls[pattern]):
                 continue
             stated = argument(call, columns.stated) if columns.stated else None
             named = str(stated[1]) if stated is not None and stated[0] == "s" else ""
             options = call.values.get("named", {})
             flags = [_is_true_value(options.get(f)) for f in (columns.nullable, "primary_key")]
-            refers_to = self._referred(columns, one, call)
+            refers_to = self._referenced_table(columns, one, call)
             for each in shown.replace("{name}", name).split():
                 column = Column(named or each, kind, flags[0], refers_to, one.file, value, flags[1])
                 yield name, column
 
-    def _join(
+    def _add_join_table(
         self, columns: Columns, heir: Class, table: Table, join: tuple[str, str, Column]
     ) -> None:
         """Add the join table between the table of a class and another table.
@@ -372,41 +374,41 @@ class TableReader:
                 added = replace(made_by, name=column, kind="", refers_to=refers_to)
                 between.columns.setdefault(column, added)
 
-    def _name_of_target(self, columns: Columns, one: Class, call: Fact) -> str:
+    def _target_class(self, columns: Columns, one: Class, call: Fact) -> str:
         """Return the class that a call refers to, in lower case; "" if it is computed."""
-        for value in self._targets(columns, one, call):
-            text = self._text_of_target(columns, one, value, call.start) or str(value[1])
+        for value in self._reference_targets(columns, one, call):
+            text = self._target_text(columns, one, value, call.start) or str(value[1])
             return one.name.lower() if text == "self" else last_part(text).lower()
         return ""
 
-    def _referred(self, columns: Columns, one: Class, call: Fact) -> str:
+    def _referenced_table(self, columns: Columns, one: Class, call: Fact) -> str:
         """Return the table that a column refers to; "" if there is none or it is computed.
 
         The call itself, or one of its arguments, names a class, or a table with its column.
         """
-        for value in self._targets(columns, one, call):
+        for value in self._reference_targets(columns, one, call):
             # The name may stand for a class or for one of its attributes: `Customer`,
             # `Customer.id`.
             names = (str(value[1]), str(value[1]).rpartition(".")[0]) if value[0] == "n" else ()
             for name in filter(None, names):
-                if (known := self._class(one.file, name)) is not None:
+                if (known := self._resolve_class(one.file, name)) is not None:
                     return self._table_of.get((known.file.path, known.fact.start), "")
-            text = self._text_of_target(columns, one, value, call.start)
+            text = self._target_text(columns, one, value, call.start)
             if text == "self":
                 return self._table_of.get((one.file.path, one.fact.start), "")
-            return self._named_table(one, text)
+            return self._table_in_text(one, text)
         return ""
 
-    def _targets(self, columns: Columns, one: Class, call: Fact) -> Iterator[Value]:
+    def _reference_targets(self, columns: Columns, one: Class, call: Fact) -> Iterator[Value]:
         """Yield the targets that a call refers to, directly or through a call in its arguments."""
         held = (one.file.call_of(value) for value in call.values["arguments"])
         for each in (call, *(inner for inner in held if inner is not None)):
-            pattern = matching(each.values["name"], columns.references)
+            pattern = find_pattern(each.values["name"], columns.references)
             value = argument(each, columns.references[pattern]) if pattern else None
             if value is not None and value[0] in {"n", "s", "c"}:
                 yield value
 
-    def _text_of_target(self, columns: Columns, one: Class, value: Value, at: int) -> str:
+    def _target_text(self, columns: Columns, one: Class, value: Value, at: int) -> str:
         """Return the text that names a class: a string, or the value of a setting."""
         name = last_part(str(value[3 if value[0] == "c" else 1]))
         setting = columns.settings.get(name)
@@ -414,7 +416,7 @@ class TableReader:
         text = self._repository.text(one.file, wanted, at)
         return text or columns.defaults.get(setting or "", "")
 
-    def _named_table(self, one: Class, text: str) -> str:
+    def _table_in_text(self, one: Class, text: str) -> str:
         """Return the table that a text refers to: `users.id`, `billing.Invoice` or `Invoice`."""
         first, _, last = text.rpartition(".")
         if first in self._tables:
@@ -430,52 +432,52 @@ class TableReader:
     def _add_changes(self) -> None:
         """Add the calls in migrations that name a table, or the class of a table."""
         for changes in self._framework.changes:
-            calls = self._calls_of(changes)
-            newer = dict(self._renamed(changes, calls))
+            calls = self._migration_calls(changes)
+            newer = dict(self._read_renames(changes, calls))
             for file, call in calls:
-                name = self._argument(call, changes.calls.get(call.values["name"], ""))
+                name = self._text_argument(call, changes.calls.get(call.values["name"], ""))
                 if not name:
                     continue
                 known = self._changed_table(changes, file.path, name, newer)
                 if known is not None:
                     known.changes.append((file, call))
-                    joined = f"{known.name}_{self._argument(call, 'name|1')}"
+                    joined = f"{known.name}_{self._text_argument(call, 'name|1')}"
                     if changes.naming == "model" and joined in self._tables:
                         self._tables[joined].changes.append((file, call))
 
-    def _calls_of(self, changes: Changes) -> list[tuple[File, Fact]]:
+    def _migration_calls(self, changes: Changes) -> list[tuple[File, Fact]]:
         place = re.compile(changes.files)
         files = (file for file in self._files if place.search(file.path))
         return [(file, call) for file in files for call in file.calls]
 
     @cached_property
-    def _created(self) -> set[tuple[str, str]]:
-        """Return the application and lower-case name of each class that finally has a table."""
+    def _created_classes(self) -> set[tuple[str, str]]:
+        """Return application and lower-case name of classes that have a table at the end."""
         found: set[tuple[str, str]] = set()
         deleted: set[tuple[str, str]] = set()
         for changes in self._framework.changes:
-            calls = self._calls_of(changes) if changes.creates else []
+            calls = self._migration_calls(changes) if changes.creates else []
             for file, call in calls:
                 called = call.values["name"]
                 if called in {*changes.creates, *changes.deletes}:
-                    name = self._argument(call, changes.calls[called]).lower()
+                    name = self._text_argument(call, changes.calls[called]).lower()
                     ends = found if called in changes.creates else deleted
-                    ends.add((self._app_of_path(file.path), name))
-            newer = dict(self._renamed(changes, calls))
+                    ends.add((self._application_of_path(file.path), name))
+            newer = dict(self._read_renames(changes, calls))
             found |= {(app, name) for (app, _), name in newer.items()}
         return found - deleted
 
-    def _renamed(
+    def _read_renames(
         self, changes: Changes, calls: Sequence[tuple[File, Fact]]
     ) -> Iterator[tuple[tuple[str, str], str]]:
-        """Yield, for each rename, the application with the old name, and the new name."""
+        """Yield each rename as (application, old name) and the new name."""
         for file, call in calls:
             if call.values["name"] in changes.renames:
                 old, new = changes.renames[call.values["name"]]
-                key = self._app_of_path(file.path), self._argument(call, old).lower()
-                yield key, self._argument(call, new).lower()
+                key = self._application_of_path(file.path), self._text_argument(call, old).lower()
+                yield key, self._text_argument(call, new).lower()
 
-    def _argument(self, call: Fact, place: str) -> str:
+    def _text_argument(self, call: Fact, place: str) -> str:
         """Return an argument that is a string; "" if it is missing or another kind of value."""
         value = argument(call, place) if place else None
         return str(value[1]) if value is not None and value[0] == "s" else ""
@@ -484,7 +486,7 @@ class TableReader:
         self, changes: Changes, path: str, name: str, newer: Mapping[tuple[str, str], str]
     ) -> Table | None:
         """Return the table that a migration names; renames are followed to the final name."""
-        app = self._app_of_path(path)
+        app = self._application_of_path(path)
         last = name if changes.naming == "table" else name.lower()
         for _ in range(_MOST_RENAMES):
             if (app, last) not in newer:
@@ -492,18 +494,18 @@ class TableReader:
             last = newer[app, last]
         if changes.naming == "table":
             return self._tables.get(last)
-        return self._tables.get(self._by_label.get((app, last), ""))
+        return self._tables.get(self._tables_by_label.get((app, last), ""))
 
     @cached_property
-    def _by_label(self) -> Mapping[tuple[str, str], str]:
+    def _tables_by_label(self) -> Mapping[tuple[str, str], str]:
         """Return the tables of classes, by application and lower-case class name."""
         return {
-            (self._app_of(tables, one, self._lineage(one)), one.name.lower()): name
+            (self._application_label(tables, one, self._lineage(one)), one.name.lower()): name
             for tables, one, name in self._mapped_classes
         }
 
 
-def _own_values(one: Class) -> list[Fact]:
+def _own_assignments(one: Class) -> list[Fact]:
     """Return the assignments directly in a class, without those in nested classes and methods."""
     inner = [c for c in one.file.classes if one.fact.start < c.start and c.end <= one.fact.end]
     return [
@@ -514,7 +516,7 @@ def _own_values(one: Class) -> list[Fact]:
     ]
 
 
-def _assigned(one: Class, name: str) -> Fact | None:
+def _find_assignment(one: Class, name: str) -> Fact | None:
     """Return the assignment of a name in a class: `db_table`, or `Meta.db_table` in its class Meta.
 
     None if the class does not assign the name, or if the name is empty.
@@ -524,7 +526,7 @@ def _assigned(one: Class, name: str) -> Fact | None:
         return None
     holder = one.fact
     if inner and inner != "self":
-        held = _inner_class(one, inner)
+        held = _find_inner_class(one, inner)
         if held is None:
             return None
         holder = held
@@ -535,7 +537,7 @@ def _assigned(one: Class, name: str) -> Fact | None:
     )
 
 
-def _inner_class(one: Class, name: str) -> Fact | None:
+def _find_inner_class(one: Class, name: str) -> Fact | None:
     start, end = one.fact.start, one.fact.end
     held = (c for c in one.file.classes if start < c.start < end and c.values["name"] == name)
     return next(held, None)
@@ -549,7 +551,7 @@ def _is_true_value(value: Sequence[Any] | None) -> bool:
     return value is not None and value[0] == "n" and str(value[1]).lower() == "true"
 
 
-def _called(tables: Tables, file: File) -> Iterator[tuple[str, MappedClass]]:
+def _tables_of_calls(tables: Tables, file: File) -> Iterator[tuple[str, MappedClass]]:
     """Yield the tables that are named by calls such as `schema "orders"`."""
     for call in file.calls:
         if call.values["name"] in tables.calls:

@@ -9,9 +9,9 @@ from functools import partial
 from typing import Final
 
 from rag_assets.ingest.chunking.model import Fact
-from rag_assets.systems.code_memory.languages.definitions import LARGE, Reading, reading_of
+from rag_assets.systems.code_memory.languages.definitions import LARGE, Reading, read_definitions
 from rag_assets.systems.code_memory.languages.javascript import Jsx, Tsx, TypeScript
-from rag_assets.systems.code_memory.languages.units import covered
+from rag_assets.systems.code_memory.languages.units import cover_text
 from rag_assets.systems.code_memory.symbols.model import CodeText, Unit
 
 _TAG = re.compile(r"<!--|<(/?)(script|style|template|svelte:head)(?=[\s/>])", re.IGNORECASE)
@@ -41,7 +41,7 @@ class Block:
     attributes: dict[str, str]
 
 
-def scripts(text: str) -> Iterator[Block]:
+def find_scripts(text: str) -> Iterator[Block]:
     """Yield the script blocks at the top level of a file; an unclosed block is ignored."""
     at = depth = 0
     while (tag := _TAG.search(text, at)) is not None:
@@ -50,12 +50,12 @@ def scripts(text: str) -> Iterator[Block]:
             if at < 0:
                 return
             continue
-        first = _tag_end(text, tag.end())
+        first = _find_tag_end(text, tag.end())
         if first < 0:
             return
         name, at = tag[2].lower(), first
         if name not in _ENDS:
-            depth = max(0, depth + _step(text, tag[1], first))
+            depth = max(0, depth + _offset_after_block(text, tag[1], first))
             continue
         if tag[1] or text[first - 2] == "/":
             continue
@@ -64,16 +64,18 @@ def scripts(text: str) -> Iterator[Block]:
             return
         at = end.end()
         if name == "script" and depth == 0:
-            yield Block(tag.start(), at, first, end.start(), _attributes(text, tag.end(), first))
+            yield Block(
+                tag.start(), at, first, end.start(), _parse_attributes(text, tag.end(), first)
+            )
 
 
-def _step(text: str, closing: str, after: int) -> int:
+def _offset_after_block(text: str, closing: str, after: int) -> int:
     if closing:
         return -1
     return 0 if text[after - 2] == "/" else 1
 
 
-def _tag_end(text: str, at: int) -> int:
+def _find_tag_end(text: str, at: int) -> int:
     """Return the offset after the `>` that ends a tag, ignoring quoted text; -1 if absent."""
     while (found := _STOP.search(text, at)) is not None:
         if found[0] == ">":
@@ -84,7 +86,7 @@ def _tag_end(text: str, at: int) -> int:
     return -1
 
 
-def _attributes(text: str, start: int, end: int) -> dict[str, str]:
+def _parse_attributes(text: str, start: int, end: int) -> dict[str, str]:
     found = _ATTRIBUTE.finditer(text, start, min(end - 1, start + _LONG))
     return {one[1].lower(): (one[2] or "").strip("\"'") for one in found}
 
@@ -107,23 +109,25 @@ def _read_component(
     facts: list[Fact] = []
     cuts: list[int] = []
     notes: list[str] = []
-    for block in scripts(text):
+    for block in find_scripts(text):
         grammar = _GRAMMARS.get(block.attributes.get("lang", "").lower(), Jsx)
-        reading = _shift(reading_of(text[block.first : block.last], grammar), block.first)
+        reading = _shift_reading(
+            read_definitions(text[block.first : block.last], grammar), block.first
+        )
         if block.attributes.get("src"):
             values = {"name": block.attributes["src"], "names": []}
             facts.append(Fact("imports", block.start, block.first, "", values))
         if is_component(block.attributes):
-            reading = _as_component(text, block, reading)
+            reading = _convert_to_component(text, block, reading)
         units += reading.units
         facts += reading.facts
         cuts += reading.cuts
         notes += reading.notes
     facts.sort(key=lambda fact: (fact.start, fact.end))
-    return CodeText(covered(text, units, sorted(cuts)), tuple(facts), language, tuple(notes))
+    return CodeText(cover_text(text, units, sorted(cuts)), tuple(facts), language, tuple(notes))
 
 
-def _shift(reading: Reading, by: int) -> Reading:
+def _shift_reading(reading: Reading, by: int) -> Reading:
     """Return the reading of a part of a file with offsets in the whole file."""
     return replace(
         reading,
@@ -137,7 +141,7 @@ def _shift(reading: Reading, by: int) -> Reading:
     )
 
 
-def _as_component(text: str, block: Block, reading: Reading) -> Reading:
+def _convert_to_component(text: str, block: Block, reading: Reading) -> Reading:
     """Return the reading of a component's body; its definitions become the component's members."""
     named = _NAMED.search(text, block.first, block.last)
     name = "default" if named is None else named[1]
@@ -154,13 +158,13 @@ def _as_component(text: str, block: Block, reading: Reading) -> Reading:
     facts = (
         Fact("declares", block.start, min(block.first, block.start + 200), name, declared),
         Fact("exports", block.start, min(block.first, block.start + 200), "", exported),
-        *_member_facts(reading.facts, name, own),
+        *_convert_to_member_facts(reading.facts, name, own),
     )
-    units = tuple(_units(text, block, reading.units, Unit(0, 0, "export", name, tag)))
+    units = tuple(_component_units(text, block, reading.units, Unit(0, 0, "export", name, tag)))
     return replace(reading, units=units, facts=facts)
 
 
-def _member_facts(facts: Iterable[Fact], name: str, own: set[str]) -> Iterator[Fact]:
+def _convert_to_member_facts(facts: Iterable[Fact], name: str, own: set[str]) -> Iterator[Fact]:
     for fact in facts:
         if fact.kind == "exports":  # a property of the component, not a name in the module
             continue
@@ -173,7 +177,9 @@ def _member_facts(facts: Iterable[Fact], name: str, own: set[str]) -> Iterator[F
         yield replace(fact, symbol=symbol, values=values)
 
 
-def _units(text: str, block: Block, inner: tuple[Unit, ...], head: Unit) -> Iterator[Unit]:
+def _component_units(
+    text: str, block: Block, inner: tuple[Unit, ...], head: Unit
+) -> Iterator[Unit]:
     if block.end - block.start <= LARGE or not inner:
         yield replace(head, start=block.start, end=block.end)
         return

@@ -1,4 +1,4 @@
-"""Reads a file with its grammar: units, facts, and notes on parts that could not be read."""
+"""Read a file with its grammar: units, facts, and notes on parts that could not be read."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from rag_assets.systems.code_memory.languages.grammar import (
     Definition,
     Grammar,
     Name,
-    Placed,
+    PlacedDefinition,
     Scope,
     find_definitions,
 )
 from rag_assets.systems.code_memory.languages.tree import SyntaxTree, syntax_tree
-from rag_assets.systems.code_memory.languages.units import covered
+from rag_assets.systems.code_memory.languages.units import cover_text
 from rag_assets.systems.code_memory.symbols.model import CodeText, Unit
 
 if TYPE_CHECKING:
@@ -31,13 +31,15 @@ _SIGNATURE: Final = 300
 _SPACE = re.compile(r"\s+")
 
 
-def units(tree: SyntaxTree, found: Sequence[Placed]) -> list[Unit]:
-    """Return the units of definitions, in order and without overlaps; other text has no unit.
+def units(tree: SyntaxTree, found: Sequence[PlacedDefinition]) -> list[Unit]:
+    """Return a unit for each definition, in order and without overlaps.
+
+    Text outside definitions gets no unit.
 
     Args:
         found: definitions of the file, outer definitions first.
     """
-    split = _split(found)
+    split = _split_large_types(found)
     made: list[Unit] = []
     at = 0
     for index, placed in enumerate(found):
@@ -46,21 +48,21 @@ def units(tree: SyntaxTree, found: Sequence[Placed]) -> list[Unit]:
             split.discard(index)
             continue
         end = split.get(index, placed.end)
-        made.append(_unit(tree, placed, found, index, end))
+        made.append(_build_unit(tree, placed, found, index, end))
         at = end
     return made
 
 
-class _Split(dict[int, int]):
-    """The ends of the heads of large types, by the type's index among the definitions."""
+class _TypeSplits(dict[int, int]):
+    """Offsets where the heads of large types end, by the index of each type's definition."""
 
     def discard(self, index: int) -> None:
-        """Drop a type that has no unit; its members get no units either."""
+        """Remove a type that has no unit, so that its members get no units either."""
         self.pop(index, None)
 
 
-def _split(found: Sequence[Placed]) -> _Split:
-    split = _Split()
+def _split_large_types(found: Sequence[PlacedDefinition]) -> _TypeSplits:
+    split = _TypeSplits()
     for placed in found:
         outer = placed.parent
         if outer >= 0 and outer not in split and found[outer].end - found[outer].start > LARGE:
@@ -68,7 +70,13 @@ def _split(found: Sequence[Placed]) -> _Split:
     return split
 
 
-def _unit(tree: SyntaxTree, placed: Placed, found: Sequence[Placed], index: int, end: int) -> Unit:
+def _build_unit(
+    tree: SyntaxTree,
+    placed: PlacedDefinition,
+    found: Sequence[PlacedDefinition],
+    index: int,
+    end: int,
+) -> Unit:
     text, definition = tree.text, placed.definition
     symbol = definition.symbol
     if not symbol:  # A group is named after its first definition.
@@ -81,7 +89,7 @@ def _unit(tree: SyntaxTree, placed: Placed, found: Sequence[Placed], index: int,
     )
 
 
-def signature(tree: SyntaxTree, placed: Placed) -> str:
+def signature(tree: SyntaxTree, placed: PlacedDefinition) -> str:
     """Return the declaration without its body, in one line."""
     node, body = placed.definition.node, placed.definition.body
     start, last = tree.start(node), tree.end(node)
@@ -97,8 +105,8 @@ def signature(tree: SyntaxTree, placed: Placed) -> str:
 _AFTER = re.compile(r"[ \t]{0,80}[,;]")
 
 
-class Walk:
-    """Walks a file once.
+class FileWalk:
+    """Visits each node of a file once and collects facts and statement ends.
 
     Attributes:
         facts: the facts found so far.
@@ -110,7 +118,7 @@ class Walk:
         found: the definitions of the file.
     """
 
-    def __init__(self, grammar: Grammar, found: Sequence[Placed]) -> None:
+    def __init__(self, grammar: Grammar, found: Sequence[PlacedDefinition]) -> None:
         self.facts: list[Fact] = []
         self.cuts: list[int] = []
         self.errors = (0, 0)
@@ -123,15 +131,17 @@ class Walk:
             for placed in found
             if placed.definition.type and placed.definition.extends
         }
-        self._declared: dict[str, list[tuple[str, str]]] = {}
+        self._declaration_facts: dict[str, list[tuple[str, str]]] = {}
         for placed in found:  # A type may be declared in several places, as with extensions.
-            self._declared.setdefault(placed.definition.type, []).extend(placed.definition.fields)
-        self._scopes = [Scope(names=_own_bindings(grammar, found))]
+            self._declaration_facts.setdefault(placed.definition.type, []).extend(
+                placed.definition.fields
+            )
+        self._scopes = [Scope(names=_top_level_bindings(grammar, found))]
         for node in self._tree.root.named_children:  # A name may be used before its import.
             for _, bound in grammar.imports(node):
                 self._scopes[0].names.update(bound)
 
-    def run(self) -> Walk:
+    def run(self) -> FileWalk:
         """Walk the whole tree."""
         todo: list[Node | Scope] = [self._tree.root]
         broken = 0  # The byte after the last part that could not be parsed.
@@ -143,24 +153,24 @@ class Walk:
             if node.type == "ERROR" and node.start_byte >= broken:
                 broken = node.end_byte
                 self.errors = (self.errors[0] + 1, self.errors[1] + broken - node.start_byte)
-            scope = self._enter(node)
+            scope = self._enter_scope(node)
             if scope is not None:
                 todo.append(scope)
-            self._read(node)
+            self._read_node(node)
             children = node.named_children
             if node.type in self._grammar.lists:
-                self.cuts.extend(self._ends(children))
+                self.cuts.extend(self._statement_ends(children))
             todo.extend(reversed(children))
         self.cuts = sorted(set(self.cuts))
         return self
 
-    def _ends(self, children: Sequence[Node]) -> Iterator[int]:
+    def _statement_ends(self, children: Sequence[Node]) -> Iterator[int]:
         for child in children:
             end = self._tree.end(child)
             after = _AFTER.match(self._tree.text, end)
             yield end if after is None else after.end()
 
-    def _enter(self, node: Node) -> Scope | None:
+    def _enter_scope(self, node: Node) -> Scope | None:
         definition = self._at.get(node.id)
         if definition is None and node.type not in self._grammar.scopes:
             return None
@@ -172,40 +182,43 @@ class Walk:
             if not is_callable(definition):
                 scope.names = outer.names
             if definition.type and definition.type != outer.type:
-                scope.type, scope.fields = definition.type, self._fields(definition.type)
+                scope.type, scope.fields = definition.type, self._field_bindings(definition.type)
             for name, type_ in (*definition.parameters, *definition.locals):
-                scope.names[name] = self._typed_binding(type_)
+                scope.names[name] = self._bind_to_type(type_)
         return scope
 
-    def _fields(self, symbol: str) -> dict[str, Binding | None]:
-        return {name: self._typed_binding(type_) for name, type_ in self._declared.get(symbol, ())}
+    def _field_bindings(self, symbol: str) -> dict[str, Binding | None]:
+        return {
+            name: self._bind_to_type(type_)
+            for name, type_ in self._declaration_facts.get(symbol, ())
+        }
 
-    def _read(self, node: Node) -> None:
+    def _read_node(self, node: Node) -> None:
         scope = self._scopes[-1]
         for fact, bound in self._grammar.imports(node):
             self.facts.append(fact)
             scope.names.update(bound)
         for name, type_ in self._grammar.bound_names(node):
             if scope.names is not self._scopes[0].names or type_:
-                scope.names[name] = self._typed_binding(type_)
+                scope.names[name] = self._bind_to_type(type_)
         called = self._grammar.call_chain(node)
         if called is not None:
-            self._call(node, *called)
+            self._add_call(node, *called)
         self.facts.extend(self._grammar.extra_facts(node, scope))
 
-    def _call(self, node: Node, chain: list[str], makes: bool) -> None:
-        target = self._target(chain)
+    def _add_call(self, node: Node, chain: list[str], makes: bool) -> None:
+        target = self._resolve_target(chain)
         if target is None or not target.name:
             return
         start = self._tree.start(node)
         end = min(self._tree.end(node), start + 200)
-        for one in (target, *self._inherited(chain, target)):
+        for one in (target, *self._inherited_methods(chain, target)):
             values: dict[str, object] = dict(one.values())
             if makes:
                 values["makes"] = True
             self.facts.append(Fact("calls", start, end, self._scopes[-1].symbol, values))
 
-    def _inherited(self, chain: list[str], target: Name) -> Iterator[Name]:
+    def _inherited_methods(self, chain: list[str], target: Name) -> Iterator[Name]:
         """Yield inherited methods that a call may refer to if the type itself lacks the method."""
         grammar = self._grammar
         if len(chain) != 2 or chain[0] not in grammar.own or target.name in self._symbols:  # noqa: PLR2004
@@ -215,14 +228,14 @@ class Walk:
             if above.name:
                 yield Name(f"{above.name}{grammar.separator}{chain[1]}", above.module)
 
-    def _target(self, chain: list[str]) -> Name | None:
+    def _resolve_target(self, chain: list[str]) -> Name | None:
         grammar, scope = self._grammar, self._scopes[-1]
         if len(chain) > 1 and chain[0] in grammar.own | grammar.own_types:
             if not scope.type:
                 return None
             if len(chain) == 2:  # noqa: PLR2004 - the receiver and its method
                 return Name(scope.type + grammar.separator + chain[1])
-            return self._follow_members(scope.fields.get(chain[1]), chain[2:])
+            return self._resolve_members(scope.fields.get(chain[1]), chain[2:])
         if chain[0] in grammar.own_types:
             return Name(scope.type) if scope.type else None
         binding = self.find_binding(chain[0])
@@ -234,14 +247,14 @@ class Walk:
             binding = Binding(Name(qualified)) if qualified != chain[0] else None
         elif binding is None and grammar.is_type(chain[0]):
             binding = Binding(Name(chain[0]))
-        return self._follow_members(binding, chain[1:])
+        return self._resolve_members(binding, chain[1:])
 
-    def _follow_members(self, binding: Binding | None, names: Sequence[str]) -> Name | None:
+    def _resolve_members(self, binding: Binding | None, names: Sequence[str]) -> Name | None:
         if binding is None:
             return None
         target = binding.target
         if binding.value and len(names) == 2 and not target.module:  # noqa: PLR2004 - x.field.m()
-            return self._follow_members(self._fields(target.name).get(names[0]), names[1:])
+            return self._resolve_members(self._field_bindings(target.name).get(names[0]), names[1:])
         if binding.value and len(names) != 1:
             return None
         parts = [target.name, *names] if target.name else list(names)
@@ -258,7 +271,7 @@ class Walk:
         """Return whether the file binds a name, whether or not its target is known."""
         return any(name in scope.names for scope in self._scopes)
 
-    def _typed_binding(self, written: str) -> Binding | None:
+    def _bind_to_type(self, written: str) -> Binding | None:
         name = self._grammar.type_name(written)
         if not name:
             return None
@@ -273,10 +286,12 @@ class Walk:
         binding = self.find_binding(head)
         if binding is None or binding.value:
             return Name(name if others else self._grammar.qualify_in_package(name))
-        return self._follow_members(binding, others) or Name(name)
+        return self._resolve_members(binding, others) or Name(name)
 
 
-def _own_bindings(grammar: Grammar, found: Sequence[Placed]) -> dict[str, Binding | None]:
+def _top_level_bindings(
+    grammar: Grammar, found: Sequence[PlacedDefinition]
+) -> dict[str, Binding | None]:
     """Return the names that the file defines at its top level."""
     own: dict[str, Binding | None] = {}
     for placed in found:
@@ -291,7 +306,7 @@ def _own_bindings(grammar: Grammar, found: Sequence[Placed]) -> dict[str, Bindin
 
 
 def is_callable(definition: Definition) -> bool:
-    """Return whether a call of the definition's name, or of a member, shows what is called."""
+    """Return whether a call of this definition, or of a member, can be resolved to its target."""
     return definition.role in {"class", "type", "function"}
 
 
@@ -321,54 +336,56 @@ class Reading:
 
 def read_code(text: str, grammar: type[Grammar]) -> CodeText:
     """Return the units and facts of a file."""
-    reading = reading_of(text, grammar)
-    whole = covered(text, reading.units, reading.cuts)
+    reading = read_definitions(text, grammar)
+    whole = cover_text(text, reading.units, reading.cuts)
     return CodeText(whole, reading.facts, grammar.language, reading.notes)
 
 
-def reading_of(text: str, grammar: type[Grammar]) -> Reading:
+def read_definitions(text: str, grammar: type[Grammar]) -> Reading:
     """Return the result of reading a text, before text outside definitions is cut.
 
     Args:
         text: the text of a file, or of a part of a file.
     """
     if len(text) > LONGEST:
-        note = f"{len(text)} characters of {grammar.language} are more than are parsed"
+        note = f"the text has {len(text)} characters, more than the {grammar.language} parser reads"
         return Reading((), (), (), (f"{note}: cut at blank lines",))
     tree = syntax_tree(text, grammar.module, grammar.function)
     if tree.gave_up:
-        note = f"the parser gave up on {len(text)} characters of {grammar.language}"
+        note = f"the {grammar.language} parser stopped at its time limit ({len(text)} characters)"
         return Reading((), (), (), (f"{note}: cut at blank lines",))
     read = grammar(tree)
     found = find_definitions(read)
-    walk = Walk(read, found).run()
+    walk = FileWalk(read, found).run()
     places, size = walk.errors
     notes: tuple[str, ...] = ()
     if places:
-        note = f"{places} places with {size} bytes could not be read as {grammar.language}"
+        note = f"{places} places ({size} bytes in total) could not be parsed as {grammar.language}"
         if size > BROKEN_SHARE * max(1, len(text.strip())):
             return Reading((), (), (), (f"{note}: cut at blank lines",))
         notes = (note,)
-    facts = [*walk.facts, *_declared(tree, walk, found)]
+    facts = [*walk.facts, *_declaration_facts(tree, walk, found)]
     facts.sort(key=lambda fact: (fact.start, fact.end))
     return Reading(tuple(units(tree, found)), tuple(facts), tuple(walk.cuts), notes)
 
 
-def _declared(tree: SyntaxTree, walk: Walk, found: Sequence[Placed]) -> Iterator[Fact]:
+def _declaration_facts(
+    tree: SyntaxTree, walk: FileWalk, found: Sequence[PlacedDefinition]
+) -> Iterator[Fact]:
     for placed in found:
         definition = placed.definition
         if not definition.symbol:
             continue
         start, last = tree.start(definition.node), tree.end(definition.node)
-        yield Fact("declares", start, last, definition.symbol, _values(tree, placed))
-        end = start + _width(tree, definition)
+        yield Fact("declares", start, last, definition.symbol, _declaration_values(tree, placed))
+        end = start + _declaration_length(tree, definition)
         for kind, names in (("extends", definition.extends), ("implements", definition.implements)):
             for name in names:
                 target = walk.resolve(name)
                 yield Fact(kind, start, end, definition.symbol, target.values())
 
 
-def _width(tree: SyntaxTree, definition: Definition) -> int:
+def _declaration_length(tree: SyntaxTree, definition: Definition) -> int:
     """Return the number of characters of a declaration without its body."""
     start = tree.start(definition.node)
     body = definition.body
@@ -378,7 +395,7 @@ def _width(tree: SyntaxTree, definition: Definition) -> int:
     return len(tree.text[start : min(last, start + 200)].rstrip())
 
 
-def _values(tree: SyntaxTree, placed: Placed) -> dict[str, object]:
+def _declaration_values(tree: SyntaxTree, placed: PlacedDefinition) -> dict[str, object]:
     definition = placed.definition
     values: dict[str, object] = {
         "name": definition.symbol,

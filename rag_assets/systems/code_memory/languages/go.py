@@ -57,43 +57,43 @@ class Go(Grammar):
 
     def __init__(self, tree: SyntaxTree) -> None:
         super().__init__(tree)
-        self._package = ""
+        self._package_name = ""
         for node in tree.root.named_children:
             if node.type == "package_clause":
-                self._package = tree.of(node).split()[-1]
+                self._package_name = tree.of(node).split()[-1]
 
-    def _in_package(self, *names: str) -> str:
-        return ".".join(name for name in (self._package, *names) if name)
+    def _qualify(self, *names: str) -> str:
+        return ".".join(name for name in (self._package_name, *names) if name)
 
     def define(self, node: Node, outer: Definition | None) -> Sequence[Definition]:
         """Return the definitions in a statement or member."""
         if node.type in {"function_declaration", "method_declaration"}:
-            return [self._function(node)]
+            return [self._define_function(node)]
         if node.type == "type_declaration":
             specs = [one for one in node.named_children if one.type in _SPECS]
             if len(specs) == 1:
-                return [self._type(node, specs[0])]
+                return [self._define_type(node, specs[0])]
             return [Definition(node, "", "group", "types", node, True)] if specs else ()
         if node.type in {"type_spec", "type_alias"}:
-            return [self._type(node, node)]
-        return list(self._values(node)) if node.type in _VALUES else ()
+            return [self._define_type(node, node)]
+        return list(self._define_values(node)) if node.type in _VALUES else ()
 
-    def _function(self, node: Node) -> Definition:
+    def _define_function(self, node: Node) -> Definition:
         name = self.tree.field(node, "name")
-        bound = tuple(self._parameters(node.child_by_field_name("receiver")))
+        bound = tuple(self._read_parameters(node.child_by_field_name("receiver")))
         receiver = self.type_name(bound[0][1]) if bound else ""
         function = self.define_function(
             node,
-            self._in_package(receiver, name),
-            self._in_package(receiver) if receiver else None,
+            self._qualify(receiver, name),
+            self._qualify(receiver) if receiver else None,
             what="func",
             exported=name[:1].isupper(),
-            parameters=self._parameters(node.child_by_field_name("parameters")),
+            parameters=self._read_parameters(node.child_by_field_name("parameters")),
             returns=self.tree.line(node.child_by_field_name("result")),
         )
         return replace(function, locals=tuple(pair for pair in bound if pair[0]))
 
-    def _parameters(self, listed: Node | None) -> Iterator[tuple[str, str]]:
+    def _read_parameters(self, listed: Node | None) -> Iterator[tuple[str, str]]:
         if listed is None:
             return
         for node in listed.named_children:
@@ -108,17 +108,17 @@ class Go(Grammar):
             if not names:
                 yield "", type_
 
-    def _type(self, node: Node, spec: Node) -> Definition:
+    def _define_type(self, node: Node, spec: Node) -> Definition:
         name = self.tree.field(spec, "name")
         type_ = spec.child_by_field_name("type")
         kind = "" if type_ is None else type_.type.removesuffix("_type")
         embedded, fields = [], []
-        for field_name, field_type in self._fields(type_):
+        for field_name, field_type in self._read_fields(type_):
             if field_name:
                 fields.append((field_name, field_type))
             else:
                 embedded.append(self.type_name(field_type))
-        symbol = self._in_package(name)
+        symbol = self._qualify(name)
         return Definition(
             node,
             symbol,
@@ -132,7 +132,7 @@ class Go(Grammar):
             fields=tuple(fields),
         )
 
-    def _fields(self, type_: Node | None) -> Iterator[tuple[str, str]]:
+    def _read_fields(self, type_: Node | None) -> Iterator[tuple[str, str]]:
         if type_ is None or type_.type not in {"struct_type", "interface_type"}:
             return
         for node in type_.named_children:
@@ -148,7 +148,7 @@ class Go(Grammar):
                 if not named and one.type == "field_declaration":
                     yield "", written
 
-    def _values(self, node: Node) -> Iterator[Definition]:
+    def _define_values(self, node: Node) -> Iterator[Definition]:
         what = node.type.removesuffix("_declaration")
         todo = list(reversed(node.named_children))
         while todo:
@@ -161,7 +161,7 @@ class Go(Grammar):
                         break
                     name = self.tree.of(one)
                     type_ = self.tree.field(spec, "type")[:_LONG]
-                    symbol, shown = self._in_package(name), name[:1].isupper()
+                    symbol, shown = self._qualify(name), name[:1].isupper()
                     yield Definition(
                         node, symbol, "definition", what, None, False, shown, shown, (), type_
                     )
@@ -172,12 +172,12 @@ class Go(Grammar):
             for spec in node.named_children:
                 for one in spec.named_children if spec.type == "import_spec_list" else [spec]:
                     if one.type == "import_spec":
-                        yield self._import(one)
+                        yield self._read_import(one)
 
-    def _import(self, spec: Node) -> tuple[Fact, dict[str, Binding]]:
+    def _read_import(self, spec: Node) -> tuple[Fact, dict[str, Binding]]:
         path = self.tree.field(spec, "path").strip('"`')
         alias = self.tree.field(spec, "name")
-        package = _package(path)
+        package = _package_name(path)
         values = {"name": path, "names": [[package, alias]] if alias else []}
         fact = Fact("imports", self.tree.start(spec), self.tree.end(spec), "", values)
         bound = {} if alias in {".", "_"} else {alias or package: Binding(Name(package, path))}
@@ -195,13 +195,15 @@ class Go(Grammar):
             named = [] if left is None else left.named_children
             values = right.named_children if right is not None else []
             made = (
-                [self._created_type(value) for value in values] if len(values) == len(named) else []
+                [self._read_created_type(value) for value in values]
+                if len(values) == len(named)
+                else []
             )
             for at, one in enumerate(named):
                 if one.type == "identifier":
                     yield self.tree.of(one), made[at] if made else ""
 
-    def _created_type(self, value: Node) -> str:
+    def _read_created_type(self, value: Node) -> str:
         """Return the type of `T{…}` or `&T{…}`; "" for any other value."""
         if value.type == "unary_expression":
             value = value.child_by_field_name("operand") or value
@@ -223,7 +225,7 @@ class Go(Grammar):
 
     def qualify_in_package(self, name: str) -> str:
         """Return the name of a type, qualified by the file's package."""
-        return name if _PREDECLARED.fullmatch(name) else self._in_package(name)
+        return name if _PREDECLARED.fullmatch(name) else self._qualify(name)
 
     def type_name(self, written: str) -> str:
         """Return the bare name of a type."""
@@ -231,7 +233,7 @@ class Go(Grammar):
         return "" if found is None or found[1] in _LITERAL else found[1]
 
 
-def _package(path: str) -> str:
+def _package_name(path: str) -> str:
     """Return the expected name of a package: the last part of its path that is not a version."""
     parts = [part for part in path.split("/") if part]
     if len(parts) > 1 and _VERSION.fullmatch(parts[-1]):

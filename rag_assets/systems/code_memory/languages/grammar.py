@@ -89,7 +89,7 @@ class Definition:
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class PlacedDefinition:
     """A definition with its position.
 
     Attributes:
@@ -161,11 +161,11 @@ class Grammar:
         self.tree = tree
 
     def define(self, node: Node, outer: Definition | None) -> Sequence[Definition]:
-        """Return the definitions that a statement makes; empty if there are none."""
+        """Return the definitions in a statement; empty if there are none."""
         raise NotImplementedError
 
     def nested_level(self, node: Node) -> Node | None:
-        """Return a nested node whose statements count as being on the level of this statement."""
+        """Return a nested node whose statements are treated like those beside this statement."""
         return node if node.type == "ERROR" else None
 
     def is_leading(self, node: Node) -> bool:
@@ -247,7 +247,7 @@ class Grammar:
         return False
 
     def extra_facts(self, node: Node, scope: Scope) -> Iterable[Fact]:
-        """Return the facts of a node that only this language has."""
+        """Return facts about a node that exist only in this language."""
         return ()
 
 
@@ -255,9 +255,9 @@ _INDENT: Final = 400
 """Maximum characters of indentation that count as part of the definition after it."""
 
 
-def find_definitions(grammar: Grammar) -> list[Placed]:
+def find_definitions(grammar: Grammar) -> list[PlacedDefinition]:
     """Return all definitions in the order of the text, outer definitions first."""
-    found: list[Placed] = []
+    found: list[PlacedDefinition] = []
     todo: list[tuple[Node, int]] = [(grammar.tree.root, -1)]
     while todo:
         level, parent = todo.pop()
@@ -265,34 +265,34 @@ def find_definitions(grammar: Grammar) -> list[Placed]:
             if placed.first and placed.definition.holds and placed.definition.body is not None:
                 todo.append((placed.definition.body, len(found)))
             found.append(placed)
-    return _sort(found)
+    return _sort_by_position(found)
 
 
 def _definitions_at(
-    grammar: Grammar, level: Node, parent: int, found: list[Placed]
-) -> Iterator[Placed]:
+    grammar: Grammar, level: Node, parent: int, found: list[PlacedDefinition]
+) -> Iterator[PlacedDefinition]:
     outer = found[parent].definition if parent >= 0 else None
     before: Node | None = None
     lead: Node | None = None
-    last: list[Placed] = []
-    for node in _statements(grammar, level):
+    last: list[PlacedDefinition] = []
+    for node in _statements_at(grammar, level):
         row = node.start_point.row
         apart = before is None or row > _last_row(grammar, before) + 1
         if grammar.is_leading(node):
             if before is not None and last and row == _last_row(grammar, before):
-                last = [_extend(grammar, placed, node) for placed in last]
+                last = [_extend_by_comment(grammar, placed, node) for placed in last]
                 continue
             lead = node if lead is None or apart else lead
             before = node
             continue
         yield from last
         start = lead if lead is not None and not apart else node
-        last = list(_place(grammar, start, node, parent, outer))
+        last = list(_place_definitions(grammar, start, node, parent, outer))
         lead, before = None, node
     yield from last
 
 
-def _statements(grammar: Grammar, level: Node) -> Iterator[Node]:
+def _statements_at(grammar: Grammar, level: Node) -> Iterator[Node]:
     todo = [iter(level.named_children)]
     while todo:
         node = next(todo[-1], None)
@@ -304,23 +304,25 @@ def _statements(grammar: Grammar, level: Node) -> Iterator[Node]:
             yield node
 
 
-def _place(
+def _place_definitions(
     grammar: Grammar, first: Node, node: Node, parent: int, outer: Definition | None
-) -> Iterator[Placed]:
+) -> Iterator[PlacedDefinition]:
     start = _line_start(grammar.tree.text, grammar.tree.start(first))
     end = grammar.tree.end(node)
     text = grammar.tree.text
     while end > start and text[end - 1].isspace():  # Some grammars end a comment after its line.
         end -= 1
     for index, definition in enumerate(grammar.define(node, outer)):
-        yield Placed(definition, start, end, parent, first=index == 0)
+        yield PlacedDefinition(definition, start, end, parent, first=index == 0)
 
 
-def _extend(grammar: Grammar, placed: Placed, comment: Node) -> Placed:
+def _extend_by_comment(
+    grammar: Grammar, placed: PlacedDefinition, comment: Node
+) -> PlacedDefinition:
     text, end = grammar.tree.text, grammar.tree.end(comment)
     while text[end - 1].isspace():
         end -= 1
-    return Placed(placed.definition, placed.start, end, placed.parent, placed.first)
+    return PlacedDefinition(placed.definition, placed.start, end, placed.parent, placed.first)
 
 
 def _last_row(grammar: Grammar, node: Node) -> int:
@@ -338,12 +340,12 @@ def _line_start(text: str, at: int) -> int:
     return at if text[first:at].strip() else first
 
 
-def _sort(found: list[Placed]) -> list[Placed]:
+def _sort_by_position(found: list[PlacedDefinition]) -> list[PlacedDefinition]:
     """Return definitions in the order of the text, with parents updated to their new indexes."""
     order = sorted(range(len(found)), key=lambda index: (found[index].start, -found[index].end))
     new = {old: index for index, old in enumerate(order)}
     return [
-        Placed(
+        PlacedDefinition(
             found[old].definition,
             found[old].start,
             found[old].end,

@@ -111,20 +111,20 @@ class Java(Grammar):
     def define(self, node: Node, outer: Definition | None) -> Sequence[Definition]:
         """Return the definitions in a statement or member."""
         if node.type in _TYPES:
-            return [self._type(node, outer)]
+            return [self._define_type(node, outer)]
         if node.type in _METHODS and outer is not None:
-            return [self._method(node, outer)]
+            return [self._define_method(node, outer)]
         return ()
 
-    def _type(self, node: Node, outer: Definition | None) -> Definition:
+    def _define_type(self, node: Node, outer: Definition | None) -> Definition:
         role, what = _TYPES[node.type]
         name = self.tree.field(node, "name")
         before = self._package if outer is None else outer.symbol
         symbol = f"{before}.{name}" if before else name
         body = node.child_by_field_name("body")
-        parameters = tuple(self._parameters(node))
-        extends, implements = self._ancestors(node)
-        fields = () if body is None else tuple(self._fields(body))
+        parameters = tuple(self._read_parameters(node))
+        extends, implements = self._read_ancestors(node)
+        fields = () if body is None else tuple(self._read_fields(body))
         return Definition(
             node,
             symbol,
@@ -141,13 +141,13 @@ class Java(Grammar):
             fields=(*parameters, *fields),
         )
 
-    def _method(self, node: Node, outer: Definition) -> Definition:
+    def _define_method(self, node: Node, outer: Definition) -> Definition:
         method = self.define_function(
             node,
             f"{outer.symbol}.{self.tree.field(node, 'name')}",
             outer.type,
             exported=self._is_public(node, outer),
-            parameters=self._parameters(node),
+            parameters=self._read_parameters(node),
             returns=self.tree.line(node.child_by_field_name("type")),
         )
         return replace(method, what="constructor") if "constructor" in node.type else method
@@ -161,13 +161,13 @@ class Java(Grammar):
                 return bool(words & {"public", "protected"}) and (outer is None or outer.exported)
         return False
 
-    def _parameters(self, node: Node) -> Iterator[tuple[str, str]]:
+    def _read_parameters(self, node: Node) -> Iterator[tuple[str, str]]:
         listed = node.child_by_field_name("parameters")
         for one in () if listed is None else listed.named_children:
             if one.type in _PARAMETERS:
-                yield from self._variables(one)
+                yield from self._declared_variables(one)
 
-    def _variables(self, node: Node) -> Iterator[tuple[str, str]]:
+    def _declared_variables(self, node: Node) -> Iterator[tuple[str, str]]:
         """Yield the names in a declaration, each with its type."""
         type_, names = node.child_by_field_name("type"), []
         for child in node.named_children:
@@ -182,22 +182,22 @@ class Java(Grammar):
         for name in names if own is None else [own]:
             yield self.tree.of(name), written
 
-    def _fields(self, body: Node) -> Iterator[tuple[str, str]]:
+    def _read_fields(self, body: Node) -> Iterator[tuple[str, str]]:
         for node in body.named_children:
             if node.type == "field_declaration":
-                yield from self._variables(node)
+                yield from self._declared_variables(node)
 
-    def _ancestors(self, node: Node) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    def _read_ancestors(self, node: Node) -> tuple[tuple[str, ...], tuple[str, ...]]:
         extends: list[str] = []
         implements: list[str] = []
         for child in node.named_children:
             if child.type in {"superclass", "extends_interfaces"}:
-                extends += self._names(child)
+                extends += self._type_names(child)
             elif child.type == "super_interfaces":
-                implements += self._names(child)
+                implements += self._type_names(child)
         return tuple(extends), tuple(implements)
 
-    def _names(self, clause: Node) -> Iterator[str]:
+    def _type_names(self, clause: Node) -> Iterator[str]:
         for node in clause.named_children:
             for one in node.named_children if node.type == "type_list" else [node]:
                 name = self.type_name(self.tree.of(one))
@@ -218,7 +218,7 @@ class Java(Grammar):
     def bound_names(self, node: Node) -> Iterator[tuple[str, str]]:
         """Yield the names that a node binds, each with its declared type."""
         if node.type == "local_variable_declaration" or node.type in _PARAMETERS:
-            yield from self._variables(node)
+            yield from self._declared_variables(node)
         elif node.type == "enhanced_for_statement":
             yield self.tree.field(node, "name"), ""
         elif node.type == "inferred_parameters":

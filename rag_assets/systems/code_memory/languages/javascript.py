@@ -17,12 +17,12 @@ from rag_assets.systems.code_memory.languages.grammar import (
     Scope,
 )
 from rag_assets.systems.code_memory.languages.javascript_modules import (
-    Fetches,
+    RequestFinder,
     exports_of,
-    imported,
-    parameters,
     pattern_names,
-    required,
+    read_imports,
+    read_parameters,
+    required_module,
     string_of,
     type_of,
 )
@@ -37,25 +37,25 @@ _NAMED: Final = frozenset(
 )
 
 
-def heritage(tree: SyntaxTree, node: Node) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def read_heritage(tree: SyntaxTree, node: Node) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the names that a class or interface extends, and the names that it implements."""
     extends: list[str] = []
     implements: list[str] = []
     for clause in node.named_children:
         if clause.type == "extends_type_clause":
-            extends += _names(tree, clause)
+            extends += _read_type_names(tree, clause)
         elif clause.type == "class_heritage":
             for inner in clause.named_children:
                 if inner.type == "implements_clause":
-                    implements += _names(tree, inner)
+                    implements += _read_type_names(tree, inner)
                 elif inner.type == "extends_clause":
-                    extends += _names(tree, inner)
+                    extends += _read_type_names(tree, inner)
                 elif inner.type in _NAMED:
                     extends.append(tree.of(inner))
     return tuple(extends), tuple(implements)
 
 
-def _names(tree: SyntaxTree, clause: Node) -> Iterator[str]:
+def _read_type_names(tree: SyntaxTree, clause: Node) -> Iterator[str]:
     for node in clause.named_children:
         inner: Node | None = node
         if node.type == "generic_type":
@@ -64,13 +64,13 @@ def _names(tree: SyntaxTree, clause: Node) -> Iterator[str]:
             yield tree.of(inner)
 
 
-def fields_of(tree: SyntaxTree, node: Node) -> tuple[tuple[str, str], ...]:
+def read_fields(tree: SyntaxTree, node: Node) -> tuple[tuple[str, str], ...]:
     """Return a class's fields with declared types, including those of constructor parameters."""
     body = node.child_by_field_name("body")
-    return () if body is None else tuple(_fields(tree, body))
+    return () if body is None else tuple(_read_fields(tree, body))
 
 
-def _fields(tree: SyntaxTree, body: Node) -> Iterator[tuple[str, str]]:
+def _read_fields(tree: SyntaxTree, body: Node) -> Iterator[tuple[str, str]]:
     for member in body.named_children:
         if member.type == "public_field_definition":
             type_ = type_of(tree, member)
@@ -157,7 +157,7 @@ _OBJECTS: Final = frozenset({"process.env", "import.meta.env"})
 _LONGEST: Final = 20
 
 
-def variables(tree: SyntaxTree, node: Node, symbol: str) -> Iterator[Fact]:
+def environment_facts(tree: SyntaxTree, node: Node, symbol: str) -> Iterator[Fact]:
     """Yield the environment variable that an expression reads, if it reads one."""
     if node.type not in {"member_expression", "subscript_expression"}:
         return
@@ -210,37 +210,37 @@ class Jsx(Grammar):
         self._exports = exports_of(tree)
         local = {name.local for names in self._exports.values() for name in names if name.local}
         self._exported = frozenset(local)
-        self._fetches = Fetches(tree)
+        self._fetches = RequestFinder(tree)
 
     def define(self, node: Node, outer: Definition | None) -> Sequence[Definition]:
         """Return the definitions in a statement, a class member, or an object entry."""
         if outer is not None and outer.what == "class":
-            return list(self._member(node, outer))
+            return list(self._define_member(node, outer))
         if outer is not None and outer.what == "object":
-            return list(self._entry(node, outer))
-        return list(self._statement(node, outer))
+            return list(self._define_entry(node, outer))
+        return list(self._define_statement(node, outer))
 
-    def _statement(self, node: Node, outer: Definition | None) -> Iterator[Definition]:
+    def _define_statement(self, node: Node, outer: Definition | None) -> Iterator[Definition]:
         if node.type == "export_statement":
             inner = node.child_by_field_name("declaration")
             default = any(child.type == "default" for child in node.children)
             if inner is not None:
-                yield from self._declaration(node, _unwrap_declaration(inner), outer, True)
+                yield from self._define_declaration(node, _unwrap_declaration(inner), outer, True)
             elif default:
                 value = node.child_by_field_name("value")
                 if value is not None and value.type != "identifier":
-                    yield self._value(node, "default", value, outer, True)
+                    yield self._define_variable(node, "default", value, outer, True)
         elif node.type == "expression_statement":
-            yield from self._expression(node, outer)
+            yield from self._define_expression(node, outer)
         else:
-            yield from self._declaration(node, _unwrap_declaration(node), outer, False)
+            yield from self._define_declaration(node, _unwrap_declaration(node), outer, False)
 
-    def _expression(self, node: Node, outer: Definition | None) -> Iterator[Definition]:
+    def _define_expression(self, node: Node, outer: Definition | None) -> Iterator[Definition]:
         if not node.named_child_count:
             return
         inner = node.named_child(0)
         if inner.type in _SPACES:
-            yield from self._declaration(node, inner, outer, False)
+            yield from self._define_declaration(node, inner, outer, False)
         elif inner.type == "assignment_expression":
             left = "".join(self.tree.field(inner, "left").split())
             value = inner.child_by_field_name("right")
@@ -248,15 +248,15 @@ class Jsx(Grammar):
                 return
             path = left.removeprefix("module.")
             if path == "exports" and left != path:
-                yield self._value(node, "module.exports", value, outer, True)
+                yield self._define_variable(node, "module.exports", value, outer, True)
             elif path.startswith("exports."):
-                yield self._value(node, path.removeprefix("exports."), value, outer, True)
+                yield self._define_variable(node, path.removeprefix("exports."), value, outer, True)
 
-    def _declaration(
+    def _define_declaration(
         self, node: Node, inner: Node, outer: Definition | None, stated: bool
     ) -> Iterator[Definition]:
         if inner.type in _VALUES:
-            yield from self._values(node, inner, outer, stated)
+            yield from self._define_variables(node, inner, outer, stated)
             return
         named = inner.child_by_field_name("name")
         if inner.type == "import_alias":
@@ -265,11 +265,11 @@ class Jsx(Grammar):
         exported = self._is_public(name, outer, stated)
         symbol = self.qualify(name, outer)
         if inner.type in _CLASSES:
-            yield self._class(node, inner, symbol, exported)
+            yield self._define_class(node, inner, symbol, exported)
         elif inner.type in FUNCTIONS:
-            yield self._function(node, inner, symbol, exported)
+            yield self._define_js_function(node, inner, symbol, exported)
         elif inner.type in _TYPES:
-            yield self._type(node, inner, symbol, exported)
+            yield self._define_type(node, inner, symbol, exported)
         elif inner.type in _SPACES:
             body = inner.child_by_field_name("body")
             yield Definition(
@@ -281,8 +281,8 @@ class Jsx(Grammar):
             return stated and (outer.exported or outer.what == "namespace")
         return stated or name in self._exported
 
-    def _class(self, node: Node, inner: Node, symbol: str, exported: bool) -> Definition:
-        extends, implements = heritage(self.tree, inner)
+    def _define_class(self, node: Node, inner: Node, symbol: str, exported: bool) -> Definition:
+        extends, implements = read_heritage(self.tree, inner)
         return Definition(
             node,
             symbol,
@@ -295,18 +295,18 @@ class Jsx(Grammar):
             extends=extends,
             implements=implements,
             type=symbol,
-            fields=fields_of(self.tree, inner),
+            fields=read_fields(self.tree, inner),
         )
 
-    def _type(self, node: Node, inner: Node, symbol: str, exported: bool) -> Definition:
+    def _define_type(self, node: Node, inner: Node, symbol: str, exported: bool) -> Definition:
         role, what = _TYPES[inner.type]
-        extends, _ = heritage(self.tree, inner)
+        extends, _ = read_heritage(self.tree, inner)
         body = inner.child_by_field_name("body") or inner.child_by_field_name("value")
         return Definition(
             node, symbol, role, what, body, False, exported, exported, extends=extends
         )
 
-    def _function(
+    def _define_js_function(
         self, node: Node, inner: Node, symbol: str, exported: bool, *, of: str | None = None
     ) -> Definition:
         return self.define_function(
@@ -316,11 +316,11 @@ class Jsx(Grammar):
             body=inner.child_by_field_name("body"),
             exported=exported,
             alone=exported,
-            parameters=parameters(self.tree, inner),
+            parameters=read_parameters(self.tree, inner),
             returns=type_of(self.tree, inner, "return_type"),
         )
 
-    def _values(
+    def _define_variables(
         self, node: Node, inner: Node, outer: Definition | None, stated: bool
     ) -> Iterator[Definition]:
         for declarator in inner.named_children:
@@ -330,30 +330,30 @@ class Jsx(Grammar):
             value = declarator.child_by_field_name("value")
             for name in pattern_names(self.tree, named):
                 exported = self._is_public(name, outer, stated)
-                yield self._value(node, name, value, outer, exported)
+                yield self._define_variable(node, name, value, outer, exported)
 
-    def _value(
+    def _define_variable(
         self, node: Node, name: str, value: Node | None, outer: Definition | None, exported: bool
     ) -> Definition:
         symbol = self.qualify(name, outer)
         inner = _unwrap_value(value)
         if inner is not None and inner.type in FUNCTIONS:
-            return self._function(node, inner, symbol, exported)
+            return self._define_js_function(node, inner, symbol, exported)
         if inner is not None and inner.type in _CLASSES:
-            return self._class(node, inner, symbol, exported)
+            return self._define_class(node, inner, symbol, exported)
         if inner is not None and inner.type == "object":
-            return self._object(node, inner, symbol, exported)
+            return self._define_object(node, inner, symbol, exported)
         role: Role = "export" if exported else "definition"
         return Definition(node, symbol, role, "value", value, False, exported, exported)
 
-    def _object(self, node: Node, inner: Node, symbol: str, exported: bool) -> Definition:
+    def _define_object(self, node: Node, inner: Node, symbol: str, exported: bool) -> Definition:
         component = _entry_text(self.tree, inner, "name") if symbol == "default" else ""
         role: Role = "export" if exported else "definition"
         return Definition(
             node, component or symbol, role, "object", inner, True, exported, exported
         )
 
-    def _member(self, node: Node, outer: Definition) -> Iterator[Definition]:
+    def _define_member(self, node: Node, outer: Definition) -> Iterator[Definition]:
         name = self.tree.of(
             node.child_by_field_name("name") or node.child_by_field_name("property")
         )
@@ -362,16 +362,18 @@ class Jsx(Grammar):
         symbol = f"{outer.symbol}.{name}"
         exported = outer.exported and not name.startswith("#") and not _is_private(node)
         if node.type in _METHODS:
-            yield self._function(node, node, symbol, exported, of=outer.type)
+            yield self._define_js_function(node, node, symbol, exported, of=outer.type)
         elif node.type in _FIELDS:
             value = node.child_by_field_name("value")
             if value is not None and value.type in FUNCTIONS:
-                yield self._function(node, value, symbol, exported, of=outer.type)
+                yield self._define_js_function(node, value, symbol, exported, of=outer.type)
 
-    def _entry(self, node: Node, outer: Definition) -> Iterator[Definition]:
+    def _define_entry(self, node: Node, outer: Definition) -> Iterator[Definition]:
         if node.type == "method_definition":
             name = self.tree.field(node, "name")
-            yield self._function(node, node, f"{outer.symbol}.{name}", outer.exported, of="")
+            yield self._define_js_function(
+                node, node, f"{outer.symbol}.{name}", outer.exported, of=""
+            )
         elif node.type == "pair":
             key = node.child_by_field_name("key")
             name = string_of(self.tree, key) or self.tree.of(key)
@@ -380,17 +382,17 @@ class Jsx(Grammar):
             if value is None:
                 return
             if value.type in FUNCTIONS:
-                yield self._function(node, value, symbol, outer.exported, of="")
+                yield self._define_js_function(node, value, symbol, outer.exported, of="")
             elif value.type == "object" and name in _SECTIONS:
-                yield self._object(node, value, symbol, outer.exported)
+                yield self._define_object(node, value, symbol, outer.exported)
 
     def imports(self, node: Node) -> Iterable[tuple[Fact, dict[str, Binding]]]:
         """Return the imports of an import statement."""
-        return imported(self.tree, node)
+        return read_imports(self.tree, node)
 
     def bound_names(self, node: Node) -> Iterator[tuple[str, str]]:
         """Yield the names that a node binds, each with its declared type."""
-        if node.type == "variable_declarator" and not required(self.tree, node):
+        if node.type == "variable_declarator" and not required_module(self.tree, node):
             yield from self._bind_pattern(node.child_by_field_name("name"), node)
         elif node.type in _PARAMETERS:
             yield from self._bind_pattern(node.child_by_field_name("pattern"), node)
@@ -439,7 +441,7 @@ class Jsx(Grammar):
     def extra_facts(self, node: Node, scope: Scope) -> Iterable[Fact]:
         """Yield the names that a statement exports, and the requests that it sends."""
         yield from self._fetches.of(node, scope.symbol)
-        yield from variables(self.tree, node, scope.symbol)
+        yield from environment_facts(self.tree, node, scope.symbol)
         for name in self._exports.get(node.id, ()):
             start = self.tree.start(node)
             end = min(self.tree.end(node), start + 200)

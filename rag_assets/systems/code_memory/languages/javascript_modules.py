@@ -23,16 +23,16 @@ def type_of(tree: SyntaxTree, node: Node, name: str = "type") -> str:
     return " ".join(text[: 2 * _LONG].split())[:_LONG]
 
 
-def parameters(tree: SyntaxTree, function: Node) -> tuple[tuple[str, str], ...]:
+def read_parameters(tree: SyntaxTree, function: Node) -> tuple[tuple[str, str], ...]:
     """Return the parameters of a function, each with its type or ""."""
     single = function.child_by_field_name("parameter")
     if single is not None:
         return ((tree.of(single), ""),)
     listed = function.child_by_field_name("parameters")
-    return () if listed is None else tuple(_parameters(tree, listed))
+    return () if listed is None else tuple(_read_parameters(tree, listed))
 
 
-def _parameters(tree: SyntaxTree, listed: Node) -> Iterator[tuple[str, str]]:
+def _read_parameters(tree: SyntaxTree, listed: Node) -> Iterator[tuple[str, str]]:
     for node in listed.named_children:
         if node.type == "comment":
             continue
@@ -60,7 +60,7 @@ def pattern_names(tree: SyntaxTree, pattern: Node) -> Iterator[str]:
             todo += reversed(node.named_children)
 
 
-def imported(tree: SyntaxTree, node: Node) -> Iterator[tuple[Fact, dict[str, Binding]]]:
+def read_imports(tree: SyntaxTree, node: Node) -> Iterator[tuple[Fact, dict[str, Binding]]]:
     """Yield the import in a node, with the names that it binds.
 
     The fact has two values. `name` is the module as written. `names` are the imported names, as
@@ -72,12 +72,12 @@ def imported(tree: SyntaxTree, node: Node) -> Iterator[tuple[Fact, dict[str, Bin
     elif node.type == "export_statement":
         source = source_of(tree, node)
         if source:
-            for fact, _ in _import_fact(tree, node, source, list(_handed_on(tree, node))):
+            for fact, _ in _import_fact(tree, node, source, list(_reexported_names(tree, node))):
                 yield fact, {}  # A re-export does not bind its name in this file.
     elif node.type == "variable_declarator":
-        source = required(tree, node)
+        source = required_module(tree, node)
         if source:
-            yield from _import_fact(tree, node, source, list(_destructured(tree, node)))
+            yield from _import_fact(tree, node, source, list(_destructured_names(tree, node)))
     elif node.type == "call_expression":
         yield from _dynamic_import(tree, node)
 
@@ -98,23 +98,23 @@ def source_of(tree: SyntaxTree, node: Node) -> str:
     return ""
 
 
-def required(tree: SyntaxTree, declarator: Node) -> str:
+def required_module(tree: SyntaxTree, declarator: Node) -> str:
     """Return the module in `name = require("module")`; "" for any other declarator."""
     value = declarator.child_by_field_name("value")
     if value is not None and value.type == "member_expression":
         value = value.child_by_field_name("object")
-    return "" if value is None else _require(tree, value)
+    return "" if value is None else _required_module(tree, value)
 
 
-def _require(tree: SyntaxTree, call: Node) -> str:
+def _required_module(tree: SyntaxTree, call: Node) -> str:
     if call.type != "call_expression":
         return ""
     if tree.field(call, "function") != "require":
         return ""
-    return _argument(tree, call)
+    return _first_string_argument(tree, call)
 
 
-def _argument(tree: SyntaxTree, call: Node) -> str:
+def _first_string_argument(tree: SyntaxTree, call: Node) -> str:
     listed = call.child_by_field_name("arguments")
     if listed is None or not listed.named_child_count:
         return ""
@@ -124,7 +124,7 @@ def _argument(tree: SyntaxTree, call: Node) -> str:
 def _dynamic_import(tree: SyntaxTree, node: Node) -> Iterator[tuple[Fact, dict[str, Binding]]]:
     function = node.child_by_field_name("function")
     if function is not None and function.type == "import":
-        source = _argument(tree, node)
+        source = _first_string_argument(tree, node)
         if source:
             yield from _import_fact(tree, node, source, [])
 
@@ -147,10 +147,10 @@ def _imported_names(tree: SyntaxTree, statement: Node) -> Iterator[tuple[str, st
             yield "*", tree.of(clause.named_child(0))
         elif clause.type == "import_clause":
             for node in clause.named_children:
-                yield from _clause(tree, node)
+                yield from _read_import_clause(tree, node)
 
 
-def _clause(tree: SyntaxTree, node: Node) -> Iterator[tuple[str, str]]:
+def _read_import_clause(tree: SyntaxTree, node: Node) -> Iterator[tuple[str, str]]:
     if node.type == "identifier":
         yield "default", tree.of(node)
     elif node.type == "namespace_import":
@@ -163,7 +163,7 @@ def _clause(tree: SyntaxTree, node: Node) -> Iterator[tuple[str, str]]:
                 yield name, tree.of(alias) if alias is not None else name
 
 
-def _handed_on(tree: SyntaxTree, statement: Node) -> Iterator[tuple[str, str]]:
+def _reexported_names(tree: SyntaxTree, statement: Node) -> Iterator[tuple[str, str]]:
     for clause in statement.named_children:
         for one in clause.named_children if clause.type == "export_clause" else ():
             if one.type == "export_specifier":
@@ -172,7 +172,7 @@ def _handed_on(tree: SyntaxTree, statement: Node) -> Iterator[tuple[str, str]]:
                 yield name, tree.of(alias) if alias is not None else name
 
 
-def _destructured(tree: SyntaxTree, declarator: Node) -> Iterator[tuple[str, str]]:
+def _destructured_names(tree: SyntaxTree, declarator: Node) -> Iterator[tuple[str, str]]:
     name = declarator.child_by_field_name("name")
     value = declarator.child_by_field_name("value")
     if name is None or value is None:
@@ -194,7 +194,7 @@ _CLAUSES: Final = frozenset({"export_clause", "namespace_export"})
 
 
 @dataclass(frozen=True, slots=True)
-class Exported:
+class ExportedName:
     """A name that a module exports.
 
     Attributes:
@@ -217,34 +217,34 @@ class Exported:
         return {key: value for key, value in values.items() if value}
 
 
-def exports_of(tree: SyntaxTree) -> dict[int, tuple[Exported, ...]]:
+def exports_of(tree: SyntaxTree) -> dict[int, tuple[ExportedName, ...]]:
     """Return the names that each top-level statement exports, by the statement's id."""
-    found: dict[int, tuple[Exported, ...]] = {}
+    found: dict[int, tuple[ExportedName, ...]] = {}
     for node in tree.root.named_children:
         if node.type == "export_statement":
-            found[node.id] = tuple(_exported_by(tree, node))
+            found[node.id] = tuple(_exports_of_statement(tree, node))
         elif node.type == "expression_statement":
-            found[node.id] = tuple(_assigned(tree, node.named_child(0)))
+            found[node.id] = tuple(_assigned_exports(tree, node.named_child(0)))
     return {key: names for key, names in found.items() if names}
 
 
-def _exported_by(tree: SyntaxTree, node: Node) -> Iterator[Exported]:
+def _exports_of_statement(tree: SyntaxTree, node: Node) -> Iterator[ExportedName]:
     declaration = node.child_by_field_name("declaration")
     kinds = {child.type for child in node.children}
     if "default" in kinds:
-        yield Exported("default", _default(tree, node, declaration))
+        yield ExportedName("default", _local_name_of_default(tree, node, declaration))
     elif declaration is not None:
         for name in declared_names(tree, declaration):
-            yield Exported(name, name)
+            yield ExportedName(name, name)
     elif "namespace" in kinds:  # An `export as namespace X` does not export a member of the module.
         return
     elif "=" in kinds:
-        yield Exported("export=", tree.of(_exported_identifier(node)))
+        yield ExportedName("export=", tree.of(_find_default_identifier(node)))
     elif kinds & _CLAUSES or "*" in kinds:
         yield from _exported_names(tree, node)
 
 
-def _exported_identifier(node: Node) -> Node | None:
+def _find_default_identifier(node: Node) -> Node | None:
     found = node.child_by_field_name("value")
     if found is None:
         others = [child for child in node.named_children if child.type != "comment"]
@@ -252,37 +252,37 @@ def _exported_identifier(node: Node) -> Node | None:
     return found if found is not None and found.type == "identifier" else None
 
 
-def _default(tree: SyntaxTree, node: Node, declaration: Node | None) -> str:
+def _local_name_of_default(tree: SyntaxTree, node: Node, declaration: Node | None) -> str:
     if declaration is not None:
         return tree.field(declaration, "name")
-    return tree.of(_exported_identifier(node))
+    return tree.of(_find_default_identifier(node))
 
 
-def _exported_names(tree: SyntaxTree, node: Node) -> Iterator[Exported]:
+def _exported_names(tree: SyntaxTree, node: Node) -> Iterator[ExportedName]:
     source = source_of(tree, node)
     named = False
     for child in node.named_children:
         if child.type == "namespace_export":
             named = True
-            yield Exported(_unquoted(tree, child.named_child(0)), "", source, "*")
+            yield ExportedName(_unquote(tree, child.named_child(0)), "", source, "*")
         elif child.type == "export_clause":
             named = True
             for one in child.named_children:
-                yield from _specifier(tree, one, source)
+                yield from _read_export_specifier(tree, one, source)
     if source and not named:
-        yield Exported("*", "", source, "*")
+        yield ExportedName("*", "", source, "*")
 
 
-def _specifier(tree: SyntaxTree, node: Node, source: str) -> Iterator[Exported]:
+def _read_export_specifier(tree: SyntaxTree, node: Node, source: str) -> Iterator[ExportedName]:
     if node.type != "export_specifier":
         return
-    name = _unquoted(tree, node.child_by_field_name("name"))
+    name = _unquote(tree, node.child_by_field_name("name"))
     alias = node.child_by_field_name("alias")
-    public = name if alias is None else _unquoted(tree, alias)
-    yield Exported(public, "", source, name) if source else Exported(public, name)
+    public = name if alias is None else _unquote(tree, alias)
+    yield ExportedName(public, "", source, name) if source else ExportedName(public, name)
 
 
-def _unquoted(tree: SyntaxTree, node: Node | None) -> str:
+def _unquote(tree: SyntaxTree, node: Node | None) -> str:
     return string_of(tree, node) or tree.of(node)
 
 
@@ -306,7 +306,7 @@ def declared_names(tree: SyntaxTree, declaration: Node) -> Iterator[str]:
             yield tree.of(name).split(".", 1)[0].strip()
 
 
-def _assigned(tree: SyntaxTree, node: Node | None) -> Iterator[Exported]:
+def _assigned_exports(tree: SyntaxTree, node: Node | None) -> Iterator[ExportedName]:
     """Yield the exports of `module.exports = …`, `exports.name = …`, and of chained assignments."""
     while node is not None and node.type == "assignment_expression":
         right = node.child_by_field_name("right")
@@ -314,35 +314,35 @@ def _assigned(tree: SyntaxTree, node: Node | None) -> Iterator[Exported]:
         name = path.removeprefix("module.").removeprefix("exports")
         if path in {"module.exports", "exports"}:
             if path == "module.exports" and right is not None:
-                yield from _module(tree, right)
+                yield from _exports_of_module_value(tree, right)
         elif path.startswith(("module.exports.", "exports.")) and "." not in name[1:]:
             value = right if right is not None and right.type == "identifier" else None
-            yield Exported(name[1:], tree.of(value))
+            yield ExportedName(name[1:], tree.of(value))
         node = right
 
 
-def _module(tree: SyntaxTree, value: Node) -> Iterator[Exported]:
+def _exports_of_module_value(tree: SyntaxTree, value: Node) -> Iterator[ExportedName]:
     if value.type == "identifier":
-        yield Exported("export=", tree.of(value))
+        yield ExportedName("export=", tree.of(value))
     elif value.type != "object":
         if value.type != "assignment_expression":
-            yield Exported("export=", "")
+            yield ExportedName("export=", "")
     else:
-        yield from _object(tree, value)
+        yield from _exports_of_object(tree, value)
 
 
-def _object(tree: SyntaxTree, value: Node) -> Iterator[Exported]:
+def _exports_of_object(tree: SyntaxTree, value: Node) -> Iterator[ExportedName]:
     for entry in value.named_children:
         if entry.type == "shorthand_property_identifier":
-            yield Exported(tree.of(entry), tree.of(entry))
+            yield ExportedName(tree.of(entry), tree.of(entry))
         elif entry.type == "pair":
             inner = entry.child_by_field_name("value")
             local = tree.of(inner) if inner is not None and inner.type == "identifier" else ""
             key = entry.child_by_field_name("key")
             if key is not None and key.type != "computed_property_name":
-                yield Exported(_unquoted(tree, key), local)
+                yield ExportedName(_unquote(tree, key), local)
         elif entry.type == "method_definition":
-            yield Exported(_unquoted(tree, entry.child_by_field_name("name")))
+            yield ExportedName(_unquote(tree, entry.child_by_field_name("name")))
 
 
 _METHODS: Final = frozenset({"get", "post", "put", "patch", "delete", "head", "options"})
@@ -353,7 +353,7 @@ _MAKERS: Final = frozenset({"create", "extend"})
 _HOLE: Final = "{}"
 
 
-class Fetches:
+class RequestFinder:
     """Finds the requests that one file sends.
 
     The fact `fetches` has `method` (GET by default; "" if it is a variable), `path` as written with
@@ -367,14 +367,16 @@ class Fetches:
     def of(self, node: Node, symbol: str) -> Iterator[Fact]:
         """Yield the request that a call sends, if it sends one."""
         if node.type == "variable_declarator":
-            self._client(node)
+            self._record_client(node)
         if node.type != "call_expression":
             return
         listed = node.child_by_field_name("arguments")
         function = node.child_by_field_name("function")
         if listed is None or function is None or listed.type != "arguments":
             return
-        found = self._request(function, [a for a in listed.named_children if a.type != "comment"])
+        found = self._read_request(
+            function, [a for a in listed.named_children if a.type != "comment"]
+        )
         if found is not None:
             method, path, client = found
             start = self._tree.start(node)
@@ -382,7 +384,7 @@ class Fetches:
             values = {"method": method, "path": path, "client": client}
             yield Fact("fetches", start, end, symbol, values)
 
-    def _client(self, declarator: Node) -> None:
+    def _record_client(self, declarator: Node) -> None:
         """Record the base URL of a client: `const api = axios.create({ baseURL: … })`."""
         value = declarator.child_by_field_name("value")
         if value is None or value.type != "call_expression":
@@ -395,37 +397,43 @@ class Fetches:
         client = self._tree.field(function, "object")
         if maker in _MAKERS and client in _CLIENTS:
             options = listed.named_child(0)
-            base = _option(self._tree, options, "baseURL") or _option(
+            base = _option_value(self._tree, options, "baseURL") or _option_value(
                 self._tree, options, "prefixUrl"
             )
             name = self._tree.field(declarator, "name")
-            self._bases[name] = (self._path(base) or "") if base is not None else ""
+            self._bases[name] = (self._request_path(base) or "") if base is not None else ""
 
-    def _request(self, function: Node, arguments: Sequence[Node]) -> tuple[str, str, str] | None:
+    def _read_request(
+        self, function: Node, arguments: Sequence[Node]
+    ) -> tuple[str, str, str] | None:
         if not arguments:
             return None
         if function.type == "identifier":
             name = self._tree.of(function)
             known = name in _CALLED or name in self._bases
-            return self._called(name, arguments) if known else None
+            return self._read_function_request(name, arguments) if known else None
         if function.type == "member_expression":
             verb = self._tree.field(function, "property")
-            client = self._receiver(function.child_by_field_name("object"))
-            return self._of_client(client, verb, arguments)
+            client = self._receiver_name(function.child_by_field_name("object"))
+            return self._read_client_request(client, verb, arguments)
         return None
 
-    def _of_client(
+    def _read_client_request(
         self, client: str, verb: str, arguments: Sequence[Node]
     ) -> tuple[str, str, str] | None:
         known = client in _CLIENTS or client in self._bases
         if verb in _METHODS and known:
-            path = self._path(arguments[0])
-            return None if path is None else (verb.upper(), self._whole(client, path), client)
+            path = self._request_path(arguments[0])
+            return (
+                None if path is None else (verb.upper(), self._join_base_url(client, path), client)
+            )
         if verb in _CALLED and client in {"window", "self", "this"}:
-            return self._called(verb, arguments)
-        return self._called(client, arguments) if verb == "request" and known else None
+            return self._read_function_request(verb, arguments)
+        return (
+            self._read_function_request(client, arguments) if verb == "request" and known else None
+        )
 
-    def _receiver(self, node: Node | None) -> str:
+    def _receiver_name(self, node: Node | None) -> str:
         """Return the last name of a receiver: `axios`, `this.$http`, `Vue.prototype.$http`."""
         if node is None:
             return ""
@@ -433,40 +441,42 @@ class Fetches:
             return self._tree.field(node, "property")
         return self._tree.of(node) if node.type in {"identifier", "this"} else ""
 
-    def _called(self, name: str, arguments: Sequence[Node]) -> tuple[str, str, str] | None:
+    def _read_function_request(
+        self, name: str, arguments: Sequence[Node]
+    ) -> tuple[str, str, str] | None:
         first = arguments[0]
         options = arguments[1] if len(arguments) > 1 else None
         if first.type == "object":
-            url = _option(self._tree, first, "url")
+            url = _option_value(self._tree, first, "url")
             if url is None:
                 return None
             first, options = url, first
-        path = self._path(first)
+        path = self._request_path(first)
         if path is None:
             return None
-        return self._method(options), self._whole(name, path), name
+        return self._request_method(options), self._join_base_url(name, path), name
 
-    def _whole(self, client: str, path: str) -> str:
+    def _join_base_url(self, client: str, path: str) -> str:
         base = self._bases.get(client, "")
         if not base or "://" in path:
             return path
         return f"{base.rstrip('/')}/{path.lstrip('/')}"
 
-    def _method(self, options: Node | None) -> str:
-        stated = _option(self._tree, options, "method")
+    def _request_method(self, options: Node | None) -> str:
+        stated = _option_value(self._tree, options, "method")
         if stated is None:
             return "GET"
         return string_of(self._tree, stated).upper()
 
-    def _path(self, node: Node) -> str | None:
+    def _request_path(self, node: Node) -> str | None:
         """Return a path with `{}` for computed parts; None if it has no literal part."""
-        parts = [_part(self._tree, one) for one in _summands(node)]
+        parts = [_operand_text(self._tree, one) for one in _operands_of_sum(node)]
         if not any(literal for literal, _ in parts):
             return None
         return "".join(text for _, text in parts)
 
 
-def _summands(node: Node) -> list[Node]:
+def _operands_of_sum(node: Node) -> list[Node]:
     """Return the operands of `a + b + c`, in order."""
     found: list[Node] = []
     todo = [node]
@@ -483,7 +493,7 @@ def _summands(node: Node) -> list[Node]:
     return found
 
 
-def _part(tree: SyntaxTree, node: Node) -> tuple[bool, str]:
+def _operand_text(tree: SyntaxTree, node: Node) -> tuple[bool, str]:
     """Return whether an operand has literal text, and its text with `{}` for computed parts."""
     if node.type == "string":
         return True, string_of(tree, node)
@@ -498,7 +508,7 @@ def _part(tree: SyntaxTree, node: Node) -> tuple[bool, str]:
     return bool(text.replace(_HOLE, "")), text
 
 
-def _option(tree: SyntaxTree, options: Node | None, name: str) -> Node | None:
+def _option_value(tree: SyntaxTree, options: Node | None, name: str) -> Node | None:
     """Return the value of an option in an object literal."""
     if options is None or options.type != "object":
         return None

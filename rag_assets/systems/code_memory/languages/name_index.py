@@ -1,8 +1,8 @@
-"""Builds the index of the names in one file, without resolving any; see symbols.model.
+"""Build the index of the names in one file, without resolving them; see symbols.model.
 
 The index contains every word of a file that may be a name, with the lines that `grep -w` would
-show. Words in comments are included only if they look like names. A reference from a tag query adds
-how the name is used, and its receiver.
+show. Words in comments are included only if they look like names. A tag query adds how a name is
+used and which receiver precedes it.
 """
 
 from __future__ import annotations
@@ -49,42 +49,42 @@ def index_names(
     """Return the index of the names in a text.
 
     Args:
-        tags: the result of the query on it.
+        tags: the result of the tag query on the text.
         language: the file's language; None if no query reads it.
         defined: names of definitions with their lines, from a reader other than the query.
     """
     found: dict[str, dict[int, tuple[str, str]]] = {}
     definitions = [(one.name.rpartition("::")[2], one.line) for one in tags.definitions]
     for name, line in dict.fromkeys((*definitions, *defined)):
-        if _is_kept(name):
+        if _is_indexable(name):
             found.setdefault(name, {}).setdefault(line, ("d", ""))
     for one in tags.references:
-        if _is_kept(one.name):
+        if _is_indexable(one.name):
             at = found.setdefault(one.name, {})
             letter = LETTERS[one.kind]
             known = at.get(one.line)
-            if known is None or (known[0] != "d" and _rank(letter) < _rank(known[0])):
+            if known is None or (known[0] != "d" and _rank_of_use(letter) < _rank_of_use(known[0])):
                 at[one.line] = letter, one.receiver
     pattern = DEFAULT_WORD if language is None else language.word
     _add_words(found, text, _join_spans(tags.comments), pattern)
     # If there are too many names, those with mere mentions are dropped first.
     kept = nsmallest(_MOST_NAMES, found, key=lambda name: (_best_rank(found[name]), name))
-    return "\n".join(f"{name}|{_pack(found[name])}" for name in sorted(kept))
+    return "\n".join(f"{name}|{_pack_occurrences(found[name])}" for name in sorted(kept))
 
 
 def _best_rank(places: Mapping[int, tuple[str, str]]) -> int:
-    return min(_rank(letter) for letter, _ in places.values())
+    return min(_rank_of_use(letter) for letter, _ in places.values())
 
 
-def _rank(letter: str) -> int:
+def _rank_of_use(letter: str) -> int:
     return "dicptmn".index(letter)
 
 
-def _is_kept(name: str) -> bool:
+def _is_indexable(name: str) -> bool:
     return 0 < len(name) <= _LONGEST_NAME and not any(mark in name for mark in "|\n")
 
 
-def _pack(places: Mapping[int, tuple[str, str]]) -> str:
+def _pack_occurrences(places: Mapping[int, tuple[str, str]]) -> str:
     """Return the occurrences of a name in the format of the index."""
     if len(places) == 1:
         [(line, (letter, receiver))] = places.items()
@@ -94,7 +94,7 @@ def _pack(places: Mapping[int, tuple[str, str]]) -> str:
         letter, receiver = places[line]
         groups.setdefault(letter, []).append(f"{line}:{receiver}" if receiver else str(line))
     parts = []
-    for letter in sorted(groups, key=_rank):
+    for letter in sorted(groups, key=_rank_of_use):
         kept = groups[letter][: _MOST_MENTIONS if letter in "mn" else _MOST_LINES]
         more = len(groups[letter]) - len(kept)
         parts.append(f"{letter}{','.join(kept)}{f'+{more}' if more else ''}")

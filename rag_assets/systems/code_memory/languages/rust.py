@@ -82,7 +82,7 @@ class Rust(Grammar):
     def define(self, node: Node, outer: Definition | None) -> Sequence[Definition]:
         """Return the definitions in a statement or member."""
         if node.type in _FUNCTIONS:
-            return [self._function(node, outer)]
+            return [self._define_function(node, outer)]
         if node.type not in _ITEMS:
             return ()
         role, what = _ITEMS[node.type]
@@ -104,14 +104,14 @@ class Rust(Grammar):
                 what in _HOLD,
                 exported,
                 exported or what not in _ALONE,
-                extends=tuple(self._bounds(node)) if what == "trait" else (),
+                extends=tuple(self._trait_bounds(node)) if what == "trait" else (),
                 implements=(trait,) if trait else (),
                 type="" if what in {"mod", "macro", "const", "static"} else symbol,
-                fields=tuple(self._fields(node)),
+                fields=tuple(self._read_fields(node)),
             )
         ]
 
-    def _function(self, node: Node, outer: Definition | None) -> Definition:
+    def _define_function(self, node: Node, outer: Definition | None) -> Definition:
         name = self.tree.field(node, "name")
         member = outer is not None and outer.what in {"trait", "impl"}
         exported = self._is_public(node)
@@ -123,14 +123,14 @@ class Rust(Grammar):
             outer.type if outer is not None and member else None,
             what="fn",
             exported=exported,
-            parameters=self._parameters(node),
+            parameters=self._read_parameters(node),
             returns=self.tree.line(node.child_by_field_name("return_type")),
         )
 
     def _is_public(self, node: Node) -> bool:
         return any(child.type == "visibility_modifier" for child in node.named_children)
 
-    def _parameters(self, node: Node) -> Iterator[tuple[str, str]]:
+    def _read_parameters(self, node: Node) -> Iterator[tuple[str, str]]:
         listed = node.child_by_field_name("parameters")
         for one in () if listed is None else listed.named_children:
             if one.type == "parameter":
@@ -138,14 +138,14 @@ class Rust(Grammar):
                 type_ = self.tree.field(one, "type")[:_LONG]
                 yield name.removeprefix("mut "), " ".join(type_.split())
 
-    def _bounds(self, node: Node) -> Iterator[str]:
+    def _trait_bounds(self, node: Node) -> Iterator[str]:
         bounds = node.child_by_field_name("bounds")
         for one in () if bounds is None else bounds.named_children:
             name = self.type_name(self.tree.of(one)) if one.type != "lifetime" else ""
             if name:
                 yield name
 
-    def _fields(self, node: Node) -> Iterator[tuple[str, str]]:
+    def _read_fields(self, node: Node) -> Iterator[tuple[str, str]]:
         body = node.child_by_field_name("body")
         if node.type != "struct_item" or body is None:
             return
@@ -157,7 +157,7 @@ class Rust(Grammar):
     def imports(self, node: Node) -> Iterable[tuple[Fact, dict[str, Binding]]]:
         """Yield the imports of an import statement, each with the names that it binds."""
         if node.type == "use_declaration":
-            names = list(self._used_paths(node.child_by_field_name("argument")))
+            names = list(self._imported_paths(node.child_by_field_name("argument")))
             bound = {
                 local: Binding(Name(path))
                 for path, local in names
@@ -179,7 +179,7 @@ class Rust(Grammar):
             fact = Fact("imports", self.tree.start(node), self.tree.end(node), "", values)
             yield fact, {name: Binding(Name(name))}
 
-    def _used_paths(self, argument: Node | None) -> Iterator[tuple[str, str]]:
+    def _imported_paths(self, argument: Node | None) -> Iterator[tuple[str, str]]:
         """Yield the paths in a `use`, each with its local name."""
         todo = [] if argument is None else [(argument, "")]
         while todo:

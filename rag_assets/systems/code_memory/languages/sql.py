@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Final
 
 from rag_assets.ingest.chunking.model import Fact
-from rag_assets.systems.code_memory.languages.units import covered
+from rag_assets.systems.code_memory.languages.units import cover_text
 from rag_assets.systems.code_memory.symbols.model import CodeText, Role, Unit
 
 _ROUTINE = re.compile(
@@ -34,13 +34,13 @@ def sql_statements(text: str) -> Iterator[tuple[int, int]]:
     scanner = _Scanner(text)
     at = 0
     while at < len(text):
-        start = _after_blank(text, at)
+        start = _skip_blank(text, at)
         end, at = scanner.end(start)
         if end > start:
             yield start, end
 
 
-def _after_blank(text: str, at: int) -> int:
+def _skip_blank(text: str, at: int) -> int:
     found = _BLANK.match(text, at)
     return at if found is None else found.end()
 
@@ -56,7 +56,7 @@ class _Scanner:
     def end(self, start: int) -> tuple[int, int]:
         """Return the end of the statement at an offset, and the offset at which to continue."""
         text, at, depth, routine = self._text, start, 0, None
-        while (token := _tokens(self._delimiter).search(text, at)) is not None:
+        while (token := _token_pattern(self._delimiter).search(text, at)) is not None:
             word = token[0].upper()
             at = token.end()
             if token.lastgroup == "end":
@@ -69,7 +69,7 @@ class _Scanner:
                 return token.start(), at
             elif token.lastgroup == "word":
                 if routine is None:
-                    routine = _ROUTINE.match(_uncommented(text, start, at)) is not None
+                    routine = _ROUTINE.match(_remove_comments(text, start, at)) is not None
                 depth += self._depth_change(word, at) if routine else 0
             else:
                 at = self._end_of_literal(token[0], token.start(), at)
@@ -105,7 +105,7 @@ class _Scanner:
 
 
 @lru_cache(maxsize=64)
-def _tokens(delimiter: str) -> re.Pattern[str]:
+def _token_pattern(delimiter: str) -> re.Pattern[str]:
     return re.compile(
         rf"(?P<end>{re.escape(delimiter)})"
         r"|(?P<delimiter>^[ \t]*+DELIMITER[ \t]++(?P<mark>[^\s'\"]{1,20}))"
@@ -136,14 +136,14 @@ def head_of(text: str, start: int, end: int) -> tuple[int, int]:
             if found is None:
                 break
             stop = found.end()
-        following = min(_after_blank(text, stop), end)
+        following = min(_skip_blank(text, stop), end)
         if text.count("\n", stop, following) > 1:
             first = following
         at = following
     return first, at
 
 
-def _uncommented(text: str, start: int, end: int) -> str:
+def _remove_comments(text: str, start: int, end: int) -> str:
     _, head = head_of(text, start, end)
     return text[head : min(end, head + 1_000)]
 
@@ -209,13 +209,13 @@ def read_sql(text: str) -> CodeText:
         cuts.add(end)
         found = _match_definition(text, head, end)
         if found is not None:
-            unit = _unit(text, (first, head, end), found)
+            unit = _build_unit(text, (first, head, end), found)
             units.append(unit)
             if unit.symbol:
                 facts.append(
                     _statement_fact(text, head, unit, found, _tables_of(text, end, unit, found))
                 )
-    return CodeText(covered(text, units, sorted(cuts)), tuple(facts), "sql")
+    return CodeText(cover_text(text, units, sorted(cuts)), tuple(facts), "sql")
 
 
 def _match_definition(text: str, head: int, end: int) -> re.Match[str] | None:
@@ -223,30 +223,32 @@ def _match_definition(text: str, head: int, end: int) -> re.Match[str] | None:
     return _CREATE.match(text, head, last) or _CHANGE.match(text, head, last)
 
 
-def _unit(text: str, place: tuple[int, int, int], found: re.Match[str]) -> Unit:
+def _build_unit(text: str, place: tuple[int, int, int], found: re.Match[str]) -> Unit:
     first, head, end = place
     made = found["verb"].upper() == "CREATE"
     role = _ROLES.get(found["kind"].upper(), "definition")
-    return Unit(first, end, role, _name(found), _signature(text, head, end, found), alone=made)
+    return Unit(
+        first, end, role, _object_name(found), _read_signature(text, head, end, found), alone=made
+    )
 
 
-def _name(found: re.Match[str]) -> str:
+def _object_name(found: re.Match[str]) -> str:
     written = found["name"]
     if written is None:  # The index has no name of its own.
         return ""
-    return ".".join(_bare(part) for part in _parts(written))
+    return ".".join(_unquote(part) for part in _split_name(written))
 
 
-def _parts(written: str) -> Iterator[str]:
+def _split_name(written: str) -> Iterator[str]:
     for part in _QUOTED.finditer(written):
         yield part[0]
 
 
-def _bare(part: str) -> str:
+def _unquote(part: str) -> str:
     return part[1:-1] if part[0] in '`"[' else part
 
 
-def _signature(text: str, head: int, end: int, found: re.Match[str]) -> str:
+def _read_signature(text: str, head: int, end: int, found: re.Match[str]) -> str:
     last = min(end, head + 2 * _SHOWN)
     body = _BODY.search(text, found.end(), last)
     if body is not None and found["kind"].upper() not in {"INDEX", "FUNCTION", "PROCEDURE"}:
@@ -259,7 +261,7 @@ def _tables_of(text: str, end: int, unit: Unit, found: re.Match[str]) -> list[st
     pattern = _NAMING.get(found["kind"].upper(), _QUERIED_TABLE)
     last = min(end, found.start() + _LONGEST_SEARCHED)
     start = found.end() if found["name"] else found.start()
-    names = dict.fromkeys(_name(one) for one in pattern.finditer(text, start, last))
+    names = dict.fromkeys(_object_name(one) for one in pattern.finditer(text, start, last))
     kept = [
         name
         for name in names
@@ -342,7 +344,7 @@ def with_queries(text: str, reading: CodeText) -> CodeText:
 
     Each table yields the fact `queries_table` {table}, whose symbol is the enclosing definition.
     """
-    found = [*_queries(text, reading)]
+    found = [*_query_facts(text, reading)]
     if not found:
         return reading
     ordered = sorted((*reading.facts, *found), key=lambda fact: (fact.start, fact.end))
@@ -360,18 +362,18 @@ def tables_in_sql(query: str) -> list[str]:
     return [*found]
 
 
-def _queries(text: str, reading: CodeText) -> Iterator[Fact]:
+def _query_facts(text: str, reading: CodeText) -> Iterator[Fact]:
     at = 0
     while (begins := _QUERY.search(text, at)) is not None:
         start = begins.start() + len(begins["quote"])
-        end = _end(text, begins["quote"], start)
+        end = _string_end(text, begins["quote"], start)
         if not _is_complete(text[begins.end() : end]):
             # This quotation mark may end a string and not start one.
             at = start
             continue
         at = end
-        symbol = _symbol(reading, begins.start())
-        for table in tables_in_sql(_HOLE.sub(_without_schema, text[start:end]))[:_MOST]:
+        symbol = _enclosing_symbol(reading, begins.start())
+        for table in tables_in_sql(_HOLE.sub(_replace_hole, text[start:end]))[:_MOST]:
             last = min(end, start + _EVIDENCE)
             yield Fact("queries_table", begins.start(), last, symbol, {"table": table})
 
@@ -383,11 +385,11 @@ def _is_complete(query: str) -> bool:
     return all(word.search(statement) for word in needed)
 
 
-def _without_schema(hole: re.Match[str]) -> str:
+def _replace_hole(hole: re.Match[str]) -> str:
     return "" if hole[0].endswith(".") else "{}"
 
 
-def _end(text: str, quote: str, start: int) -> int:
+def _string_end(text: str, quote: str, start: int) -> int:
     """Return the offset after a string's content, at most _LONGEST characters after its start."""
     if len(quote) > 1:
         end = text.find(quote, start, start + _LONGEST)
@@ -396,7 +398,7 @@ def _end(text: str, quote: str, start: int) -> int:
     return start if found is None else found.end()
 
 
-def _symbol(reading: CodeText, at: int) -> str:
+def _enclosing_symbol(reading: CodeText, at: int) -> str:
     """Return the name of the innermost definition at an offset."""
     held = [one for one in reading.facts if one.kind == "declares" and one.start <= at < one.end]
     if held:

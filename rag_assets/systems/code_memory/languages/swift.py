@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.languages.definitions import read_code
 from rag_assets.systems.code_memory.languages.grammar import Binding, Definition, Grammar
-from rag_assets.systems.code_memory.manifests import swift as swift_packages
+from rag_assets.systems.code_memory.manifests import swift_facts as swift_packages
 from rag_assets.systems.code_memory.symbols.model import CodeText, Role
 
 if TYPE_CHECKING:
@@ -68,23 +68,23 @@ class Swift(Grammar):
     def define(self, node: Node, outer: Definition | None) -> Sequence[Definition]:
         """Return the definitions in a statement or member."""
         if node.type == "class_declaration":
-            return [self._type(node, outer)]
+            return [self._define_type(node, outer)]
         if node.type == "protocol_declaration":
-            return [self._protocol(node, outer)]
+            return [self._define_protocol(node, outer)]
         if node.type in _FUNCTIONS:
-            return [self._function(node, outer)]
+            return [self._define_function(node, outer)]
         if node.type == "property_declaration":
-            return self._property(node, outer)
+            return self._define_property(node, outer)
         if node.type == "typealias_declaration" and outer is None:
             name = self.tree.field(node, "name")
             return [Definition(node, name, "type", "typealias", exported=self._is_public(node))]
         return ()
 
-    def _type(self, node: Node, outer: Definition | None) -> Definition:
+    def _define_type(self, node: Node, outer: Definition | None) -> Definition:
         kind = self.tree.field(node, "declaration_kind") or "class"
         named = self.tree.field(node, "name")
         symbol = self.qualify("".join(named.split("<", 1)[0].split()), outer)
-        inherited = list(self._inherited(node))
+        inherited = list(self._inherited_types(node))
         if kind == "struct" and {"View", "SwiftUI.View"} & set(inherited):
             kind = "view"
         extends: tuple[str, ...] = ()
@@ -102,10 +102,10 @@ class Swift(Grammar):
             extends=extends,
             implements=tuple(inherited),
             type=symbol,
-            fields=() if body is None else tuple(self._fields(body)),
+            fields=() if body is None else tuple(self._read_fields(body)),
         )
 
-    def _protocol(self, node: Node, outer: Definition | None) -> Definition:
+    def _define_protocol(self, node: Node, outer: Definition | None) -> Definition:
         symbol = self.qualify(self.tree.field(node, "name"), outer)
         return Definition(
             node,
@@ -115,18 +115,18 @@ class Swift(Grammar):
             node.child_by_field_name("body"),
             True,
             self._is_public(node),
-            extends=tuple(self._inherited(node)),
+            extends=tuple(self._inherited_types(node)),
             type=symbol,
         )
 
-    def _inherited(self, node: Node) -> Iterator[str]:
+    def _inherited_types(self, node: Node) -> Iterator[str]:
         for child in node.named_children:
             if child.type == "inheritance_specifier":
                 found = _TYPE.match(self.tree.of(child))
                 if found is not None:
                     yield found[1]
 
-    def _fields(self, body: Node) -> Iterator[tuple[str, str]]:
+    def _read_fields(self, body: Node) -> Iterator[tuple[str, str]]:
         for node in body.named_children:
             if node.type == "property_declaration":
                 yield from self._typed_names(node)
@@ -143,7 +143,7 @@ class Swift(Grammar):
         if name:
             yield name, ""
 
-    def _property(self, node: Node, outer: Definition | None) -> Sequence[Definition]:
+    def _define_property(self, node: Node, outer: Definition | None) -> Sequence[Definition]:
         pairs = list(self._typed_names(node))
         if not pairs:
             return ()
@@ -173,7 +173,7 @@ class Swift(Grammar):
             )
         ]
 
-    def _function(self, node: Node, outer: Definition | None) -> Definition:
+    def _define_function(self, node: Node, outer: Definition | None) -> Definition:
         name = _FUNCTIONS[node.type] or self.tree.field(node, "name")
         body = node.child_by_field_name("body")
         if body is None:
@@ -185,18 +185,18 @@ class Swift(Grammar):
             what="func",
             body=body,
             exported=self._is_public(node),
-            parameters=self._parameters(node),
-            returns=self._returns(node, body),
+            parameters=self._read_parameters(node),
+            returns=self._return_type(node, body),
         )
 
-    def _parameters(self, node: Node) -> Iterator[tuple[str, str]]:
+    def _read_parameters(self, node: Node) -> Iterator[tuple[str, str]]:
         for child in node.named_children:
             if child.type == "parameter":
                 name = self.tree.field(child, "name")
                 _, _, type_ = self.tree.of(child)[: 2 * _LONG].partition(":")
                 yield name, " ".join(type_.split())[:_LONG]
 
-    def _returns(self, node: Node, body: Node | None) -> str:
+    def _return_type(self, node: Node, body: Node | None) -> str:
         for child in node.children:
             if child.type == "->":
                 end = self.tree.end(node) if body is None else self.tree.start(body)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias, ge
 
 from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.languages.tree import SyntaxTree, syntax_tree
-from rag_assets.systems.code_memory.languages.units import covered
+from rag_assets.systems.code_memory.languages.units import cover_text
 from rag_assets.systems.code_memory.symbols.model import CodeText, Role, Unit
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class TagLanguage:
 def tag_languages() -> Mapping[str, TagLanguage]:
     """Return all languages by name."""
     listed = tomllib.loads(files(__package__).joinpath("languages.toml").read_text("utf-8"))
-    return {name: _language(name, row) for name, row in listed.items()}
+    return {name: _build_language(name, row) for name, row in listed.items()}
 
 
 def family_of(language: str) -> str:
@@ -103,10 +103,10 @@ def query_of(grammar: TagGrammar) -> Query:
     return Query(language, text)
 
 
-def _language(name: str, row: Mapping[str, Any]) -> TagLanguage:
+def _build_language(name: str, row: Mapping[str, Any]) -> TagLanguage:
     return TagLanguage(
         name=name,
-        grammars=tuple(_grammar(one) for one in row["grammars"]),
+        grammars=tuple(_build_grammar(one) for one in row["grammars"]),
         separators=tuple(row.get("separators", ())),
         family=row.get("family", name),
         word=re.compile(row["word"]) if "word" in row else DEFAULT_WORD,
@@ -115,7 +115,7 @@ def _language(name: str, row: Mapping[str, Any]) -> TagLanguage:
     )
 
 
-def _grammar(row: Mapping[str, str]) -> TagGrammar:
+def _build_grammar(row: Mapping[str, str]) -> TagGrammar:
     module = row.get("module") or _PACK + row["grammar"]
     query = row.get("query") or row["grammar"]
     where = re.compile(row["where"]) if "where" in row else None
@@ -249,7 +249,7 @@ class Tags(NamedTuple):
     note: str = ""
 
 
-class _Found(NamedTuple):
+class _FoundDefinition(NamedTuple):
     """A definition as a query finds it, with the offsets of its node and of its name."""
 
     start: int
@@ -269,14 +269,18 @@ def read_tags(text: str, language: TagLanguage) -> Tags:
         text: the text of a file; parts of it that cannot be parsed are left out.
     """
     if len(text) > LONGEST:
-        return Tags(note=f"{len(text)} characters are more than a query is run on")
-    tree, grammar = _tree(text, language)
+        return Tags(
+            note=f"the text has {len(text)} characters, more than a query reads ({LONGEST})"
+        )
+    tree, grammar = _parse_with_best_grammar(text, language)
     if tree.gave_up:
-        return Tags(note=f"the parser gave up on {len(text)} characters of {language.name}")
+        return Tags(
+            note=f"the {language.name} parser stopped at its time limit ({len(text)} characters)"
+        )
     matches = None if _is_shapeless(tree.root) else _run_query(tree, grammar)
     if matches is None:
-        return Tags(note=f"a query of {language.name} gave up on {len(text)} characters")
-    found: dict[int, _Found] = {}
+        return Tags(note=f"the {language.name} query stopped at its limit ({len(text)} characters)")
+    found: dict[int, _FoundDefinition] = {}
     used: dict[int, tuple[int, TagReference]] = {}
     comments: list[tuple[int, int]] = []
     for captures in matches:
@@ -284,17 +288,17 @@ def read_tags(text: str, language: TagLanguage) -> Tags:
         for capture, nodes in captures.items():
             what, _, kind = capture.partition(".")
             if what in {"scope", "definition"}:
-                one = _define(tree, nodes[0], captures, kind or what, language)
+                one = _read_definition(tree, nodes[0], captures, kind or what, language)
                 if one is not None:
                     found.setdefault(one.name_start, one)
             elif what == "reference":
-                _keep_references(used, _references(tree, nodes[0], captures, kind))
+                _add_references(used, _read_references(tree, nodes[0], captures, kind))
     definitions = _qualify_definitions(found.values())
     named = sorted((one.name_start, one.name_end) for one in found.values() if one.kind != "scope")
-    return Tags(definitions, tuple(_without_definitions(used, named)), tuple(sorted(comments)))
+    return Tags(definitions, tuple(_drop_definition_names(used, named)), tuple(sorted(comments)))
 
 
-def _tree(text: str, language: TagLanguage) -> tuple[SyntaxTree, TagGrammar]:
+def _parse_with_best_grammar(text: str, language: TagLanguage) -> tuple[SyntaxTree, TagGrammar]:
     """Return the first tree without errors, or else the first tree."""
     first: tuple[SyntaxTree, TagGrammar] | None = None
     for grammar in language.grammars:
@@ -306,12 +310,12 @@ def _tree(text: str, language: TagLanguage) -> tuple[SyntaxTree, TagGrammar]:
         if not tree.has_errors:
             return tree, grammar
     if first is None:
-        raise ValueError(f"{language.name} has no grammar")
+        raise ValueError(f"no grammar of {language.name} fits this text: add one without `where`")
     return first
 
 
 def _is_shapeless(root: Node) -> bool:
-    """Return whether the unparsable parts of a tree are too long or too deep for a query."""
+    """Return whether the unparsable parts of a tree are too long or too deep to be queried."""
     todo = [(root, 0)] if root.has_error else []
     while todo:
         node, depth = todo.pop()
@@ -334,7 +338,7 @@ def _run_query(tree: SyntaxTree, grammar: TagGrammar) -> list[dict[str, list[Nod
     found: list[dict[str, list[Node]]] = []
     size = tree.root.end_byte
     for start in range(0, max(size, 1), _WINDOW):
-        if _depth(tree.root, start) > _DEEPEST_WINDOW:
+        if _depth_at(tree.root, start) > _DEEPEST_WINDOW:
             return None
         cursor.set_byte_range(start, min(start + _WINDOW + _OVERLAP, size))
         found += (captures for _, captures in cursor.matches(tree.root))
@@ -343,7 +347,7 @@ def _run_query(tree: SyntaxTree, grammar: TagGrammar) -> list[dict[str, list[Nod
     return found
 
 
-def _depth(root: Node, byte: int) -> int:
+def _depth_at(root: Node, byte: int) -> int:
     """Return the number of nodes that contain a byte."""
     cursor = root.walk()
     depth = 0
@@ -352,20 +356,20 @@ def _depth(root: Node, byte: int) -> int:
     return depth
 
 
-def _define(
+def _read_definition(
     tree: SyntaxTree,
     node: Node,
     captures: Mapping[str, Sequence[Node]],
     kind: str,
     language: TagLanguage,
-) -> _Found | None:
+) -> _FoundDefinition | None:
     name_node = captures["name"][0] if captures.get("name") else None
-    if name_node is None or not (name := _name(_end_of_text(tree, name_node), language)):
+    if name_node is None or not (name := _normalize_name(_end_of_text(tree, name_node), language)):
         return None
     if owner := captures.get("owner"):
         name = f"{_end_of_text(tree, owner[0])[:_LONGEST_NAME]}::{name}"
     last = (captures.get("end") or [node])[-1]
-    return _Found(
+    return _FoundDefinition(
         *(tree.start(node), tree.end(last), node.start_point.row + 1, _last_line(last)),
         *(tree.start(name_node), tree.end(name_node), kind, name),
     )
@@ -377,7 +381,7 @@ def _last_line(node: Node) -> int:
     return end.row if end.column == 0 and end.row > node.start_point.row else end.row + 1
 
 
-def _name(written: str, language: TagLanguage) -> str:
+def _normalize_name(written: str, language: TagLanguage) -> str:
     """Return a name in code with `::` between its parts; "" if the text is not a name."""
     name = "".join(written.split()).strip("\"':`")
     if language.separators:
@@ -386,13 +390,13 @@ def _name(written: str, language: TagLanguage) -> str:
     return name if 0 < len(name) <= _LONGEST_NAME and "|" not in name else ""
 
 
-def _references(
+def _read_references(
     tree: SyntaxTree, node: Node, captures: Mapping[str, Sequence[Node]], kind: str
 ) -> Iterator[tuple[int, TagReference]]:
     """Yield the references in a match, each with the offset of its name."""
     named: ReferenceKind = kind  # type: ignore[assignment]
     receivers = captures.get("receiver", ())
-    receiver = _receiver(_end_of_text(tree, receivers[-1])) if receivers else ""
+    receiver = _receiver_name(_end_of_text(tree, receivers[-1])) if receivers else ""
     for name_node in captures.get("name", ()):
         name = _end_of_text(tree, name_node).strip("\"':`").rpartition("::")[2].rpartition("\\")[2]
         if 0 < len(name) <= _LONGEST_NAME and not any(one in name for one in "|\n "):
@@ -413,7 +417,7 @@ def _end_of_text(tree: SyntaxTree, node: Node) -> str:
     return tree.text[max(tree.start(node), end - _LONGEST_RECEIVER) : end]
 
 
-def _receiver(written: str) -> str:
+def _receiver_name(written: str) -> str:
     """Return the last name in an expression: `AccessTokens` for `store.AccessTokens()`."""
     plain = written
     for _ in range(5):
@@ -428,10 +432,10 @@ def _receiver(written: str) -> str:
     return "self" if found[1] in _SELF else found[1][:_LONGEST_NAME]
 
 
-def _keep_references(
+def _add_references(
     used: dict[int, tuple[int, TagReference]], found: Iterable[tuple[int, TagReference]]
 ) -> None:
-    """Add references; at an offset that already has one, the more precise reference is kept."""
+    """Add references; if an offset already has a reference, keep the more precise one."""
     for at, reference in found:
         rank = _RANKS[reference.kind]
         known = used.get(at)
@@ -439,7 +443,7 @@ def _keep_references(
             used[at] = rank, reference
 
 
-def _without_definitions(
+def _drop_definition_names(
     used: Mapping[int, tuple[int, TagReference]], named: Sequence[tuple[int, int]]
 ) -> Iterator[TagReference]:
     """Yield, in order, the references that are not part of a definition's name."""
@@ -452,7 +456,7 @@ def _without_definitions(
             yield used[at][1]
 
 
-class _Around(NamedTuple):
+class _EnclosingDefinitions(NamedTuple):
     """The definitions that contain a definition.
 
     Attributes:
@@ -468,19 +472,19 @@ class _Around(NamedTuple):
     in_type: bool = False
 
 
-def _qualify_definitions(found: Iterable[_Found]) -> tuple[TagDefinition, ...]:
+def _qualify_definitions(found: Iterable[_FoundDefinition]) -> tuple[TagDefinition, ...]:
     """Return definitions with their names qualified by the definitions around them."""
     made: list[TagDefinition] = []
-    above: list[_Around] = []
+    above: list[_EnclosingDefinitions] = []
     for one in sorted(found, key=lambda each: (each.start, -each.end, each.name_start)):
         while above and above[-1].end <= one.start:
             above.pop()
-        around = above[-1] if above else _Around(0)
+        around = above[-1] if above else _EnclosingDefinitions(0)
         name = one.name
         if around.holder and not name.startswith(f"{around.holder}::"):
             name = f"{around.holder}::{name}"
         above.append(
-            _Around(
+            _EnclosingDefinitions(
                 min(one.end, around.end) if above else one.end,
                 name[:_LONGEST_HOLDER] if one.kind in _CONTAINERS else around.holder,
                 around.is_local or one.kind in _BODIES,
@@ -537,13 +541,13 @@ def with_definitions(text: str, reading: CodeText, tags: Tags) -> CodeText:
         return reading
     facts = [_declaration_fact(one) for one in shown]
     ordered = sorted((*reading.facts, *facts), key=lambda fact: (fact.start, fact.end))
-    units = covered(text, [*_units(text, shown)], ())
+    units = cover_text(text, [*_units_of_definitions(text, shown)], ())
     return replace(reading, units=units, facts=tuple(ordered))
 
 
-def _units(text: str, shown: Sequence[TagDefinition]) -> Iterator[Unit]:
+def _units_of_definitions(text: str, shown: Sequence[TagDefinition]) -> Iterator[Unit]:
     """Yield a unit for each definition; the unit of a type ends where its first member starts."""
-    starts = [_with_comment(text, one.start) for one in shown]
+    starts = [_start_with_comment(text, one.start) for one in shown]
     at = 0
     for index, one in enumerate(shown):
         start = max(starts[index], at)
@@ -556,7 +560,7 @@ def _units(text: str, shown: Sequence[TagDefinition]) -> Iterator[Unit]:
         at = end
         is_alone = one.kind not in _SMALL and (one.kind != "module" or holds)
         role = _ROLES[one.kind]
-        yield Unit(start, end, role, one.name, _signature(text, one), alone=is_alone)
+        yield Unit(start, end, role, one.name, _first_line(text, one), alone=is_alone)
 
 
 def _closing_end(text: str, end: int, after: int) -> int:
@@ -568,7 +572,7 @@ def _closing_end(text: str, end: int, after: int) -> int:
     return end if found is None else end + len(text[end : found.end()].rstrip())
 
 
-def _with_comment(text: str, start: int) -> int:
+def _start_with_comment(text: str, start: int) -> int:
     """Return the start of a definition's line, or of comments and annotations directly above it."""
     line = text.rfind("\n", 0, start) + 1
     if text[line:start].strip():
@@ -582,7 +586,7 @@ def _with_comment(text: str, start: int) -> int:
     return first
 
 
-def _signature(text: str, one: TagDefinition) -> str:
+def _first_line(text: str, one: TagDefinition) -> str:
     """Return the first line of a declaration."""
     end = text.find("\n", one.start, one.end)
     line = text[one.start : one.end if end < 0 else end].strip()

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from rag_assets.ingest.chunking.model import Fact
-from rag_assets.systems.code_memory.languages.units import covering
+from rag_assets.systems.code_memory.languages.units import add_rest_units
 from rag_assets.systems.code_memory.settings.entries import ITEM, yaml_entries
 from rag_assets.systems.code_memory.symbols.model import CodeText, Unit
 from rag_assets.systems.code_memory.symbols.names import FILE, RUN
@@ -49,14 +49,14 @@ def read_markdown(text: str) -> CodeText:
     - `mentions` {name, what}: a path, class, route or other name in a code span or link; `what` is
       path, symbol, route or name.
     """
-    sections = _sections(text)
+    sections = _find_sections(text)
     facts = [
         *_front_matter_facts(text),
         *_decision_facts(text, sections),
         *_mention_facts(text, sections),
     ]
     facts.sort(key=lambda fact: (fact.start, fact.end))
-    return CodeText(covering(text, sections), tuple(facts), "markdown")
+    return CodeText(add_rest_units(text, sections), tuple(facts), "markdown")
 
 
 def known_bugs(text: str) -> tuple[Unit, ...]:
@@ -65,23 +65,23 @@ def known_bugs(text: str) -> tuple[Unit, ...]:
     Args:
         text: the text of a Markdown file.
     """
-    sections = _sections(text)
+    sections = _find_sections(text)
     inner = [one for one in sections if one.symbol.count(" > ") == 1] or sections
     if len(inner) > 1:
-        return covering(text, list(_extend_sections(sections, inner)))
-    starts = [at for at, line in _lines(text) if _ITEM.match(line)]
+        return add_rest_units(text, list(_extend_sections(sections, inner)))
+    starts = [at for at, line in _lines_outside_code(text) if _ITEM.match(line)]
     after_each = [*starts[1:], len(text)]
     heading = inner[0].symbol if inner else ""
     items = []
     for start, after in zip(starts, after_each, strict=False):
         end = start + len(text[start:after].rstrip())
         items.append(Unit(start, end, "section", heading))
-    return covering(text, items)
+    return add_rest_units(text, items)
 
 
 def is_bug_list(text: str) -> bool:
     """Return whether the first heading of a Markdown text announces a list of known bugs."""
-    first = next(_headings(text), None)
+    first = next(_find_headings(text), None)
     return first is not None and _BUGS.match(first[2]) is not None
 
 
@@ -96,9 +96,9 @@ def _extend_sections(sections: Sequence[Unit], bugs: Sequence[Unit]) -> Iterator
     return (Unit(one.start, ends[one.start], "section", one.symbol) for one in bugs)
 
 
-def _lines(text: str) -> Iterator[tuple[int, str]]:
+def _lines_outside_code(text: str) -> Iterator[tuple[int, str]]:
     """Yield the lines outside code fences and front matter, with their offsets."""
-    at, fence = _front_end(text), ""
+    at, fence = _front_matter_end(text), ""
     for line in text[at:].splitlines(keepends=True):
         mark = _FENCE.match(line)
         if fence:
@@ -111,10 +111,10 @@ def _lines(text: str) -> Iterator[tuple[int, str]]:
         at += len(line)
 
 
-def _headings(text: str) -> Iterator[tuple[int, int, str]]:
+def _find_headings(text: str) -> Iterator[tuple[int, int, str]]:
     """Yield offset, level and title of each heading."""
     before, previous, after = 0, "", -1
-    for at, line in _lines(text):
+    for at, line in _lines_outside_code(text):
         found, under = _HEADING.match(line), _UNDERLINE.match(line)
         if found is not None:
             yield at, len(found["marks"]), found["title"].strip().rstrip("#").strip()
@@ -124,9 +124,9 @@ def _headings(text: str) -> Iterator[tuple[int, int, str]]:
         before, previous, after = at, line if plain else "", at + len(line)
 
 
-def _sections(text: str) -> list[Unit]:
+def _find_sections(text: str) -> list[Unit]:
     """Return sections down to SECTION_LEVEL, each named by its heading and those above it."""
-    found = [one for one in _headings(text) if one[1] <= SECTION_LEVEL]
+    found = [one for one in _find_headings(text) if one[1] <= SECTION_LEVEL]
     units: list[Unit] = []
     above: list[tuple[int, str]] = []
     ends = [start for start, _, _ in found[1:]]
@@ -140,7 +140,7 @@ def _sections(text: str) -> list[Unit]:
     return units
 
 
-def _front_end(text: str) -> int:
+def _front_matter_end(text: str) -> int:
     """Return the offset after the front matter; 0 if there is none."""
     if not text.startswith(("---\n", "---\r\n")):
         return 0
@@ -150,8 +150,8 @@ def _front_end(text: str) -> int:
 
 
 def _front_matter_facts(text: str) -> Iterator[Fact]:
-    """Yield the files to which a rule applies, as its front matter states."""
-    end = _front_end(text)
+    """Yield a fact with the files to which a rule applies, read from its front matter."""
+    end = _front_matter_end(text)
     if not end:
         return
     entries, _ = yaml_entries(text[:end])
@@ -173,7 +173,7 @@ def _front_matter_facts(text: str) -> Iterator[Fact]:
 def _decision_facts(text: str, sections: Sequence[Unit]) -> Iterator[Fact]:
     """Yield the status of a decision: from lines `Status:` and `Date:`, or a Status section."""
     told: dict[str, str] = {}
-    for _, line in _lines(text):
+    for _, line in _lines_outside_code(text):
         if (found := _STATUS.match(line)) and found["name"].lower() not in told:
             told[found["name"].lower()] = found["value"].strip(" *_\t\r\n")
     for one in sections:
@@ -190,7 +190,7 @@ def _decision_facts(text: str, sections: Sequence[Unit]) -> Iterator[Fact]:
 
 def _mention_facts(text: str, sections: Sequence[Unit]) -> Iterator[Fact]:
     starts = [one.start for one in sections]
-    for at, line in _lines(text):
+    for at, line in _lines_outside_code(text):
         for found in _SPAN.finditer(line):
             told = _classify_name(found)
             if told is not None:

@@ -31,7 +31,7 @@ _COMMENTS = frozenset({"comment", "line_comment", "block_comment", "multiline_co
 
 
 @dataclass(slots=True)
-class _Alike:
+class _NodesOfType:
     """All nodes of one type, with their start bytes and their positions in the text's order."""
 
     positions: list[int] = field(default_factory=list)
@@ -59,12 +59,12 @@ class SyntaxTree:
     ) -> None:
         self.text = text
         data = text.encode("utf-8")
-        parser = _parser(module, function)
-        tree = _parse(parser, data, seconds)
+        parser = _load_parser(module, function)
+        tree = _parse_within_limit(parser, data, seconds)
         self.gave_up = tree is None
         self.root: Node = (tree or parser.parse(b"")).root_node
         self._ascii = len(data) == len(text)
-        self._bytes, self._characters = ([], []) if self._ascii else _wide(text)
+        self._bytes, self._characters = ([], []) if self._ascii else _multibyte_offsets(text)
 
     @property
     def has_errors(self) -> bool:
@@ -110,8 +110,8 @@ class SyntaxTree:
             within: a node to search, itself included; None for the whole tree.
         """
         found: list[tuple[int, Node]] = []
-        for one in types & self._by_type.keys():
-            alike = self._by_type[one]
+        for one in types & self._nodes_by_type.keys():
+            alike = self._nodes_by_type[one]
             if within is None:
                 found += zip(alike.positions, alike.nodes, strict=True)
                 continue
@@ -129,14 +129,14 @@ class SyntaxTree:
         return [node for _, node in found]
 
     @cached_property
-    def _by_type(self) -> dict[str, _Alike]:
+    def _nodes_by_type(self) -> dict[str, _NodesOfType]:
         """Return the named nodes by type, cached because walking the tree is slow."""
-        found: dict[str, _Alike] = {}
+        found: dict[str, _NodesOfType] = {}
         todo = [self.root]
         position = 0
         while todo:
             node = todo.pop()
-            alike = found.get(node.type) or found.setdefault(node.type, _Alike())
+            alike = found.get(node.type) or found.setdefault(node.type, _NodesOfType())
             alike.positions.append(position)
             alike.starts.append(node.start_byte)
             alike.nodes.append(node)
@@ -151,9 +151,6 @@ def syntax_tree(text: str, module: str, function: str = "language") -> SyntaxTre
 
     Call `syntax_tree.cache_clear()` after reading a file: a tree takes many times the memory of its
     text.
-
-    Args:
-        text, module, function: see SyntaxTree.
     """
     return SyntaxTree(text, module, function)
 
@@ -179,13 +176,13 @@ def is_comment(node: Node) -> bool:
 
 
 @cache
-def _parser(module: str, function: str) -> Parser:
+def _load_parser(module: str, function: str) -> Parser:
     from tree_sitter import Language, Parser
 
     return Parser(Language(getattr(import_module(module), function)()))
 
 
-def _parse(parser: Parser, data: bytes, seconds: float) -> Tree | None:
+def _parse_within_limit(parser: Parser, data: bytes, seconds: float) -> Tree | None:
     """Return a tree; None if parsing takes longer than allowed."""
     last = monotonic() + seconds
     slices: dict[int, bytes] = {}
@@ -202,7 +199,7 @@ def _parse(parser: Parser, data: bytes, seconds: float) -> Tree | None:
         return None
 
 
-def _wide(text: str) -> tuple[list[int], list[int]]:
+def _multibyte_offsets(text: str) -> tuple[list[int], list[int]]:
     """Return byte and character offsets after each multi-byte character, starting with (0, 0)."""
     at_bytes, at_characters = [0], [0]
     byte = 0

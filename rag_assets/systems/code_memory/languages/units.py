@@ -21,8 +21,8 @@ _CLOSING = re.compile(r"[\s)\]};,]*")
 _BLANK_LINES = re.compile(r"\n(?:[ \t\r\f\v]*\n)+")
 
 
-def covering(text: str, units: Iterable[Unit]) -> tuple[Unit, ...]:
-    """Return the units in order, and units of the role rest for the text between them.
+def add_rest_units(text: str, units: Iterable[Unit]) -> tuple[Unit, ...]:
+    """Return the units in order, with units of the role `rest` for the text between them.
 
     Args:
         units: the units, in any order, without overlaps.
@@ -30,14 +30,14 @@ def covering(text: str, units: Iterable[Unit]) -> tuple[Unit, ...]:
     found: list[Unit] = []
     at = 0
     for unit in sorted(units, key=lambda unit: unit.start):
-        found += rest(text, at, unit.start)
+        found += split_paragraphs(text, at, unit.start)
         found.append(unit)
         at = unit.end
-    return (*found, *rest(text, at, len(text)))
+    return (*found, *split_paragraphs(text, at, len(text)))
 
 
-def rest(text: str, start: int, end: int, symbol: str = "") -> Iterator[Unit]:
-    """Yield the paragraphs between two offsets as units that are joined with their neighbours.
+def split_paragraphs(text: str, start: int, end: int, symbol: str = "") -> Iterator[Unit]:
+    """Yield the paragraphs between two offsets as units that may be joined with neighbours.
 
     Args:
         start, end: character offsets.
@@ -55,18 +55,18 @@ def rest(text: str, start: int, end: int, symbol: str = "") -> Iterator[Unit]:
         at = end if blank is None else blank.end()
 
 
-def covered(text: str, made: Sequence[Unit], cuts: Sequence[int]) -> tuple[Unit, ...]:
+def cover_text(text: str, made: Sequence[Unit], cuts: Sequence[int]) -> tuple[Unit, ...]:
     """Return units that cover a whole text, each with the ends of the statements in it.
 
     Args:
         made: units of definitions.
         cuts: offsets after which a statement ends, ascending.
     """
-    whole = covering(text, _with_closing_brackets(text, made))
+    whole = add_rest_units(text, _extend_to_closing_brackets(text, made))
     return tuple(replace(unit, cuts=cuts_within(cuts, unit)) for unit in whole)
 
 
-def _with_closing_brackets(text: str, made: Sequence[Unit]) -> Iterator[Unit]:
+def _extend_to_closing_brackets(text: str, made: Sequence[Unit]) -> Iterator[Unit]:
     """Yield units with the closing brackets after them, so that no chunk is only a bracket."""
     for index, unit in enumerate(made):
         last = made[index + 1].start if index + 1 < len(made) else len(text)

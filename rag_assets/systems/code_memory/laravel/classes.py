@@ -31,7 +31,7 @@ class Inheritance:
                 if fact.kind == "declares":
                     self._declared.setdefault(fact.symbol, fact)
                     self._paths.setdefault(fact.symbol, one.path)
-                    self._spelled.setdefault(_key(fact.symbol), fact.symbol)
+                    self._spelled.setdefault(_method_key(fact.symbol), fact.symbol)
                 elif fact.kind == "calls" and "::" in str(fact.values["name"]):
                     self._calls.setdefault(fact.symbol, []).append(fact)
                 elif fact.kind in _ABOVE:
@@ -51,8 +51,8 @@ class Inheritance:
             if found is not None and not found.symbol.startswith(f"{owner}::"):
                 yield found.symbol, fact
 
-    def called(self, method: str) -> Iterator[str]:
-        """Return the methods that a method calls, as far as the file of the method shows."""
+    def called_methods(self, method: str) -> Iterator[str]:
+        """Yield the methods that a method calls and that its own file determines."""
         return (str(fact.values["name"]) for fact in self._calls.get(method, ()))
 
     def path_of(self, method: str) -> str:
@@ -92,7 +92,7 @@ class Inheritance:
         return None
 
 
-def _key(symbol: str) -> str:
+def _method_key(symbol: str) -> str:
     owner, separator, method = symbol.rpartition("::")
     return f"{owner}::{method.lower()}" if separator else symbol
 
@@ -191,22 +191,22 @@ class _Uses:
         return cls(
             types,
             frozenset(str(fact.values["name"]) for fact in facts if fact.kind == "dispatches"),
-            frozenset(name for fact in facts for name in _bound(fact)),
+            frozenset(name for fact in facts for name in _bound_classes(fact)),
         )
 
 
-def compared_facts(facts: Sequence[Fact]) -> list[object]:
-    """Return those facts of a file that kinds_of reads, in order, for comparison."""
+def select_read_facts(facts: Sequence[Fact]) -> list[object]:
+    """Return the facts of a file that kinds_of reads, in order, for comparison."""
     return [
         (fact.kind, fact.symbol, fact.values.get("role"))
         if fact.kind == "declares"
         else (fact.kind, fact.symbol, fact.values)
         for fact in facts
-        if decides(fact)
+        if is_read_fact(fact)
     ]
 
 
-def decides(fact: Fact) -> bool:
+def is_read_fact(fact: Fact) -> bool:
     """Return whether kinds_of reads a fact."""
     if fact.kind == "declares":
         return fact.values.get("role") in _ROLES or fact.symbol.endswith(_HANDLES)
@@ -219,28 +219,28 @@ def kinds_of(files: Sequence[FileFacts]) -> dict[tuple[str, str], SourceType]:
     Ancestors decide first, then use, then the path. A class that extends any other framework class
     has no type, whatever its path. Ancestors may form a circle.
     """
-    classes, uses = _classes(files), _Uses.of(files)
+    classes, uses = _collect_classes(files), _Uses.of(files)
     found: dict[tuple[str, str], SourceType] = {}
     for name, one in classes.items():
         if one.role == _TRAIT:
             # Routes may run methods of traits next to controllers; other traits have no source
             # type.
-            if _place(one.path) == "controller":
+            if _type_by_path(one.path) == "controller":
                 found[one.path, one.symbol] = "controller"
             continue
-        above = set(_ancestors(name, classes))
+        above = set(_ancestors_of(name, classes))
         inherited = next((_BASES[base] for base in _BASES if base in above), None)
         kind = inherited or uses.types.get(name)
         if kind is None and not any(base.startswith(_OTHERS) for base in above):
-            kind = _by_purpose(name, one, uses, queued=_QUEUED in above)
+            kind = _type_by_use_or_path(name, one, uses, queued=_QUEUED in above)
         if kind is not None:
             found[one.path, one.symbol] = kind
     return found
 
 
-def _by_purpose(name: str, one: _Class, uses: _Uses, *, queued: bool) -> SourceType | None:
-    """Return the type of a class for which neither ancestors nor a fact about it decide."""
-    place = _place(one.path)
+def _type_by_use_or_path(name: str, one: _Class, uses: _Uses, *, queued: bool) -> SourceType | None:
+    """Return the type of a class by its use or path; ancestors and facts were checked before."""
+    place = _type_by_path(one.path)
     if queued and place not in _NEVER_JOBS:
         return "job"
     if name in uses.dispatched and place is None:
@@ -249,7 +249,7 @@ def _by_purpose(name: str, one: _Class, uses: _Uses, *, queued: bool) -> SourceT
     return place or ("service" if name in uses.bound and one.role == "class" else None)
 
 
-def _classes(files: Sequence[FileFacts]) -> dict[str, _Class]:
+def _collect_classes(files: Sequence[FileFacts]) -> dict[str, _Class]:
     """Return all classes by name; anonymous classes by path and name."""
     found: dict[str, _Class] = {}
     for one in files:
@@ -260,13 +260,13 @@ def _classes(files: Sequence[FileFacts]) -> dict[str, _Class]:
         for fact in one.facts:
             declared = own.get(fact.symbol.partition("::")[0])
             if declared is not None:
-                _complete(declared, fact)
+                _add_fact(declared, fact)
         for name, declared in own.items():
             found.setdefault(f"{one.path} {name}" if "@" in name else name, declared)
     return found
 
 
-def _complete(declared: _Class, fact: Fact) -> None:
+def _add_fact(declared: _Class, fact: Fact) -> None:
     if fact.kind == "extends":
         declared.parents.append(str(fact.values["name"]))
     elif fact.kind == "implements":
@@ -275,7 +275,7 @@ def _complete(declared: _Class, fact: Fact) -> None:
         declared.handles = True
 
 
-def _ancestors(name: str, classes: Mapping[str, _Class]) -> Iterator[str]:
+def _ancestors_of(name: str, classes: Mapping[str, _Class]) -> Iterator[str]:
     """Yield all classes and interfaces that a class descends from, each once."""
     seen, todo = {name}, [name]
     while todo:
@@ -287,10 +287,10 @@ def _ancestors(name: str, classes: Mapping[str, _Class]) -> Iterator[str]:
                 todo.append(above)
 
 
-def _bound(fact: Fact) -> Iterator[str]:
+def _bound_classes(fact: Fact) -> Iterator[str]:
     if fact.kind == "binds":
         yield from (str(fact.values[name]) for name in ("abstract", "concrete"))
 
 
-def _place(path: str) -> SourceType | None:
+def _type_by_path(path: str) -> SourceType | None:
     return next((kind for part, kind in _PLACES if f"/{part}" in f"/{path}"), None)

@@ -25,11 +25,11 @@ def plural(word: str) -> str:
     """
     if (
         len(word) > _LONGEST
-        or word.lower() in _rules()["uncountable"]
+        or word.lower() in _load_rules()["uncountable"]
         or not _COUNTABLE_END.search(word)
     ):
         return word
-    return _in_case(_inflected(word, "plural"), word)
+    return _match_case(_inflect(word, "plural"), word)
 
 
 @lru_cache(maxsize=8192)
@@ -37,11 +37,11 @@ def singular(word: str) -> str:
     """Return the singular of an English noun as `Str::singular` does.
 
     Args:
-        word: see `plural`.
+        word: a noun, or words that end in a noun.
     """
     if len(word) > _LONGEST or not word:
         return word
-    return _in_case(_inflected(word, "singular"), word)
+    return _match_case(_inflect(word, "singular"), word)
 
 
 def plural_studly(name: str) -> str:
@@ -97,44 +97,44 @@ def morph_table(name: str) -> str:
     return head + underscore + plural(last)
 
 
-def _inflected(word: str, form: str) -> str:
+def _inflect(word: str, form: str) -> str:
     """Return the word as changed by the first inflection rule that applies."""
-    if _uninflected(form).fullmatch(word):
+    if _uninflected_pattern(form).fullmatch(word):
         return word
-    irregular = _irregular(form).get(word.lower())
+    irregular = _irregular_forms(form).get(word.lower())
     if irregular is not None:
         return irregular[0].upper() + irregular[1:] if word[0].lower() != word[0] else irregular
-    for pattern, replacement in _patterns(form):
+    for pattern, replacement in _inflection_patterns(form):
         if pattern.search(word):
             return pattern.sub(replacement, word)
     return word
 
 
 @cache
-def _rules() -> Mapping[str, Any]:
+def _load_rules() -> Mapping[str, Any]:
     """Return the tables of inflection.toml."""
     return tomllib.loads(files(__package__).joinpath("inflection.toml").read_text("utf-8"))
 
 
 @cache
-def _uninflected(form: str) -> re.Pattern[str]:
-    every = (*_rules()["uninflected"], *_rules()[f"no_{form}"])
+def _uninflected_pattern(form: str) -> re.Pattern[str]:
+    every = (*_load_rules()["uninflected"], *_load_rules()[f"no_{form}"])
     return re.compile(f"(?:{'|'.join(every)})\n?", re.IGNORECASE | re.ASCII)
 
 
 @cache
-def _irregular(form: str) -> dict[str, str]:
-    pairs = _rules()["irregular"]
+def _irregular_forms(form: str) -> dict[str, str]:
+    pairs = _load_rules()["irregular"]
     return dict(pairs) if form == "plural" else {b: a for a, b in pairs}
 
 
 @cache
-def _patterns(form: str) -> tuple[tuple[re.Pattern[str], str], ...]:
+def _inflection_patterns(form: str) -> tuple[tuple[re.Pattern[str], str], ...]:
     flags = re.IGNORECASE | re.ASCII
-    return tuple((re.compile(pattern, flags), by) for pattern, by in _rules()[form])
+    return tuple((re.compile(pattern, flags), by) for pattern, by in _load_rules()[form])
 
 
-def _in_case(word: str, like: str) -> str:
+def _match_case(word: str, like: str) -> str:
     """Return the word with the letter case of `like`: lower, upper, or capitalized."""
     if like.lower() == like:
         return word.lower()

@@ -57,14 +57,14 @@ def guard_facts(source: PhpSource) -> Iterator[Fact]:
         constructor, stating = one.method("__construct"), one.method("middleware")
         found: list[_Guards] = []
         if constructor is not None:
-            found += _of_constructor(source, constructor)
+            found += _guards_in_constructor(source, constructor)
         if stating is not None and stating.static and not stating.parameters:
-            found += _of_list(source, stating)
+            found += _guards_in_list(source, stating)
         for guards in found:
-            yield from _facts(source, one, guards)
+            yield from _facts_of_guards(source, one, guards)
 
 
-def _facts(source: PhpSource, one: ClassLike, guards: _Guards) -> Iterator[Fact]:
+def _facts_of_guards(source: PhpSource, one: ClassLike, guards: _Guards) -> Iterator[Fact]:
     own = [m.name for m in one.methods if m.public and not m.static and m.name[:2] != "__"]
     left_out = {name.lower() for name in guards.without}
     methods = list(guards.only)
@@ -79,7 +79,7 @@ def _facts(source: PhpSource, one: ClassLike, guards: _Guards) -> Iterator[Fact]
             yield Fact("guards", *span, one.name, {"name": alias, "methods": methods})
 
 
-def _of_constructor(source: PhpSource, method: Method) -> Iterator[_Guards]:
+def _guards_in_constructor(source: PhpSource, method: Method) -> Iterator[_Guards]:
     """Yield middleware from calls such as `$this->middleware('auth')->only('store')`."""
     if method.body is None:
         return
@@ -90,19 +90,19 @@ def _of_constructor(source: PhpSource, method: Method) -> Iterator[_Guards]:
             continue
         known.update(call.node.id for call in chain.calls)
         if chain.root == "$this" and chain.calls[0].name.lower() == "middleware":
-            names = _texts(source, chain.calls[0].argument(0, "middleware"))
-            only, without = (_options(source, chain, name) for name in ("only", "except"))
+            names = _strings_in(source, chain.calls[0].argument(0, "middleware"))
+            only, without = (_option_names(source, chain, name) for name in ("only", "except"))
             yield _Guards(names, only, without, node)
 
 
-def _options(source: PhpSource, chain: Chain, name: str) -> list[str]:
+def _option_names(source: PhpSource, chain: Chain, name: str) -> list[str]:
     call = chain.call(name)
     if call is None:
         return []
-    return [text for one in call.arguments for text in _texts(source, one.value)]
+    return [text for one in call.arguments for text in _strings_in(source, one.value)]
 
 
-def _of_list(source: PhpSource, method: Method) -> Iterator[_Guards]:
+def _guards_in_list(source: PhpSource, method: Method) -> Iterator[_Guards]:
     """Yield middleware in a returned list: names, or `new Middleware('auth', only: ['store'])`."""
     if method.body is None:
         return
@@ -111,28 +111,28 @@ def _of_list(source: PhpSource, method: Method) -> Iterator[_Guards]:
     for array in listed:
         for entry in array.named_children if array.type == "array_creation_expression" else ():
             if entry.type in _LISTS and len(entry.named_children) == 1:
-                yield from _of_entry(source, entry.named_children[0])
+                yield from _guards_in_entry(source, entry.named_children[0])
 
 
-def _of_entry(source: PhpSource, node: Node) -> Iterator[_Guards]:
+def _guards_in_entry(source: PhpSource, node: Node) -> Iterator[_Guards]:
     if node.type == "parenthesized_expression" and node.named_children:
         node = node.named_children[0]
     if node.type != "object_creation_expression":
-        yield _Guards(_texts(source, node), (), (), node)
+        yield _Guards(_strings_in(source, node), (), (), node)
         return
     written = source.tree.of(node.named_children[0]) if node.named_children else ""
     if not written or source.class_name(written, node) != _MIDDLEWARE:
         return
     made = Call("", arguments_of(source.tree, node), node)
     yield _Guards(
-        _texts(source, made.argument(0, "middleware")),
-        _texts(source, made.argument(1, "only")),
-        _texts(source, made.argument(2, "except")),
+        _strings_in(source, made.argument(0, "middleware")),
+        _strings_in(source, made.argument(1, "only")),
+        _strings_in(source, made.argument(2, "except")),
         node,
     )
 
 
-def _texts(source: PhpSource, node: Node | None) -> list[str]:
+def _strings_in(source: PhpSource, node: Node | None) -> list[str]:
     """Return the texts in an expression, which may be a list; computed texts are left out."""
     value = source.value(node) if node is not None else None
     listed = value if isinstance(value, list) else [value]
@@ -146,26 +146,26 @@ def read_kernel(value: object) -> Iterator[tuple[str, Mapping[str, Any]]]:
         alias = "" if key.isdigit() else key
         for name in names if isinstance(names, list) else [names]:
             if isinstance(name, str) and (alias or "\\" in name):
-                yield _named(alias, name)
+                yield _name_fact(alias, name)
 
 
 def read_names(
     source: PhpSource, chain: Chain, call: Call
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield the names that a call on the router or on the configuration gives to middleware."""
+    """Yield the names that a call on the router or the configuration assigns to middleware."""
     name, on_configuration = call.name.lower(), chain.root == _CONFIGURATION
     if on_configuration and name == "alias":
         yield from read_kernel(source.value(call.argument(0, "aliases")))
     elif on_configuration and name in _GROUPS:
         added = (call.argument(at, kind) for at, kind in enumerate(("append", "prepend")))
-        yield from (_named(name, one) for node in added for one in _texts(source, node))
+        yield from (_name_fact(name, one) for node in added for one in _strings_in(source, node))
     elif name in _NAMING or (on_configuration and name in _CONFIGURING):
         alias = source.value(call.argument(0))
         if isinstance(alias, str):
-            yield from (_named(alias, one) for one in _texts(source, call.argument(1)))
+            yield from (_name_fact(alias, one) for one in _strings_in(source, call.argument(1)))
 
 
-def _named(alias: str, name: str) -> tuple[str, Mapping[str, Any]]:
+def _name_fact(alias: str, name: str) -> tuple[str, Mapping[str, Any]]:
     """Return a fact without the arguments after the name: `throttle:api`."""
     return "uses_middleware", {"name": name.partition(":")[0].lstrip("\\"), "alias": alias}
 

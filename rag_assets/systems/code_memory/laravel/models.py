@@ -84,7 +84,7 @@ def _class_fact(reader: ExpressionReader, one: ClassLike) -> Fact:
     if returned is not None:
         evidence, value = returned, reader.value(returned, reader.scope(one, "getTable"))
     if evidence is not None and value is not None:
-        values["table"] = _json(value)
+        values["table"] = _to_json(value)
         start, end = tree.start(evidence), tree.end(evidence)
     return Fact("eloquent_class", start, end, one.name, values)
 
@@ -121,13 +121,13 @@ def _relation_fact(reader: ExpressionReader, one: ClassLike, method: Method, cha
         "class": one.name,
         "name": method.name,
         "kind": call.name,
-        "arguments": {name: _json(value) for name, value in given.items() if value is not None},
+        "arguments": {name: _to_json(value) for name, value in given.items() if value is not None},
     }
     start, end = reader.tree.start(chain.node), reader.tree.end(chain.node)
     return Fact("relation", start, end, f"{one.name}::{method.name}", values)
 
 
-def _json(value: Any) -> Any:
+def _to_json(value: Any) -> Any:
     plain = isinstance(value, str | int | bool) and not has_marks(value)
     return value if plain else {"computed": True}
 
@@ -179,7 +179,7 @@ def resolve_models(files: Iterable[FileFacts]) -> Mapping[str, Model]:
     Args:
         files: the files, in any order; if two classes share a name, the first by path counts.
     """
-    world = _World(sorted(files, key=lambda file: file.path))
+    world = _ModelClasses(sorted(files, key=lambda file: file.path))
     names = [name for name in sorted(world.classes) if world.is_model(name)]
     return {name: world.model(name) for name in names}
 
@@ -197,7 +197,7 @@ def _is_base(name: str) -> bool:
     return class_basename(name) in _BASES | _PIVOTS or name == _AUTH_USER or "\\Models\\" in name
 
 
-class _World:
+class _ModelClasses:
     """The classes of a repository, with their statements."""
 
     def __init__(self, files: Iterable[FileFacts]) -> None:
@@ -232,14 +232,14 @@ class _World:
         return last not in self.classes and last not in self.declared and _is_base(last)
 
     def model(self, name: str) -> Model:
-        """Return a model with everything that is known about it."""
+        """Return a model with its table and relations."""
         stated, own = self._stated_table(name), self.classes[name]
         abstract = bool(own.fact.values["abstract"])
-        table = self._table(name) if stated is not None or not abstract else ""
+        table = self._table_of(name) if stated is not None or not abstract else ""
         how: How = "stated" if stated is not None else "convention"
         return Model(name, table, how, abstract, self._all_relations(name), stated or own)
 
-    def _table(self, name: str) -> str:
+    def _table_of(self, name: str) -> str:
         """Return the table of a class: stated, or by convention; "" if it is computed."""
         stated = self._stated_table(name)
         if stated is None:
@@ -250,10 +250,10 @@ class _World:
 
     def _stated_table(self, name: str) -> Evidence | None:
         """Return the nearest class or trait that states the table."""
-        held = (self.classes[holder] for holder in self._holders(name))
+        held = (self.classes[holder] for holder in self._member_holders(name))
         return next((one for one in held if "table" in one.fact.values), None)
 
-    def _holders(self, name: str) -> list[str]:
+    def _member_holders(self, name: str) -> list[str]:
         """Return the classes and traits whose members a class inherits, nearest first."""
         found: list[str] = []
         for holder in self.lineage(name):
@@ -268,23 +268,23 @@ class _World:
     def _all_relations(self, name: str) -> tuple[Relation, ...]:
         found: dict[tuple[str, int], Relation] = {}
         named: set[str] = set()
-        for holder in self._holders(name):
+        for holder in self._member_holders(name):
             evidences = self._relations.get(holder, [])
             fresh = [e for e in evidences if e.fact.values["name"] not in named]
             for evidence in fresh:
-                relation = self._relation(name, holder, evidence)
+                relation = self._build_relation(name, holder, evidence)
                 found[relation.name, evidence.fact.start] = relation
             named |= {evidence.fact.values["name"] for evidence in fresh}
         return tuple(found.values())
 
-    def _relation(self, name: str, holder: str, evidence: Evidence) -> Relation:
+    def _build_relation(self, name: str, holder: str, evidence: Evidence) -> Relation:
         values = evidence.fact.values
         given = {key: v for key, v in values["arguments"].items() if isinstance(v, str)}
         related = name if given.get("related") == holder else given.get("related", "")
         related = related.lstrip("\\")
         kind, table = values["kind"], given.get("table", "")
         if table in self.classes:
-            table = self._table(table)
+            table = self._table_of(table)
         elif not table and kind == "belongsToMany" and related:
             table = joining_table(name, related)
         elif not table and kind in {"morphToMany", "morphedByMany"} and given.get("name"):

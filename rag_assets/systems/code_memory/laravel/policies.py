@@ -170,7 +170,7 @@ class Policies:
             frozenset(fact.symbol for fact in facts if fact.kind == "declares"),
         )
 
-    def of_model(self, model: str) -> str:
+    def policy_of_model(self, model: str) -> str:
         """Return a model's policy: from a map, else the first existing candidate, else ""."""
         tried = (name for name in tried_policies(model) if name in self.declared)
         return self.mapped.get(model) or next(tried, "")
@@ -231,8 +231,8 @@ class RoutePolicies:
         if name not in self._names:
             return None
         ability, *about = (part.strip() for part in given.split(","))
-        model = self._model(route, about[0]) if about else ""
-        policy = self._policies.of_model(model) if model else ""
+        model = self._model_of_subject(route, about[0]) if about else ""
+        policy = self._policies.policy_of_model(model) if model else ""
         answers = method_of_ability(ability)
         defined = ability in self._abilities
         if policy and (not defined or self._inheritance.method(policy, answers)):
@@ -240,10 +240,10 @@ class RoutePolicies:
             return RouteCheck(policy, f"{policy}::{answers}", mapped)
         return RouteCheck("", ABILITY + ability, mapped=True) if defined else None
 
-    def _model(self, route: Route, about: str) -> str:
-        return about.lstrip("\\") if "\\" in about else self._bound(route, about)
+    def _model_of_subject(self, route: Route, about: str) -> str:
+        return about.lstrip("\\") if "\\" in about else self._bound_class(route, about)
 
-    def _bound(self, route: Route, parameter: str) -> str:
+    def _bound_class(self, route: Route, parameter: str) -> str:
         """Return the class that a route parameter is bound to: its type in the action's method."""
         if route.kind != "controller" or parameter not in {one.name for one in route.parameters}:
             return ""
@@ -254,6 +254,6 @@ class RoutePolicies:
 
 
 def _is_bound_to(taken: Mapping[str, Any], parameter: str) -> bool:
-    """Return whether a method's parameter belongs to a route parameter, by Laravel's rules."""
+    """Return whether Laravel binds a route parameter to this parameter of a method."""
     name = str(taken["name"])
     return parameter in {name, snake(name)}

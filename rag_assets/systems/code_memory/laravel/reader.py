@@ -1,4 +1,4 @@
-"""Reads a PHP file, including its Laravel facts."""
+"""Read a PHP file, including its Laravel facts."""
 
 from __future__ import annotations
 
@@ -25,6 +25,6 @@ def read(text: str) -> CodeText:
     found += guard_facts(source)
     found += routes.facts_of(source)
     found += key_facts(source)
-    notes = ("parts of it are no PHP that could be parsed",) if source.tree.has_errors else ()
+    notes = ("parts of the file could not be parsed as PHP",) if source.tree.has_errors else ()
     found.sort(key=lambda fact: (fact.start, fact.end))
     return CodeText(units_of(source), tuple(found), "php", notes)

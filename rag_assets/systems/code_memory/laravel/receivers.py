@@ -28,7 +28,7 @@ Form: TypeAlias = Literal["one", "query", "many"]
 
 
 @cache
-def _methods() -> Mapping[str, frozenset[str]]:
+def _methods_by_form() -> Mapping[str, frozenset[str]]:
     """Return Eloquent's methods, by the form of their results."""
     text = files(__package__).joinpath("eloquent.toml").read_text("utf-8")
     return {form: frozenset(names) for form, names in tomllib.loads(text).items()}
@@ -41,7 +41,7 @@ def form_after(form: Form, name: str) -> Form | None:
         form: the form of the receiver.
         name: the name of the method.
     """
-    name, methods = name.lower(), _methods()
+    name, methods = name.lower(), _methods_by_form()
     if form == "many":
         is_same = name in methods["some_of_several"]
         return "one" if name in methods["one_of_several"] else "many" if is_same else None
@@ -84,7 +84,7 @@ class Kind:
 
 
 @dataclass(frozen=True, slots=True)
-class Called:
+class CalledMethod:
     """A method in a chain of calls.
 
     Attributes:
@@ -121,10 +121,10 @@ class Receivers:
                 elif fact.kind == "declares" and fact.values.get("role") == "function":
                     returns = str(fact.values.get("returns", ""))
                     self._functions.setdefault(fact.symbol, returns)
-        self._user = self._signed_in()
+        self._user = self._signed_in_class()
         self._given: Mapping[str, frozenset[Kind]] = {}
         for _ in range(_ROUNDS):
-            found = {name: self._all_of(name, origins) for name, origins in gives.items()}
+            found = {name: self._resolve_all(name, origins) for name, origins in gives.items()}
             if found == self._given:
                 break
             self._given = found
@@ -136,10 +136,10 @@ class Receivers:
     def classes(self, origins: Iterable[str]) -> list[str]:
         """Return the classes of the objects that origins lead to, without the signed-in user."""
         others = (one for one in origins if one != SIGNED_IN)
-        kinds = [kind for one in others for kind in self._followed(one, "")[0]]
+        kinds = [kind for one in others for kind in self._follow_origin(one, "")[0]]
         return sorted({one.owner for one in kinds if one.form == "one"})
 
-    def calls(self, origins: Iterable[str], own: str) -> Iterator[Called]:
+    def calls(self, origins: Iterable[str], own: str) -> Iterator[CalledMethod]:
         """Yield the methods that are called in chains of calls, in order.
 
         Args:
@@ -147,34 +147,34 @@ class Receivers:
             own: the class that contains them.
         """
         for origin in origins:
-            yield from self._followed(origin, own)[1]
+            yield from self._follow_origin(origin, own)[1]
 
-    def _all_of(self, name: str, origins: Sequence[str]) -> frozenset[Kind]:
+    def _resolve_all(self, name: str, origins: Sequence[str]) -> frozenset[Kind]:
         """Return the values of a function or method; empty unless each origin can be resolved."""
         own = name.rpartition("::")[0]
-        found = [self._followed(one, own)[0] for one in origins]
-        return _few(frozenset().union(*found)) if all(found) else frozenset()
+        found = [self._follow_origin(one, own)[0] for one in origins]
+        return _limit_kinds(frozenset().union(*found)) if all(found) else frozenset()
 
-    def _followed(self, origin: str, own: str) -> tuple[frozenset[Kind], list[Called]]:
+    def _follow_origin(self, origin: str, own: str) -> tuple[frozenset[Kind], list[CalledMethod]]:
         begun, *steps = origin.split(THEN)
-        called: list[Called] = []
-        kinds = self._begun(begun, own, called)
+        called: list[CalledMethod] = []
+        kinds = self._start_values(begun, own, called)
         for step in steps:
-            kinds = _few(
+            kinds = _limit_kinds(
                 frozenset(
                     given
                     for one in sorted(kinds, key=lambda kind: (kind.owner, kind.form))
-                    for given in self._after(one, step, own, called)
+                    for given in self._values_after_step(one, step, own, called)
                 )
             )
         return kinds, called
 
-    def _begun(self, begun: str, own: str, called: list[Called]) -> frozenset[Kind]:
+    def _start_values(self, begun: str, own: str, called: list[CalledMethod]) -> frozenset[Kind]:
         if begun == SIGNED_IN:
             return frozenset({Kind(self._user, aside=True)} if self._user else ())
         owner, separator, method = begun.partition("::")
         if separator:
-            return self._after(Kind(owner), method, own, called)
+            return self._values_after_step(Kind(owner), method, own, called)
         if begun.endswith(CALLED):
             name = begun.removesuffix(CALLED)
             returns = self._functions.get(name)
@@ -184,31 +184,33 @@ class Receivers:
             return frozenset(replace(one, aside=True) for one in given)
         return frozenset({Kind(begun)})
 
-    def _after(self, on: Kind, step: str, own: str, called: list[Called]) -> frozenset[Kind]:
+    def _values_after_step(
+        self, on: Kind, step: str, own: str, called: list[CalledMethod]
+    ) -> frozenset[Kind]:
         """Return the values after a step; methods that are called are added to `called`."""
         if step == ELEMENT:
             return frozenset({replace(on, form="one")} if on.form != "one" else ())
         if not step.endswith(CALLED):
-            return self._of_property(on, step)
+            return self._values_of_property(on, step)
         name = step.removesuffix(CALLED)
         if on.form != "many":
             method = self._inheritance.method(on.owner, name) if on.form == "one" else None
             if method is not None:
-                called.append(Called(on, method.symbol))
+                called.append(CalledMethod(on, method.symbol))
                 given = self._of_method(on, name, method)
                 is_other = on.owner not in self._models and on.owner != own
                 return frozenset(replace(one, aside=True) for one in given) if is_other else given
             if on.owner not in self._models:
                 return frozenset()
             scope = self._inheritance.method(on.owner, _SCOPE + name)
-            called.append(Called(on, scope.symbol if scope is not None else ""))
+            called.append(CalledMethod(on, scope.symbol if scope is not None else ""))
             if scope is not None:
                 return frozenset({replace(on, form="query")})
         form = form_after(on.form, name)
         return frozenset({replace(on, form=form)} if form is not None else ())
 
-    def _of_property(self, on: Kind, name: str) -> frozenset[Kind]:
-        relation = self._relation(on, name)
+    def _values_of_property(self, on: Kind, name: str) -> frozenset[Kind]:
+        relation = self._find_relation(on, name)
         if relation is None or on.form != "one":
             return frozenset()
         form: Form = "one" if relation.kind in _TO_ONE else "many"
@@ -216,7 +218,7 @@ class Receivers:
 
     def _of_method(self, on: Kind, name: str, method: Fact) -> frozenset[Kind]:
         """Return the results of a class's own method: a relation's query, else its return type."""
-        relation = self._relation(on, name)
+        relation = self._find_relation(on, name)
         if relation is not None:
             return frozenset({Kind(relation.related, "query")})
         owner = method.symbol.rpartition("::")[0]
@@ -228,11 +230,11 @@ class Receivers:
             for one in given
         )
 
-    def _relation(self, on: Kind, name: str) -> Relation | None:
+    def _find_relation(self, on: Kind, name: str) -> Relation | None:
         found = self._relations.get(on.owner, {}).get(name.lower())
         return found if found is not None and found.related else None
 
-    def _signed_in(self) -> str:
+    def _signed_in_class(self) -> str:
         """Return the signed-in user's class: the only candidate, or the conventional one."""
         able = {name for name in self._models if _AUTH_USER in {*self._inheritance.ancestors(name)}}
         usual = [name for name in _USUAL_USERS if name in able]
@@ -240,14 +242,14 @@ class Receivers:
 
 
 def _kinds_of(returns: str, on: Kind) -> frozenset[Kind]:
-    """Return objects of a declared type; framework types are left out, as they hold others."""
+    """Return the classes of a declared type, without framework types such as collections."""
     if returns in {"self", "static"}:
         return frozenset({Kind(on.owner)})
     named = (one for one in returns.split(OR) if one and one not in NO_CLASSES)
     return frozenset(Kind(one) for one in named if not one.startswith("Illuminate\\"))
 
 
-def _few(kinds: frozenset[Kind]) -> frozenset[Kind]:
+def _limit_kinds(kinds: frozenset[Kind]) -> frozenset[Kind]:
     return kinds if len(kinds) <= _MOST_KINDS else frozenset()
 
 
@@ -258,7 +260,7 @@ _KINDS: Final = frozenset({"goes_through", "authorizes_of", "dispatches_of"})
 
 
 @dataclass(frozen=True, slots=True)
-class Inferred:
+class InferredRelation:
     """A relation that is inferred from several files.
 
     Attributes:
@@ -276,7 +278,7 @@ class Inferred:
     fact: Fact
 
 
-class Followed:
+class FollowedStatements:
     """Statements in methods about objects whose classes other files determine.
 
     Args:
@@ -299,9 +301,9 @@ class Followed:
                     self._constants.setdefault(name, str(fact.values["value"]))
                 elif fact.kind in _KINDS:
                     self._facts.setdefault(fact.symbol, []).append((one.path, fact))
-        self._known: dict[str, tuple[Inferred, ...]] = {}
+        self._known: dict[str, tuple[InferredRelation, ...]] = {}
 
-    def of_action(self, action: str) -> Iterator[Inferred]:
+    def relations_of_action(self, action: str) -> Iterator[InferredRelation]:
         """Yield the relations of a route's action, and of the own methods that it calls.
 
         Args:
@@ -318,7 +320,7 @@ class Followed:
         above = {*self._inheritance.ancestors(owner)}
         found, todo = {action: None}, [action]
         while todo and len(found) < _MOST_METHODS:
-            for called in self._inheritance.called(todo.pop()):
+            for called in self._inheritance.called_methods(todo.pop()):
                 of, _, name = called.rpartition("::")
                 method = self._inheritance.method(owner, name) if of in above else None
                 if method is not None and method.symbol not in found:
@@ -326,22 +328,22 @@ class Followed:
                     todo.append(method.symbol)
         return [*found]
 
-    def _of_method(self, method: str) -> Iterator[Inferred]:
-        stated = {*self._inheritance.called(method)}
+    def _of_method(self, method: str) -> Iterator[InferredRelation]:
+        stated = {*self._inheritance.called_methods(method)}
         for path, fact in self._facts.get(method, ()):
             if fact.kind == "authorizes_of":
-                found = self._asked(fact)
+                found = self._checked_relations(fact)
             elif fact.kind == "dispatches_of":
-                found = self._dispatched(fact)
+                found = self._dispatched_relations(fact)
             else:
                 own = method.rpartition("::")[0]
                 calls = self._receivers.calls(fact.values["of"], own)
-                found = self._called(calls, own, stated)
+                found = self._called_relations(calls, own, stated)
             for kind, target in found:
-                yield Inferred(kind, method, target, path, fact)
+                yield InferredRelation(kind, method, target, path, fact)
 
-    def _called(
-        self, calls: Iterable[Called], own: str, stated: set[str]
+    def _called_relations(
+        self, calls: Iterable[CalledMethod], own: str, stated: set[str]
     ) -> Iterator[tuple[str, str]]:
         # Relations that the file shows by itself are not repeated.
         told = {own, *(one.rpartition("::")[0] for one in stated)}
@@ -352,13 +354,13 @@ class Followed:
             if is_used and self._receivers.is_model(one.on.owner):
                 yield "touches", one.on.owner
 
-    def _dispatched(self, fact: Fact) -> Iterator[tuple[str, str]]:
+    def _dispatched_relations(self, fact: Fact) -> Iterator[tuple[str, str]]:
         """Yield dispatched jobs and events: classes of the repository that are not models."""
         for name in self._receivers.classes(fact.values["of"]):
             if self._inheritance.is_declared(name) and not self._receivers.is_model(name):
                 yield "dispatches", name
 
-    def _asked(self, fact: Fact) -> Iterator[tuple[str, str]]:
+    def _checked_relations(self, fact: Fact) -> Iterator[tuple[str, str]]:
         """Yield the checked models with their policies' methods, or else the checked ability."""
         constant = str(fact.values.get("constant", ""))
         ability = self._constants.get(constant, "") if constant else str(fact.values["ability"])
@@ -368,7 +370,7 @@ class Followed:
             yield "authorizes", ABILITY + ability
         for model in self._receivers.classes(fact.values["of"]):
             yield "authorizes", model
-            policy = self._policies.of_model(model)
+            policy = self._policies.policy_of_model(model)
             name = method_of_ability(ability) if ability else method_of(fact)
             found = self._inheritance.method(policy, name) if policy and name else None
             if found is not None:

@@ -60,11 +60,11 @@ def settings_of(source: PhpSource) -> tuple[Node, dict[str, Any]] | None:
     array = None if returned is None else next(iter(returned.named_children), None)
     if returned is None or array is None or array.type != "array_creation_expression":
         return None
-    leaves = _leaves(source, array, all_of_it="env(" in source.text)
+    leaves = _collect_leaves(source, array, all_of_it="env(" in source.text)
     every = dict(leaf for leaf, _ in zip(leaves, range(_MOST), strict=False))
     found = {name: value for name, value in every.items() if value is not _NONE}
     untold = [name for name in every if name not in found]
-    providers = _providers(source, array)
+    providers = _read_providers(source, array)
     if providers:
         found["providers"] = providers
     if not found:
@@ -72,7 +72,9 @@ def settings_of(source: PhpSource) -> tuple[Node, dict[str, Any]] | None:
     return returned, {"values": found, **({"untold": untold} if untold else {})}
 
 
-def _leaves(source: PhpSource, array: Node, *, all_of_it: bool) -> Iterator[tuple[str, Any]]:
+def _collect_leaves(
+    source: PhpSource, array: Node, *, all_of_it: bool
+) -> Iterator[tuple[str, Any]]:
     todo: deque[tuple[str, Node, int]] = deque([("", array, 0)])
     while todo:
         prefix, held, depth = todo.popleft()
@@ -88,7 +90,7 @@ def _leaves(source: PhpSource, array: Node, *, all_of_it: bool) -> Iterator[tupl
                     todo.append((f"{prefix}{name}.", value, depth + 1))
                 continue
             matters = all_of_it or _may_matter(source, prefix + name, value)
-            told = _value(source, value) if matters else _NONE
+            told = _read_value(source, value) if matters else _NONE
             yield prefix + name, _NONE if not all_of_it and _is_sentence(told) else told
 
 
@@ -108,22 +110,22 @@ def _is_sentence(value: Any) -> bool:
     return isinstance(value, str) and " " in value.strip()
 
 
-def _value(source: PhpSource, node: Node) -> Any:
+def _read_value(source: PhpSource, node: Node) -> Any:
     if node.end_byte - node.start_byte > _LONGEST:
         return _NONE
-    asked = _environment_value(source, node)
+    asked = _default_of_env(source, node)
     if asked is not _NONE:
         return asked
     value = source.value(node)
     if value is COMPUTED or not is_static(value):
-        return _expression(source, node)
+        return _read_expression(source, node)
     if isinstance(value, dict):
         return _NONE
     plain = not isinstance(value, list) or not any(isinstance(one, list | dict) for one in value)
     return value if plain else _NONE
 
 
-def _environment_value(source: PhpSource, node: Node) -> Any:
+def _default_of_env(source: PhpSource, node: Node) -> Any:
     """Return the value that `env` returns if the environment does not set the variable."""
     if node.type != "function_call_expression":
         return _NONE
@@ -135,10 +137,12 @@ def _environment_value(source: PhpSource, node: Node) -> Any:
         return _NONE
     if _PRIVATE.search(name) and not _PUBLIC_NAMES.search(name):
         return _NONE
-    return _expression(source, node) if default is COMPUTED else {"env": name, "default": default}
+    return (
+        _read_expression(source, node) if default is COMPUTED else {"env": name, "default": default}
+    )
 
 
-def _expression(source: PhpSource, node: Node) -> Json:
+def _read_expression(source: PhpSource, node: Node) -> Json:
     """Return a value that functions compute, as in `explode(',', env('HOSTS'))`."""
     if _PRIVATE.search(source.tree.of(node)):
         return _NONE
@@ -146,7 +150,7 @@ def _expression(source: PhpSource, node: Node) -> Json:
     return found if isinstance(found, dict) and found["of"] in {"chain", "join", "array"} else _NONE
 
 
-def _providers(source: PhpSource, array: Node) -> list[str]:
+def _read_providers(source: PhpSource, array: Node) -> list[str]:
     """Return the listed provider classes in order; the list may be merged with Laravel's own."""
     named = (
         (key is None or source.value(key) == "providers") and value
@@ -215,7 +219,7 @@ class Settings:
         for one in sorted(files, key=lambda file: (file.path.count("/"), file.path)):
             for fact in one.facts:
                 if fact.kind == "configuration":
-                    self._add(one.path, fact.values)
+                    self._add_file(one.path, fact.values)
 
     def resolve(self, value: Any) -> Any:
         """Return a fact's value with settings in place of marks; UNKNOWN if a setting is unknown.
@@ -229,32 +233,32 @@ class Settings:
             return value
         text = value.get("asked")
         if isinstance(text, str):
-            return self._text(text)
+            return self._resolve_text(text)
         return {key: self.resolve(one) for key, one in value.items()}
 
-    def _text(self, text: str) -> Any:
+    def _resolve_text(self, text: str) -> Any:
         whole = _MARK.fullmatch(text)
         if whole is not None:
-            return self._value(whole)
-        values = [self._value(mark) for mark in _MARK.finditer(text)]
+            return self._read_value(whole)
+        values = [self._read_value(mark) for mark in _MARK.finditer(text)]
         if not all(isinstance(one, str | int) and not isinstance(one, bool) for one in values):
             return UNKNOWN
         following = iter(values)
         return _MARK.sub(lambda _: str(next(following)), text)
 
-    def _value(self, mark: re.Match[str]) -> Any:
+    def _read_value(self, mark: re.Match[str]) -> Any:
         told = _parse_mark(mark)
         if told is None:
             return UNKNOWN
         name, default = told
         if name not in self._values:
-            return default if default is not None or self._is_left_out(name) else UNKNOWN
+            return default if default is not None or self._is_missing(name) else UNKNOWN
         value = self._values[name]
         if isinstance(value, Mapping):
             value = value.get("default", UNKNOWN)
         return default if value is None else value
 
-    def _add(self, path: str, told: Mapping[str, Any]) -> None:
+    def _add_file(self, path: str, told: Mapping[str, Any]) -> None:
         folder, _, file = path.removesuffix(".php").rpartition("/")
         for key, value in told["values"].items():
             self._values.setdefault(f"{file}.{key}", value)
@@ -262,8 +266,8 @@ class Settings:
         if folder.rpartition("/")[2] == "config":
             self._files.add(file)
 
-    def _is_left_out(self, name: str) -> bool:
-        """Return whether a known settings file does not have a setting of this name."""
+    def _is_missing(self, name: str) -> bool:
+        """Return whether a known settings file lacks a setting with this name."""
         parts = name.split(".")
         above = {".".join(parts[:length]) for length in range(1, len(parts) + 1)}
         known = above.isdisjoint(self._untold) and parts[0] in self._files

@@ -64,7 +64,7 @@ _JOINS: Final = frozenset(
 _JOINED: Final = re.compile(r"[A-Za-z_][\w.]{0,63}(?=\s|$)")
 
 
-def of_database(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
+def database_statements(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
     """Yield the tables that a call on the database facade names."""
     stated = source.value(call.argument(0))
     if not isinstance(stated, str):
@@ -72,10 +72,10 @@ def of_database(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
     if call.name.lower() == "table":
         yield "queries_table", {"table": stated.split(" ")[0]}
     elif call.name.lower() in _SQL:
-        yield from _in_sql(stated)
+        yield from _tables_in_sql(stated)
 
 
-def of_query(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
+def query_statements(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
     """Yield the tables that a query joins, and the tables in its raw SQL parts."""
     name = call.name.lower()
     if name not in _RAW | _JOINS:
@@ -84,7 +84,7 @@ def of_query(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
     if not isinstance(stated, str):
         return
     if name in _RAW:
-        yield from _in_sql(stated)
+        yield from _tables_in_sql(stated)
         return
     on = call.argument(1)
     # A `join` with one or two arguments may be one that joins strings.
@@ -93,7 +93,7 @@ def of_query(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
         yield "queries_table", {"table": found.group()}
 
 
-def _in_sql(stated: str) -> Iterator[tuple[str, _Values]]:
+def _tables_in_sql(stated: str) -> Iterator[tuple[str, _Values]]:
     for table in tables_in_sql(stated):
         yield "queries_table", {"table": table}
 
@@ -128,8 +128,10 @@ class Enclosing:
     def __init__(self, source: PhpSource) -> None:
         spans = [(one.node.start_byte, one.node.end_byte, one.name) for one in source.classes]
         for one in source.classes:
-            spans += [_span(method.node, f"{one.name}::{method.name}") for method in one.methods]
-        spans += [_span(function.node, name) for name, function in source.functions]
+            spans += [
+                _name_span(method.node, f"{one.name}::{method.name}") for method in one.methods
+            ]
+        spans += [_name_span(function.node, name) for name, function in source.functions]
         self._spans = sorted(spans, key=lambda span: (span[0], -span[1]), reverse=True)
         self._open: list[tuple[int, str]] = []
 
@@ -143,7 +145,7 @@ class Enclosing:
         return self._open[-1][1] if self._open else ""
 
 
-def _span(node: Node, name: str) -> tuple[int, int, str]:
+def _name_span(node: Node, name: str) -> tuple[int, int, str]:
     return node.start_byte, node.end_byte, name
 
 
@@ -164,32 +166,32 @@ def facts_of(source: PhpSource, bodies: Bodies) -> Iterator[Fact]:
     """Yield the facts of a file, in no particular order."""
     for one in source.classes:
         for held in one.properties:
-            for kind, values in _of_property(source, held):
-                yield _fact(source, kind, held.node, one.name, values)
+            for kind, values in _statements_of_property(source, held):
+                yield _build_fact(source, kind, held.node, one.name, values)
     names, types = Enclosing(source), Types(source)
-    for chain in _chains(source):
+    for chain in _find_chains(source):
         symbol = names.around(chain.node)
         for position, call in enumerate(chain.calls):
-            for kind, values in _of_call(source, chain, call, first=position == 0):
+            for kind, values in _statements_of_call(source, chain, call, first=position == 0):
                 told = [(kind, values)]
                 if SUBJECT in values:
-                    told = [*_of_object(kind, values, types.of(symbol), bodies.of(symbol))]
+                    told = [*_resolve_object(kind, values, types.of(symbol), bodies.of(symbol))]
                 for said, what in told:
-                    yield _fact(source, said, call.node, symbol, what)
+                    yield _build_fact(source, said, call.node, symbol, what)
 
 
-def _of_object(
+def _resolve_object(
     kind: str, values: _Values, types: Mapping[str, str], body: Body | None
 ) -> Iterator[tuple[str, _Values]]:
-    """Yield statements about an object with its class if it is known, else with its origins."""
+    """Yield statements about an object with its known class, or else with its origins."""
     if VARIABLE in values:
         yield from ((kind, told) for told in resolve_checks(values, types))
     if values.get(VARIABLE) not in types:
         deferred = kind if kind in _DEFERRED else "authorizes_of"
-        yield from ((deferred, told) for told in _followed(values, body))
+        yield from ((deferred, told) for told in _insert_origins(values, body))
 
 
-def _followed(values: _Values, body: Body | None) -> Iterator[_Values]:
+def _insert_origins(values: _Values, body: Body | None) -> Iterator[_Values]:
     """Yield statements about an object, with its origins in place of the expression."""
     model = values.get("model")
     origins = [model] if model else body.of(values[SUBJECT]) if body is not None else None
@@ -198,7 +200,7 @@ def _followed(values: _Values, body: Body | None) -> Iterator[_Values]:
         yield {**told, "of": list(origins or ())}
 
 
-def _chains(source: PhpSource) -> Iterator[Chain]:
+def _find_chains(source: PhpSource) -> Iterator[Chain]:
     """Yield the chains of calls in order, each once although the nodes of its calls are nested."""
     known: set[int] = set()
     for node in source.tree.nodes(_CALLS):
@@ -208,7 +210,7 @@ def _chains(source: PhpSource) -> Iterator[Chain]:
             yield chain
 
 
-def _of_property(source: PhpSource, held: Property) -> Iterator[tuple[str, _Values]]:
+def _statements_of_property(source: PhpSource, held: Property) -> Iterator[tuple[str, _Values]]:
     if held.name not in {"listen", "policies", *_KERNEL, *_BINDINGS}:
         return
     value = source.value(held.value)
@@ -220,29 +222,31 @@ def _of_property(source: PhpSource, held: Property) -> Iterator[tuple[str, _Valu
             if not isinstance(name, str):
                 continue
             if held.name == "listen":
-                yield "listens_to", {"event": key, "listener": _class_of(name)}
+                yield "listens_to", {"event": key, "listener": _strip_class(name)}
             elif held.name == "policies":
                 yield "policy_of", {"model": key, "policy": name}
             else:
                 yield "binds", {"abstract": key, "concrete": name}
 
 
-def _of_call(
+def _statements_of_call(
     source: PhpSource, chain: Chain, call: Call, *, first: bool
 ) -> Iterator[tuple[str, _Values]]:
-    yield from of_query(source, call)
+    yield from query_statements(source, call)
     yield from read_names(source, chain, call)
     if chain.static and first:
-        yield from _of_static(source, chain, call)
+        yield from _statements_of_static_call(source, chain, call)
     elif chain.static:
-        yield from _of_facade(source, chain, call)
+        yield from _statements_of_facade(source, chain, call)
     elif not chain.root and first:
-        yield from _of_function(source, call)
+        yield from _statements_of_function(source, call)
     else:
-        yield from _of_member(source, chain, call)
+        yield from _statements_of_member(source, chain, call)
 
 
-def _of_static(source: PhpSource, chain: Chain, call: Call) -> Iterator[tuple[str, _Values]]:
+def _statements_of_static_call(
+    source: PhpSource, chain: Chain, call: Call
+) -> Iterator[tuple[str, _Values]]:
     owner, name = source.class_name(chain.root, call.node), call.name.lower()
     facade = owner.removeprefix(_FACADES) if owner.startswith(_FACADES) else owner
     read = _BY_FACADE.get(facade)
@@ -251,11 +255,13 @@ def _of_static(source: PhpSource, chain: Chain, call: Call) -> Iterator[tuple[st
     elif name in _OF_CLASS:
         yield "dispatches", {"name": owner}
     elif name == "observe":
-        for observer in _classes(source, call.argument(0)):
+        for observer in _class_names(source, call.argument(0)):
             yield "observes", {"model": owner, "observer": observer}
 
 
-def _of_facade(source: PhpSource, chain: Chain, call: Call) -> Iterator[tuple[str, _Values]]:
+def _statements_of_facade(
+    source: PhpSource, chain: Chain, call: Call
+) -> Iterator[tuple[str, _Values]]:
     """Yield checks on a facade's result: `Auth::user()->can()`, `Gate::forUser()->allows()`."""
     owner = source.class_name(chain.root, call.node).removeprefix(_FACADES)
     asks = {"Gate": GATE_CHECKS, "Auth": CHECKS, "Request": CHECKS}.get(owner, frozenset())
@@ -263,24 +269,26 @@ def _of_facade(source: PhpSource, chain: Chain, call: Call) -> Iterator[tuple[st
         yield from read_checks(source, call)
 
 
-def _of_function(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
+def _statements_of_function(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
     name = call.name.lower().rpartition("\\")[2]
     if name in {"event", "broadcast"} or name in _DISPATCHES:
-        yield from _dispatched(source, call)
+        yield from _dispatch_statements(source, call)
     elif name == "config":
-        yield from _configured(source, call)
+        yield from _configuration_statements(source, call)
     elif name == "env":
         key = source.value(call.argument(0))
         if isinstance(key, str) and key:
             yield "reads_env", {"key": key}
 
 
-def _of_member(source: PhpSource, chain: Chain, call: Call) -> Iterator[tuple[str, _Values]]:
+def _statements_of_member(
+    source: PhpSource, chain: Chain, call: Call
+) -> Iterator[tuple[str, _Values]]:
     name = call.name.lower()
     if name in _DISPATCHES:
-        yield from _dispatched(source, call)
+        yield from _dispatch_statements(source, call)
     elif name in _BINDS and chain.root in {"$this->app", "$app"}:
-        yield from _bound(source, call)
+        yield from _binding_statements(source, call)
     elif name in CHECKS:
         yield from read_checks(source, call)
     elif name == "authorizeresource" and chain.root == "$this":
@@ -289,22 +297,22 @@ def _of_member(source: PhpSource, chain: Chain, call: Call) -> Iterator[tuple[st
         yield from read_definitions(source, call)
 
 
-def _of_event(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
+def _statements_of_event(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
     if call.name.lower() == "listen":
-        events = _classes(source, call.argument(0))
+        events = _class_names(source, call.argument(0))
         for event in events:
-            for listener in _classes(source, call.argument(1))[:1]:
-                yield "listens_to", {"event": event, "listener": _class_of(listener)}
+            for listener in _class_names(source, call.argument(1))[:1]:
+                yield "listens_to", {"event": event, "listener": _strip_class(listener)}
     elif call.name.lower() == "dispatch":
-        yield from _dispatched(source, call)
+        yield from _dispatch_statements(source, call)
 
 
-def _of_bus(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
+def _statements_of_bus(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
     if call.name.lower() in _DISPATCHES | {"chain", "batch"}:
-        yield from _dispatched(source, call)
+        yield from _dispatch_statements(source, call)
 
 
-def _of_gate(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
+def _statements_of_gate(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
     if call.name.lower() == "policy":
         model, policy = source.value(call.argument(0)), source.value(call.argument(1))
         if isinstance(model, str) and isinstance(policy, str):
@@ -315,28 +323,28 @@ def _of_gate(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
         yield from read_definitions(source, call)
 
 
-def _of_application(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
+def _statements_of_application(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
     if call.name.lower() in _BINDS:
-        yield from _bound(source, call)
+        yield from _binding_statements(source, call)
 
 
-def _of_config(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
+def _statements_of_config(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
     if call.name.lower() in {"get", "has", "string", "integer", "boolean", "array", "float"}:
-        yield from _configured(source, call)
+        yield from _configuration_statements(source, call)
 
 
 _BY_FACADE: Mapping[str, Callable[[PhpSource, Call], Iterator[tuple[str, _Values]]]] = {
-    "Event": _of_event,
-    "Bus": _of_bus,
-    "Queue": _of_bus,
-    "Gate": _of_gate,
-    "DB": of_database,
-    "App": _of_application,
-    "Config": _of_config,
+    "Event": _statements_of_event,
+    "Bus": _statements_of_bus,
+    "Queue": _statements_of_bus,
+    "Gate": _statements_of_gate,
+    "DB": database_statements,
+    "App": _statements_of_application,
+    "Config": _statements_of_config,
 }
 
 
-def _dispatched(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
+def _dispatch_statements(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
     todo = [argument.value for argument in call.arguments[:1]]
     if todo and todo[0].type in _OBJECTS:
         yield "dispatches_of", {SUBJECT: todo[0]}
@@ -349,7 +357,7 @@ def _dispatched(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
             yield "dispatches", {"name": name}
 
 
-def _bound(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
+def _binding_statements(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
     named = call.argument(0)
     abstract = source.value(named)
     # A plain word that is not a class is an alias of a framework service.
@@ -361,26 +369,26 @@ def _bound(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
     yield "binds", {"abstract": abstract, "concrete": stated}
 
 
-def _configured(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
+def _configuration_statements(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
     key = source.value(call.argument(0))
     if isinstance(key, str) and key:
         yield "configured_by", {"key": key}
 
 
-def _classes(source: PhpSource, node: Node | None) -> list[str]:
+def _class_names(source: PhpSource, node: Node | None) -> list[str]:
     """Return the class names in an argument, which may be a list."""
     value = source.value(node) if node is not None else None
-    return [name for name in _listed(value) if isinstance(name, str)]
+    return [name for name in _as_list(value) if isinstance(name, str)]
 
 
-def _listed(value: object) -> list[Any]:
+def _as_list(value: object) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
-def _class_of(name: str) -> str:
+def _strip_class(name: str) -> str:
     """Return a class without its method or parameters: `Listener@handle`, `Throttle:60`."""
     return re.split(r"[@:]", name, maxsplit=1)[0]
 
 
-def _fact(source: PhpSource, kind: str, node: Node, symbol: str, values: _Values) -> Fact:
+def _build_fact(source: PhpSource, kind: str, node: Node, symbol: str, values: _Values) -> Fact:
     return Fact(kind, source.tree.start(node), source.tree.end(node), symbol, values)

@@ -16,7 +16,13 @@ from typing import Final, TypeAlias
 from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.relations.spelled_rules import from_module, rust_path
 from rag_assets.systems.code_memory.symbols.names import PACKAGE
-from rag_assets.systems.code_memory.symbols.naming import ALL, HANDED, OWN, NameStyle, meant
+from rag_assets.systems.code_memory.symbols.naming import (
+    ALL,
+    HANDED,
+    OWN,
+    NameStyle,
+    find_definition,
+)
 
 DEFAULT: Final = "default"
 KEPT: Final = "!"
@@ -151,19 +157,19 @@ def behind(name: str, path: str, handed: Handed) -> set[tuple[str, str]]:
     Explicit re-exports of a module take precedence over its `*` re-exports.
 
     Args:
-        name: the name as named_by returns it.
+        name: the name as resolve_spelling returns it.
         path: the path of the file that uses it.
         handed: re-exports, at least of the names that asked_of returns.
     """
     for module, first, rest in parts_of(name):
         defaults = [DEFAULT] if _may_be_default(module, first) else []
         for own in (first, *defaults):
-            alias = meant(module + own, path, handed)
+            alias = find_definition(module + own, path, handed)
             if alias is not None:
                 return {(_member(to, rest), at) for to, at in handed[alias]}
     found = set()
     for module, first, rest in parts_of(name):
-        alias = meant(module + ALL, path, handed)
+        alias = find_definition(module + ALL, path, handed)
         if alias is not None:
             inner = [(to, at) for to, at in handed[alias] if _gives(to, first, at, handed)]
             found |= {(to.removesuffix(ALL) + first + rest, at) for to, at in inner}
@@ -183,7 +189,7 @@ def _gives(target: str, name: str, path: str, handed: Handed) -> bool:
     if not target.endswith(f".{ALL}"):
         return target.endswith(ALL)
     given, *kept = (
-        meant(module + mark, path, handed) is not None
+        find_definition(module + mark, path, handed) is not None
         for mark in (GIVEN + name, KEPT + name, KEPT + ALL)
     )
     return given or not (name.startswith("_") or any(kept))

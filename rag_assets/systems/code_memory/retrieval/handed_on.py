@@ -21,7 +21,7 @@ from rag_assets.systems.code_memory.symbols.naming import (
     CALLED,
     HANDED,
     depends_on_place,
-    meant,
+    find_definition,
 )
 
 _DEEPEST: Final = 6
@@ -99,7 +99,7 @@ class HandedOn:
             frontier = []
             for edge in self.edges([HANDED + name for name in members], "in"):
                 target = edge.target.removeprefix(HANDED)
-                own = meant(target, path_of(edge.uri), members)
+                own = find_definition(target, path_of(edge.uri), members)
                 alias = edge.stated_of.removeprefix(HANDED)
                 fresh = handed_names(alias, own, members[own]) if own is not None else ()
                 frontier += [name for name in fresh if name not in known]
@@ -121,4 +121,4 @@ class HandedOn:
 def _meant(sought: Sought, name: str, path: str, called: Mapping[str, NamesCalled]) -> str | None:
     if name.endswith(ALL):
         return None
-    return meant(name, path, called.get(short_name(name), {}).get(sought.source, ()))
+    return find_definition(name, path, called.get(short_name(name), {}).get(sought.source, ()))

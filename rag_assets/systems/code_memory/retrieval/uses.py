@@ -23,7 +23,7 @@ from rag_assets.systems.code_memory.retrieval.nodes import EVIDENCE_NAMES, PREFI
 from rag_assets.systems.code_memory.retrieval.view import View
 from rag_assets.systems.code_memory.sources.repositories.names import repository_type_of
 from rag_assets.systems.code_memory.symbols.model import NameUse, NameUses, UseKind, uses_of
-from rag_assets.systems.code_memory.symbols.names import ELSEWHERE, FILE, folded_name, name_parts
+from rag_assets.systems.code_memory.symbols.names import ELSEWHERE, FILE, fold_name, name_parts
 from rag_assets.systems.code_memory.symbols.naming import style_of
 from rag_assets.systems.code_memory.symbols.source_types import is_test
 
@@ -388,11 +388,11 @@ class _Resolving:
     def _rank(self, use: Use) -> tuple[int, int, int]:
         """Return a sort key that puts the most likely uses first."""
         owner = _owner_of(use.target)
-        receiver = folded_name(use.receiver)
+        receiver = fold_name(use.receiver)
         is_alike = (
             bool(receiver)
             and bool(owner)
-            and (receiver in folded_name(owner) or folded_name(owner) in receiver)
+            and (receiver in fold_name(owner) or fold_name(owner) in receiver)
         )
         return int(use.kind in _MENTIONS), int(not is_alike), _ORDER.index(use.kind)
 

@@ -35,10 +35,10 @@ from rag_assets.systems.code_memory.sources.derived import repository_of
 from rag_assets.systems.code_memory.symbols.names import FILE, keys_of, name_parts, short_name
 from rag_assets.systems.code_memory.symbols.naming import (
     CALLED,
-    alike,
     depends_on_place,
     ends,
-    meant,
+    find_candidates,
+    find_definition,
 )
 
 MOST_EDGES = 2_000
@@ -201,7 +201,7 @@ class View:
             return [*edges]
         called = self.relations.names_called(set(shorts.values()), self._permits)
         like = {
-            (source, name): alike(name, called.get(short, {}).get(source, ()))
+            (source, name): find_candidates(name, called.get(short, {}).get(source, ()))
             for source in {edge.source for edge in spelled}
             for name, short in shorts.items()
         }
@@ -212,7 +212,7 @@ class View:
                     sought = Sought(edge.source, name, path_of(edge.uri))
                     if sought not in met:
                         found = like[edge.source, name]
-                        met[sought] = meant(name, sought.path, found) if found else None
+                        met[sought] = find_definition(name, sought.path, found) if found else None
         lost = [sought for sought, definition in met.items() if definition is None]
         met |= self._handed_on.definitions(lost) if lost else {}
 

@@ -53,7 +53,7 @@ _DAMAGED_TOKENS: Final = 100_000
 """Maximum number of tokens in a damaged part; a longer part yields no entries."""
 
 
-def _sorted(entries: list[Entry]) -> tuple[Entry, ...]:
+def _sort_entries(entries: list[Entry]) -> tuple[Entry, ...]:
     return tuple(sorted(entries, key=lambda entry: (entry.start, len(entry.path))))
 
 
@@ -77,16 +77,16 @@ def json_entries(text: str) -> Reading:
     tree = SyntaxTree(text, "tree_sitter_json", seconds=_PARSE_SECONDS)
     if tree.has_errors and not tree.gave_up:
         masked = _TEMPLATE_LINE.sub(lambda line: " " * len(line[0]), text)
-        masked = _BEYOND_JSON.sub(_as_json, masked)
+        masked = _BEYOND_JSON.sub(_replace_with_json, masked)
         tree = SyntaxTree(masked, "tree_sitter_json", seconds=_PARSE_SECONDS)
         tree.text = text  # Each mask keeps the length of the text it replaces.
     values = [node for node in tree.root.named_children if node.type in {"object", "array"}]
     damaged = tree.root.type == "ERROR" or not values
     entries = list(_tree_entries(tree, tree.root if damaged else values[0]))
-    return _sorted(entries), not tree.has_errors
+    return _sort_entries(entries), not tree.has_errors
 
 
-def _as_json(match: re.Match[str]) -> str:
+def _replace_with_json(match: re.Match[str]) -> str:
     """Return a replacement of the same length that is valid JSON."""
     written = match[0]
     match match.lastgroup:
@@ -107,7 +107,7 @@ def toml_entries(text: str) -> Reading:
     A table is an entry with the path of its header; its keys are entries below it.
     """
     tree = SyntaxTree(text, "tree_sitter_toml", seconds=_PARSE_SECONDS)
-    return _sorted(list(_tree_entries(tree, tree.root))), not tree.has_errors
+    return _sort_entries(list(_tree_entries(tree, tree.root))), not tree.has_errors
 
 
 _TOML_KEYS: Final = frozenset({"bare_key", "quoted_key", "dotted_key"})
@@ -129,12 +129,12 @@ def _tree_entries(tree: SyntaxTree, root: Node) -> Iterator[Entry]:
             children = [(child, path) for child in node.named_children if not child.is_missing]
         for child, at in children:
             if child.type in _TABLES:
-                table = _table(tree, child)
+                table = _read_table(tree, child)
                 yield table
                 todo.append((child, table.path))
                 continue
             if child.type == "pair":
-                named, value = _pair(tree, child, at)
+                named, value = _read_pair(tree, child, at)
             elif node.type == "array" and child.type not in {"comment", "ERROR"}:
                 named, value = (*at, ITEM), child
             else:
@@ -143,7 +143,7 @@ def _tree_entries(tree: SyntaxTree, root: Node) -> Iterator[Entry]:
             if len(named) > DEEPEST:
                 continue
             holds = value is not None and value.type in _CONTAINERS
-            scalar = None if value is None or holds else unquoted(tree.of(value))
+            scalar = None if value is None or holds else unquote(tree.of(value))
             # A TOML pair node includes the comment after its value.
             end = tree.end(child if value is None else value)
             yield Entry(named, tree.start(child), end, scalar)
@@ -151,7 +151,7 @@ def _tree_entries(tree: SyntaxTree, root: Node) -> Iterator[Entry]:
                 todo.append((value, named))
 
 
-def _table(tree: SyntaxTree, node: Node) -> Entry:
+def _read_table(tree: SyntaxTree, node: Node) -> Entry:
     """Return a TOML table, which ends after its last value.
 
     Comments below that value belong to the next table.
@@ -164,7 +164,7 @@ def _table(tree: SyntaxTree, node: Node) -> Entry:
     return Entry(_toml_path(tree, key), tree.start(node), tree.end(last), None)
 
 
-def _pair(tree: SyntaxTree, node: Node, base: Path) -> tuple[Path, Node | None]:
+def _read_pair(tree: SyntaxTree, node: Node, base: Path) -> tuple[Path, Node | None]:
     """Return the path and value of a `pair`; None if damage lies between key and value."""
     parts = [child for child in node.named_children if child.type != "comment"]
     at = next(at for at, part in enumerate(parts) if part.type != "ERROR")
@@ -175,7 +175,7 @@ def _pair(tree: SyntaxTree, node: Node, base: Path) -> tuple[Path, Node | None]:
         return (*base, *_toml_path(tree, key)), value
     token = tree.of(key)
     # The mask of an unquoted one-letter key includes its colon.
-    name = unquoted(token) if token[:1] in {'"', "'"} else token.rstrip(": \t")
+    name = unquote(token) if token[:1] in {'"', "'"} else token.rstrip(": \t")
     return (*base, name), value
 
 
@@ -183,9 +183,9 @@ def _toml_path(tree: SyntaxTree, key: Node) -> Path:
     """Return the parts of a dotted key; the grammar nests them to the left."""
     parts: list[str] = []
     while key.type == "dotted_key":
-        parts.append(unquoted(tree.of(key.named_children[-1])))
+        parts.append(unquote(tree.of(key.named_children[-1])))
         key = key.named_children[0]
-    return (unquoted(tree.of(key)), *reversed(parts))
+    return (unquote(tree.of(key)), *reversed(parts))
 
 
 def _damaged_children(tree: SyntaxTree, error: Node, base: Path) -> list[tuple[Node, Path]]:
@@ -205,13 +205,13 @@ def _damaged_children(tree: SyntaxTree, error: Node, base: Path) -> list[tuple[N
         elif child.type in {"}", "]"} and len(paths) > 1:
             paths.pop()
         elif child.type == "string":
-            name = unquoted(tree.of(child))
+            name = unquote(tree.of(child))
         elif child.type in {"pair", "object", "array"} and len(paths[-1]) < DEEPEST:
             found.append((child, paths[-1] if child.type == "pair" else (*paths[-1], name)))
     return found
 
 
-def unquoted(token: str) -> str:
+def unquote(token: str) -> str:
     """Return the content of a string; only escaped quotes and slashes are unescaped."""
     for quote in ('"""', "'''", '"', "'"):
         if len(token) >= 2 * len(quote) and token.startswith(quote) and token.endswith(quote):
@@ -285,7 +285,7 @@ def ini_entries(text: str) -> Reading:
             whole = whole and in_section
         end = start + len(line.rstrip())
     entries.close(0, end)
-    return _sorted(entries.closed), whole
+    return _sort_entries(entries.closed), whole
 
 
 _YAML_DEPTH: Final = 200
@@ -331,7 +331,7 @@ def yaml_entries(text: str) -> Reading:
         whole = whole and damaged is None
         if damaged is not None and mends < _YAML_MENDS:
             mends, reread = mends + 1, reread + damaged - at
-            mended = _mended(masked, damaged) if reread <= _YAML_REREAD else masked
+            mended = _mask_damage(masked, damaged) if reread <= _YAML_REREAD else masked
             if mended != masked:
                 masked = mended
                 continue
@@ -343,10 +343,10 @@ def yaml_entries(text: str) -> Reading:
         entries += [replace(e, end=min(e.end, at)) for e in reader.entries.closed if e.start < at]
         if following is None:
             break
-    return _sorted(entries), whole
+    return _sort_entries(entries), whole
 
 
-def _mended(masked: str, damaged: int) -> str:
+def _mask_damage(masked: str, damaged: int) -> str:
     """Return a text of the same length in which the damaged value, or else its line, is masked."""
     if damaged >= len(masked):
         return masked
@@ -384,7 +384,7 @@ class _YamlReader:
 
         try:
             for event in yaml.parse(self._masked[self._base :], Loader=yaml.CSafeLoader):
-                self._take(event)
+                self._handle_event(event)
                 if len(self._open) > _YAML_DEPTH:
                     return len(self._text)
         except yaml.MarkedYAMLError as error:
@@ -398,27 +398,27 @@ class _YamlReader:
             self.entries.close(0, self._end)
         return None
 
-    def _take(self, event: yaml.Event) -> None:
+    def _handle_event(self, event: yaml.Event) -> None:
         import yaml
 
         start, end = self._base + event.start_mark.index, self._base + event.end_mark.index
         if isinstance(event, yaml.NodeEvent):
-            self._begin(event, start)
+            self._begin_node(event, start)
             if isinstance(event, yaml.CollectionStartEvent):
                 self._open.append("item" if isinstance(event, yaml.SequenceStartEvent) else "key")
                 self._end = max(self._end, start + 1) if event.flow_style else self._end
                 return
             self._end = max(self._end, start + len(self._text[start:end].rstrip()))
-            self._ended()
+            self._toggle_key()
         elif isinstance(event, yaml.CollectionEndEvent):
             self.entries.close(len(self._open), self._end)
             self._open.pop()
             # The end event of a block collection has no text; that of a flow collection is its
             # bracket.
             self._end = max(self._end, end if end > start else 0)
-            self._ended()
+            self._toggle_key()
 
-    def _begin(self, event: yaml.NodeEvent, start: int) -> None:
+    def _begin_node(self, event: yaml.NodeEvent, start: int) -> None:
         """Open the entry that starts with this node, or set the scalar value of a key."""
         import yaml
 
@@ -427,16 +427,16 @@ class _YamlReader:
         is_collection = isinstance(event, yaml.CollectionStartEvent)
         if expected == "item":
             self.entries.close(depth, self._end)
-            self.entries.open(depth, ITEM, self._dash(start))
+            self.entries.open(depth, ITEM, self._dash_offset(start))
         elif expected == "key":
             self.entries.close(depth, self._end)
-            self.entries.open(depth, "?" if is_collection else self._scalar(event), start)
+            self.entries.open(depth, "?" if is_collection else self._scalar_value(event), start)
             return
         is_empty = event.end_mark.index == event.start_mark.index
         if not (is_collection or is_empty or getattr(event, "style", None) in {"|", ">"}):
-            self.entries.hold(self._scalar(event))
+            self.entries.hold(self._scalar_value(event))
 
-    def _dash(self, start: int) -> int:
+    def _dash_offset(self, start: int) -> int:
         """Return the offset of the dash before an item, or of the item in a flow sequence."""
         before = self._masked[self._end : start]
         if "#" in before:
@@ -444,13 +444,13 @@ class _YamlReader:
         dash = before.rfind("-")
         return start if dash < 0 else self._end + dash
 
-    def _ended(self) -> None:
-        """Record that the collection expects a value after a key, and a key after a value."""
+    def _toggle_key(self) -> None:
+        """Switch the innermost mapping from expecting a key to a value, or back."""
         if self._open and self._open[-1] != "item":
             self._open[-1] = "value" if self._open[-1] == "key" else "key"
 
-    def _scalar(self, event: yaml.NodeEvent) -> str:
-        """Return a scalar's value; aliases and values with a template stay as written."""
+    def _scalar_value(self, event: yaml.NodeEvent) -> str:
+        """Return a scalar's value; leave aliases and values with a template as written."""
         import yaml
 
         start, end = self._base + event.start_mark.index, self._base + event.end_mark.index
@@ -459,4 +459,4 @@ class _YamlReader:
         if isinstance(event, yaml.ScalarEvent) and not (self._is_masked or is_mended):
             return str(event.value)
         properties = _PROPERTIES.match(written)
-        return unquoted(written[properties.end() if properties else 0 :])
+        return unquote(written[properties.end() if properties else 0 :])

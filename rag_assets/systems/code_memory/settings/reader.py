@@ -1,4 +1,4 @@
-"""Reads settings files: a unit for each top-level key, and the settings that the keys define.
+"""Read settings files: a unit for each top-level key, and the settings that the keys define.
 
 An OpenAPI 3 or Swagger 2 file, which its content identifies, has units for its operations.
 """
@@ -14,7 +14,7 @@ from itertools import islice
 from typing import Final, TypeAlias
 
 from rag_assets.ingest.chunking.model import Fact
-from rag_assets.systems.code_memory.languages.units import covering, cuts_within
+from rag_assets.systems.code_memory.languages.units import add_rest_units, cuts_within
 from rag_assets.systems.code_memory.settings.entries import (
     ITEM,
     Entry,
@@ -56,7 +56,7 @@ def _units_of(
     return found
 
 
-def _covered(text: str, units: Sequence[Unit], ends: Sequence[int]) -> tuple[Unit, ...]:
+def _cover_text(text: str, units: Sequence[Unit], ends: Sequence[int]) -> tuple[Unit, ...]:
     """Return units that cover a text; brackets between units belong to the units next to them.
 
     Args:
@@ -65,7 +65,7 @@ def _covered(text: str, units: Sequence[Unit], ends: Sequence[int]) -> tuple[Uni
     """
     made: list[Unit] = []
     opening: Unit | None = None
-    for unit in covering(text, units):
+    for unit in add_rest_units(text, units):
         bare = unit.role == "rest" and not _WORD.search(text, unit.start, unit.end)
         if bare and made:
             made[-1] = replace(made[-1], end=unit.end)
@@ -81,7 +81,7 @@ def _covered(text: str, units: Sequence[Unit], ends: Sequence[int]) -> tuple[Uni
 
 
 def _start_with_comments(text: str, start: int, at: int) -> int:
-    """Return the start of the comments above an entry; else of its line, or of the entry."""
+    """Return the start of the comments above an entry, else the start of its line or entry."""
     line = max(text.rfind("\n", at, start) + 1, at)
     if text[line:start].strip():
         return start
@@ -111,7 +111,7 @@ _ORIGIN: Final = re.compile(r"^(?:[a-zA-Z][\w+.-]*:)?//[^/]*")
 _SCHEMAS: Final = re.compile(r"^#/(?:components/schemas|definitions)/([^/]+)$")
 
 
-def _find_operations(entries: Sequence[Entry]) -> list[tuple[Entry, Fact]]:
+def _read_operations(entries: Sequence[Entry]) -> list[tuple[Entry, Fact]]:
     """Return the operations in a file; empty if the file is not an API description.
 
     The fact `operation` has {method, path, operation_id, tags, parameters, schemas}. Its symbol is
@@ -123,13 +123,13 @@ def _find_operations(entries: Sequence[Entry]) -> list[tuple[Entry, Fact]]:
     tops = {entry.path[0] for entry in entries if len(entry.path) == 1}
     if "paths" not in tops or not tops & {"openapi", "swagger"}:
         return []
-    base = _server_path(entries)
+    base = _read_server_path(entries)
     starts = [entry.start for entry in entries]
     found = []
     for index, entry in enumerate(entries):
         if _is_operation(entry):
             last = bisect_left(starts, entry.end, index)
-            found.append(_operation(entry, entries[index + 1 : last], base))
+            found.append(_read_operation(entry, entries[index + 1 : last], base))
     return found
 
 
@@ -140,7 +140,7 @@ def _is_operation(entry: Entry) -> bool:
     return len(path[1]) <= _LONGEST_PATH and path[2].lower() in _METHODS
 
 
-def _server_path(entries: Sequence[Entry]) -> str:
+def _read_server_path(entries: Sequence[Entry]) -> str:
     """Return the path prefix of all operations."""
     for entry in entries:
         if entry.value is not None and entry.path in {("basePath",), ("servers", ITEM, "url")}:
@@ -148,7 +148,7 @@ def _server_path(entries: Sequence[Entry]) -> str:
     return ""
 
 
-def _operation(entry: Entry, inner: Sequence[Entry], base: str) -> tuple[Entry, Fact]:
+def _read_operation(entry: Entry, inner: Sequence[Entry], base: str) -> tuple[Entry, Fact]:
     method, path = entry.path[2].upper(), base + entry.path[1]
     told = {one.path[3]: one.value for one in inner if len(one.path) == _DEPTH + 1}
     values = {
@@ -159,17 +159,17 @@ def _operation(entry: Entry, inner: Sequence[Entry], base: str) -> tuple[Entry, 
         "parameters": [
             one.value for one in inner if one.path[3:] == ("parameters", ITEM, "name") and one.value
         ],
-        "schemas": _schemas(inner),
+        "schemas": _referenced_schemas(inner),
     }
     return entry, Fact("operation", entry.start, entry.end, f"{method} {path}", values)
 
 
-def _schemas(inner: Sequence[Entry]) -> list[str]:
+def _referenced_schemas(inner: Sequence[Entry]) -> list[str]:
     named = (_SCHEMAS.match(one.value or "") for one in inner if one.path[-1] == "$ref")
     return list(dict.fromkeys(match[1] for match in named if match))
 
 
-BROKEN: Final = "a part of it could not be read"
+BROKEN: Final = "parts of the file could not be read"
 MOST_SETTINGS: Final = 5_000
 """Maximum number of settings reported for one file."""
 
@@ -197,8 +197,12 @@ def _read_settings(text: str, language: str) -> CodeText:
     from rag_assets.systems.code_memory.manifests import facts_of_entries
 
     entries, whole = FORMATS[language](text)
-    tops = _tables(entries) if language == "toml" else [e for e in entries if len(e.path) == 1]
-    operations = _find_operations(entries)
+    tops = (
+        _outermost_entries(entries)
+        if language == "toml"
+        else [e for e in entries if len(e.path) == 1]
+    )
+    operations = _read_operations(entries)
     units = _units_of(text, tops, symbol=lambda entry: ".".join(entry.path))
     if operations:
         held = [entry for entry, _ in operations]
@@ -211,11 +215,11 @@ def _read_settings(text: str, language: str) -> CodeText:
     )
     facts: list[Fact] = [fact for _, fact in operations]
     facts += facts_of_entries(language, text, entries)
-    facts += islice(_settings(language, entries), MOST_SETTINGS)
+    facts += islice(_setting_facts(language, entries), MOST_SETTINGS)
     facts = [replace(one, end=min(one.end, one.start + _EVIDENCE)) for one in facts]
     facts.sort(key=lambda fact: (fact.start, fact.end))
     notes = () if whole else (BROKEN,)
-    return CodeText(_covered(text, units, ends), tuple(facts), language, notes)
+    return CodeText(_cover_text(text, units, ends), tuple(facts), language, notes)
 
 
 read_ini: Final = partial(_read_settings, language="ini")
@@ -224,7 +228,7 @@ read_toml: Final = partial(_read_settings, language="toml")
 read_yaml: Final = partial(_read_settings, language="yaml")
 
 
-def _tables(entries: Sequence[Entry]) -> list[Entry]:
+def _outermost_entries(entries: Sequence[Entry]) -> list[Entry]:
     """Return the outermost entries: tables by their header, and keys outside all tables."""
     found: list[Entry] = []
     at = 0
@@ -235,7 +239,7 @@ def _tables(entries: Sequence[Entry]) -> list[Entry]:
     return found
 
 
-def _settings(language: str, entries: Sequence[Entry]) -> Iterator[Fact]:
+def _setting_facts(language: str, entries: Sequence[Entry]) -> Iterator[Fact]:
     """Yield facts `defines_setting` {name, of} for keys with scalars; names include outer keys.
 
     `of` is environment if the key is an environment variable.

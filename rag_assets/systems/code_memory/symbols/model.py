@@ -59,7 +59,7 @@ Role: TypeAlias = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    r"""A range of a file's text that readers perceive as one thing.
+    r"""A range of a file's text with one role, such as a function or a section.
 
     Attributes:
         start, end: character offsets, half open; includes the comment that belongs to it.
@@ -104,8 +104,8 @@ class FileFacts:
 
     Attributes:
         path: POSIX path within the repository.
-        language: see CodeText.
-        facts: see CodeText; offsets are within this file.
+        language: the language of the whole file, as media types name it.
+        facts: the facts, in the order of their evidence, with offsets within this file.
     """
 
     path: str

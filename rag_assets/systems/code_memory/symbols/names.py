@@ -28,7 +28,7 @@ _NAME_SEPARATORS: Final = re.compile(r"::|->|[.#@\\/:]")
 _NOT_FOLDED: Final = re.compile(r"[_\-$?!]+|(?<=\w)=$")
 
 
-def folded_name(part: str) -> str:
+def fold_name(part: str) -> str:
     """Return a part of a name without case and underscores: `createFrom` is `create_from`."""
     return _NOT_FOLDED.sub("", part).lower()
 
@@ -38,11 +38,11 @@ def name_parts(said: str, *, folded: bool = True) -> tuple[str, ...]:
 
     Args:
         said: `App\Invoice::total`, `Invoice.total`, `Invoice#total`, `total()`.
-        folded: whether to return each part as folded_name does.
+        folded: whether to return each part as fold_name does.
     """
     plain = said.strip()[:_LONGEST_NAME].removesuffix("()").strip("\\:.#@/$")
     parts = [part for part in _NAME_SEPARATORS.split(plain) if part]
-    return tuple(map(folded_name, parts)) if folded else tuple(parts)
+    return tuple(map(fold_name, parts)) if folded else tuple(parts)
 
 
 def path_template(path: str) -> str:

@@ -99,33 +99,33 @@ def defined_name(local: str, path: str) -> str:
     """Return the repository-wide name of a definition in a file."""
     style = style_of(path)
     if style == "python":
-        return f"{_module(path)}.{local}" if _module(path) else local
+        return f"{_python_module(path)}.{local}" if _python_module(path) else local
     if style == "go":
         package, _, rest = local.partition(".")
         return f"{posixpath.dirname(path) or package}#{rest}"
     if style == "rust":
-        return f"{_module_of_rust(path)}#{local.replace('::', '.')}"
+        return f"{_rust_module(path)}#{local.replace('::', '.')}"
     return f"{stem(path)}#{local}" if style == "javascript" else local
 
 
-def named_by(spelling: str, path: str) -> str:
+def resolve_spelling(spelling: str, path: str) -> str:
     """Return the name that a spelling in a file stands for, as far as the file's path shows."""
     if spelling.startswith(HANDED):
-        return HANDED + named_by(spelling.removeprefix(HANDED), path)
+        return HANDED + resolve_spelling(spelling.removeprefix(HANDED), path)
     if spelling.startswith(OWN_SETTING):
         return setting_name(spelling.removeprefix(OWN_SETTING), path)
     if spelling.startswith(OWN):
         return defined_name(spelling[1:], path)
-    return spelling if spelling.startswith(CALLED) else _relative(spelling, path)
+    return spelling if spelling.startswith(CALLED) else _relative_name(spelling, path)
 
 
-def _relative(spelling: str, path: str) -> str:
+def _relative_name(spelling: str, path: str) -> str:
     style = style_of(path)
     if style == "python" and spelling.startswith("."):
-        return _absolute(spelling, path)
+        return _resolve_relative(spelling, path)
     if style in {"javascript", "rust"} and spelling.startswith("."):
         module, _, name = spelling.partition("#")
-        folder = _module_of_rust(path) if style == "rust" else posixpath.dirname(path)
+        folder = _rust_module(path) if style == "rust" else posixpath.dirname(path)
         place = posixpath.normpath(posixpath.join(folder, module))
         return "" if place.startswith("..") else f"{stem(place)}#{name}"
     return spelling
@@ -142,8 +142,8 @@ def depends_on_place(name: str) -> bool:
     return plain and ("#" in name or ("." in name and "::" not in name and ":" not in name))
 
 
-def meant(name: str, path: str, defined: Iterable[str]) -> str | None:
-    """Return the definition that a name in a file refers to; None if none matches.
+def find_definition(name: str, path: str, defined: Iterable[str]) -> str | None:
+    """Return the definition that a name in a file refers to; None if no candidate matches.
 
     The name starts at some root: a folder above the file, or a source folder next to it. The
     nearest root with a match wins.
@@ -156,29 +156,30 @@ def meant(name: str, path: str, defined: Iterable[str]) -> str | None:
     if name.startswith(CALLED):
         found = list(defined)
         return found[0] if len(found) == 1 else None
-    found = alike(name, defined)
-    mark, name = _marked(name)
+    found = find_candidates(name, defined)
+    mark, name = _split_alias(name)
     is_standard = name.partition(".")[0] in _STANDARD
     if mark == "." and is_standard and style_of(path) == "python":
         return None
     roots = {one.removesuffix(name).rstrip(mark).replace(mark, "/"): one for one in found}
-    near = [root for root in roots if _is_near(root, path)]
+    near = [root for root in roots if _is_near_root(root, path)]
     return roots[max(near, key=len)] if near else None
 
 
-def alike(name: str, defined: Iterable[str]) -> list[str]:
+def find_candidates(name: str, defined: Iterable[str]) -> list[str]:
     """Return the definitions that a name may refer to, starting at any root and in any file.
 
     Args:
-        name, defined: see meant.
+        name: the name as written, or `called:` with a short name.
+        defined: qualified names of the candidate definitions, which share a short name.
     """
     if name.startswith(CALLED):
         return [*defined]
-    mark, name = _marked(name)
+    mark, name = _split_alias(name)
     return [one for one in defined if one == name or one.endswith(mark + name)]
 
 
-def _marked(name: str) -> tuple[str, str]:
+def _split_alias(name: str) -> tuple[str, str]:
     """Return the separator of the parts of a name, and the name without a path alias."""
     if "#" not in name:
         return ".", name
@@ -187,7 +188,7 @@ def _marked(name: str) -> tuple[str, str]:
     return "/", name
 
 
-def _is_near(root: str, path: str) -> bool:
+def _is_near_root(root: str, path: str) -> bool:
     above, _, last = root.rpartition("/")
     within = not root or path.startswith(f"{root}/")
     beside = last in _SOURCE_FOLDERS and (not above or path.startswith(f"{above}/"))
@@ -200,11 +201,11 @@ def ends(defined: str, name: str) -> bool:
 
 
 def spellings(name: str, short: str) -> Iterator[str]:
-    """Return the spellings that texts may use for a definition.
+    """Yield the spellings that texts may use for a definition.
 
     Args:
         name: the qualified name of the definition.
-        short: see nodes.short_name.
+        short: the name in lower case without namespace or module.
     """
     if name.startswith(HANDED):
         handed = spellings(name.removeprefix(HANDED), short)
@@ -221,13 +222,13 @@ def spellings(name: str, short: str) -> Iterator[str]:
         keys = route_keys(tuple(methods.split("|")), path[path.find("/") :], "")
         yield from (CALLED + key for key in keys)
     elif "#" in name:
-        yield from _javascript(name)
+        yield from _javascript_spellings(name)
     elif "." in name and "\\" not in name:
-        yield from _python(name)
+        yield from _python_spellings(name)
 
 
 def own_spellings(name: str) -> Iterator[str]:
-    """Return the spellings that the file of a definition itself uses for it."""
+    """Yield the spellings that a definition has in its own file."""
     if name.startswith(HANDED):
         yield HANDED + OWN + re.split(r"[#.]", name)[-1]
         return
@@ -240,7 +241,7 @@ def own_spellings(name: str) -> Iterator[str]:
 
 
 def local_names(name: str) -> Iterator[str]:
-    """Return the names that a definition may have inside its own file."""
+    """Yield the names that a definition may have inside its own file."""
     yield name
     if name.startswith(CONFIG):
         yield from local_settings(name)
@@ -248,7 +249,7 @@ def local_names(name: str) -> Iterator[str]:
     if "#" in name:
         module, _, local = name.rpartition("#")
         yield local
-        yield from (f"{package}.{local}" for package in _packages_of_go(module))
+        yield from (f"{package}.{local}" for package in _go_package_names(module))
         if "." in local:
             yield local.replace(".", "::")
     elif "." in name and "\\" not in name:
@@ -287,28 +288,28 @@ _ROOT_PARTS: Final = {"github.com": 2, "gitlab.com": 2, "bitbucket.org": 2, "cod
 _VERSION: Final = re.compile(r"v\d+")
 
 
-def _packages_of_go(folder: str) -> Iterator[str]:
-    """Return the names that the package in a folder may have."""
+def _go_package_names(folder: str) -> Iterator[str]:
+    """Yield the names that the package in a folder may have."""
     *above, last = folder.rsplit("/", 2)[-2:]
     names = {last, "main", last.removeprefix("go-").removesuffix("-go").replace("-", "")}
     yield from sorted(names | set(above if _VERSION.fullmatch(last) else ()))
 
 
-def _module_of_rust(path: str) -> str:
+def _rust_module(path: str) -> str:
     folder, _, file = path.removesuffix(".rs").rpartition("/")
     return folder if file in {"mod", "lib", "main"} else f"{folder}/{file}".lstrip("/")
 
 
-def _module(path: str) -> str:
+def _python_module(path: str) -> str:
     suffix = next((one for one in _PYTHON if path.endswith(one)), "")
     path = path.removesuffix(suffix)
     return path.removesuffix("/__init__").removesuffix("__init__").replace("/", ".").strip(".")
 
 
-def _absolute(spelling: str, path: str) -> str:
+def _resolve_relative(spelling: str, path: str) -> str:
     name = spelling.lstrip(".")
     levels = len(spelling) - len(name)
-    package = _module(path).split(".")
+    package = _python_module(path).split(".")
     is_package = path.rpartition("/")[2].startswith("__init__.")
     kept = len(package) - levels + is_package
     if kept < 0:
@@ -316,7 +317,7 @@ def _absolute(spelling: str, path: str) -> str:
     return ".".join([*filter(None, package[:kept]), name])
 
 
-def _python(name: str) -> Iterator[str]:
+def _python_spellings(name: str) -> Iterator[str]:
     parts = name.split(".")
     for at in range(max(0, len(parts) - _LONGEST), len(parts)):
         rest = ".".join(parts[at:])
@@ -326,7 +327,7 @@ def _python(name: str) -> Iterator[str]:
         yield OWN + rest
 
 
-def _javascript(name: str) -> Iterator[str]:
+def _javascript_spellings(name: str) -> Iterator[str]:
     module, _, local = name.partition("#")
     yield from (OWN + one for one in local_names(name) if one != name)
     parts = module.split("/")

@@ -131,7 +131,7 @@ def is_test(path: str) -> bool:
 
 @lru_cache(_PATHS)
 def is_data(path: str) -> bool:
-    """Return whether a file holds data rather than configuration, judging by its type and path.
+    """Return whether a file contains data rather than configuration, by its type and path.
 
     Data are fixtures, snapshots, translations, and structured files that are outside the root
     folder and configuration folders and do not have a usual name of a configuration file.
@@ -182,7 +182,7 @@ def source_type_of(role: str, symbol: str, kinds: Kinds, place: str) -> str:
     """Return the source type of a chunk.
 
     Args:
-        role: see Role.
+        role: the role of its unit; one of Role.
         symbol: its qualified name; "" if it has none.
         kinds: the kinds of the definitions in its file.
         place: source type of its document by path; any other name counts as "code".
@@ -196,7 +196,7 @@ def source_type_of(role: str, symbol: str, kinds: Kinds, place: str) -> str:
         return "doc"
     if role == "key":
         return told if told in _OF_KEYS else "code"
-    owner = _owner_of(symbol, kinds)
+    owner = _type_of_owner(symbol, kinds)
     if role == "relation" and owner == "model":
         return "model_relation"
     if role in _MEMBERS:
@@ -205,7 +205,7 @@ def source_type_of(role: str, symbol: str, kinds: Kinds, place: str) -> str:
     return owner or (told if told in _OF_FILES else "code")
 
 
-def _owner_of(symbol: str, kinds: Kinds) -> str | None:
+def _type_of_owner(symbol: str, kinds: Kinds) -> str | None:
     """Return the type of the innermost definition around a name; the key "" is the file's type."""
     name = symbol
     while name:

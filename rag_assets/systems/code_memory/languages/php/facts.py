@@ -96,7 +96,7 @@ def _body_facts(
 ) -> Iterator[Fact]:
     if method.body is not None:
         types = types_of(source, method, around)
-        yield from _calls(source, _Body(method.body, symbol, types, around))
+        yield from _facts_of_calls(source, _Body(method.body, symbol, types, around))
 
 
 def _top_level_facts(source: PhpSource) -> Iterator[Fact]:
@@ -105,7 +105,7 @@ def _top_level_facts(source: PhpSource) -> Iterator[Fact]:
     into = frozenset(declarations)
     for statement in source.statements():
         if statement.type not in into:
-            yield from _calls(source, _Body(statement, "", {}), into)
+            yield from _facts_of_calls(source, _Body(statement, "", {}), into)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,14 +117,14 @@ class _Body:
     types: Mapping[str, str]
     around: ClassLike | None = None
 
-    def inherited(self, method: str) -> tuple[str, ...]:
+    def possible_owners(self, method: str) -> tuple[str, ...]:
         """Return the traits and parents that may define a method; empty if the class defines it."""
         if self.around is None or any(one.name == method for one in self.around.methods):
             return ()
         return (*self.around.traits, *self.around.parents)
 
 
-def _calls(
+def _facts_of_calls(
     source: PhpSource, body: _Body, into: frozenset[str] = frozenset({"anonymous_class"})
 ) -> Iterator[Fact]:
     seen: set[tuple[str, str]] = set()
@@ -156,7 +156,7 @@ def _call_facts(source: PhpSource, node: Node, body: _Body) -> list[tuple[str, s
         source.tree, node.child_by_field_name("object") or node.child_by_field_name("scope")
     )
     method = called[1].rpartition("::")[2]
-    above = body.inherited(method) if receiver in _OWN else ()
+    above = body.possible_owners(method) if receiver in _OWN else ()
     return [called, *((called[0], f"{name}::{method}") for name in above)]
 
 
@@ -211,14 +211,14 @@ def key_facts(source: PhpSource) -> Iterator[Fact]:
 
 def _array_facts(source: PhpSource, statement: Node, array: Node) -> Iterator[Fact]:
     keys = list(_array_keys(source, array))
-    if not keys or _are_words(source, keys):
+    if not keys or _are_mostly_prose(source, keys):
         return
     yield source.tree.fact("defines_setting", statement, "", {"name": "", "of": "code"})
     for path, value in keys:
         name, element = ".".join(path), value.parent or value
         values = {"name": name, "of": "code"}
         yield source.tree.fact("defines_setting", element, path[0], values)
-        for variable in _variables(source, value):
+        for variable in _environment_variables(source, value):
             values = {"key": variable, "setting": name}
             yield source.tree.fact("reads_env", element, "", values)
 
@@ -239,7 +239,7 @@ def _array_keys(source: PhpSource, array: Node) -> Iterator[tuple[tuple[str, ...
                 todo.append((value, path))
 
 
-def _are_words(source: PhpSource, keys: Sequence[tuple[tuple[str, ...], Node]]) -> bool:
+def _are_mostly_prose(source: PhpSource, keys: Sequence[tuple[tuple[str, ...], Node]]) -> bool:
     """Return whether most values are prose, as in translation files."""
     values = [value for _, value in keys if value.type != "array_creation_expression"]
     words = [
@@ -250,7 +250,7 @@ def _are_words(source: PhpSource, keys: Sequence[tuple[tuple[str, ...], Node]]) 
     return len(words) * 2 > len(values)
 
 
-def _variables(source: PhpSource, value: Node) -> Iterator[str]:
+def _environment_variables(source: PhpSource, value: Node) -> Iterator[str]:
     """Yield the environment variables that a value reads, without those in nested arrays."""
     if value.type == "array_creation_expression":
         return

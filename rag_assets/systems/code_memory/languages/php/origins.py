@@ -34,8 +34,8 @@ from rag_assets.systems.code_memory.languages.php.types import (
     NAMED,
     class_of_argument,
     class_of_creation,
-    noted_parameters,
-    noted_return,
+    read_noted_parameters,
+    read_noted_return,
 )
 from rag_assets.systems.code_memory.languages.php.values import (
     CALLS,
@@ -80,7 +80,7 @@ def branches_of(node: Node, operator: str) -> Sequence[Node]:
     return [one for one in found if one is not None]
 
 
-def looped(node: Node) -> tuple[Node | None, Node | None]:
+def loop_parts(node: Node) -> tuple[Node | None, Node | None]:
     """Return the iterated expression of a loop, and the variable that holds each element."""
     parts = [one for one in node.named_children if one.type != "comment"]
     if len(parts) < 2:  # noqa: PLR2004 - it is broken
@@ -97,7 +97,7 @@ def classes_in(kind: str) -> Origins:
     return named or None
 
 
-def either(several: Iterable[Origins]) -> Origins:
+def combine_origins(several: Iterable[Origins]) -> Origins:
     """Return all origins together; None if any are unknown or if there are too many."""
     found: dict[str, None] = {}
     for one in several:
@@ -107,7 +107,7 @@ def either(several: Iterable[Origins]) -> Origins:
     return tuple(found) if len(found) <= _MOST_ORIGINS else None
 
 
-def joined(begun: Origins, steps: Sequence[str]) -> Origins:
+def append_steps(begun: Origins, steps: Sequence[str]) -> Origins:
     """Return origins with further steps; None if one of the results is too long."""
     if begun is None or not steps:
         return begun
@@ -179,12 +179,12 @@ class Body:
             return self._variable_origins(self._source.tree.of(node), depth)
         held = _possible_values(node, self._source.tree.field(node, "operator"))
         if held:
-            return either(self.of(one, depth + 1) for one in held)
+            return combine_origins(self.of(one, depth + 1) for one in held)
         return self._path_origins(node, depth)
 
-    def assigned(self) -> Mapping[str, Origins]:
+    def assigned_origins(self) -> Mapping[str, Origins]:
         """Return the origins assigned to properties of `$this` in this body."""
-        names = [name for name in self._values if name.startswith(_OWN)]
+        names = [name for name in self._variable_values if name.startswith(_OWN)]
         return {name: self._variable_origins(name, 0) for name in names}
 
     def _path_origins(self, node: Node, depth: int) -> Origins:
@@ -192,7 +192,7 @@ class Body:
         tree, steps = self._source.tree, list[str]()
         at: Node | None = node
         while at is not None and len(steps) <= MOST_STEPS:
-            if at.type in _ACCESSES and tree.of(at) in self._properties:
+            if at.type in _ACCESSES and tree.of(at) in self._known_properties:
                 break
             named = at.child_by_field_name("name")
             if at.type in MEMBER_CALLS | _ACCESSES:
@@ -209,7 +209,7 @@ class Body:
             return None
         steps.reverse()
         begun = self._start_origins(at, steps, depth)
-        return joined(begun, steps)
+        return append_steps(begun, steps)
 
     def _start_origins(self, at: Node, steps: list[str], depth: int) -> Origins:
         """Return the origins of the start of a path; remove the steps that belong to the start."""
@@ -264,7 +264,7 @@ class Body:
         return (f"{name}{CALLED}",)
 
     def _variable_origins(self, name: str, depth: int) -> Origins:
-        """Return the origins of a variable; an assignment from the variable itself adds none."""
+        """Return the origins of a variable, ignoring assignments from the variable itself."""
         if name == "$this":
             return (self._around.name,) if self._around is not None else None
         if name in self._open:
@@ -280,18 +280,18 @@ class Body:
         if declared and name.startswith(_OWN):
             return declared
         given: list[Origins] = [declared] if name in self._declared_origins else []
-        for value, step in self._values.get(name, ()):
+        for value, step in self._variable_values.get(name, ()):
             found = self.of(value, depth + 1) if value is not None else None
-            given.append(joined(found, [step] if step else []))
+            given.append(append_steps(found, [step] if step else []))
         if declared:
             # Parameters are seldom reassigned to objects of other classes.
-            return either(one for one in given if one is not None)
-        return either(given) if given else self._held.get(name)
+            return combine_origins(one for one in given if one is not None)
+        return combine_origins(given) if given else self._held.get(name)
 
     @cached_property
     def _declared_origins(self) -> Mapping[str, Origins]:
         """Return the declared origins of parameters and properties, by name; None if unknown."""
-        notes = noted_parameters(self._source, self._method)
+        notes = read_noted_parameters(self._source, self._method)
         found: dict[str, Origins] = {
             f"${one.name}": classes_in(one.type) or notes.get(f"${one.name}")
             for one in self._method.parameters
@@ -302,13 +302,13 @@ class Body:
         return found
 
     @cached_property
-    def _properties(self) -> frozenset[str]:
-        """Return the properties of `$this` about which something is known, as written."""
-        known = {*self._declared_origins, *self._values, *self._held}
+    def _known_properties(self) -> frozenset[str]:
+        """Return the properties of `$this` with a declared or assigned origin, as written."""
+        known = {*self._declared_origins, *self._variable_values, *self._held}
         return frozenset(name for name in known if name.startswith(_OWN))
 
     @cached_property
-    def _values(self) -> Mapping[str, Sequence[tuple[Node | None, str]]]:
+    def _variable_values(self) -> Mapping[str, Sequence[tuple[Node | None, str]]]:
         """Return the values of variables, each as an expression and a step; None if computed."""
         found: dict[str, list[tuple[Node | None, str]]] = {}
         tree, body = self._source.tree, self._method.body
@@ -318,7 +318,7 @@ class Body:
                     found.setdefault(name, []).append((value, ELEMENT))
                 continue
             if node.type == "foreach_statement":
-                value, target = looped(node)
+                value, target = loop_parts(node)
                 step = ELEMENT
             else:
                 value, target = (node.child_by_field_name(one) for one in ("right", "left"))
@@ -356,7 +356,7 @@ def _possible_values(node: Node, operator: str) -> Sequence[Node]:
     return branches_of(node, operator)
 
 
-def returned(source: PhpSource, method: Method, body: Body) -> Origins:
+def return_origins(source: PhpSource, method: Method, body: Body) -> Origins:
     """Return the origins of a method's return value; None if any part of the value is computed."""
     if method.body is None:
         return None
@@ -368,7 +368,7 @@ def returned(source: PhpSource, method: Method, body: Body) -> Origins:
             inner_end = node.end_byte
         elif node.named_children:
             found.append(body.of(node.named_children[0]))
-    return either(found)
+    return combine_origins(found)
 
 
 _OF_FRAMEWORK: Final = "Illuminate\\"
@@ -420,7 +420,7 @@ class Bodies:
             for method in around.methods:
                 if _SETS.search(self._source.tree.of(method.body)) is None:
                     continue
-                for name, origins in Body(self._source, method, around).assigned().items():
+                for name, origins in Body(self._source, method, around).assigned_origins().items():
                     if origins != ():
                         found.setdefault(name, set()).add(origins)
             self._held[around.name] = {
@@ -451,9 +451,9 @@ def _returned_origins(source: PhpSource, method: Method, body: Body) -> Origins:
     told = method.returns
     if told not in _TELLS_NOTHING and not told.startswith(_OF_FRAMEWORK):
         return None
-    noted = noted_return(source, method) if told in _TELLS_NOTHING else None
+    noted = read_noted_return(source, method) if told in _TELLS_NOTHING else None
     own = [one for one in noted or () if not one.startswith(_OF_FRAMEWORK)]
-    return tuple(own) or returned(source, method, body)
+    return tuple(own) or return_origins(source, method, body)
 
 
 def _find_longest_chains(source: PhpSource, body: Node) -> Iterator[Node]:
@@ -470,7 +470,7 @@ def _find_longest_chains(source: PhpSource, body: Node) -> Iterator[Node]:
 
 
 def _needs_other_files(origin: str) -> bool:
-    """Return whether other files may tell more about a chain than its own file does."""
+    """Return whether resolving a chain may require other files."""
     begun, *steps = origin.split(THEN)
     calls = [one.removesuffix(CALLED).lower() for one in steps]
     if "::" in begun:

@@ -109,15 +109,17 @@ def scopes_of(tree: SyntaxTree) -> list[Scope]:
         else:
             name, start, loose = tree.of(named), child.start_byte, []
     bounds.append((name, start, max(tree.root.end_byte, start) + 1, loose))
-    return [_scope(tree, *bound) for bound in bounds]
+    return [_build_scope(tree, *bound) for bound in bounds]
 
 
-def _scope(tree: SyntaxTree, namespace: str, start: int, end: int, nodes: list[Node]) -> Scope:
+def _build_scope(
+    tree: SyntaxTree, namespace: str, start: int, end: int, nodes: list[Node]
+) -> Scope:
     used = tuple(
         found
         for node in nodes
         if node.type == "namespace_use_declaration"
-        for found in _imports(tree, node)
+        for found in _read_imports(tree, node)
     )
     return Scope(
         namespace=namespace,
@@ -129,7 +131,7 @@ def _scope(tree: SyntaxTree, namespace: str, start: int, end: int, nodes: list[N
     )
 
 
-def _imports(tree: SyntaxTree, node: Node) -> Iterator[Import]:
+def _read_imports(tree: SyntaxTree, node: Node) -> Iterator[Import]:
     kind, prefix = "class", ""
     for child in node.children:
         if child.type in {"function", "const"}:
@@ -137,14 +139,14 @@ def _imports(tree: SyntaxTree, node: Node) -> Iterator[Import]:
         elif child.type == "namespace_name":
             prefix = tree.of(child) + "\\"
         elif child.type == "namespace_use_clause":
-            yield _import(tree, child, kind, prefix)
+            yield _read_import(tree, child, kind, prefix)
         elif child.type == "namespace_use_group":
             for clause in child.named_children:
                 if clause.type == "namespace_use_clause":
-                    yield _import(tree, clause, kind, prefix)
+                    yield _read_import(tree, clause, kind, prefix)
 
 
-def _import(tree: SyntaxTree, clause: Node, kind: str, prefix: str) -> Import:
+def _read_import(tree: SyntaxTree, clause: Node, kind: str, prefix: str) -> Import:
     alias = clause.child_by_field_name("alias")
     for child in clause.children:
         if child.type in {"function", "const"}:
@@ -268,17 +270,17 @@ def class_of(tree: SyntaxTree, node: Node, scope: Scope) -> ClassLike:
     return ClassLike(
         role=CLASS_ROLES[node.type],
         name=name,
-        parents=tuple(_listed(tree, node, "base_clause", scope)),
-        interfaces=tuple(_listed(tree, node, "class_interface_clause", scope)),
+        parents=tuple(_classes_in_clause(tree, node, "base_clause", scope)),
+        interfaces=tuple(_classes_in_clause(tree, node, "class_interface_clause", scope)),
         traits=tuple(
             found
             for member in members
             if member.type == "use_declaration"
-            for found in _classes(tree, member, scope)
+            for found in _classes_in_type(tree, member, scope)
         ),
-        abstract=_has(node, "abstract_modifier"),
-        properties=tuple(_properties(tree, members, scope)),
-        constants=tuple(_constants(tree, members)),
+        abstract=_has_modifier(node, "abstract_modifier"),
+        properties=tuple(_read_properties(tree, members, scope)),
+        constants=tuple(_read_constants(tree, members)),
         methods=tuple(
             method_of(tree, member, scope)
             for member in members
@@ -295,8 +297,8 @@ def method_of(tree: SyntaxTree, node: Node, scope: Scope) -> Method:
     return Method(
         name=tree.field(node, "name"),
         public=visibility is None or tree.of(visibility).lower() == "public",
-        static=_has(node, "static_modifier"),
-        abstract=_has(node, "abstract_modifier"),
+        static=_has_modifier(node, "static_modifier"),
+        abstract=_has_modifier(node, "abstract_modifier"),
         parameters=parameters_of(tree, node, scope),
         returns=type_of(tree, node.child_by_field_name("return_type"), scope),
         body=node.child_by_field_name("body"),
@@ -338,17 +340,17 @@ def type_of(tree: SyntaxTree, node: Node | None, scope: Scope) -> str:
     return written.lower() if written.lower() in NO_CLASSES else scope.class_name(written)
 
 
-def _listed(tree: SyntaxTree, node: Node, clause: str, scope: Scope) -> Iterator[str]:
+def _classes_in_clause(tree: SyntaxTree, node: Node, clause: str, scope: Scope) -> Iterator[str]:
     for child in node.children:
         if child.type == clause:
-            yield from _classes(tree, child, scope)
+            yield from _classes_in_type(tree, child, scope)
 
 
-def _classes(tree: SyntaxTree, node: Node, scope: Scope) -> Iterator[str]:
+def _classes_in_type(tree: SyntaxTree, node: Node, scope: Scope) -> Iterator[str]:
     return (scope.class_name(tree.of(n)) for n in node.named_children if n.type in _NAMES)
 
 
-def _properties(tree: SyntaxTree, members: list[Node], scope: Scope) -> Iterator[Property]:
+def _read_properties(tree: SyntaxTree, members: list[Node], scope: Scope) -> Iterator[Property]:
     for member in members:
         if member.type == "property_declaration":
             kind = type_of(tree, member.child_by_field_name("type"), scope)
@@ -363,7 +365,7 @@ def _properties(tree: SyntaxTree, members: list[Node], scope: Scope) -> Iterator
                     yield Property(parameter.name, parameter.type, None, member)
 
 
-def _constants(tree: SyntaxTree, members: list[Node]) -> Iterator[Property]:
+def _read_constants(tree: SyntaxTree, members: list[Node]) -> Iterator[Property]:
     for member in members:
         if member.type == "const_declaration":
             for element in member.named_children:
@@ -375,7 +377,7 @@ def _constants(tree: SyntaxTree, members: list[Node]) -> Iterator[Property]:
             yield Property(name, "", member.child_by_field_name("value"), member)
 
 
-def _has(node: Node, modifier: str) -> bool:
+def _has_modifier(node: Node, modifier: str) -> bool:
     return any(child.type == modifier for child in node.children)
 
 
@@ -458,13 +460,13 @@ class PhpSource:
         """Return the static value of an expression; COMPUTED if it has none."""
         if node is None:
             return None
-        return value_of(self.tree, node, self._constants(node))
+        return value_of(self.tree, node, self._read_constants(node))
 
     def chain(self, node: Node) -> Chain | None:
         """Return the chain of calls in an expression; None if it is not a chain."""
         return chain_of(self.tree, node)
 
-    def _constants(self, near: Node) -> Constants:
+    def _read_constants(self, near: Node) -> Constants:
         def constant(owner: str, name: str) -> Value:
             found = next((one for one in self.classes if one.name == owner), None)
             held = (

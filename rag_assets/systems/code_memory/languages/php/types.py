@@ -26,7 +26,7 @@ _LIST: Final = "[]"
 _NO_OBJECTS: Final = NO_CLASSES | {"boolean", "integer", "double", "resource", "callback", "$this"}
 
 
-def noted_parameters(source: PhpSource, method: Method) -> Mapping[str, tuple[str, ...]]:
+def read_noted_parameters(source: PhpSource, method: Method) -> Mapping[str, tuple[str, ...]]:
     """Return the origins of parameters, according to the comment before a method."""
     comment = comment_of(source, method)
     found = {
@@ -35,7 +35,7 @@ def noted_parameters(source: PhpSource, method: Method) -> Mapping[str, tuple[st
     return {name: origins for name, origins in found.items() if origins}
 
 
-def noted_return(source: PhpSource, method: Method) -> tuple[str, ...] | None:
+def read_noted_return(source: PhpSource, method: Method) -> tuple[str, ...] | None:
     """Return the origins of a return value, according to the comment; None if it states none."""
     found = _RETURN.search(comment_of(source, method))
     return _noted_classes(source, found[1], method) if found is not None else None

@@ -14,7 +14,7 @@ from rag_assets.systems.code_memory.languages.php.source import (
 )
 from rag_assets.systems.code_memory.languages.php.values import MEMBER_CALLS, Chain, elements
 from rag_assets.systems.code_memory.languages.units import (
-    covering,
+    add_rest_units,
     end_with_comment,
     first_comment,
 )
@@ -45,7 +45,7 @@ def units_of(source: PhpSource) -> tuple[Unit, ...]:
         *_units_of_functions(source),
         *_units_of_statements(source),
     ]
-    return covering(source.text, _with_head(source, _outermost(found)))
+    return add_rest_units(source.text, _extend_first_head(source, _drop_nested_units(found)))
 
 
 def _units_of_classes(source: PhpSource) -> Iterator[Unit]:
@@ -58,13 +58,18 @@ def _units_of_classes(source: PhpSource) -> Iterator[Unit]:
 
 def _units_of_class(source: PhpSource, one: ClassLike) -> Iterator[Unit]:
     tree = source.tree
-    start = tree.start(first_comment(_statement_of(one.node)))
-    end = tree.end(_statement_of(one.node))
-    members = list(_members(source, one))
+    start = tree.start(first_comment(_enclosing_statement(one.node)))
+    end = tree.end(_enclosing_statement(one.node))
+    members = list(_units_of_members(source, one))
     head = members[0].start if members else end
     head = len(source.text[:head].rstrip())
     yield Unit(
-        start, head, "class", one.name, _signature(source, one.node), cuts=_cuts(source, one.node)
+        start,
+        head,
+        "class",
+        one.name,
+        _read_signature(source, one.node),
+        cuts=_statement_ends(source, one.node),
     )
     yield from members[:-1]
     for last in members[-1:]:
@@ -72,19 +77,19 @@ def _units_of_class(source: PhpSource, one: ClassLike) -> Iterator[Unit]:
         yield replace(last, end=end) if closes else last
 
 
-def _members(source: PhpSource, one: ClassLike) -> Iterator[Unit]:
+def _units_of_members(source: PhpSource, one: ClassLike) -> Iterator[Unit]:
     for method in one.methods:
         symbol = f"{one.name}::{method.name}"
         plugged = list(_statements_of_schema(source, one, method))
         if plugged:
             yield from plugged
             continue
-        yield _unit(
+        yield _build_unit(
             source,
             method.node,
             "relation" if _is_relation(source, method) else "method",
             symbol,
-            alone=method.public and not _goes_down(one, method),
+            alone=method.public and not _is_down_method(one, method),
         )
 
 
@@ -93,31 +98,31 @@ def _statements_of_schema(source: PhpSource, one: ClassLike, method: Method) -> 
     if not _is_migration(one) or method.name.lower() != "up" or method.body is None:
         return
     for statement in method.body.named_children:
-        chain = _chain(source, statement)
+        chain = _chain_in_statement(source, statement)
         if chain is not None and chain.static and chain.root.rpartition("\\")[2] == "Schema":
             table = source.value(chain.calls[-1].argument(0))
             name = table if isinstance(table, str) else ""
-            yield _unit(source, statement, "schema", name, alone=True)
+            yield _build_unit(source, statement, "schema", name, alone=True)
 
 
 def _units_of_functions(source: PhpSource) -> Iterator[Unit]:
     for name, function in source.functions:
         if source.class_at(function.node) is None:
-            yield _unit(source, function.node, "function", name, alone=True)
+            yield _build_unit(source, function.node, "function", name, alone=True)
 
 
 def _units_of_statements(source: PhpSource) -> Iterator[Unit]:
     for statement in source.statements():
         if statement.type == "return_statement":
-            yield from _keys(source, statement)
+            yield from _units_of_keys(source, statement)
             continue
-        chain = _chain(source, statement)
+        chain = _chain_in_statement(source, statement)
         if chain is not None and _is_route(source, chain):
             role: Role = "group" if chain.call("group") else "route"
-            yield _unit(source, statement, role, "", alone=role == "group")
+            yield _build_unit(source, statement, role, "", alone=role == "group")
 
 
-def _keys(source: PhpSource, statement: Node) -> Iterator[Unit]:
+def _units_of_keys(source: PhpSource, statement: Node) -> Iterator[Unit]:
     """Yield the top-level keys of an array that a file returns."""
     value = next(iter(statement.named_children), None)
     if value is None or value.type != "array_creation_expression":
@@ -125,7 +130,7 @@ def _keys(source: PhpSource, statement: Node) -> Iterator[Unit]:
     for key, element in elements(value):
         name = source.value(key)
         if isinstance(name, str):
-            yield _unit(source, element.parent or element, "key", name, alone=True)
+            yield _build_unit(source, element.parent or element, "key", name, alone=True)
 
 
 def _is_route(source: PhpSource, chain: Chain) -> bool:
@@ -135,7 +140,7 @@ def _is_route(source: PhpSource, chain: Chain) -> bool:
     return name in {"Illuminate\\Support\\Facades\\Route", "Route"}
 
 
-def _chain(source: PhpSource, statement: Node) -> Chain | None:
+def _chain_in_statement(source: PhpSource, statement: Node) -> Chain | None:
     if statement.type != "expression_statement" or not statement.named_children:
         return None
     return source.chain(statement.named_children[0])
@@ -157,11 +162,11 @@ def _is_migration(one: ClassLike) -> bool:
     return any(parent.rpartition("\\")[2] == "Migration" for parent in one.parents)
 
 
-def _goes_down(one: ClassLike, method: Method) -> bool:
+def _is_down_method(one: ClassLike, method: Method) -> bool:
     return _is_migration(one) and method.name.lower() == "down"
 
 
-def _unit(source: PhpSource, node: Node, role: Role, symbol: str, *, alone: bool) -> Unit:
+def _build_unit(source: PhpSource, node: Node, role: Role, symbol: str, *, alone: bool) -> Unit:
     tree = source.tree
     signed = role in {"method", "relation", "function"}
     return Unit(
@@ -169,13 +174,13 @@ def _unit(source: PhpSource, node: Node, role: Role, symbol: str, *, alone: bool
         end_with_comment(source.tree, node),
         role,
         symbol,
-        _signature(source, node) if signed else "",
+        _read_signature(source, node) if signed else "",
         alone=alone,
-        cuts=_cuts(source, node),
+        cuts=_statement_ends(source, node),
     )
 
 
-def _statement_of(node: Node) -> Node:
+def _enclosing_statement(node: Node) -> Node:
     """Return the statement that returns an anonymous class; for any other class, the class."""
     at = node
     while at.type not in CLASS_ROLES or at.type == "anonymous_class":
@@ -186,7 +191,7 @@ def _statement_of(node: Node) -> Node:
     return at
 
 
-def _signature(source: PhpSource, node: Node) -> str:
+def _read_signature(source: PhpSource, node: Node) -> str:
     """Return the declaration without its body and attributes, in one line."""
     body = node.child_by_field_name("body")
     attributes = node.child_by_field_name("attributes")
@@ -195,11 +200,11 @@ def _signature(source: PhpSource, node: Node) -> str:
     return " ".join(source.text[start:end].split()).rstrip(";")
 
 
-def _cuts(source: PhpSource, node: Node) -> tuple[int, ...]:
+def _statement_ends(source: PhpSource, node: Node) -> tuple[int, ...]:
     return tuple(sorted({source.tree.end(n) for n in source.tree.nodes(_STATEMENTS, node)}))
 
 
-def _outermost(units: Iterable[Unit]) -> list[Unit]:
+def _drop_nested_units(units: Iterable[Unit]) -> list[Unit]:
     """Return units, except units that start within another unit."""
     found: list[Unit] = []
     for unit in sorted(units, key=lambda unit: (unit.start, -unit.end)):
@@ -208,7 +213,7 @@ def _outermost(units: Iterable[Unit]) -> list[Unit]:
     return found
 
 
-def _with_head(source: PhpSource, units: list[Unit]) -> list[Unit]:
+def _extend_first_head(source: PhpSource, units: list[Unit]) -> list[Unit]:
     """Return units; the first class's head is extended by the namespace and imports before it."""
     if not units or units[0].role != "class":
         return units

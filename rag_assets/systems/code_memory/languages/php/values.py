@@ -121,17 +121,17 @@ def is_static(value: Value) -> bool:
     return True
 
 
-def _string(tree: SyntaxTree, node: Node, _constants: Constants, _depth: int) -> Value:
+def _read_string(tree: SyntaxTree, node: Node, _constants: Constants, _depth: int) -> Value:
     text = tree.of(node)
     return re.sub(r"\\([\\'])", r"\1", text[text.find("'") + 1 : -1])
 
 
-def _encapsed(tree: SyntaxTree, node: Node, constants: Constants, depth: int) -> Value:
+def _read_encapsed_string(tree: SyntaxTree, node: Node, constants: Constants, depth: int) -> Value:
     parts = []
     for child in node.named_children:
         text = tree.of(child)
         if child.type == "escape_sequence":
-            text = _ESCAPE.sub(_unescaped, text)
+            text = _ESCAPE.sub(_unescape, text)
         elif child.type != "string_content":
             value = value_of(tree, child, constants, depth)
             if not isinstance(value, str | int) or isinstance(value, bool):
@@ -141,7 +141,7 @@ def _encapsed(tree: SyntaxTree, node: Node, constants: Constants, depth: int) ->
     return "".join(parts)
 
 
-def _unescaped(found: re.Match[str]) -> str:
+def _unescape(found: re.Match[str]) -> str:
     if found[1] or found[2]:
         code = int(found[1] or found[2], 16)
         return chr(code) if code <= _LARGEST else found[0]
@@ -150,7 +150,7 @@ def _unescaped(found: re.Match[str]) -> str:
     return _ESCAPES.get(found[4], found[0])
 
 
-def _document(tree: SyntaxTree, node: Node, _constants: Constants, _depth: int) -> Value:
+def _read_heredoc(tree: SyntaxTree, node: Node, _constants: Constants, _depth: int) -> Value:
     body = node.child_by_field_name("value")
     if body is None:
         return ""
@@ -160,7 +160,7 @@ def _document(tree: SyntaxTree, node: Node, _constants: Constants, _depth: int) 
     return tree.of(body).strip("\r\n")
 
 
-def _number(tree: SyntaxTree, node: Node, _constants: Constants, _depth: int) -> Value:
+def _read_number(tree: SyntaxTree, node: Node, _constants: Constants, _depth: int) -> Value:
     text = tree.of(node).replace("_", "").lower()
     try:
         if node.type == "float":
@@ -171,11 +171,11 @@ def _number(tree: SyntaxTree, node: Node, _constants: Constants, _depth: int) ->
         return COMPUTED
 
 
-def _word(tree: SyntaxTree, node: Node, _constants: Constants, _depth: int) -> Value:
+def _read_word(tree: SyntaxTree, node: Node, _constants: Constants, _depth: int) -> Value:
     return {"true": True, "false": False}.get(tree.of(node).lower())
 
 
-def _negative(tree: SyntaxTree, node: Node, constants: Constants, depth: int) -> Value:
+def _read_negative(tree: SyntaxTree, node: Node, constants: Constants, depth: int) -> Value:
     value = value_of(tree, node.child_by_field_name("argument"), constants, depth)
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if number and tree.of(node).startswith("-"):
@@ -183,7 +183,7 @@ def _negative(tree: SyntaxTree, node: Node, constants: Constants, depth: int) ->
     return COMPUTED
 
 
-def _joined(tree: SyntaxTree, node: Node, constants: Constants, depth: int) -> Value:
+def _read_concatenation(tree: SyntaxTree, node: Node, constants: Constants, depth: int) -> Value:
     """Return the value of a concatenation; the grammar nests a long one to the left."""
     parts: list[str] = []
     at: Node | None = node
@@ -202,7 +202,7 @@ def _joined(tree: SyntaxTree, node: Node, constants: Constants, depth: int) -> V
     return "".join([str(first), *reversed(parts)])
 
 
-def _array(tree: SyntaxTree, node: Node, constants: Constants, depth: int) -> Value:
+def _read_array(tree: SyntaxTree, node: Node, constants: Constants, depth: int) -> Value:
     keyed: dict[str, Any] = {}
     plain = True
     following = 0
@@ -222,7 +222,7 @@ def _array(tree: SyntaxTree, node: Node, constants: Constants, depth: int) -> Va
     return list(keyed.values()) if plain else keyed
 
 
-def _class_constant(tree: SyntaxTree, node: Node, constants: Constants, _depth: int) -> Value:
+def _read_class_constant(tree: SyntaxTree, node: Node, constants: Constants, _depth: int) -> Value:
     scope, name = node.named_children[0], tree.of(node.named_children[-1])
     if scope.type not in {"name", "qualified_name", "relative_scope", "relative_name"}:
         return COMPUTED
@@ -230,26 +230,26 @@ def _class_constant(tree: SyntaxTree, node: Node, constants: Constants, _depth: 
     return owner if name.lower() == "class" else constants.constant(owner, name)
 
 
-def _inner(tree: SyntaxTree, node: Node, constants: Constants, depth: int) -> Value:
+def _read_inner(tree: SyntaxTree, node: Node, constants: Constants, depth: int) -> Value:
     inner = next(iter(node.named_children), None)
     return COMPUTED if inner is None else value_of(tree, inner, constants, depth)
 
 
 _READERS: Mapping[str, Callable[[SyntaxTree, Node, Constants, int], Value]] = {
-    "string": _string,
-    "encapsed_string": _encapsed,
-    "heredoc": _document,
-    "nowdoc": _document,
-    "integer": _number,
-    "float": _number,
-    "boolean": _word,
-    "null": _word,
-    "unary_op_expression": _negative,
-    "binary_expression": _joined,
-    "array_creation_expression": _array,
-    "class_constant_access_expression": _class_constant,
-    "parenthesized_expression": _inner,
-    "argument": _inner,
+    "string": _read_string,
+    "encapsed_string": _read_encapsed_string,
+    "heredoc": _read_heredoc,
+    "nowdoc": _read_heredoc,
+    "integer": _read_number,
+    "float": _read_number,
+    "boolean": _read_word,
+    "null": _read_word,
+    "unary_op_expression": _read_negative,
+    "binary_expression": _read_concatenation,
+    "array_creation_expression": _read_array,
+    "class_constant_access_expression": _read_class_constant,
+    "parenthesized_expression": _read_inner,
+    "argument": _read_inner,
 }
 
 
@@ -326,14 +326,14 @@ def chain_of(tree: SyntaxTree, node: Node) -> Chain | None:
     calls: list[Call] = []
     at: Node | None = node
     while at is not None and at.type in MEMBER_CALLS:
-        calls.append(_chained_call(tree, at, at.child_by_field_name("name")))
+        calls.append(_build_call(tree, at, at.child_by_field_name("name")))
         at = at.child_by_field_name("object")
     root, static = "", False
     if at is not None and at.type == "scoped_call_expression":
-        calls.append(_chained_call(tree, at, at.child_by_field_name("name")))
+        calls.append(_build_call(tree, at, at.child_by_field_name("name")))
         root, static = tree.field(at, "scope"), True
     elif at is not None and at.type == "function_call_expression":
-        calls.append(_chained_call(tree, at, at.child_by_field_name("function")))
+        calls.append(_build_call(tree, at, at.child_by_field_name("function")))
     elif at is not None and at.type in {"variable_name", "member_access_expression"}:
         root = tree.of(at)
     if not calls:
@@ -364,6 +364,6 @@ def body_of(closure: Node) -> Node | None:
     return closure.child_by_field_name("body") if closure.type in CLOSURES else None
 
 
-def _chained_call(tree: SyntaxTree, node: Node, name: Node | None) -> Call:
+def _build_call(tree: SyntaxTree, node: Node, name: Node | None) -> Call:
     static = name is not None and name.type in {"name", "qualified_name", "relative_name"}
     return Call(tree.of(name) if static else "", arguments_of(tree, node), node)

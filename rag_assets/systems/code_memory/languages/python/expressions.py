@@ -65,16 +65,16 @@ def expression_of(
     if node is None:
         return None
     if depth > _DEEPEST:
-        return computed(tree, node, "nesting")
+        return computed_expression(tree, node, "nesting")
     return _Reader(tree, references, depth).read(node)
 
 
-def computed(tree: SyntaxTree, node: Node, why: str) -> Expression:
+def computed_expression(tree: SyntaxTree, node: Node, why: str) -> Expression:
     """Return the value of an expression that is computed at run time."""
-    return {"of": "computed", "why": why, "at": _at(tree, node)}
+    return {"of": "computed", "why": why, "at": _offsets_of(tree, node)}
 
 
-def _at(tree: SyntaxTree, node: Node) -> list[int]:
+def _offsets_of(tree: SyntaxTree, node: Node) -> list[int]:
     return [tree.start(node), tree.end(node)]
 
 
@@ -141,11 +141,11 @@ class _Reader:
         self._references = references
         self._depth = depth
         self._special: dict[str, Callable[[Node], Expression]] = {
-            "identifier": self._name,
-            "attribute": self._name,
-            "call": self._call,
-            "dictionary": self._dictionary,
-            "binary_operator": self._sum,
+            "identifier": self._read_name,
+            "attribute": self._read_name,
+            "call": self._read_call,
+            "dictionary": self._read_dictionary,
+            "binary_operator": self._read_sum,
         }
 
     def read(self, node: Node) -> Expression:
@@ -154,9 +154,9 @@ class _Reader:
             return _CONSTANTS[kind]
         if kind in {"string", "concatenated_string"}:
             text = text_of(self._tree, node)
-            return self._joined(node) if text is None else text
+            return self._read_formatted_string(node) if text is None else text
         if kind in {"integer", "float", "unary_operator"}:
-            return self._number(node)
+            return self._read_number(node)
         return self._read_compound(node)
 
     def _read_compound(self, node: Node) -> Expression:
@@ -165,56 +165,56 @@ class _Reader:
         if special is not None:
             return special(node)
         if kind in _ITEMS:
-            items = [self._read_inner(child) for child in _operands(node)]
-            return {"of": _ITEMS[kind], "items": items, "at": self._at(node)}
+            items = [self._read_inner(child) for child in _operands_of_sum(node)]
+            return {"of": _ITEMS[kind], "items": items, "at": self._offsets_of(node)}
         if kind == "parenthesized_expression":
-            inside = _operands(node)
-            return self._read_inner(inside[0]) if len(inside) == 1 else self._computed(node)
+            inside = _operands_of_sum(node)
+            return self._read_inner(inside[0]) if len(inside) == 1 else self._mark_computed(node)
         if kind in {"list_splat", "dictionary_splat"}:
-            value = self._read_inner(_operands(node)[0])
-            return {"of": "spread", "value": value, "at": self._at(node)}
+            value = self._read_inner(_operands_of_sum(node)[0])
+            return {"of": "spread", "value": value, "at": self._offsets_of(node)}
         if kind == "conditional_expression":
-            inside = _operands(node)
+            inside = _operands_of_sum(node)
             items = [self._read_inner(inside[0]), self._read_inner(inside[-1])]
-            return {"of": "choice", "items": items, "at": self._at(node)}
-        return self._computed(node)
+            return {"of": "choice", "items": items, "at": self._offsets_of(node)}
+        return self._mark_computed(node)
 
-    def _joined(self, node: Node) -> Expression:
+    def _read_formatted_string(self, node: Node) -> Expression:
         """Return the value of a string with inserted expressions."""
         parts = parts_of(self._tree, node) if len(self._tree.of(node)) < _TEXT else None
         if parts is None:
-            return computed(self._tree, node, "text")
-        at = self._at(node)
+            return computed_expression(self._tree, node, "text")
+        at = self._offsets_of(node)
         items = [
             {"of": "name", "name": self._references(text), "at": at} if named else text
             for named, text in parts
         ]
         return {"of": "sum", "items": items, "at": at}
 
-    def _number(self, node: Node) -> Expression:
+    def _read_number(self, node: Node) -> Expression:
         text = self._tree.of(node)
         try:
             value = ast.literal_eval(text) if len(text) < _DIGITS else None
         except (ValueError, SyntaxError):
             value = None
-        return value if isinstance(value, int | float) else self._computed(node)
+        return value if isinstance(value, int | float) else self._mark_computed(node)
 
-    def _name(self, node: Node) -> Expression:
+    def _read_name(self, node: Node) -> Expression:
         name = dotted_name(self._tree, node)
         if name:
-            return {"of": "name", "name": self._references(name), "at": self._at(node)}
+            return {"of": "name", "name": self._references(name), "at": self._offsets_of(node)}
         return {
             "of": "attribute",
             "object": self._read_inner(node.child_by_field_name("object")),
             "name": self._tree.field(node, "attribute"),
-            "at": self._at(node),
+            "at": self._offsets_of(node),
         }
 
-    def _call(self, node: Node) -> Expression:
+    def _read_call(self, node: Node) -> Expression:
         arguments, named = [], {}
         held = node.child_by_field_name("arguments")
         if held is not None and held.type == "argument_list":
-            for child in _operands(held):
+            for child in _operands_of_sum(held):
                 if child.type == "keyword_argument":
                     name = self._tree.field(child, "name")
                     named[name] = self._read_inner(child.child_by_field_name("value"))
@@ -228,45 +228,45 @@ class _Reader:
             "call": called,
             "arguments": arguments,
             "named": named,
-            "at": self._at(node),
+            "at": self._offsets_of(node),
         }
 
-    def _dictionary(self, node: Node) -> Expression:
+    def _read_dictionary(self, node: Node) -> Expression:
         items = []
-        for child in _operands(node):
+        for child in _operands_of_sum(node):
             if child.type == "pair":
                 key = self._read_inner(child.child_by_field_name("key"))
                 items.append([key, self._read_inner(child.child_by_field_name("value"))])
             else:
                 items.append([None, self._read_inner(child)])
-        return {"of": "dict", "items": items, "at": self._at(node)}
+        return {"of": "dict", "items": items, "at": self._offsets_of(node)}
 
-    def _sum(self, node: Node) -> Expression:
+    def _read_sum(self, node: Node) -> Expression:
         """Return the value of a sum; the grammar nests `a + b + c` to the left."""
         found: list[Node] = []
         at: Node | None = node
-        while at is not None and at.type == "binary_operator" and self._adds(at):
+        while at is not None and at.type == "binary_operator" and self._is_addition(at):
             found.extend(n for n in [at.child_by_field_name("right")] if n is not None)
             at = at.child_by_field_name("left")
         if not found or at is None:
-            return self._computed(node)
+            return self._mark_computed(node)
         items = [self._read_inner(part) for part in [at, *reversed(found)]]
         if all(isinstance(item, str) for item in items):
             return "".join(items)
-        return {"of": "sum", "items": items, "at": self._at(node)}
+        return {"of": "sum", "items": items, "at": self._offsets_of(node)}
 
-    def _adds(self, node: Node) -> bool:
+    def _is_addition(self, node: Node) -> bool:
         return self._tree.field(node, "operator") == "+"
 
     def _read_inner(self, node: Node | None) -> Expression:
         return expression_of(self._tree, node, self._references, self._depth + 1)
 
-    def _computed(self, node: Node) -> Expression:
-        return computed(self._tree, node, _WHY.get(node.type, "expression"))
+    def _mark_computed(self, node: Node) -> Expression:
+        return computed_expression(self._tree, node, _WHY.get(node.type, "expression"))
 
-    def _at(self, node: Node) -> list[int]:
-        return _at(self._tree, node)
+    def _offsets_of(self, node: Node) -> list[int]:
+        return _offsets_of(self._tree, node)
 
 
-def _operands(node: Node) -> list[Node]:
+def _operands_of_sum(node: Node) -> list[Node]:
     return [child for child in node.named_children if not is_comment(child)]

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.languages.python.expressions import dotted_name, expression_of
-from rag_assets.systems.code_memory.languages.python.scopes import Scopes, inside
+from rag_assets.systems.code_memory.languages.python.scopes import Scopes, nodes_inside
 from rag_assets.systems.code_memory.languages.python.source import (
     DEFINITIONS,
     Definition,
@@ -52,16 +52,16 @@ def facts_of(source: PythonSource, scopes: Scopes) -> Iterator[Fact]:
     symbols = frozenset(one.symbol for one in source.definitions)
     yield from _call_facts(source, scopes, None, top_level(source), symbols)
     for one in source.definitions:
-        values = _declared_values(source, scopes, one)
-        yield Fact("declares", *_lines_of(source, one), one.symbol, values)
+        values = _declaration_values(source, scopes, one)
+        yield Fact("declares", *_declaration_span(source, one), one.symbol, values)
         yield from (_import_fact(source, each, one.symbol) for each in one.imports)
         if one.sort == "class":
             for parent in scopes.parents(one):
-                yield Fact("extends", *_lines_of(source, one), one.symbol, {"name": parent})
-        yield from _call_facts(source, scopes, one, inside(one), symbols)
+                yield Fact("extends", *_declaration_span(source, one), one.symbol, {"name": parent})
+        yield from _call_facts(source, scopes, one, nodes_inside(one), symbols)
 
 
-def _lines_of(source: PythonSource, one: Definition) -> tuple[int, int]:
+def _declaration_span(source: PythonSource, one: Definition) -> tuple[int, int]:
     return source.tree.start(one.node), source.tree.end(one.last)
 
 
@@ -70,7 +70,7 @@ def _import_fact(source: PythonSource, one: Import, symbol: str) -> Fact:
     return source.tree.fact("imports", one.node, symbol, values)
 
 
-def _declared_values(source: PythonSource, scopes: Scopes, one: Definition) -> Mapping[str, Any]:
+def _declaration_values(source: PythonSource, scopes: Scopes, one: Definition) -> Mapping[str, Any]:
     decorators = [
         expression_of(
             source.tree,
@@ -81,11 +81,11 @@ def _declared_values(source: PythonSource, scopes: Scopes, one: Definition) -> M
     ]
     values: dict[str, Any] = {"role": one.sort, "public": one.public, "decorators": decorators}
     if one.sort != "class":
-        values["parameters"] = list(_parameters(source, one))
+        values["parameters"] = list(_read_parameters(source, one))
     return values
 
 
-def _parameters(source: PythonSource, one: Definition) -> Iterator[Mapping[str, str]]:
+def _read_parameters(source: PythonSource, one: Definition) -> Iterator[Mapping[str, str]]:
     held = one.node.child_by_field_name("parameters")
     for node in [] if held is None else held.named_children:
         name = node if node.type == "identifier" else node.child_by_field_name("name")
@@ -105,8 +105,8 @@ def _call_facts(
 ) -> Iterator[Fact]:
     seen: set[str] = set()
     for node in nodes:
-        called = scopes.called(node, one) if node.type == "call" else ""
-        above = _inherited_calls(source, scopes, one, node, symbols) if called else ()
+        called = scopes.called_reference(node, one) if node.type == "call" else ""
+        above = _inherited_methods(source, scopes, one, node, symbols) if called else ()
         for name in (called, *above):
             if name and name not in seen:
                 seen.add(name)
@@ -114,7 +114,7 @@ def _call_facts(
                 yield source.tree.fact("calls", node, symbol, {"name": name})
 
 
-def _inherited_calls(
+def _inherited_methods(
     source: PythonSource,
     scopes: Scopes,
     one: Definition | None,
@@ -224,7 +224,7 @@ def settings_of(source: PythonSource, scopes: Scopes) -> Iterator[Fact]:
         return
     yield from _used_settings(source, scopes, None, top_level(source))
     for one in source.definitions:
-        yield from _used_settings(source, scopes, one, inside(one))
+        yield from _used_settings(source, scopes, one, nodes_inside(one))
 
 
 def _defined_settings(source: PythonSource) -> Iterator[Fact]:
@@ -245,13 +245,13 @@ def _used_settings(
     symbol = "" if one is None else one.symbol
     seen: set[tuple[str, str]] = set()
     for node in nodes:
-        found = _setting_of(source, scopes, one, node)
+        found = _read_setting_use(source, scopes, one, node)
         if found is not None and found not in seen:
             seen.add(found)
             yield source.tree.fact(found[0], node, symbol, {"key": found[1]})
 
 
-def _setting_of(
+def _read_setting_use(
     source: PythonSource, scopes: Scopes, one: Definition | None, node: Node
 ) -> tuple[str, str] | None:
     if node.type == "attribute":
@@ -261,13 +261,13 @@ def _setting_of(
     elif node.type == "subscript":
         owner = dotted_name(source.tree, node.child_by_field_name("value"))
         if owner and scopes.reference(owner, one) == "os.environ":
-            return _variable(source, node.child_by_field_name("subscript"))
+            return _read_variable_name(source, node.child_by_field_name("subscript"))
     elif node.type == "call":
         name = dotted_name(source.tree, node.child_by_field_name("function"))
         arguments = node.child_by_field_name("arguments")
         reads = name.partition(".")[0] in _READERS or scopes.reference(name, one) in _GETS
         if name and reads and arguments is not None and arguments.named_children:
-            return _variable(source, arguments.named_children[0])
+            return _read_variable_name(source, arguments.named_children[0])
     return None
 
 
@@ -279,7 +279,7 @@ def _are_settings(reference: str) -> bool:
     )
 
 
-def _variable(source: PythonSource, node: Node | None) -> tuple[str, str] | None:
+def _read_variable_name(source: PythonSource, node: Node | None) -> tuple[str, str] | None:
     text = source.tree.of(node).strip("\"'") if node is not None and node.type == "string" else ""
     return ("reads_env", text) if _CONSTANT.fullmatch(text) else None
 
@@ -344,7 +344,7 @@ def _added_names(source: PythonSource, node: Node) -> list[str] | None:
     operator = source.tree.field(node, "operator")
     if node.type == "augmented_assignment" and operator != "+=":
         raise _ComputedError
-    return _listed_names(source, value)
+    return _names_in_list(source, value)
 
 
 def _extended_names(source: PythonSource, node: Node) -> list[str] | None:
@@ -358,10 +358,10 @@ def _extended_names(source: PythonSource, node: Node) -> list[str] | None:
         raise _ComputedError
     if function == f"{_ALL}.append":
         return [_string_value(source, values[0])]
-    return _listed_names(source, values[0])
+    return _names_in_list(source, values[0])
 
 
-def _listed_names(source: PythonSource, node: Node) -> list[str]:
+def _names_in_list(source: PythonSource, node: Node) -> list[str]:
     """Return the strings in a written-out list, or in a sum of such lists."""
     found: list[str] = []
     todo = [node]
@@ -396,7 +396,7 @@ def read(text: str) -> CodeText:
     """Return the units and facts of a Python file."""
     source = PythonSource(text)
     scopes = Scopes(source)
-    notes = ("parts of it are no Python that could be parsed",) if source.tree.has_errors else ()
+    notes = ("parts of the file could not be parsed as Python",) if source.tree.has_errors else ()
     found = [*facts_of(source, scopes), *statements_of(source, scopes)]
     found += [*settings_of(source, scopes), *exported_of(source)]
     facts = sorted(found, key=lambda fact: (fact.start, fact.end))

@@ -29,7 +29,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Unresolved:
-    """A statement that reading the text does not resolve, and the reason in a few words."""
+    """A statement that could not be resolved from the text, with a short reason."""
 
     reason: str
     evidence: Evidence
@@ -75,10 +75,10 @@ class Module:
             elif fact.kind == "invokes":
                 module.invoked.append(fact)
             elif fact.kind == "imports" and not fact.symbol:
-                module._import(fact.values)
+                module._add_import(fact.values)
         return module
 
-    def _import(self, values: Mapping[str, Any]) -> None:
+    def _add_import(self, values: Mapping[str, Any]) -> None:
         name, alias, level = values["name"], values["alias"], values["level"]
         if alias == "*":
             self.stars.append("." * level + name.removesuffix("*").removesuffix("."))
@@ -171,25 +171,25 @@ class Program:
         return (value for value in values if isinstance(value, str))
 
     def absolute(self, reference: str, module: Module) -> str:
-        """Return the absolute name of a reference, namely where the definition itself is.
+        """Return the absolute name of a reference, resolved to the module with the definition.
 
         Args:
             reference: the reference as in a file's facts.
             module: the module of that file.
         """
         if reference[:1] in {":", "."}:
-            return self._canonical(absolute(reference, module.name, package=module.package))
+            return self._canonical_name(absolute(reference, module.name, package=module.package))
         root = reference.partition(".")[0]
         if any(root == one.partition(".")[0] for one in module.imported.values()):
-            return self._canonical(reference)
+            return self._canonical_name(reference)
         for star in module.stars:
             name = f"{absolute(star, module.name, package=module.package)}.{reference}"
             if name.rpartition(".")[0] not in self.modules or self.place(name) is not None:
-                return self._canonical(name)
+                return self._canonical_name(name)
         return reference
 
-    def named(self, written: str, module: Module) -> Place | None:
-        """Return what a name in a module refers to; variables come before packages."""
+    def find_place(self, written: str, module: Module) -> Place | None:
+        """Return the place that a name in a module refers to; variables precede packages."""
         root = written.partition(".")[0]
         name = self.absolute(written, module)
         if root not in module.imported and module.owns(root):
@@ -197,19 +197,19 @@ class Program:
         return self.place(name)
 
     def follow(self, written: str, module: Module) -> tuple[str, Place | None]:
-        """Return what a name refers to, as name and place; follow variables that only rename."""
+        """Return the name and place that a name refers to, following variables that only rename."""
         for _ in range(_STEPS):
-            place = self.named(written, module)
+            place = self.find_place(written, module)
             value = None if place is None else place.value
             if place is None or not is_a(value, "name"):
                 break
             written, module = value["name"], place.module
         return (self.absolute(written, module) if place is None else place.name), place
 
-    def called(self, call: Any, module: Module) -> str:
+    def called_name(self, call: Any, module: Module) -> str:
         """Return the absolute name of the function or class that a call calls; "" if computed."""
         name = call["call"] if is_a(call, "call") else None
-        return self.defined(self.absolute(name["name"], module)) if is_a(name, "name") else ""
+        return self.resolve_name(self.absolute(name["name"], module)) if is_a(name, "name") else ""
 
     def place(self, name: str) -> Place | None:
         """Return the definition, variable or module that an absolute name refers to.
@@ -219,12 +219,12 @@ class Program:
         """
         return self._resolve(name)[1]
 
-    def defined(self, name: str) -> str:
-        """Return an absolute name as the defining module or other package has it."""
+    def resolve_name(self, name: str) -> str:
+        """Return an absolute name in the form used by the module or package that defines it."""
         outside, place = self._resolve(name)
         return outside if place is None else place.name
 
-    def _canonical(self, name: str) -> str:
+    def _canonical_name(self, name: str) -> str:
         place = self.place(name)
         return name if place is None else place.name
 
@@ -234,20 +234,20 @@ class Program:
         at = name
         while at not in seen and len(seen) < _STEPS:
             seen.add(at)
-            module, symbol = self._split(at)
+            module, symbol = self._split_module_name(at)
             if module is not None and (not symbol or module.owns(symbol)):
                 return at, Place(module, symbol)
-            passed = self._passed(module, symbol) if module is not None else ""
+            passed = self._follow_import(module, symbol) if module is not None else ""
             if not passed:
                 break
             at = passed
         return at, None
 
     def ancestry(self, name: str) -> list[str]:
-        """Return a class and its ancestors, nearest first; of outside ancestors, only names."""
+        """Return the names of a class and its ancestors, nearest first, including outside ones."""
         found: list[str] = []
         entered: set[str] = set()
-        todo = [(self.defined(name), False)]
+        todo = [(self.resolve_name(name), False)]
         while todo and len(entered) < _ANCESTORS:
             at, left = todo.pop()
             if left:
@@ -256,7 +256,7 @@ class Program:
                 entered.add(at)
                 todo.append((at, True))
                 # A shared ancestor comes after all its subclasses: reverse post-order.
-                todo.extend((base, False) for base in self._bases(at))
+                todo.extend((base, False) for base in self._resolve_bases(at))
         # If there are too many, the classes entered last are left out.
         return [*(at for at, left in todo if left), *reversed(found)]
 
@@ -272,16 +272,18 @@ class Program:
                 return place.module.constant(place.symbol, attribute)
         return None
 
-    def _bases(self, name: str) -> list[str]:
+    def _resolve_bases(self, name: str) -> list[str]:
         if name not in self._parents:
             place = self.place(name)
             held = [] if place is None else place.module.bases.get(place.symbol, [])
             self._parents[name] = [
-                self.defined(self.absolute(one, place.module)) for one in held if place is not None
+                self.resolve_name(self.absolute(one, place.module))
+                for one in held
+                if place is not None
             ]
         return self._parents[name]
 
-    def _passed(self, module: Module, symbol: str) -> str:
+    def _follow_import(self, module: Module, symbol: str) -> str:
         """Return the import that binds a name in a module, with the rest of the name."""
         root, dot, rest = symbol.partition(".")
         if root in module.imported:
@@ -296,7 +298,7 @@ class Program:
                 return f"{source}.{symbol}"
         return ""
 
-    def _split(self, name: str) -> tuple[Module | None, str]:
+    def _split_module_name(self, name: str) -> tuple[Module | None, str]:
         parts = name.split(".")
         for end in range(len(parts), 0, -1) if len(parts) <= _PARTS else ():
             module = self.modules.get(".".join(parts[:end]))

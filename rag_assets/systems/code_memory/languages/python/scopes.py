@@ -70,7 +70,7 @@ class Scopes:
             at, steps = at.within, steps + 1
         return self._top.get(name) if at is None else _UNKNOWN
 
-    def called(self, node: Node, near: Definition | None) -> str:
+    def called_reference(self, node: Node, near: Definition | None) -> str:
         """Return the reference of the called name; "" if the receiver of the call is unknown."""
         function = node.child_by_field_name("function")
         name = dotted_name(self._source.tree, function)
@@ -78,7 +78,7 @@ class Scopes:
             return self._resolve_name(name, near)
         if function is None or function.type != "attribute":
             return ""
-        owner = self._receiver(function.child_by_field_name("object"), near)
+        owner = self._receiver_class(function.child_by_field_name("object"), near)
         method = self._source.tree.field(function, "attribute")
         return f"{owner}.{method}" if owner else ""
 
@@ -95,17 +95,17 @@ class Scopes:
         held = self._attribute_class(meaning.reference, first) if root == "self" else ""
         return f"{held}.{last}" if held and "." not in last else ""
 
-    def _receiver(self, node: Node | None, near: Definition | None) -> str:
+    def _receiver_class(self, node: Node | None, near: Definition | None) -> str:
         """Return the class of the object that `X()` or `super()` returns."""
         if node is None or node.type != "call":
             return ""
         function = node.child_by_field_name("function")
         written = dotted_name(self._source.tree, function)
         if written == "super":
-            return self._parent(near)
+            return self._parent_class(near)
         return self._resolve_class(written, near) if written else ""
 
-    def _parent(self, near: Definition | None) -> str:
+    def _parent_class(self, near: Definition | None) -> str:
         around = near
         while around is not None and around.sort != "class":
             around = around.within
@@ -129,7 +129,7 @@ class Scopes:
         last = found.rpartition(".")[2]
         return found if last[:1].isupper() and not last.isupper() else ""
 
-    def _annotated_class(self, node: Node | None, near: Definition | None) -> str:
+    def _class_in_annotation(self, node: Node | None, near: Definition | None) -> str:
         """Return the class in an annotation; `| None` and Optional are ignored."""
         at = node
         while at is not None and at.type in {"type", "binary_operator", "subscript"}:
@@ -156,14 +156,14 @@ class Scopes:
         if one is None:
             return ""
         if one not in self._fields:
-            self._fields[one] = dict(self._annotations(one))
+            self._fields[one] = dict(self._annotated_attributes(one))
         return self._fields[one].get(name, "")
 
-    def _annotations(self, one: Definition) -> Iterator[tuple[str, str]]:
+    def _annotated_attributes(self, one: Definition) -> Iterator[tuple[str, str]]:
         for statement, _ in self._source.statements(one.body):
             for node in statement.named_children:
                 if node.type == "assignment" and node.child_by_field_name("type") is not None:
-                    found = self._annotated_class(node.child_by_field_name("type"), one.within)
+                    found = self._class_in_annotation(node.child_by_field_name("type"), one.within)
                     yield self._source.tree.field(node, "left"), found
 
     def _names_in(self, one: Definition) -> dict[str, Meaning]:
@@ -180,11 +180,11 @@ class Scopes:
             found[member.name] = Meaning(f":{member.symbol}")
         if one.sort == "class":
             return
-        for name, meaning in [*self._parameters(one), *self._assigned(one)]:
+        for name, meaning in [*self._parameter_meanings(one), *self._assigned_names(one)]:
             same = found.get(name, meaning) == meaning
             found[name] = meaning if same else _UNKNOWN
 
-    def _parameters(self, one: Definition) -> Iterator[tuple[str, Meaning]]:
+    def _parameter_meanings(self, one: Definition) -> Iterator[tuple[str, Meaning]]:
         tree = self._source.tree
         held = one.node.child_by_field_name("parameters")
         for index, node in enumerate([] if held is None else held.named_children):
@@ -193,22 +193,22 @@ class Scopes:
                 name = node.named_children[0]
             around = one.within
             if index == 0 and one.sort == "method" and around is not None:
-                yield tree.of(name), self._first_parameter(one, around)
+                yield tree.of(name), self._first_parameter_meaning(one, around)
                 continue
-            kind = self._annotated_class(node.child_by_field_name("type"), around)
+            kind = self._class_in_annotation(node.child_by_field_name("type"), around)
             plain = name is not None and name.type == "identifier"
             yield tree.of(name), Meaning(kind, True) if kind and plain else _UNKNOWN
 
-    def _first_parameter(self, one: Definition, around: Definition) -> Meaning:
+    def _first_parameter_meaning(self, one: Definition, around: Definition) -> Meaning:
         """Return the meaning of a method's first parameter, which is the object or its class."""
         marks = {self._source.tree.of(n).strip("@ \n") for n in one.decorators}
         if "staticmethod" in marks:
             return _UNKNOWN
         return Meaning(f":{around.symbol}", "classmethod" not in marks)
 
-    def _assigned(self, one: Definition) -> Iterator[tuple[str, Meaning]]:
+    def _assigned_names(self, one: Definition) -> Iterator[tuple[str, Meaning]]:
         tree = self._source.tree
-        for node in inside(one):
+        for node in nodes_inside(one):
             if node.type in _TARGETS:
                 target = node.child_by_field_name(_TARGETS[node.type])
                 if target is not None and target.type == "identifier":
@@ -222,14 +222,14 @@ class Scopes:
         if node.type != "assignment":
             return _UNKNOWN
         value = node.child_by_field_name("right")
-        kind = self._annotated_class(node.child_by_field_name("type"), near.within)
+        kind = self._class_in_annotation(node.child_by_field_name("type"), near.within)
         if not kind and value is not None and value.type == "call":
             written = dotted_name(self._source.tree, value.child_by_field_name("function"))
             kind = self._resolve_class(written, near) if written else ""
         return Meaning(kind, True) if kind else _UNKNOWN
 
 
-def inside(one: Definition) -> Iterator[Node]:
+def nodes_inside(one: Definition) -> Iterator[Node]:
     """Yield the nodes of a definition's body, without those of nested definitions."""
     todo = [] if one.body is None else [one.body]
     while todo:

@@ -103,7 +103,7 @@ def module_of(path: str, packages: Collection[str] = (), roots: Collection[str] 
     while folder and folder in packages:
         folder, _, last = folder.rpartition("/")
         names.append(last)
-    above = [root for root in roots if _within(folder, root)]
+    above = [root for root in roots if _is_within(folder, root)]
     root = max(above, key=len, default="")
     left = folder[len(root) :].strip("/").split("/") if folder != root else []
     if left and left[0] in _LAYOUTS:
@@ -117,7 +117,7 @@ def absolute(reference: str, module: str, *, package: bool) -> str:
     """Return the absolute dotted name of a reference; "" if it leaves the outermost package.
 
     Args:
-        reference: see this module.
+        reference: a name in the form that this module describes.
         module: the file's module name.
         package: whether the file is the `__init__.py` of a package.
     """
@@ -134,7 +134,7 @@ def absolute(reference: str, module: str, *, package: bool) -> str:
     return ".".join([*parts[: len(parts) - up], *([name] if name else [])])
 
 
-def _within(folder: str, root: str) -> bool:
+def _is_within(folder: str, root: str) -> bool:
     return not root or folder == root or folder.startswith(f"{root}/")
 
 
@@ -208,7 +208,7 @@ class PythonSource:
         self.tree = syntax_tree(text, "tree_sitter_python")
         self.definitions: list[Definition] = []
         self.imports: list[Import] = []
-        self._read()
+        self._find_definitions()
 
     @property
     def text(self) -> str:
@@ -250,7 +250,7 @@ class PythonSource:
             elif not is_comment(node) and (node.type in _STATEMENTS or node.type in DEFINITIONS):
                 yield node, under
 
-    def _read(self) -> None:
+    def _find_definitions(self) -> None:
         """Find all definitions and imports in one pass over the tree."""
         todo: list[tuple[Node, Definition | None]] = [(self.tree.root, None)]
         while todo:

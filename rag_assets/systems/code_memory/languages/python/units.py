@@ -11,7 +11,7 @@ from rag_assets.systems.code_memory.languages.python.expressions import dotted_n
 from rag_assets.systems.code_memory.languages.python.source import Definition, PythonSource
 from rag_assets.systems.code_memory.languages.tree import descendants, is_comment
 from rag_assets.systems.code_memory.languages.units import (
-    covering,
+    add_rest_units,
     end_with_comment,
     first_comment,
 )
@@ -54,47 +54,47 @@ def units_of(source: PythonSource) -> tuple[Unit, ...]:
     for one in source.outermost:
         found += _definition_units(source, one, 0)
     found += _statement_units(source)
-    return covering(source.text, _without_overlaps(found))
+    return add_rest_units(source.text, _drop_nested_units(found))
 
 
 def _definition_units(source: PythonSource, one: Definition, level: int) -> Iterator[Unit]:
     if one.sort != "class":
         alone = one.public
-        yield _unit(source, one.whole, one.sort, one.symbol, alone=alone, signed=one.node)
+        yield _build_unit(source, one.whole, one.sort, one.symbol, alone=alone, signed=one.node)
         return
     pieces = list(_find_pieces(source, one))
     if not pieces or level >= _LEVELS:
-        yield _unit(source, one.whole, "class", one.symbol, alone=True, signed=one.node)
+        yield _build_unit(source, one.whole, "class", one.symbol, alone=True, signed=one.node)
         return
-    yield from _split(source, one, pieces, level)
+    yield from _split_class(source, one, pieces, level)
 
 
-def _split(
+def _split_class(
     source: PythonSource, one: Definition, pieces: list[_Piece], level: int
 ) -> Iterator[Unit]:
     """Yield the units of a class: its head, its pieces, and the text between them."""
     text, at = source.text, source.tree.start(first_comment(one.whole))
     end = end_with_comment(source.tree, one.whole)
-    cuts = _cuts(source, one.node)
+    cuts = _statement_ends(source, one.node)
     first = True
     for piece in pieces:
         start = source.tree.start(first_comment(piece.node))
         if start < at:
             continue
-        yield from _text_between(one, text, at, start, cuts, head=first, source=source)
+        yield from _unit_of_text_between(one, text, at, start, cuts, head=first, source=source)
         first = False
         if piece.of is not None:
             yield from _definition_units(source, piece.of, level + 1)
         else:
             signed = piece.node if piece.role == "method" else None
-            yield _unit(
+            yield _build_unit(
                 source, piece.node, piece.role, piece.symbol, alone=piece.alone, signed=signed
             )
         at = end_with_comment(source.tree, piece.node)
-    yield from _text_between(one, text, at, end, cuts, head=first, source=source)
+    yield from _unit_of_text_between(one, text, at, end, cuts, head=first, source=source)
 
 
-def _text_between(
+def _unit_of_text_between(
     one: Definition,
     text: str,
     start: int,
@@ -112,7 +112,7 @@ def _text_between(
     stop = start + len(piece.rstrip())
     inner = tuple(cut for cut in cuts if begin < cut <= stop)
     if head:
-        signature = _signature(source, one.node)
+        signature = _read_signature(source, one.node)
         yield Unit(begin, stop, "class", one.symbol, signature, alone=True, cuts=inner)
     else:
         yield Unit(begin, stop, "rest", one.symbol, "", alone=False, cuts=inner)
@@ -175,10 +175,10 @@ def _operation_pieces(source: PythonSource, statement: Node) -> Iterator[_Piece]
     for node in [] if value is None or value.type != "list" else value.named_children:
         called = dotted_name(source.tree, node.child_by_field_name("function"))
         if node.type == "call" and _OPERATIONS.match(called):
-            yield _Piece(node, "schema", _model_of(source, node), True)
+            yield _Piece(node, "schema", _model_name(source, node), True)
 
 
-def _model_of(source: PythonSource, call: Node) -> str:
+def _model_name(source: PythonSource, call: Node) -> str:
     held = call.child_by_field_name("arguments")
     plain = [] if held is None else [n for n in held.named_children if not is_comment(n)]
     named = {
@@ -205,9 +205,9 @@ def _statement_units(source: PythonSource) -> Iterator[Unit]:
     settings = _are_settings(source, names)
     for statement, name in named:
         if name == "urlpatterns":
-            yield _unit(source, statement, "group", "urlpatterns", alone=True)
+            yield _build_unit(source, statement, "group", "urlpatterns", alone=True)
         elif settings and name.isupper() and name.isidentifier():
-            yield _unit(source, statement, "key", name, alone=True)
+            yield _build_unit(source, statement, "key", name, alone=True)
 
 
 def _are_settings(source: PythonSource, names: list[str]) -> bool:
@@ -217,7 +217,7 @@ def _are_settings(source: PythonSource, names: list[str]) -> bool:
     return upper >= _FEW and upper == len(names) and not source.definitions
 
 
-def _unit(
+def _build_unit(
     source: PythonSource,
     node: Node,
     role: Role,
@@ -231,13 +231,13 @@ def _unit(
         end_with_comment(source.tree, node),
         role,
         symbol,
-        "" if signed is None else _signature(source, signed),
+        "" if signed is None else _read_signature(source, signed),
         alone=alone,
-        cuts=_cuts(source, node),
+        cuts=_statement_ends(source, node),
     )
 
 
-def _signature(source: PythonSource, node: Node) -> str:
+def _read_signature(source: PythonSource, node: Node) -> str:
     """Return the declaration without its body, in one line."""
     found = node.child_by_field_name("definition") or node
     body = found.child_by_field_name("body")
@@ -249,7 +249,7 @@ def _signature(source: PythonSource, node: Node) -> str:
     return " ".join(source.text[source.tree.start(found) : end].split()).rstrip(":")
 
 
-def _cuts(source: PythonSource, node: Node) -> tuple[int, ...]:
+def _statement_ends(source: PythonSource, node: Node) -> tuple[int, ...]:
     """Return the ends of statements, and of elements of long lists: text may be cut there."""
     ends = {source.tree.end(n) for n in descendants(node) if n.type in _ENDS}
     value = next((n for n in descendants(node) if n.type in {"list", "dictionary"}), None)
@@ -258,7 +258,7 @@ def _cuts(source: PythonSource, node: Node) -> tuple[int, ...]:
     return tuple(sorted(ends))
 
 
-def _without_overlaps(units: list[Unit]) -> list[Unit]:
+def _drop_nested_units(units: list[Unit]) -> list[Unit]:
     """Return units without overlaps; a unit that lies within another is left out."""
     found: list[Unit] = []
     for unit in sorted(units, key=lambda unit: (unit.start, -unit.end)):

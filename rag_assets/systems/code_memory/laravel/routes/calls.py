@@ -17,7 +17,7 @@ from rag_assets.systems.code_memory.laravel.routes.registrars import (
     call_router,
     evaluate_group,
 )
-from rag_assets.systems.code_memory.laravel.routes.router import Draft, Pending
+from rag_assets.systems.code_memory.laravel.routes.router import PendingResource, RouteDraft
 from rag_assets.systems.code_memory.laravel.routes.values import (
     MOST_CALLS,
     ROUTER,
@@ -59,12 +59,12 @@ def call_builtin(name: str, arguments: _Arguments) -> Value:
         return Unknown(f"{name}()")
 
 
-def _on_text(function: Callable[[str], str]) -> Callable[[_Arguments], Value]:
-    def made(arguments: _Arguments) -> Value:
+def _wrap_text_function(function: Callable[[str], str]) -> Callable[[_Arguments], Value]:
+    def apply(arguments: _Arguments) -> Value:
         text = text_of(arguments[0])
         return Unknown("no text") if text is None else function(text)
 
-    return made
+    return apply
 
 
 def _sprintf(arguments: _Arguments) -> Value:
@@ -105,11 +105,11 @@ _BUILTINS: Final[Mapping[str, Callable[[_Arguments], Value]]] = {
     "join": _implode,
     "dirname": _dirname,
     "realpath": lambda given: given[0],
-    "basename": _on_text(posixpath.basename),
-    "strtolower": _on_text(str.lower),
-    "strtoupper": _on_text(str.upper),
-    "ucfirst": _on_text(lambda text: text[:1].upper() + text[1:]),
-    "lcfirst": _on_text(lambda text: text[:1].lower() + text[1:]),
+    "basename": _wrap_text_function(posixpath.basename),
+    "strtolower": _wrap_text_function(str.lower),
+    "strtoupper": _wrap_text_function(str.upper),
+    "ucfirst": _wrap_text_function(lambda text: text[:1].upper() + text[1:]),
+    "lcfirst": _wrap_text_function(lambda text: text[:1].lower() + text[1:]),
     "str_replace": _str_replace,
     "array_values": lambda given: make_array(given[0].values()),
     "array_keys": lambda given: make_array(given[0].keys()),
@@ -185,7 +185,7 @@ def read_setting(machine: Machine, given: Arguments, frame: Frame) -> Value:
         machine.assume(f"the default of config('{name}')")
         return value["default"]
     if isinstance(value, dict) and "of" in value:
-        machine.assume(f"what config('{name}') computes")
+        machine.assume(f"the computed value of config('{name}')")
         return machine.evaluate(value, Frame(path, "", None, {}, frame.context, frame.depth))
     if isinstance(value, dict):
         return {
@@ -201,7 +201,7 @@ def is_router_name(given: Arguments) -> bool:
     return isinstance(named, str) and (named == "router" or named in ROUTER_TYPES)
 
 
-def _application(machine: Machine, given: Arguments, _frame: Frame) -> Value:
+def _application_of_call(machine: Machine, given: Arguments, _frame: Frame) -> Value:
     named = given.at(0, "abstract")
     if is_router_name(given):
         return ROUTER
@@ -209,29 +209,29 @@ def _application(machine: Machine, given: Arguments, _frame: Frame) -> Value:
     return Instance(named) if known else Unknown("app()")
 
 
-def _config(machine: Machine, given: Arguments, frame: Frame) -> Value:
+def _config_of_call(machine: Machine, given: Arguments, frame: Frame) -> Value:
     return read_setting(machine, given, frame) if given.all else Unknown("config()")
 
 
-def _environment(machine: Machine, given: Arguments, _frame: Frame) -> Value:
-    machine.assume("what the environment does not say")
+def _environment_of_call(machine: Machine, given: Arguments, _frame: Frame) -> Value:
+    machine.assume("the application's environment is unknown")
     return given.at(1, "default")
 
 
 _FUNCTIONS: Final[Mapping[str, Callable[[Machine, Arguments, Frame], Value]]] = {
-    "app": _application,
-    "resolve": _application,
-    "config": _config,
-    "env": _environment,
+    "app": _application_of_call,
+    "resolve": _application_of_call,
+    "config": _config_of_call,
+    "env": _environment_of_call,
 }
 
 
-def _load(machine: Machine, given: Arguments, frame: Frame) -> None:
+def _load_route_file(machine: Machine, given: Arguments, frame: Frame) -> None:
     with machine.within(frame):
         machine.load(given.at(0, "path"), frame, stated=True)
 
 
-def _defer(machine: Machine, given: Arguments, frame: Frame) -> None:
+def _defer_routes(machine: Machine, given: Arguments, frame: Frame) -> None:
     last = frame.context.evidence[-1:]
     machine.deferred += [(one, at) for one in given.all if isinstance(one, Closure) for at in last]
 
@@ -242,11 +242,11 @@ def _add_channel_routes(machine: Machine, path: Value, frame: Frame) -> None:
         add_broadcast_routes(machine, Arguments(()), frame)
 
 
-def _with_broadcasting(machine: Machine, given: Arguments, frame: Frame) -> None:
+def _apply_with_broadcasting(machine: Machine, given: Arguments, frame: Frame) -> None:
     add_broadcast_routes(machine, Arguments(given.given[1:]), frame)
 
 
-def _with_routing(machine: Machine, given: Arguments, frame: Frame) -> None:
+def _apply_with_routing(machine: Machine, given: Arguments, frame: Frame) -> None:
     """Apply `withRouting` of Laravel 11 and later."""
     names = ("using", "web", "api", "commands", "channels", "pages", "health", "apiPrefix", "then")
     told = {name: given.at(position, name) for position, name in enumerate(names)}
@@ -268,11 +268,11 @@ def _with_routing(machine: Machine, given: Arguments, frame: Frame) -> None:
 
 
 LOADERS: Final[Mapping[str, Callable[[Machine, Arguments, Frame], None]]] = {
-    "loadroutesfrom": _load,
-    "loadroutesusing": _defer,
-    "routes": _defer,
-    "withrouting": _with_routing,
-    "withbroadcasting": _with_broadcasting,
+    "loadroutesfrom": _load_route_file,
+    "loadroutesusing": _defer_routes,
+    "routes": _defer_routes,
+    "withrouting": _apply_with_routing,
+    "withbroadcasting": _apply_with_broadcasting,
 }
 """Functions that load route files, by the name of the call in lower case."""
 
@@ -294,7 +294,7 @@ def evaluate_chain(machine: Machine, node: Mapping[str, Any], frame: Frame) -> V
     """
     calls = node["calls"]
     if len(calls) > MOST_CALLS:
-        machine.miss("a chain of too many calls", frame)
+        machine.miss("the chain has too many calls", frame)
         return Unknown("a long chain")
     if node["root"] is not None:
         value = machine.evaluate(node["root"], frame)
@@ -335,7 +335,7 @@ def call_value(machine: Machine, called: Value, given: Arguments, frame: Frame) 
 
 
 def _call_pending(
-    _machine: Machine, value: Pending, name: str, given: Arguments, _frame: Frame
+    _machine: Machine, value: PendingResource, name: str, given: Arguments, _frame: Frame
 ) -> Value:
     return call_resource(value, name, given)
 
@@ -400,7 +400,7 @@ def _application_value(
     if name in _NOT_CACHED:
         return False
     if any(one is ROUTER for one in given.all):
-        machine.miss("a call that is given the router", frame)
+        machine.miss("the router is passed to a call", frame)
     return value if isinstance(value, Unknown) else Unknown(f"{name}()")
 
 
@@ -440,7 +440,7 @@ def _call_foreign(machine: Machine, owner: str, name: str, given: Arguments, fra
     elif name == "routes":
         machine.miss(f"routes of a package: {short}::routes()", frame)
     elif any(one is ROUTER for one in given.all):
-        machine.miss("a call that is given the router", frame)
+        machine.miss("the router is passed to a call", frame)
     return Unknown(f"{short}::{name}()")
 
 
@@ -452,8 +452,8 @@ def _evaluate_arguments(machine: Machine, call: Mapping[str, Any], frame: Frame)
 _MEMBERS: Final[Mapping[type, Callable[[Machine, Any, str, Arguments, Frame], Value]]] = {
     RouterValue: _call_router,
     Registrar: call_registrar,
-    Draft: call_route,
-    Pending: _call_pending,
+    RouteDraft: call_route,
+    PendingResource: _call_pending,
     dict: _call_array,
     Closure: _call_closure,
     Instance: _call_instance,

@@ -83,10 +83,10 @@ class Expressions:
         if node is None:
             return None
         if node.type in CLOSURES:
-            return self._closure(node, runs=runs)
-        read = self._readers.get(node.type, Expressions._computed)
+            return self._read_closure(node, runs=runs)
+        read = self._readers.get(node.type, Expressions._read_computed)
         if self._left <= 0:
-            return _why("nesting")
+            return _build_computed("nesting")
         self._left -= 1
         found = read(self, node)
         self._left += 1
@@ -107,7 +107,7 @@ class Expressions:
             found.append(entry)
         return found
 
-    def _closure(self, node: Node, *, runs: bool) -> Json:
+    def _read_closure(self, node: Node, *, runs: bool) -> Json:
         body = node.child_by_field_name("body")
         if not runs or body is None:
             return {"of": "closure", "parameters": [], "block": 0}
@@ -117,11 +117,11 @@ class Expressions:
             "block": self._block(body),
         }
 
-    def _scalar(self, node: Node) -> Json:
+    def _read_scalar(self, node: Node) -> Json:
         value = self._source.value(node)
-        return _why(node.type) if value is COMPUTED else value
+        return _build_computed(node.type) if value is COMPUTED else value
 
-    def _array(self, node: Node) -> Json:
+    def _read_array(self, node: Node) -> Json:
         items = []
         for key, value in elements(node):
             if value.type == "variadic_unpacking":
@@ -131,71 +131,75 @@ class Expressions:
                 items.append([None if key is None else self.read(key), self.read(value)])
         return {"of": "array", "items": items}
 
-    def _text(self, node: Node) -> Json:
+    def _read_text(self, node: Node) -> Json:
         """Return a string that has variables in it."""
         parts: list[Json] = []
         for child in node.named_children:
             if child.type == "string_content":
                 parts.append(self._source.tree.of(child))
             elif child.type == "escape_sequence":
-                parts.append(_unescaped(self._source.tree.of(child)))
+                parts.append(_unescape(self._source.tree.of(child)))
             else:
                 parts.append(self.read(child))
         if all(isinstance(part, str) for part in parts):
-            return self._scalar(node)
+            return self._read_scalar(node)
         return {"of": "join", "parts": parts}
 
-    def _binary(self, node: Node) -> Json:
-        operator = self._operator(node)
+    def _read_binary(self, node: Node) -> Json:
+        operator = self._operator_text(node)
         if operator == "??":
             left = node.child_by_field_name("left")
             right = node.child_by_field_name("right")
             return {"of": "default", "value": self.read(left), "otherwise": self.read(right)}
         if operator != ".":
-            return _why(f"operator {operator}")
+            return _build_computed(f"operator {operator}")
         # The grammar nests a long concatenation to the left, with one level per part.
         parts: list[Json] = []
         at: Node | None = node
-        while at is not None and at.type == "binary_expression" and self._operator(at) == ".":
+        while at is not None and at.type == "binary_expression" and self._operator_text(at) == ".":
             parts.append(self.read(at.child_by_field_name("right")))
             at = at.child_by_field_name("left")
         parts.append(self.read(at))
         return {"of": "join", "parts": parts[::-1]}
 
-    def _operator(self, node: Node) -> str:
+    def _operator_text(self, node: Node) -> str:
         return self._source.tree.of(node.child_by_field_name("operator"))
 
-    def _unary(self, node: Node) -> Json:
+    def _read_unary(self, node: Node) -> Json:
         inner = node.named_children[-1] if node.named_children else None
         if self._source.tree.of(node).startswith("!"):
             return {"of": "not", "value": self.read(inner)}
-        return self._scalar(node)
+        return self._read_scalar(node)
 
-    def _variable(self, node: Node) -> Json:
+    def _read_variable(self, node: Node) -> Json:
         return {"of": "variable", "name": self._source.tree.of(node).lstrip("$")}
 
-    def _property(self, node: Node) -> Json:
+    def _read_property(self, node: Node) -> Json:
         name = node.child_by_field_name("name")
         if name is None or name.type != "name":
-            return _why(node.type)
+            return _build_computed(node.type)
         held = self.read(node.child_by_field_name("object"))
         return {"of": "property", "object": held, "name": self._source.tree.of(name)}
 
-    def _static_property(self, node: Node) -> Json:
+    def _read_static_property(self, node: Node) -> Json:
         name = self._source.tree.of(node.child_by_field_name("name")).lstrip("$")
         return {"of": "property", "object": {"of": "variable", "name": "this"}, "name": name}
 
-    def _constant(self, node: Node) -> Json:
+    def _read_constant(self, node: Node) -> Json:
         value = self._source.value(node)
         if value is not COMPUTED:
             return value
         scope, name = node.named_children[0], self._source.tree.of(node.named_children[-1])
         if scope.type not in _NAMES:
-            return _why(node.type)
+            return _build_computed(node.type)
         owner = self._source.class_name(self._source.tree.of(scope), node)
-        return owner if name.lower() == "class" else _of("constant", **{"class": owner}, name=name)
+        return (
+            owner
+            if name.lower() == "class"
+            else _build_expression("constant", **{"class": owner}, name=name)
+        )
 
-    def _name(self, node: Node) -> Json:
+    def _read_name(self, node: Node) -> Json:
         written = self._source.tree.of(node)
         if written.upper() in {"__DIR__", "__FILE__"}:
             return {"of": "directory" if written.upper() == "__DIR__" else "file"}
@@ -205,13 +209,13 @@ class Expressions:
             return "/"
         return {"of": "constant", "class": "", "name": written.lstrip("\\")}
 
-    def _item(self, node: Node) -> Json:
+    def _read_item(self, node: Node) -> Json:
         parts = [child for child in node.named_children if not is_comment(child)]
         if len(parts) != 2:  # noqa: PLR2004
-            return _why(node.type)
+            return _build_computed(node.type)
         return {"of": "item", "array": self.read(parts[0]), "key": self.read(parts[1])}
 
-    def _choice(self, node: Node) -> Json:
+    def _read_choice(self, node: Node) -> Json:
         found: dict[str, Json] = {
             "of": "choice",
             "condition": self.read(node.child_by_field_name("condition")),
@@ -220,42 +224,46 @@ class Expressions:
         body = node.child_by_field_name("body")
         return found if body is None else {**found, "yes": self.read(body)}
 
-    def _inner(self, node: Node) -> Json:
+    def _read_inner(self, node: Node) -> Json:
         parts = [child for child in node.named_children if not is_comment(child)]
         return self.read(parts[-1]) if parts else None
 
-    def _new(self, node: Node) -> Json:
+    def _read_new(self, node: Node) -> Json:
         named = next((child for child in node.named_children if child.type in _NAMES), None)
         if named is None:
-            return _why(node.type)
+            return _build_computed(node.type)
         written = self._source.tree.of(named)
         return {"of": "new", "class": self._source.class_name(written, node)}
 
-    def _load(self, node: Node) -> Json:
-        return {"of": "load", "path": self._inner(node)}
+    def _read_load(self, node: Node) -> Json:
+        return {"of": "load", "path": self._read_inner(node)}
 
-    def _assignment(self, node: Node) -> Json:
+    def _read_assignment(self, node: Node) -> Json:
         left = node.child_by_field_name("left")
         if left is None or left.type != "variable_name":
-            return _why(node.type)
+            return _build_computed(node.type)
         name = self._source.tree.of(left).lstrip("$")
         value = self.read(node.child_by_field_name("right"))
         if node.type == "augmented_assignment_expression":
-            joins = self._operator(node) == ".="
-            value = _of("join", parts=[self._variable(left), value]) if joins else _why(node.type)
+            joins = self._operator_text(node) == ".="
+            value = (
+                _build_expression("join", parts=[self._read_variable(left), value])
+                if joins
+                else _build_computed(node.type)
+            )
         return {"of": "set", "name": name, "value": value}
 
-    def _chain(self, node: Node) -> Json:
+    def _read_chain(self, node: Node) -> Json:
         chain = chain_of(self._source.tree, node)
         if chain is None:
-            return _why(node.type)
+            return _build_computed(node.type)
         first: Node | None = node
         while first is not None and first.type in MEMBER_CALLS:
             first = first.child_by_field_name("object")
         found: dict[str, Json] = {"of": "chain", "root": None, "class": ""}
-        calls = [self._call(call) for call in chain.calls]
+        calls = [self._read_call(call) for call in chain.calls]
         if first is not None and first.type == "scoped_call_expression":
-            found |= self._scope(first)
+            found |= self._read_scope(first)
         elif first is not None and first.type == "function_call_expression":
             function = first.child_by_field_name("function")
             if function is None or function.type not in _NAMES:
@@ -266,7 +274,7 @@ class Expressions:
             found["root"] = self.read(first)
         return {**found, "calls": calls}
 
-    def _scope(self, call: Node) -> dict[str, Json]:
+    def _read_scope(self, call: Node) -> dict[str, Json]:
         scope = call.child_by_field_name("scope")
         if scope is None or scope.type not in _NAMES:
             return {"root": self.read(scope)}
@@ -275,7 +283,7 @@ class Expressions:
             return {"class": written.lower()}
         return {"class": self._source.class_name(written, call)}
 
-    def _call(self, call: Call) -> dict[str, Json]:
+    def _read_call(self, call: Call) -> dict[str, Json]:
         runs = call.name.lower() in _RUN
         found: dict[str, Json] = {
             "name": call.name,
@@ -286,42 +294,44 @@ class Expressions:
         named = {one.name: self.read(one.value, runs=runs) for one in call.arguments if one.name}
         return {**found, "named": named} if named else found
 
-    def _computed(self, node: Node) -> Json:
-        return _why(node.type)
+    def _read_computed(self, node: Node) -> Json:
+        return _build_computed(node.type)
 
     _readers: ClassVar[Mapping[str, Callable[[Expressions, Node], Json]]] = {
-        **dict.fromkeys(("string", "heredoc", "nowdoc", "integer", "float"), _scalar),
-        **dict.fromkeys(("boolean", "null"), _scalar),
-        **dict.fromkeys(("parenthesized_expression", "cast_expression"), _inner),
-        **dict.fromkeys(("error_suppression_expression", "reference_modifier"), _inner),
-        **dict.fromkeys(LOADS, _load),
-        **dict.fromkeys(MEMBER_CALLS, _chain),
-        **dict.fromkeys(("scoped_call_expression", "function_call_expression"), _chain),
-        **dict.fromkeys(("name", "qualified_name", "relative_name"), _name),
-        **dict.fromkeys(("assignment_expression", "augmented_assignment_expression"), _assignment),
+        **dict.fromkeys(("string", "heredoc", "nowdoc", "integer", "float"), _read_scalar),
+        **dict.fromkeys(("boolean", "null"), _read_scalar),
+        **dict.fromkeys(("parenthesized_expression", "cast_expression"), _read_inner),
+        **dict.fromkeys(("error_suppression_expression", "reference_modifier"), _read_inner),
+        **dict.fromkeys(LOADS, _read_load),
+        **dict.fromkeys(MEMBER_CALLS, _read_chain),
+        **dict.fromkeys(("scoped_call_expression", "function_call_expression"), _read_chain),
+        **dict.fromkeys(("name", "qualified_name", "relative_name"), _read_name),
         **dict.fromkeys(
-            ("member_access_expression", "nullsafe_member_access_expression"), _property
+            ("assignment_expression", "augmented_assignment_expression"), _read_assignment
         ),
-        "scoped_property_access_expression": _static_property,
-        "array_creation_expression": _array,
-        "encapsed_string": _text,
-        "binary_expression": _binary,
-        "unary_op_expression": _unary,
-        "variable_name": _variable,
-        "class_constant_access_expression": _constant,
-        "subscript_expression": _item,
-        "conditional_expression": _choice,
-        "object_creation_expression": _new,
+        **dict.fromkeys(
+            ("member_access_expression", "nullsafe_member_access_expression"), _read_property
+        ),
+        "scoped_property_access_expression": _read_static_property,
+        "array_creation_expression": _read_array,
+        "encapsed_string": _read_text,
+        "binary_expression": _read_binary,
+        "unary_op_expression": _read_unary,
+        "variable_name": _read_variable,
+        "class_constant_access_expression": _read_constant,
+        "subscript_expression": _read_item,
+        "conditional_expression": _read_choice,
+        "object_creation_expression": _read_new,
     }
 
 
-def _of(kind: str, **values: Json) -> Json:
+def _build_expression(kind: str, **values: Json) -> Json:
     return {"of": kind, **values}
 
 
-def _why(reason: str) -> Json:
+def _build_computed(reason: str) -> Json:
     return {"of": "computed", "why": reason}
 
 
-def _unescaped(text: str) -> str:
+def _unescape(text: str) -> str:
     return {"\\n": "\n", "\\t": "\t", "\\\\": "\\", '\\"': '"', "\\$": "$"}.get(text, text)

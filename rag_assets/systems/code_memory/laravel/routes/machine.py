@@ -15,7 +15,7 @@ from rag_assets.systems.code_memory.laravel.routes.model import Context, Evidenc
 from rag_assets.systems.code_memory.laravel.routes.program import ROOT, Function, Program
 from rag_assets.systems.code_memory.laravel.routes.reader import ROUTER_TYPES
 from rag_assets.systems.code_memory.laravel.routes.router import (
-    Pending,
+    PendingResource,
     ResourceRegistrar,
     Router,
 )
@@ -57,7 +57,7 @@ def evaluate(machine: Machine, node: Json, frame: Frame) -> Value:
     return Unknown("syntax") if read is None else limit_size(read(machine, node, frame))
 
 
-def _array(machine: Machine, node: Json, frame: Frame) -> Value:
+def _evaluate_array(machine: Machine, node: Json, frame: Frame) -> Value:
     found: dict[str | int, Value] = {}
     following = 0
     for key, held in node["items"]:
@@ -78,11 +78,11 @@ def _array(machine: Machine, node: Json, frame: Frame) -> Value:
     return found
 
 
-def _join(machine: Machine, node: Json, frame: Frame) -> Value:
+def _evaluate_join(machine: Machine, node: Json, frame: Frame) -> Value:
     return join_texts(*(evaluate(machine, part, frame) for part in node["parts"]))
 
 
-def _variable(machine: Machine, node: Json, frame: Frame) -> Value:
+def _evaluate_variable(machine: Machine, node: Json, frame: Frame) -> Value:
     name = node["name"]
     if name == "this":
         return frame.this if frame.this is not None else Unknown("$this")
@@ -92,7 +92,7 @@ def _variable(machine: Machine, node: Json, frame: Frame) -> Value:
     return ROUTER if name == "router" else Unknown(f"${name}")
 
 
-def _property(machine: Machine, node: Json, frame: Frame) -> Value:
+def _evaluate_property(machine: Machine, node: Json, frame: Frame) -> Value:
     name = node["name"]
     held = evaluate(machine, node["object"], frame)
     if name == "router":
@@ -110,7 +110,7 @@ def _property(machine: Machine, node: Json, frame: Frame) -> Value:
     return evaluate(machine, value, inner)
 
 
-def _constant(machine: Machine, node: Json, frame: Frame) -> Value:
+def _evaluate_constant(machine: Machine, node: Json, frame: Frame) -> Value:
     owner, name = node["class"], node["name"]
     if owner.lower() in {"self", "static"}:
         owner = frame.this.name if isinstance(frame.this, Instance) else frame.owner
@@ -118,7 +118,7 @@ def _constant(machine: Machine, node: Json, frame: Frame) -> Value:
     return Unknown(f"the constant {name}") if value is None else value
 
 
-def _item(machine: Machine, node: Json, frame: Frame) -> Value:
+def _evaluate_item(machine: Machine, node: Json, frame: Frame) -> Value:
     held = evaluate(machine, node["array"], frame)
     key = evaluate(machine, node["key"], frame)
     if isinstance(held, dict):
@@ -129,7 +129,7 @@ def _item(machine: Machine, node: Json, frame: Frame) -> Value:
     return held if isinstance(held, Unknown) else Unknown("an element")
 
 
-def _choice(machine: Machine, node: Json, frame: Frame) -> Value:
+def _evaluate_choice(machine: Machine, node: Json, frame: Frame) -> Value:
     condition = evaluate(machine, node["condition"], frame)
     truth = truth_of(condition)
     if truth is None:
@@ -139,17 +139,17 @@ def _choice(machine: Machine, node: Json, frame: Frame) -> Value:
     return evaluate(machine, node["no"], frame)
 
 
-def _default(machine: Machine, node: Json, frame: Frame) -> Value:
+def _evaluate_default(machine: Machine, node: Json, frame: Frame) -> Value:
     value = evaluate(machine, node["value"], frame)
     return evaluate(machine, node["otherwise"], frame) if value is None else value
 
 
-def _not(machine: Machine, node: Json, frame: Frame) -> Value:
+def _evaluate_not(machine: Machine, node: Json, frame: Frame) -> Value:
     truth = truth_of(evaluate(machine, node["value"], frame))
     return Unknown("a condition") if truth is None else not truth
 
 
-def _closure(machine: Machine, node: Json, frame: Frame) -> Value:
+def _evaluate_closure(machine: Machine, node: Json, frame: Frame) -> Value:
     if not node["block"]:
         return Closure(None)
     # As in PHP, variables are bound with their current values.
@@ -158,15 +158,15 @@ def _closure(machine: Machine, node: Json, frame: Frame) -> Value:
     return Closure(body, tuple(node["parameters"]), dict(frame.variables), frame.this)
 
 
-def _new(_machine: Machine, node: Json, _frame: Frame) -> Value:
+def _evaluate_new(_machine: Machine, node: Json, _frame: Frame) -> Value:
     return Instance(node["class"])
 
 
-def _load(machine: Machine, node: Json, frame: Frame) -> Value:
+def _evaluate_load(machine: Machine, node: Json, frame: Frame) -> Value:
     return machine.load(evaluate(machine, node["path"], frame), frame, stated=False)
 
 
-def _set(machine: Machine, node: Json, frame: Frame) -> Value:
+def _evaluate_set(machine: Machine, node: Json, frame: Frame) -> Value:
     mark = machine.mark()
     value = evaluate(machine, node["value"], frame)
     frame.variables[node["name"]] = value
@@ -175,27 +175,27 @@ def _set(machine: Machine, node: Json, frame: Frame) -> Value:
 
 
 _READERS: Mapping[str, Callable[[Machine, Json, Frame], Value]] = {
-    "array": _array,
-    "join": _join,
-    "variable": _variable,
-    "property": _property,
-    "constant": _constant,
+    "array": _evaluate_array,
+    "join": _evaluate_join,
+    "variable": _evaluate_variable,
+    "property": _evaluate_property,
+    "constant": _evaluate_constant,
     "directory": lambda _, __, frame: ROOT + posixpath.dirname(frame.path),
     "file": lambda _, __, frame: ROOT + frame.path,
-    "item": _item,
-    "choice": _choice,
-    "default": _default,
-    "not": _not,
+    "item": _evaluate_item,
+    "choice": _evaluate_choice,
+    "default": _evaluate_default,
+    "not": _evaluate_not,
     "chain": evaluate_chain,
-    "new": _new,
-    "closure": _closure,
-    "load": _load,
-    "set": _set,
+    "new": _evaluate_new,
+    "closure": _evaluate_closure,
+    "load": _evaluate_load,
+    "set": _evaluate_set,
     "computed": lambda _, node, __: Unknown(node["why"]),
 }
 
 
-def _is_class(program: Program) -> Callable[[str], bool]:
+def _make_class_test(program: Program) -> Callable[[str], bool]:
     return lambda name: "\\" in name or name in program.classes
 
 
@@ -220,7 +220,7 @@ class Machine:
 
     def __init__(self, program: Program) -> None:
         self.program = program
-        self.router = Router(_is_class(program), program.version)
+        self.router = Router(_make_class_test(program), program.version)
         self.deferred: list[tuple[Closure, Evidence]] = []
         self.unresolved: list[Unresolved] = []
         self.loaded: set[str] = set()
@@ -240,8 +240,8 @@ class Machine:
             context=replace(frame.context, evidence=frame.context.evidence[:-1]),
             depth=frame.depth + 1,
         )
-        self._bind(function.parameters, given, inner)
-        return self._returned(function.body, inner)
+        self._bind_parameters(function.parameters, given, inner)
+        return self._evaluate_function_body(function.body, inner)
 
     def closure(
         self, closure: Closure, given: Arguments, frame: Frame, *, this: Value = None
@@ -258,8 +258,8 @@ class Machine:
             context=frame.context,
             depth=frame.depth + 1,
         )
-        self._bind(closure.parameters, given, inner)
-        return self._returned(closure.body, inner)
+        self._bind_parameters(closure.parameters, given, inner)
+        return self._evaluate_function_body(closure.body, inner)
 
     def load(self, path: Value, frame: Frame, *, stated: bool) -> Value:
         """Evaluate a file.
@@ -276,7 +276,7 @@ class Machine:
         found = self.program.file_of(path, frame.path)
         if found is None:
             if stated or "route" in path.lower():
-                self.miss("a file that is not in the repository", frame)
+                self.miss("a loaded file is not in the repository", frame)
             return Unknown("a file")
         if found in self._loading:
             return Unknown("a file that loads itself")
@@ -286,7 +286,7 @@ class Machine:
         self.loaded.add(found)
         self._loading.append(found)
         try:
-            return self._returned(Body(found, "", 0), inner)
+            return self._evaluate_function_body(Body(found, "", 0), inner)
         finally:
             self._loading.pop()
 
@@ -314,7 +314,7 @@ class Machine:
         return call_value(self, called, given, frame)
 
     def miss(self, reason: str, frame: Frame) -> None:
-        """Record that a part of the current statement is unresolved."""
+        """Record why a part of the current statement is unresolved."""
         if frame.context.evidence:
             self.unresolved.append(Unresolved(reason, frame.context.evidence[-1]))
 
@@ -347,17 +347,17 @@ class Machine:
 
     def settle(self, value: Value, frame: Frame) -> None:
         """Register a pending resource at the end of its statement."""
-        if not isinstance(value, Pending):
+        if not isinstance(value, PendingResource):
             return
         computed = [key for key, held in value.options.items() if isinstance(held, Unknown)]
         if not isinstance(value.name, str) or computed:
             what = ", ".join(computed) if isinstance(value.name, str) else "the name"
-            self.miss(f"a resource of which {what} is computed", frame)
+            self.miss(f"a resource with computed parts: {what}", frame)
         else:
             self.spend(_STEPS_OF_RESOURCE)
             ResourceRegistrar(self.router).register(value, self.context(frame))
 
-    def _bind(
+    def _bind_parameters(
         self, parameters: Sequence[Mapping[str, Any]], given: Arguments, frame: Frame
     ) -> None:
         for position, one in enumerate(parameters):
@@ -371,14 +371,14 @@ class Machine:
                 value = Instance(one["type"])
             frame.variables[one["name"]] = value
 
-    def _returned(self, body: Body, frame: Frame) -> Value:
-        value = self._body(body, frame)
+    def _evaluate_function_body(self, body: Body, frame: Frame) -> Value:
+        value = self._evaluate_body(body, frame)
         return None if value is _ENDED else value
 
-    def _body(self, body: Body, frame: Frame) -> Value:
-        """Evaluate the statements of a body; return its result, or _GOES_ON."""
+    def _evaluate_body(self, body: Body, frame: Frame) -> Value:
+        """Evaluate the statements of a body; return its result, or _ENDED."""
         if frame.depth > DEEPEST:
-            self.miss("what lies too deep", frame)
+            self.miss("code that is nested too deeply", frame)
             return _ENDED
         outer, assumed = frame.context, self._assumed
         frame.depth += 1
@@ -388,7 +388,7 @@ class Machine:
                 evidence = (*outer.evidence, Evidence(frame.path, fact))
                 frame.context = replace(frame.context, evidence=evidence)
                 self._assumed = []
-                value = self._statement(fact, frame)
+                value = self._evaluate_statement(fact, frame)
                 if value is not _ENDED:
                     return value
         finally:
@@ -396,7 +396,7 @@ class Machine:
             frame.depth -= 1
         return _ENDED
 
-    def _statement(self, fact: Fact, frame: Frame) -> Value:
+    def _evaluate_statement(self, fact: Fact, frame: Frame) -> Value:
         values = fact.values
         op = values["op"]
         if op in {"do", "return"}:
@@ -404,18 +404,18 @@ class Machine:
             self.settle(value, frame)
             return value if op == "return" else _ENDED
         if op == "if":
-            return self._branches(values, frame)
+            return self._evaluate_branches(values, frame)
         body = Body(frame.path, frame.symbol, values["body"])
         outer = frame.context
         # Loops and conditions are not groups, so routes do not list them as evidence.
         frame.context = replace(outer, evidence=outer.evidence[:-1])
         try:
             if op == "each":
-                return self._each(values, body, frame, outer)
+                return self._evaluate_loop(values, body, frame, outer)
             if values["repeats"]:
-                self.miss_at("a loop that only running it would end", outer)
+                self.miss_at("a loop whose number of passes is known only at run time", outer)
                 frame.context = replace(frame.context, conditional=True)
-            return self._body(body, frame)
+            return self._evaluate_body(body, frame)
         finally:
             frame.context = outer
 
@@ -423,7 +423,7 @@ class Machine:
         """Record that the last statement of a context has an unresolved part."""
         self.unresolved.append(Unresolved(reason, context.evidence[-1]))
 
-    def _branches(self, values: Mapping[str, Any], frame: Frame) -> Value:
+    def _evaluate_branches(self, values: Mapping[str, Any], frame: Frame) -> Value:
         outer = frame.context
         plain = replace(outer, evidence=outer.evidence[:-1])
         returns = []
@@ -433,7 +433,7 @@ class Machine:
                 continue
             sure = truth is True and frame.context is outer
             frame.context = plain if sure else replace(plain, conditional=True)
-            value = self._branch(Body(frame.path, frame.symbol, block), frame, sure=sure)
+            value = self._evaluate_branch(Body(frame.path, frame.symbol, block), frame, sure=sure)
             if sure:
                 return value
             returns.append(value is not _ENDED)
@@ -442,30 +442,32 @@ class Machine:
         frame.context = replace(outer, conditional=outer.conditional or any(returns))
         return _ENDED
 
-    def _branch(self, body: Body, frame: Frame, *, sure: bool) -> Value:
+    def _evaluate_branch(self, body: Body, frame: Frame, *, sure: bool) -> Value:
         """Evaluate a branch; if it may not run, the variables that it sets become unknown."""
         self.spend(len(frame.variables) // 10)
         before = dict(frame.variables)
-        value = self._body(body, frame)
+        value = self._evaluate_body(body, frame)
         if not sure:
             changed = {
-                name: Unknown(f"${name}, which a condition decides")
+                name: Unknown(f"${name}, which depends on a condition")
                 for name, held in frame.variables.items()
                 if name not in before or before[name] is not held
             }
             frame.variables = {**before, **changed}
         return value
 
-    def _each(self, values: Mapping[str, Any], body: Body, frame: Frame, outer: Context) -> Value:
+    def _evaluate_loop(
+        self, values: Mapping[str, Any], body: Body, frame: Frame, outer: Context
+    ) -> Value:
         over = evaluate(self, values["over"], frame)
         if not isinstance(over, dict):
-            self.miss_at("a loop over what is computed", outer)
+            self.miss_at("a loop over a computed value", outer)
             frame.context = replace(frame.context, conditional=True)
             over = {Unknown("a key"): Unknown("an element")}
         for key, item in over.items():
             frame.variables |= {values["key"]: key} if values["key"] else {}
             frame.variables[values["item"]] = item
-            value = self._body(body, frame)
+            value = self._evaluate_body(body, frame)
             if value is not _ENDED:
                 return value
         return _ENDED

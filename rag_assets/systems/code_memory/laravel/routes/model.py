@@ -1,4 +1,4 @@
-"""Routes in the form that Laravel's router gives them."""
+"""Routes as Laravel's router stores them, with evidence and unresolved statements."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class Unresolved:
-    """A statement that may add or change routes, and that reading the code does not resolve.
+    """A statement that may add or change routes but could not be resolved from the code.
 
     Attributes:
         reason: the reason, in a few words.
-        evidence: where it is written.
+        evidence: the place of the statement.
     """
 
     reason: str

@@ -109,7 +109,7 @@ class Program:
         for one in given:
             self.paths.add(one.path)
             if one.language == "php":
-                self._read(one)
+                self._add_file(one)
         for facts in self._bodies.values():
             facts.sort(key=lambda fact: fact.start)
 
@@ -190,9 +190,9 @@ class Program:
         # A package's setting name starts with the package, then the file.
         while values is None and "." in key:
             file, _, key = key.partition(".")
-            stated = [one for one in self._settings.get(file, ()) if _states(one[1], key)]
+            stated = [one for one in self._settings.get(file, ()) if _states_key(one[1], key)]
             if stated:
-                path, values = max(stated, key=lambda one: _shared(one[0], near))
+                path, values = max(stated, key=lambda one: _count_shared_folders(one[0], near))
         if values is None:
             return None
         if key in values:
@@ -216,17 +216,17 @@ class Program:
             written: the path below ROOT, or relative to the application or to the asking file.
             near: path of the asking file.
         """
-        tried = self._places(written, near)
+        tried = self._candidate_paths(written, near)
         return next((path for path in tried if path in self.paths), None)
 
-    def _places(self, written: str, near: str) -> list[str]:
+    def _candidate_paths(self, written: str, near: str) -> list[str]:
         if written.startswith(ROOT):
-            return [_normal(written[len(ROOT) :])]
+            return [_normalize_path(written[len(ROOT) :])]
         folder = posixpath.dirname(near)
-        own = _normal(f"{folder}/{written}" if folder else written)
-        return [_normal(self.root_of(near) + written), own]
+        own = _normalize_path(f"{folder}/{written}" if folder else written)
+        return [_normalize_path(self.root_of(near) + written), own]
 
-    def _read(self, one: FileFacts) -> None:
+    def _add_file(self, one: FileFacts) -> None:
         for fact in one.facts:
             if fact.kind == "declares" and fact.values.get("role") in {"class", "trait"}:
                 self.classes.setdefault(
@@ -234,7 +234,7 @@ class Program:
                 )
         for fact in one.facts:
             if fact.kind == "routing":
-                self._statement(one.path, fact)
+                self._add_statement(one.path, fact)
             elif fact.kind == "constant":
                 self._constants.setdefault((fact.symbol, fact.values["name"]), fact.values["value"])
             elif fact.kind == "configuration":
@@ -245,9 +245,9 @@ class Program:
                     listed.update(dict.fromkeys(fact.values["values"].get("providers", ())))
                 self._settings.setdefault(name, []).append((one.path, fact.values["values"]))
             else:
-                self._of_class(one.path, fact)
+                self._add_class(one.path, fact)
 
-    def _of_class(self, path: str, fact: Fact) -> None:
+    def _add_class(self, path: str, fact: Fact) -> None:
         owner, _, name = fact.symbol.partition("::")
         held = self.classes.get(owner)
         if held is None or held.path != path:
@@ -259,10 +259,10 @@ class Program:
         elif fact.kind == "uses_trait":
             held.traits.append(fact.values["name"])
 
-    def _statement(self, path: str, fact: Fact) -> None:
+    def _add_statement(self, path: str, fact: Fact) -> None:
         values = fact.values
         if fact.symbol:
-            self.registered.update(_providers_in(values))
+            self.registered.update(_provider_names(values))
         owner, _, name = fact.symbol.partition("::")
         held = self.classes.get(owner)
         if values["op"] == "member":
@@ -284,11 +284,11 @@ def is_test(path: str) -> bool:
     return _TESTS.search(path) is not None
 
 
-def _normal(path: str) -> str:
+def _normalize_path(path: str) -> str:
     return posixpath.normpath("/" + path.lstrip("/")).lstrip("/")
 
 
-def _providers_in(value: Any) -> Iterator[str]:
+def _provider_names(value: Any) -> Iterator[str]:
     """Yield names in a statement that look like provider classes, at any depth."""
     todo: list[Any] = [value]
     while todo:
@@ -301,11 +301,11 @@ def _providers_in(value: Any) -> Iterator[str]:
             todo += at
 
 
-def _states(values: Mapping[str, Any], key: str) -> bool:
+def _states_key(values: Mapping[str, Any], key: str) -> bool:
     return key in values or any(one.startswith(f"{key}.") for one in values)
 
 
-def _shared(one: str, other: str) -> int:
+def _count_shared_folders(one: str, other: str) -> int:
     """Return the number of leading folders that two paths have in common."""
     pairs = zip(one.split("/"), other.split("/"), strict=False)
     return next((i for i, (a, b) in enumerate(pairs) if a != b), len(one))

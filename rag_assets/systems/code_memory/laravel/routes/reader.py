@@ -1,4 +1,4 @@
-"""Finds the places in a file that may concern routes, before anything is read in detail."""
+"""Read the statements of a PHP file that may create routes, as facts."""
 
 from __future__ import annotations
 
@@ -85,13 +85,13 @@ _WORDS: Final = (
     *("require ", "require(", "require_once", "include ", "include(", "include_once", "{Route"),
     *("Route,", "Route}"),
 )
-"""If a text has such a place, it contains one of these words; most texts contain none of them."""
+"""Words of which every text that may create routes contains at least one; most texts have none."""
 
 _TELLING = LOADS | MEMBER_CALLS | {"simple_parameter", "scoped_call_expression"}
 _NAMES = frozenset({"name", "qualified_name", "relative_name"})
 
 
-class Marks:
+class RoutePositions:
     """Positions in a file of calls that may create routes, or may load files that do."""
 
     def __init__(self, source: PhpSource) -> None:
@@ -101,7 +101,9 @@ class Marks:
         if not any(word in source.text for word in _WORDS):
             return
         self._starts = [
-            node.start_byte for node in source.tree.nodes(_TELLING) if self._tells(node)
+            node.start_byte
+            for node in source.tree.nodes(_TELLING)
+            if self._is_routing_position(node)
         ]
 
     def __bool__(self) -> bool:
@@ -109,28 +111,28 @@ class Marks:
         return bool(self._starts) or any(map(is_provider, classes))
 
     def within(self, node: Node) -> bool:
-        """Return whether a node contains such a position."""
+        """Return whether a node contains one of these positions."""
         at = bisect_left(self._starts, node.start_byte)
         return at < len(self._starts) and self._starts[at] < node.end_byte
 
-    def _tells(self, node: Node) -> bool:
+    def _is_routing_position(self, node: Node) -> bool:
         if node.type in LOADS:
             return True
         if node.type == "simple_parameter":
-            self._typed(node)
+            self._record_router_parameter(node)
             return False
         if node.type == "scoped_call_expression":
-            return self._static(node)
-        return self._member(node)
+            return self._is_routing_static_call(node)
+        return self._is_routing_member_call(node)
 
-    def _typed(self, parameter: Node) -> None:
+    def _record_router_parameter(self, parameter: Node) -> None:
         """Record a parameter with a router type; its name means a router throughout the file."""
         written = self._source.tree.of(parameter.child_by_field_name("type")).lstrip("?")
         named = self._source.class_name(written, parameter) if written else ""
         if named in ROUTER_TYPES:
             self._routers.add(self._source.tree.of(parameter.child_by_field_name("name")))
 
-    def _static(self, node: Node) -> bool:
+    def _is_routing_static_call(self, node: Node) -> bool:
         name = self._source.tree.of(node.child_by_field_name("name")).lower()
         scope = node.child_by_field_name("scope")
         if scope is None or scope.type not in _NAMES:
@@ -140,7 +142,7 @@ class Marks:
             return name not in _OTHERS
         return name in {"routes", "userroutes"}
 
-    def _member(self, node: Node) -> bool:
+    def _is_routing_member_call(self, node: Node) -> bool:
         tree = self._source.tree
         name = tree.of(node.child_by_field_name("name")).lower()
         if name in _LOADERS:
@@ -176,12 +178,12 @@ def targets_of(expression: Json) -> Iterator[tuple[str, str]]:
     for call in expression["calls"]:
         name, arguments = call["name"].lower(), call["arguments"]
         if name in _ACTIONS and arguments:
-            yield from _target(arguments[-1])
+            yield from _target_of_action(arguments[-1])
         elif name in RESOURCES:
-            yield from _controllers(arguments)
+            yield from _controllers_of_resources(arguments)
 
 
-def _target(action: Json) -> Iterator[tuple[str, str]]:
+def _target_of_action(action: Json) -> Iterator[tuple[str, str]]:
     if isinstance(action, str) and _CLASS.fullmatch(action):
         controller, _, method = action.lstrip("\\").partition("@")
         yield controller, method
@@ -189,19 +191,19 @@ def _target(action: Json) -> Iterator[tuple[str, str]]:
         keyed = {key: value for key, value in action["items"] if isinstance(key, str)}
         plain = [value for _, value in action["items"] if isinstance(value, str)]
         if isinstance(keyed.get("uses"), str):
-            yield from _target(keyed["uses"])
+            yield from _target_of_action(keyed["uses"])
         elif not keyed and len(plain) == len(action["items"]) == _PAIR:
-            yield from _target("@".join(plain))
+            yield from _target_of_action("@".join(plain))
 
 
-def _controllers(arguments: list[Json]) -> Iterator[tuple[str, str]]:
+def _controllers_of_resources(arguments: list[Json]) -> Iterator[tuple[str, str]]:
     """Yield the controller of one resource, or the controllers of several resources."""
     first = arguments[0] if arguments else None
     if isinstance(first, dict) and first.get("of") == "array":
         for _, value in first["items"]:
-            yield from _target(value)
+            yield from _target_of_action(value)
     elif len(arguments) > 1:
-        yield from _target(arguments[1])
+        yield from _target_of_action(arguments[1])
 
 
 _ENTRIES = frozenset({"boot", "register", "map", "configurepackage"})
@@ -224,8 +226,8 @@ _LONGEST = 500
 
 def facts_of(source: PhpSource) -> Iterator[Fact]:
     """Yield the facts of a file, in no particular order."""
-    marks = Marks(source)
-    yield from _constants(source)
+    marks = RoutePositions(source)
+    yield from _constant_facts(source)
     settings = settings_of(source)
     if settings is not None:
         node, values = settings
@@ -235,7 +237,7 @@ def facts_of(source: PhpSource) -> Iterator[Fact]:
         yield from _Reader(source, marks).facts()
 
 
-def _constants(source: PhpSource) -> Iterator[Fact]:
+def _constant_facts(source: PhpSource) -> Iterator[Fact]:
     for one in source.classes:
         for held in one.constants:
             value = source.value(held.value)
@@ -249,10 +251,10 @@ def _constants(source: PhpSource) -> Iterator[Fact]:
 class _Reader:
     """Reads the statements of one file, block by block."""
 
-    def __init__(self, source: PhpSource, marks: Marks) -> None:
+    def __init__(self, source: PhpSource, marks: RoutePositions) -> None:
         self._source = source
         self._marks = marks
-        self._expressions = Expressions(source, self._queued)
+        self._expressions = Expressions(source, self._queue_block)
         self._blocks: deque[tuple[int, Node]] = deque()
         self._last = 0
         self._symbol = ""
@@ -261,87 +263,87 @@ class _Reader:
         """Yield facts of statements that may concern routes, and of the functions around them."""
         for one in self._source.classes:
             if is_provider(one) or self._marks.within(one.node):
-                yield from self._of_class(one)
+                yield from self._facts_of_class(one)
         for name, function in self._source.functions:
             if function.body is not None and self._marks.within(function.body):
-                yield from self._of_function(name, function)
+                yield from self._facts_of_function(name, function)
         self._symbol = ""
         for statement in self._source.statements():
             if statement.type not in _DECLARATIONS:
-                yield from self._statement(0, statement)
-        yield from self._rest()
+                yield from self._read_statement(0, statement)
+        yield from self._facts_of_queued_blocks()
 
-    def _of_class(self, one: ClassLike) -> Iterator[Fact]:
+    def _facts_of_class(self, one: ClassLike) -> Iterator[Fact]:
         found = [
             fact
             for method in one.methods
             if method.body is not None
-            for fact in self._of_function(f"{one.name}::{method.name}", method)
+            for fact in self._facts_of_function(f"{one.name}::{method.name}", method)
         ]
         yield from found
-        yield from self._members(one)
+        yield from self._property_facts(one)
 
-    def _members(self, one: ClassLike) -> Iterator[Fact]:
+    def _property_facts(self, one: ClassLike) -> Iterator[Fact]:
         """Yield the properties of a class that have short values."""
         self._symbol = one.name
         for held in one.properties:
-            if held.value is None or held.name in _LISTED or _size(held.value) > _LONGEST:
+            if held.value is None or held.name in _LISTED or _node_size(held.value) > _LONGEST:
                 continue
             value = self._expressions.read(held.value, runs=False)
             if not isinstance(value, dict) or value["of"] != "computed":
-                yield self._fact(held.node, "member", name=held.name, value=value)
+                yield self._build_fact(held.node, "member", name=held.name, value=value)
 
-    def _of_function(self, symbol: str, method: Method) -> Iterator[Fact]:
+    def _facts_of_function(self, symbol: str, method: Method) -> Iterator[Fact]:
         self._symbol = symbol
         body = method.body
         found = [
             fact
             for statement in (body.named_children if body is not None else ())
-            for fact in self._statement(0, statement)
+            for fact in self._read_statement(0, statement)
         ]
-        found += self._rest()
+        found += self._facts_of_queued_blocks()
         if found or method.name.lower() in _ENTRIES:
             parameters = self._expressions.parameters(method.node)
             values = {"parameters": parameters, "static": method.static}
-            yield self._fact(method.node, "function", body, **values)
+            yield self._build_fact(method.node, "function", body, **values)
             yield from found
 
-    def _rest(self) -> Iterator[Fact]:
+    def _facts_of_queued_blocks(self) -> Iterator[Fact]:
         """Yield the statements of blocks that were found while other blocks were read."""
         while self._blocks:
             block, body = self._blocks.popleft()
             if body.type in {"compound_statement", "colon_block", "switch_block"}:
                 for statement in body.named_children:
-                    yield from self._statement(block, statement)
+                    yield from self._read_statement(block, statement)
             elif body.type.endswith("_statement"):
-                yield from self._statement(block, body)
+                yield from self._read_statement(block, body)
             else:  # the expression of an arrow function
-                yield from self._valued(block, body, "return", body)
+                yield from self._read_value_statement(block, body, "return", body)
 
-    def _queued(self, body: Node) -> int:
+    def _queue_block(self, body: Node) -> int:
         self._last += 1
         self._blocks.append((self._last, body))
         return self._last
 
-    def _statement(self, block: int, node: Node) -> Iterator[Fact]:
-        if not self._marks.within(node) and not self._leads_on(node):
+    def _read_statement(self, block: int, node: Node) -> Iterator[Fact]:
+        if not self._marks.within(node) and not self._may_matter(node):
             return
         read = self._readers.get(node.type)
         if read is not None:
             yield from read(self, block, node)
 
-    def _leads_on(self, node: Node) -> bool:
+    def _may_matter(self, node: Node) -> bool:
         """Return whether a statement sets a variable, or calls something that may create routes."""
         held = next(iter(node.named_children), None)
         if node.type not in {"expression_statement", "return_statement"} or held is None:
             return False
         if held.type in {"assignment_expression", "augmented_assignment_expression"}:
-            return self._within_marked(node)
+            return self._is_relevant_function(node)
         if held.type in _VALUES:
-            return node.type == "return_statement" and _size(held) <= _LONGEST
-        return self._calls_on(held)
+            return node.type == "return_statement" and _node_size(held) <= _LONGEST
+        return self._has_routing_call(held)
 
-    def _calls_on(self, held: Node) -> bool:
+    def _has_routing_call(self, held: Node) -> bool:
         chain = self._source.chain(held)
         if chain is None:
             return False
@@ -353,27 +355,27 @@ class _Reader:
         registers = chain.calls[0].name.lower() == "register"
         return not chain.root or (registers and chain.root in {"$this->app", "$app"})
 
-    def _within_marked(self, node: Node) -> bool:
+    def _is_relevant_function(self, node: Node) -> bool:
         around = node.parent
         return around is not None and self._marks.within(around)
 
-    def _expression(self, block: int, node: Node) -> Iterator[Fact]:
+    def _read_expression(self, block: int, node: Node) -> Iterator[Fact]:
         held = next(iter(node.named_children), None)
         if held is not None:
             op = "return" if node.type == "return_statement" else "do"
-            yield from self._valued(block, node, op, held)
+            yield from self._read_value_statement(block, node, op, held)
 
-    def _valued(self, block: int, node: Node, op: str, held: Node) -> Iterator[Fact]:
+    def _read_value_statement(self, block: int, node: Node, op: str, held: Node) -> Iterator[Fact]:
         before = len(self._blocks)
         value = self._expressions.read(held)
         body = self._blocks[before][1] if len(self._blocks) > before else None
-        yield self._fact(node, op, body, block=block, value=value)
-        start, end = self._span(node, body)
+        yield self._build_fact(node, op, body, block=block, value=value)
+        start, end = self._statement_span(node, body)
         for controller, action in targets_of(value):
             values = {"controller": controller, "action": action}
             yield Fact("routes_to", start, end, self._symbol, values)
 
-    def _if(self, block: int, node: Node) -> Iterator[Fact]:
+    def _read_if(self, block: int, node: Node) -> Iterator[Fact]:
         branches: list[Json] = []
         otherwise = None
         for part in [node, *node.named_children]:
@@ -381,21 +383,23 @@ class _Reader:
             if body is None or part.type not in _BRANCHES:
                 continue
             if part.type == "else_clause":
-                otherwise = self._queued(body)
+                otherwise = self._queue_block(body)
                 continue
             condition = self._expressions.read(part.child_by_field_name("condition"), runs=False)
-            branches.append([condition, self._queued(body)])
+            branches.append([condition, self._queue_block(body)])
         values = {} if otherwise is None else {"otherwise": otherwise}
-        yield self._fact(node, "if", _body(node), block=block, branches=branches, **values)
+        yield self._build_fact(node, "if", _body_of(node), block=block, branches=branches, **values)
 
-    def _switch(self, block: int, node: Node) -> Iterator[Fact]:
+    def _read_switch(self, block: int, node: Node) -> Iterator[Fact]:
         body = node.child_by_field_name("body")
         cases = [] if body is None else body.named_children
-        branches = [[{"of": "computed", "why": "a case"}, self._queued(case)] for case in cases]
-        yield self._fact(node, "if", body, block=block, branches=branches)
+        branches = [
+            [{"of": "computed", "why": "a case"}, self._queue_block(case)] for case in cases
+        ]
+        yield self._build_fact(node, "if", body, block=block, branches=branches)
 
-    def _each(self, block: int, node: Node) -> Iterator[Fact]:
-        body = _body(node)
+    def _read_loop(self, block: int, node: Node) -> Iterator[Fact]:
+        body = _body_of(node)
         parts = [part for part in node.named_children if part != body and part.type != "comment"]
         if body is None or len(parts) != _PAIR:
             return
@@ -405,39 +409,39 @@ class _Reader:
             "over": self._expressions.read(parts[0]),
             "key": names[0] if len(names) > 1 else "",
             "item": names[-1],
-            "body": self._queued(body),
+            "body": self._queue_block(body),
         }
-        yield self._fact(node, "each", body, block=block, **values)
+        yield self._build_fact(node, "each", body, block=block, **values)
 
-    def _run(self, block: int, node: Node) -> Iterator[Fact]:
-        body = node if node.type == "compound_statement" else _body(node)
+    def _read_block(self, block: int, node: Node) -> Iterator[Fact]:
+        body = node if node.type == "compound_statement" else _body_of(node)
         if body is not None:
             repeats = node.type not in {"try_statement", "compound_statement"}
-            number = self._queued(body)
-            yield self._fact(node, "run", body, block=block, body=number, repeats=repeats)
+            number = self._queue_block(body)
+            yield self._build_fact(node, "run", body, block=block, body=number, repeats=repeats)
 
-    def _case(self, block: int, node: Node) -> Iterator[Fact]:
+    def _read_case(self, block: int, node: Node) -> Iterator[Fact]:
         for statement in node.named_children:
             if statement.type.endswith("_statement"):
-                yield from self._statement(block, statement)
+                yield from self._read_statement(block, statement)
 
     _readers: ClassVar[Mapping[str, Callable[[_Reader, int, Node], Iterator[Fact]]]] = {
-        "expression_statement": _expression,
-        "return_statement": _expression,
-        "if_statement": _if,
-        "switch_statement": _switch,
-        "case_statement": _case,
-        "default_statement": _case,
-        "foreach_statement": _each,
-        **dict.fromkeys(("compound_statement", "try_statement", "while_statement"), _run),
-        **dict.fromkeys(("do_statement", "for_statement"), _run),
+        "expression_statement": _read_expression,
+        "return_statement": _read_expression,
+        "if_statement": _read_if,
+        "switch_statement": _read_switch,
+        "case_statement": _read_case,
+        "default_statement": _read_case,
+        "foreach_statement": _read_loop,
+        **dict.fromkeys(("compound_statement", "try_statement", "while_statement"), _read_block),
+        **dict.fromkeys(("do_statement", "for_statement"), _read_block),
     }
 
-    def _fact(self, node: Node, op: str, until: Node | None = None, **values: Json) -> Fact:
-        start, end = self._span(node, until)
+    def _build_fact(self, node: Node, op: str, until: Node | None = None, **values: Json) -> Fact:
+        start, end = self._statement_span(node, until)
         return Fact("routing", start, end, self._symbol, {"op": op, **values})
 
-    def _span(self, node: Node, body: Node | None) -> tuple[int, int]:
+    def _statement_span(self, node: Node, body: Node | None) -> tuple[int, int]:
         """Return the start and end of a statement, cut off before the first body in it."""
         tree = self._source.tree
         start = tree.start(node)
@@ -446,11 +450,11 @@ class _Reader:
         return start, start + len(tree.text[start : tree.start(body)].rstrip())
 
 
-def _size(node: Node) -> int:
+def _node_size(node: Node) -> int:
     return node.end_byte - node.start_byte
 
 
-def _body(node: Node) -> Node | None:
+def _body_of(node: Node) -> Node | None:
     """Return the body of a statement: its last block or statement."""
     held = node.child_by_field_name("body")
     if held is not None:

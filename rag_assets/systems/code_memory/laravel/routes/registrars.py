@@ -9,8 +9,8 @@ from rag_assets.systems.code_memory.laravel.routes.reader import DIRECT, RESOURC
 from rag_assets.systems.code_memory.laravel.routes.router import (
     ANY,
     API_RESOURCE,
-    Draft,
-    Pending,
+    PendingResource,
+    RouteDraft,
 )
 from rag_assets.systems.code_memory.laravel.routes.values import (
     CONSTRAINTS,
@@ -87,14 +87,14 @@ def call_router(machine: Machine, name: str, given: Arguments, frame: Frame) -> 
     if name in _ATTRIBUTES:
         return call_registrar(machine, Registrar({}), name, given, frame)
     if name not in _SILENT_ON_ROUTER:
-        machine.miss(f"a call on the router that is not read: {name}()", frame)
+        machine.miss(f"an unsupported router call: {name}()", frame)
     return Unknown(f"{name}()")
 
 
 def call_registrar(
     machine: Machine, held: Registrar, name: str, given: Arguments, frame: Frame
 ) -> Value:
-    """Apply a call on attributes that a group or route will get; see of_router."""
+    """Apply a call on attributes that a group or route will get; return its result."""
     if name == "group":
         evaluate_group(machine, held.attributes, given.at(0, "callback"), frame)
         return held
@@ -104,7 +104,7 @@ def call_registrar(
     if name in _ATTRIBUTES:
         return Registrar({**held.attributes, **_read_attribute(held.attributes, name, given)})
     if name in {"when", "unless", "tap"}:
-        machine.miss("attributes under a condition", frame)
+        machine.miss("route attributes that depend on a condition", frame)
         return held
     with machine.router.group(held.attributes):
         return call_router(machine, name, given, frame)
@@ -119,7 +119,7 @@ def evaluate_group(
         attributes: the attributes of the group.
         callback: the content of the group.
     """
-    known = _with_known_prefix(machine, attributes)
+    known = _keep_known_prefix(machine, attributes)
     with machine.within(frame), machine.router.group(known):
         if isinstance(callback, Closure):
             machine.closure(callback, Arguments((ROUTER,)), frame)
@@ -148,7 +148,7 @@ def _add_routes(
     if attributes:
         return None
     if name == "group":
-        found, callback = _group_arguments(given)
+        found, callback = _split_group_arguments(given)
         evaluate_group(machine, found, callback, frame)
         return ROUTER
     if name == "fallback":
@@ -158,13 +158,13 @@ def _add_routes(
 
 def _add_route(
     machine: Machine, name: str, given: Arguments, attributes: Attributes, frame: Frame
-) -> Draft:
-    attributes = _with_known_prefix(machine, attributes)
+) -> RouteDraft:
+    attributes = _keep_known_prefix(machine, attributes)
     position, missing = 0, ""
     methods: tuple[str, ...] = ANY if name == "any" else (name,)
     if name in {"match", "addroute"}:
         stated_methods = list_values(given.at(0, "methods"))
-        missing = "the methods are computed" if _any_unknown(stated_methods) else ""
+        missing = "the methods are computed" if _has_unknown(stated_methods) else ""
         methods = tuple(one for one in stated_methods if isinstance(one, str))
         position = 1
     machine.spend(_STEPS_OF_ROUTE)
@@ -176,7 +176,7 @@ def _add_route(
     return draft
 
 
-def _add_fallback(machine: Machine, given: Arguments, frame: Frame) -> Draft:
+def _add_fallback(machine: Machine, given: Arguments, frame: Frame) -> RouteDraft:
     context = machine.context(frame)
     action = given.at(0, "action")
     draft = machine.router.add(("GET",), "{fallbackPlaceholder}", action, context)
@@ -185,7 +185,7 @@ def _add_fallback(machine: Machine, given: Arguments, frame: Frame) -> Draft:
     return draft
 
 
-def _add_direct(machine: Machine, name: str, given: Arguments, frame: Frame) -> Draft:
+def _add_direct(machine: Machine, name: str, given: Arguments, frame: Frame) -> RouteDraft:
     """Add a view or redirect route."""
     views = name == "view"
     context, uri = machine.context(frame), given.at(0, "uri")
@@ -193,7 +193,7 @@ def _add_direct(machine: Machine, name: str, given: Arguments, frame: Frame) -> 
     target = text_of(given.at(1, "view" if views else "destination"))
     draft.kind, draft.target = "view" if views else "redirect", target or ""
     if target is None:
-        draft.missing.append(f"where it leads is computed: {name}")
+        draft.missing.append(f"the target of the {name} is computed")
     return draft
 
 
@@ -212,17 +212,19 @@ def _add_resource(
         only = make_array(one for one in API_RESOURCE if one not in excepted)
         options = {"only": only, **options}
     if not several:
-        return Pending(given.at(0, "name"), given.at(1, "controller"), options, name == "singleton")
+        return PendingResource(
+            given.at(0, "name"), given.at(1, "controller"), options, name == "singleton"
+        )
     resources = given.at(0)
     if not isinstance(resources, dict):
-        machine.miss("resources that are computed", frame)
+        machine.miss("computed resources", frame)
         return ROUTER
     for one, controller in resources.items():
-        machine.settle(Pending(one, controller, dict(options)), frame)
+        machine.settle(PendingResource(one, controller, dict(options)), frame)
     return ROUTER
 
 
-def _group_arguments(given: Arguments) -> tuple[dict[str, Any], Value]:
+def _split_group_arguments(given: Arguments) -> tuple[dict[str, Any], Value]:
     attributes, callback = given.at(0, "attributes"), given.at(1, "routes")
     if isinstance(attributes, Closure | str):  # Lumen allows a call without attributes.
         return {}, attributes
@@ -232,7 +234,7 @@ def _group_arguments(given: Arguments) -> tuple[dict[str, Any], Value]:
     return {str(key): value for key, value in as_array(attributes).items()}, callback
 
 
-def _with_known_prefix(machine: Machine, attributes: Mapping[str, Value]) -> Attributes:
+def _keep_known_prefix(machine: Machine, attributes: Mapping[str, Value]) -> Attributes:
     """Return attributes in which a computed prefix is replaced by its known part."""
     found = dict(attributes)
     prefix = found.get("prefix")
@@ -268,7 +270,7 @@ def _read_attribute(held: Attributes, name: str, given: Arguments) -> Attributes
     return {key: given.all[0] if given.all else True}
 
 
-def _any_unknown(values: list[Value]) -> bool:
+def _has_unknown(values: list[Value]) -> bool:
     return any(isinstance(one, Unknown) for one in values)
 
 
@@ -279,7 +281,9 @@ _SILENT_ON_ROUTES: Final = frozenset(
 """Calls on a route that do not change any of the reported attributes."""
 
 
-def call_route(machine: Machine, draft: Draft, name: str, given: Arguments, frame: Frame) -> Value:
+def call_route(
+    machine: Machine, draft: RouteDraft, name: str, given: Arguments, frame: Frame
+) -> Value:
     """Apply a call on a route; return its result.
 
     Args:
@@ -292,11 +296,11 @@ def call_route(machine: Machine, draft: Draft, name: str, given: Arguments, fram
     elif name == "uses":
         machine.router.uses(draft, given.at(0))
     elif name not in _SILENT_ON_ROUTES:
-        draft.missing.append(f"what Laravel's routes do not have: {name}()")
+        draft.missing.append(f"a call that Laravel's routes do not have: {name}()")
     return draft
 
 
-def call_resource(pending: Pending, name: str, given: Arguments) -> Value:
+def call_resource(pending: PendingResource, name: str, given: Arguments) -> Value:
     """Apply a call on a pending resource; return the resource.
 
     Args:
@@ -322,11 +326,11 @@ def call_resource(pending: Pending, name: str, given: Arguments) -> Value:
     return pending
 
 
-def _set_fallback(draft: Draft, _given: Arguments) -> None:
+def _set_fallback(draft: RouteDraft, _given: Arguments) -> None:
     draft.fallback = True
 
 
-_OF_ROUTE: Final[Mapping[str, Callable[[Draft, Arguments], None]]] = {
+_OF_ROUTE: Final[Mapping[str, Callable[[RouteDraft, Arguments], None]]] = {
     "name": lambda draft, given: draft.name(given.at(0, "name")),
     "middleware": lambda draft, given: draft.middleware(read_names(given)),
     "withoutmiddleware": lambda draft, given: draft.middleware(

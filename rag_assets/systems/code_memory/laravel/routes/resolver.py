@@ -1,4 +1,4 @@
-"""The routes of a repository, as Laravel's router has them after all providers ran."""
+"""Resolve a repository's routes: the state of Laravel's router after all providers ran."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def providers_of(program: Program) -> Iterator[str]:
         (listed.get(name, len(listed)), not one.path.startswith("app/"), one.path, name)
         for name, one in program.classes.items()
         if not one.abstract and not is_test(one.path) and _is_provider(program, name)
-        if name in listed or name in program.registered or not _is_left_out(program, one)
+        if name in listed or name in program.registered or not _is_replaced(program, one)
     ]
     yield from (name for *_, name in sorted(found))
 
@@ -51,7 +51,7 @@ def _is_provider(program: Program, name: str) -> bool:
     )
 
 
-def _is_left_out(program: Program, one: ClassFacts) -> bool:
+def _is_replaced(program: Program, one: ClassFacts) -> bool:
     """Return whether the application of a class lists other providers of its own instead."""
     for root, listed in program.providers.items():
         own = f"{root}app/"
@@ -95,7 +95,9 @@ def run_providers(files: Iterable[FileFacts]) -> Machine:
     for path in sorted(program.top_levels()):
         if path.endswith("bootstrap/app.php") and not is_test(path):
             first = Evidence(path, program.body(Body(path, "", 0))[0])
-            _run(machine, partial(machine.load, ROOT + path, _frame(path), stated=False), first)
+            _run_guarded(
+                machine, partial(machine.load, ROOT + path, _make_frame(path), stated=False), first
+            )
     return machine
 
 
@@ -103,32 +105,34 @@ def _run_methods(machine: Machine, name: str, methods: Iterable[str]) -> None:
     for method in methods:
         function = machine.program.method(name, method)
         if function is not None:
-            frame = _frame(function.body.path)
+            frame = _make_frame(function.body.path)
             run = partial(machine.function, function, Instance(name), Arguments(()), frame)
-            _run(machine, run, Evidence(function.body.path, function.fact))
+            _run_guarded(machine, run, Evidence(function.body.path, function.fact))
 
 
 def _run_route_provider(machine: Machine, name: str) -> None:
     """Evaluate what a route provider does after boot: its last closure, or else its `map`."""
     if machine.deferred:
         last, evidence = machine.deferred[-1]
-        frame = _frame(evidence.path)
-        _run(machine, partial(machine.closure, last, Arguments(()), frame), evidence)
+        frame = _make_frame(evidence.path)
+        _run_guarded(machine, partial(machine.closure, last, Arguments(()), frame), evidence)
     elif _ROUTES in machine.program.lineage(name):
         _run_methods(machine, name, ("map",))
 
 
-def _run(machine: Machine, run: Callable[[], Value], evidence: Evidence) -> None:
+def _run_guarded(machine: Machine, run: Callable[[], Value], evidence: Evidence) -> None:
     machine.begin()
     try:
         run()
     except RecursionError:
-        machine.unresolved.append(Unresolved("what lies too deep", evidence))
+        machine.unresolved.append(Unresolved("code that is nested too deeply", evidence))
     except Exhausted:
-        machine.unresolved.append(Unresolved("more statements than are run", evidence))
+        machine.unresolved.append(
+            Unresolved("the evaluation stopped at its limit of steps", evidence)
+        )
 
 
-def _frame(path: str) -> Frame:
+def _make_frame(path: str) -> Frame:
     return Frame(path, "", None, {}, Context(), 0)
 
 
@@ -141,20 +145,18 @@ def collect_routes(machine: Machine) -> Routes:
         elif draft.context.evidence:
             reason = f"the URI is computed: {draft.uri.why}"
             unresolved.append(Unresolved(reason, draft.context.evidence[-1]))
-    unresolved += _never_loaded(machine)
+    unresolved += _report_unloaded_files(machine)
     return Routes(tuple(routes), tuple(dict.fromkeys(unresolved)))
 
 
-def _never_loaded(machine: Machine) -> Iterator[Unresolved]:
+def _report_unloaded_files(machine: Machine) -> Iterator[Unresolved]:
     for path in sorted(machine.program.top_levels()):
         if path in machine.loaded or is_test(path):
             continue
         facts = machine.program.body(Body(path, "", 0))
         first = next((fact for fact in facts if makes_routes(fact)), None)
         if first is not None:
-            yield Unresolved(
-                "a file of routes that nothing is known to load", Evidence(path, first)
-            )
+            yield Unresolved("a routes file that no known statement loads", Evidence(path, first))
 
 
 def makes_routes(fact: Fact) -> bool:

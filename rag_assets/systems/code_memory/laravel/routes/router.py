@@ -1,4 +1,4 @@
-"""Laravel's router as far as no request is needed: groups, routes and resources."""
+"""Laravel's router without requests: groups, routes and resources."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ _NAMED: Final = re.compile(r"\{([^{}]*)\}")
 
 
 @dataclass(slots=True, eq=False)
-class Draft:
+class RouteDraft:
     """A route that later calls may change.
 
     Attributes:
         uri: the URI; unknown if it is computed.
         methods: the methods, in order.
         action: its attributes; `uses` is the handler.
-        context: see Context.
+        context: the context of the statement that creates it.
         wheres: regular expressions, by parameter.
         fields: columns, by parameter.
         kind, target: kind and target of a view or a redirect; None and "" for others.
-        fallback: see Route.
+        fallback: whether it answers requests that no other route matches.
     """
 
     uri: str | Unknown
@@ -98,23 +98,23 @@ class Draft:
     def route(self) -> Route:
         """Return the route in its current state; its URI must be known."""
         missing = list(self.missing)
-        domain = re.sub(r"https?://", "", _known_text(self.action, "domain", missing))
+        domain = re.sub(r"https?://", "", _read_known_text(self.action, "domain", missing))
         domain, fields = _FIELD.sub(r"{\1\3}", domain), dict(self.fields)
         fields |= {
             name: column for name, column, _ in _FIELD.findall(text_at(self.action, "domain"))
         }
         uri = self.uri if isinstance(self.uri, str) else ""
-        name = _known_text(self.action, "as", missing)
-        kind, action = self._action(missing)
+        name = _read_known_text(self.action, "as", missing)
+        kind, action = self._resolve_action(missing)
         return Route(
             uri=uri,
             methods=tuple(self.methods),
             name=name,
             action=action,
             kind=kind,
-            middleware=tuple(_known_middleware(self.action, "middleware", missing)),
+            middleware=tuple(_read_known_middleware(self.action, "middleware", missing)),
             without_middleware=tuple(
-                _known_middleware(self.action, "excluded_middleware", missing)
+                _read_known_middleware(self.action, "excluded_middleware", missing)
             ),
             domain=domain,
             parameters=tuple(
@@ -133,7 +133,7 @@ class Draft:
             evidence=self.context.evidence,
         )
 
-    def _action(self, missing: list[str]) -> tuple[ActionKind, str]:
+    def _resolve_action(self, missing: list[str]) -> tuple[ActionKind, str]:
         if self.kind is not None:
             return self.kind, self.target
         uses = self.action.get("uses")
@@ -166,7 +166,7 @@ def text_at(attributes: Attributes, name: str) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _known_text(attributes: Attributes, name: str, missing: list[str]) -> str:
+def _read_known_text(attributes: Attributes, name: str, missing: list[str]) -> str:
     """Return an attribute's text; if it is computed, add it to `missing`."""
     value = attributes.get(name)
     if isinstance(value, Unknown):
@@ -177,7 +177,7 @@ def _known_text(attributes: Attributes, name: str, missing: list[str]) -> str:
 _WORDS: Final = {"as": "the name", "domain": "the domain"}
 
 
-def _known_middleware(attributes: Attributes, name: str, missing: list[str]) -> Iterator[str]:
+def _read_known_middleware(attributes: Attributes, name: str, missing: list[str]) -> Iterator[str]:
     for one in list_middleware(attributes.get(name)):
         text = text_of(one)
         if text is None:
@@ -208,10 +208,10 @@ class Router:
         self._by_last_method = version is not None and version < _BY_ALL_METHODS
         self._is_class = is_class
         self._groups: list[Attributes] = []
-        self._drafts: dict[str, Draft] = {}
+        self._drafts: dict[str, RouteDraft] = {}
 
     @property
-    def drafts(self) -> Iterable[Draft]:
+    def drafts(self) -> Iterable[RouteDraft]:
         """Return the routes; a later route replaces an earlier one with the same key."""
         return self._drafts.values()
 
@@ -227,7 +227,9 @@ class Router:
         finally:
             self._groups.pop()
 
-    def add(self, methods: Iterable[str], uri: Value, action: Value, context: Context) -> Draft:
+    def add(
+        self, methods: Iterable[str], uri: Value, action: Value, context: Context
+    ) -> RouteDraft:
         """Add a route.
 
         Args:
@@ -235,11 +237,11 @@ class Router:
             uri: the URI, below the prefixes of the enclosing groups.
             action: the action as passed to the router: a text, an array, a closure, or null.
         """
-        attributes = self._parsed(action)
+        attributes = self._parse_action(action)
         own = attributes.pop("prefix", None)
-        last = self._last("prefix")
+        last = self._innermost_attribute("prefix")
         full = trim_text(join_texts(trim_text(last), "/", trim_text(uri)))
-        draft = Draft(full or "/", _complete_methods(methods), attributes, context)
+        draft = RouteDraft(full or "/", _complete_methods(methods), attributes, context)
         draft.prefix(own)
         if self._groups:
             draft.action = merge_attributes(attributes, self._groups[-1], prepend=False)
@@ -251,58 +253,58 @@ class Router:
         self._drafts[f"{'|'.join(told)}{domain}{draft.uri}"] = draft
         return draft
 
-    def uses(self, draft: Draft, action: Value) -> None:
+    def uses(self, draft: RouteDraft, action: Value) -> None:
         """Set the action of an existing route."""
         if is_list(action) and len(action) > 1:
             action = join_texts(action[0], "@", action[1])
         if isinstance(action, str):
             action = self.in_namespace(action)
-        draft.action |= self._invokable({"uses": action})
+        draft.action |= self._add_invoke_method({"uses": action})
 
-    def _parsed(self, action: Value) -> Attributes:
+    def _parse_action(self, action: Value) -> Attributes:
         """Return an action as attributes, with the controller and the namespace of its group."""
         if isinstance(action, str):
             action = {"uses": action}
         if not isinstance(action, dict):
             return {"uses": action}
         if isinstance(action.get("uses"), str):
-            named = self.in_namespace(self._with_controller(action["uses"]))
-            return self._invokable({**_attributes(action), "uses": named})
+            named = self.in_namespace(self._prepend_controller(action["uses"]))
+            return self._add_invoke_method({**_to_attributes(action), "uses": named})
         if 0 in action and 1 in action and isinstance(action[1], str):
             return {"uses": join_texts(action[0], "@", action[1])}
-        found = _attributes(action)
+        found = _to_attributes(action)
         if "uses" not in found:
             closures = (value for value in action.values() if isinstance(value, Closure))
             found["uses"] = next(closures, None)
         elif is_list(found["uses"]) and len(found["uses"]) > 1:
             found["uses"] = join_texts(found["uses"][0], "@", found["uses"][1])
-        return self._invokable(found)
+        return self._add_invoke_method(found)
 
-    def _invokable(self, attributes: Attributes) -> Attributes:
+    def _add_invoke_method(self, attributes: Attributes) -> Attributes:
         uses = attributes.get("uses")
         if isinstance(uses, str) and "@" not in uses and "::" not in uses:
             attributes["uses"] = f"{uses}@__invoke"
         return attributes
 
-    def _with_controller(self, uses: str) -> Value:
-        controller = self._last("controller")
+    def _prepend_controller(self, uses: str) -> Value:
+        controller = self._innermost_attribute("controller")
         if controller is None or "@" in uses or self._is_class(uses.lstrip("\\")):
             return uses
         return join_texts(controller, "@", uses)
 
     def in_namespace(self, uses: Value) -> Value:
         """Return an action in the namespace of its group; a qualified action stays as it is."""
-        namespace = self._last("namespace")
+        namespace = self._innermost_attribute("namespace")
         within = ("\\", namespace) if isinstance(namespace, str) and namespace else ("\\",)
         if namespace is None or (isinstance(uses, str) and uses.startswith(within)):
             return uses
         return join_texts(namespace, "\\", uses)
 
-    def _last(self, name: str) -> Value:
+    def _innermost_attribute(self, name: str) -> Value:
         return self._groups[-1].get(name) if self._groups else None
 
 
-def _attributes(action: Mapping[str | int, Value]) -> Attributes:
+def _to_attributes(action: Mapping[str | int, Value]) -> Attributes:
     return {key: value for key, value in action.items() if isinstance(key, str)}
 
 
@@ -328,7 +330,7 @@ _OF_ONE: Final = frozenset({"show", "edit", "update", "destroy"})
 
 
 @dataclass(slots=True, eq=False)
-class Pending:
+class PendingResource:
     """A resource that is registered when its statement ends.
 
     Attributes:
@@ -354,7 +356,7 @@ class ResourceRegistrar:
     def __init__(self, router: Router) -> None:
         self._router = router
 
-    def register(self, pending: Pending, context: Context) -> None:
+    def register(self, pending: PendingResource, context: Context) -> None:
         """Add the routes of a resource, in Laravel's order.
 
         Args:
@@ -366,9 +368,9 @@ class ResourceRegistrar:
         with self._router.group({"prefix": prefix}):
             return self._add_routes(last, pending, context)
 
-    def _add_routes(self, name: str, pending: Pending, context: Context) -> None:
+    def _add_routes(self, name: str, pending: PendingResource, context: Context) -> None:
         options = pending.options
-        wildcard = _wildcard(options.get("parameters"))
+        wildcard = _make_wildcard(options.get("parameters"))
         for method in _resource_methods(pending):
             below = method in _OF_ONE and not pending.singleton
             own = name.rpartition(".")[2] if below and options.get("shallow") else name
@@ -397,7 +399,7 @@ def _resource_uri(name: str, wildcard: Callable[[str], str]) -> str:
     return uri.replace(f"/{{{wildcard(last)}}}", "") if outer else uri
 
 
-def _wildcard(stated: Value) -> Callable[[str], str]:
+def _make_wildcard(stated: Value) -> Callable[[str], str]:
     """Return a function that returns the parameter of a resource: stated, or in the singular."""
 
     def wildcard(name: str) -> str:
@@ -407,7 +409,7 @@ def _wildcard(stated: Value) -> Callable[[str], str]:
     return wildcard
 
 
-def _resource_methods(pending: Pending) -> list[str]:
+def _resource_methods(pending: PendingResource) -> list[str]:
     options, found = pending.options, list(SINGLETON if pending.singleton else RESOURCE)
     if options.get("only") is not None:
         found = [one for one in found if one in list_values(options["only"])]

@@ -192,8 +192,8 @@ def merge_attributes(
     inner = dict(new)
     if old.get("as") is not None:
         inner["as"] = join_texts(old["as"], new.get("as"))
-    inner["namespace"] = _namespace(new.get("namespace"), old.get("namespace"))
-    inner["prefix"] = _prefix(new.get("prefix"), old.get("prefix"), prepend=prepend)
+    inner["namespace"] = _merge_namespace(new.get("namespace"), old.get("namespace"))
+    inner["prefix"] = _merge_prefix(new.get("prefix"), old.get("prefix"), prepend=prepend)
     inner["where"] = {**as_array(old.get("where")), **as_array(new.get("where"))}
     found = {**outer, **inner}
     for name in _LISTS:
@@ -208,7 +208,7 @@ def list_middleware(value: Value) -> list[Value]:
     return value if isinstance(value, list) else list_values(value)
 
 
-def _namespace(new: Value, old: Value) -> Value:
+def _merge_namespace(new: Value, old: Value) -> Value:
     if new is None:
         return old
     text = join_texts(new)
@@ -219,7 +219,7 @@ def _namespace(new: Value, old: Value) -> Value:
     return join_texts(trim_text(old, "\\"), "\\", text.strip("\\"))
 
 
-def _prefix(new: Value, old: Value, *, prepend: bool) -> Value:
+def _merge_prefix(new: Value, old: Value, *, prepend: bool) -> Value:
     if new is None:
         return "" if old is None else old
     first, last = (old, new) if prepend else (new, old)

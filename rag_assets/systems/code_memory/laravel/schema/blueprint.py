@@ -111,7 +111,7 @@ class Blueprint:
             key["references"] = arguments.at(0, "column")
             return key
         if lower == "constrained":
-            return self._constrain(target, arguments)
+            return self._add_constraint(target, arguments)
         if lower in _FOREIGN_ACTIONS:
             attribute, value = _FOREIGN_ACTIONS[lower]
             target[attribute] = value
@@ -150,7 +150,9 @@ class Blueprint:
             listed = list(columns.values())
         if any(isinstance(column, Computed) for column in listed):
             self.unread.append(f"columns of an index ({kind})")
-        return self.add_command(kind, index=name or self.usual_name(kind, listed), columns=listed)
+        return self.add_command(
+            kind, index=name or self.conventional_name(kind, listed), columns=listed
+        )
 
     def add_command(self, name: str, **attributes: Any) -> Attributes:
         """Add a command."""
@@ -169,15 +171,19 @@ class Blueprint:
         if isinstance(index, Computed):
             self.unread.append(f"name of an index ({command})")
         columns = index if isinstance(index, list) else []
-        named = index if index and not isinstance(index, list) else self.usual_name(kind, columns)
+        named = (
+            index
+            if index and not isinstance(index, list)
+            else self.conventional_name(kind, columns)
+        )
         self.add_command(command, index=named, columns=columns)
 
-    def usual_name(self, kind: str, columns: Sequence[Any]) -> str:
-        """Return the name that Laravel gives an index."""
+    def conventional_name(self, kind: str, columns: Sequence[Any]) -> str:
+        """Return the conventional name of an index."""
         name = f"{self.table}_{'_'.join(map(str, columns))}_{kind}".lower()
         return name.replace("-", "_").replace(".", "_")
 
-    def _constrain(self, target: Attributes, given: _Arguments) -> Attributes:
+    def _add_constraint(self, target: Attributes, given: _Arguments) -> Attributes:
         if "type" not in target:
             target["references"] = "id"
             return target
@@ -193,24 +199,26 @@ class Blueprint:
 _Method: TypeAlias = Callable[[Blueprint, _Arguments], Attributes | None]
 
 
-def _typed(kind: str, made: Blueprint, given: _Arguments) -> Attributes:
+def _add_typed_column(kind: str, made: Blueprint, given: _Arguments) -> Attributes:
     return made.add_column(kind, given.first("column"))
 
 
-def _timed(kind: str, made: Blueprint, given: _Arguments) -> Attributes:
+def _add_time_column(kind: str, made: Blueprint, given: _Arguments) -> Attributes:
     return made.add_column(kind, given.first("column"), precision=given.at(1, "precision", 0))
 
 
-def _text(kind: str, made: Blueprint, given: _Arguments) -> Attributes:
+def _add_text_column(kind: str, made: Blueprint, given: _Arguments) -> Attributes:
     length = given.at(1, "length") or _STRING_LENGTH
     return made.add_column(kind, given.first("column"), length=length)
 
 
-def _listed(kind: str, made: Blueprint, given: _Arguments) -> Attributes:
+def _add_listed_column(kind: str, made: Blueprint, given: _Arguments) -> Attributes:
     return made.add_column(kind, given.first("column"), allowed=given.at(1, "allowed", []))
 
 
-def _integer(unsigned: bool, kind: str, made: Blueprint, given: _Arguments) -> Attributes:
+def _add_integer_column(
+    unsigned: bool, kind: str, made: Blueprint, given: _Arguments
+) -> Attributes:
     return made.add_column(
         kind,
         given.first("column"),
@@ -219,16 +227,16 @@ def _integer(unsigned: bool, kind: str, made: Blueprint, given: _Arguments) -> A
     )
 
 
-def _increments(kind: str, made: Blueprint, given: _Arguments) -> Attributes:
+def _add_increments_column(kind: str, made: Blueprint, given: _Arguments) -> Attributes:
     return made.add_column(kind, given.first("column"), autoIncrement=True, unsigned=True)
 
 
-def _id(made: Blueprint, given: _Arguments) -> Attributes:
+def _add_id_column(made: Blueprint, given: _Arguments) -> Attributes:
     name = given.first("column") or "id"
     return made.add_column("bigInteger", name, autoIncrement=True, unsigned=True)
 
 
-def _number(unsigned: bool, kind: str, made: Blueprint, given: _Arguments) -> Attributes:
+def _add_number_column(unsigned: bool, kind: str, made: Blueprint, given: _Arguments) -> Attributes:
     total, places = (None, None) if kind == "double" else (8, 2)
     return made.add_column(
         kind,
@@ -239,7 +247,7 @@ def _number(unsigned: bool, kind: str, made: Blueprint, given: _Arguments) -> At
     )
 
 
-def _foreign_id(made: Blueprint, given: _Arguments) -> Attributes:
+def _add_foreign_id(made: Blueprint, given: _Arguments) -> Attributes:
     name = given.first("column")
     return made.add_column("bigInteger", name, autoIncrement=False, unsigned=True)
 
@@ -252,31 +260,31 @@ def _column_for(given: _Arguments) -> Any:
     return stated
 
 
-def _foreign_id_for(made: Blueprint, given: _Arguments) -> Attributes:
-    return _foreign_id(made, _Arguments([_column_for(given)], {}))
+def _add_foreign_id_for(made: Blueprint, given: _Arguments) -> Attributes:
+    return _add_foreign_id(made, _Arguments([_column_for(given)], {}))
 
 
-def _any_column(made: Blueprint, given: _Arguments) -> Attributes:
+def _add_any_column(made: Blueprint, given: _Arguments) -> Attributes:
     more = given.at(2, "parameters")
     attributes = more if isinstance(more, dict) else {}
     return made.add_column(str(given.at(0, "type")), given.at(1, "name"), **attributes)
 
 
-def _timestamps(kind: str, made: Blueprint, given: _Arguments) -> None:
+def _add_timestamps(kind: str, made: Blueprint, given: _Arguments) -> None:
     for column in ("created_at", "updated_at"):
         made.add_column(kind, column, precision=given.at(0, "precision", 0), nullable=True)
 
 
-def _soft_deletes(kind: str, made: Blueprint, given: _Arguments) -> Attributes:
+def _add_soft_deletes(kind: str, made: Blueprint, given: _Arguments) -> Attributes:
     name, precision = given.at(0, "column", "deleted_at"), given.at(1, "precision", 0)
     return made.add_column(kind, name, precision=precision, nullable=True)
 
 
-def _remember_token(made: Blueprint, _given: _Arguments) -> Attributes:
+def _add_remember_token(made: Blueprint, _given: _Arguments) -> Attributes:
     return made.add_column("string", "remember_token", length=100, nullable=True)
 
 
-def _morphs(kind: str, nullable: bool, made: Blueprint, given: _Arguments) -> None:
+def _add_morphs(kind: str, nullable: bool, made: Blueprint, given: _Arguments) -> None:
     name = given.at(0, "name")
     if not isinstance(name, str):
         made.unread.append("name of a column (morphs)")
@@ -289,54 +297,54 @@ def _morphs(kind: str, nullable: bool, made: Blueprint, given: _Arguments) -> No
     made.add_index("index", [f"{name}_type", f"{name}_id"], given.at(1, "indexName"))
 
 
-def _index(kind: str, made: Blueprint, given: _Arguments) -> Attributes:
+def _add_index_command(kind: str, made: Blueprint, given: _Arguments) -> Attributes:
     return made.add_index(kind, given.at(0, "columns"), given.at(1, "name"))
 
 
-def _raw_index(made: Blueprint, given: _Arguments) -> Attributes:
+def _add_raw_index(made: Blueprint, given: _Arguments) -> Attributes:
     return made.add_index("index", [given.at(0, "expression")], given.at(1, "name"))
 
 
-def _rename(command: str, made: Blueprint, given: _Arguments) -> Attributes:
+def _add_rename(command: str, made: Blueprint, given: _Arguments) -> Attributes:
     values = {"from": given.at(0, "from"), "to": given.at(1, "to")}
     return made.add_command(command, **values)
 
 
-def _rename_table(made: Blueprint, given: _Arguments) -> None:
+def _add_table_rename(made: Blueprint, given: _Arguments) -> None:
     made.add_command("rename", to=given.at(0, "to"))
 
 
-def _drop_table(command: str, made: Blueprint, _given: _Arguments) -> None:
+def _add_table_drop(command: str, made: Blueprint, _given: _Arguments) -> None:
     made.add_command(command)
 
 
-def _drop_index(command: str, kind: str, made: Blueprint, given: _Arguments) -> None:
+def _add_index_drop(command: str, kind: str, made: Blueprint, given: _Arguments) -> None:
     made.drop_index(command, kind, given.at(0, "index"))
 
 
-def _drop_columns(made: Blueprint, given: _Arguments) -> None:
+def _add_column_drops(made: Blueprint, given: _Arguments) -> None:
     first = given.at(0, "columns")
     made.drop_columns(first if isinstance(first, list) else [*given.given, *given.named.values()])
 
 
-def _drop_soft_deletes(made: Blueprint, given: _Arguments) -> None:
+def _add_soft_deletes_drop(made: Blueprint, given: _Arguments) -> None:
     made.drop_columns([given.at(0, "column", "deleted_at")])
 
 
-def _drop_foreign_column(by_model: bool, made: Blueprint, given: _Arguments) -> None:
+def _add_foreign_column_drop(by_model: bool, made: Blueprint, given: _Arguments) -> None:
     column = _column_for(given) if by_model else given.at(0, "column")
     made.drop_index("dropForeign", "foreign", [column])
     made.drop_columns([column])
 
 
-def _drop_morphs(made: Blueprint, given: _Arguments) -> None:
+def _add_morphs_drop(made: Blueprint, given: _Arguments) -> None:
     stem = given.at(0, "name")
     columns = [f"{stem}_type", f"{stem}_id"]
     made.drop_index("dropIndex", "index", given.at(1, "indexName") or columns)
     made.drop_columns(columns)
 
 
-def _ignore(_made: Blueprint, _given: _Arguments) -> None:
+def _ignore_call(_made: Blueprint, _given: _Arguments) -> None:
     return None
 
 
@@ -358,56 +366,63 @@ _MORPHS: Final = {
     "ulidMorphs": "ulid",
 }
 _NAMED: Final[Mapping[str, _Method]] = {
-    **{name: partial(_typed, name) for name in _SIMPLE},
-    **{name: partial(_typed, name.lower()) for name in _SHAPES},
-    **{name: partial(_timed, name) for name in _TIMES},
-    **{name: partial(_text, name) for name in ("char", "string")},
-    **{name: partial(_listed, name) for name in ("enum", "set")},
-    **{name: partial(_integer, False, name) for name in _INTEGERS},
-    **{f"unsigned{name}": partial(_integer, True, name) for name in _INTEGERS},
-    **{f"{name[:-7]}Increments": partial(_increments, name) for name in _INTEGERS[1:]},
-    **dict.fromkeys(("increments", "integerIncrements"), partial(_increments, "integer")),
-    **{name: partial(_number, False, name) for name in ("float", "double", "decimal")},
-    **{f"unsigned{name}": partial(_number, True, name) for name in ("float", "double", "decimal")},
-    "id": _id,
-    "foreignId": _foreign_id,
-    "foreignUuid": partial(_typed, "uuid"),
-    "foreignUlid": partial(_typed, "ulid"),
-    "foreignIdFor": _foreign_id_for,
-    "addColumn": _any_column,
-    **dict.fromkeys(("timestamps", "nullableTimestamps"), partial(_timestamps, "timestamp")),
-    "timestampsTz": partial(_timestamps, "timestampTz"),
-    "datetimes": partial(_timestamps, "dateTime"),
-    "softDeletes": partial(_soft_deletes, "timestamp"),
-    "softDeletesTz": partial(_soft_deletes, "timestampTz"),
-    "softDeletesDatetime": partial(_soft_deletes, "dateTime"),
-    "rememberToken": _remember_token,
-    **{name: partial(_morphs, kind, False) for name, kind in _MORPHS.items()},
-    **{f"nullable{name}": partial(_morphs, kind, True) for name, kind in _MORPHS.items()},
-    **{name: partial(_index, kind) for name, kind in _INDEXES.items()},
-    "foreign": partial(_index, "foreign"),
-    "rawIndex": _raw_index,
-    **{name: partial(_rename, name) for name in ("renameIndex", "renameColumn")},
-    "rename": _rename_table,
-    **{name: partial(_drop_table, name) for name in ("drop", "dropIfExists")},
+    **{name: partial(_add_typed_column, name) for name in _SIMPLE},
+    **{name: partial(_add_typed_column, name.lower()) for name in _SHAPES},
+    **{name: partial(_add_time_column, name) for name in _TIMES},
+    **{name: partial(_add_text_column, name) for name in ("char", "string")},
+    **{name: partial(_add_listed_column, name) for name in ("enum", "set")},
+    **{name: partial(_add_integer_column, False, name) for name in _INTEGERS},
+    **{f"unsigned{name}": partial(_add_integer_column, True, name) for name in _INTEGERS},
+    **{f"{name[:-7]}Increments": partial(_add_increments_column, name) for name in _INTEGERS[1:]},
+    **dict.fromkeys(
+        ("increments", "integerIncrements"), partial(_add_increments_column, "integer")
+    ),
+    **{name: partial(_add_number_column, False, name) for name in ("float", "double", "decimal")},
+    **{
+        f"unsigned{name}": partial(_add_number_column, True, name)
+        for name in ("float", "double", "decimal")
+    },
+    "id": _add_id_column,
+    "foreignId": _add_foreign_id,
+    "foreignUuid": partial(_add_typed_column, "uuid"),
+    "foreignUlid": partial(_add_typed_column, "ulid"),
+    "foreignIdFor": _add_foreign_id_for,
+    "addColumn": _add_any_column,
+    **dict.fromkeys(("timestamps", "nullableTimestamps"), partial(_add_timestamps, "timestamp")),
+    "timestampsTz": partial(_add_timestamps, "timestampTz"),
+    "datetimes": partial(_add_timestamps, "dateTime"),
+    "softDeletes": partial(_add_soft_deletes, "timestamp"),
+    "softDeletesTz": partial(_add_soft_deletes, "timestampTz"),
+    "softDeletesDatetime": partial(_add_soft_deletes, "dateTime"),
+    "rememberToken": _add_remember_token,
+    **{name: partial(_add_morphs, kind, False) for name, kind in _MORPHS.items()},
+    **{f"nullable{name}": partial(_add_morphs, kind, True) for name, kind in _MORPHS.items()},
+    **{name: partial(_add_index_command, kind) for name, kind in _INDEXES.items()},
+    "foreign": partial(_add_index_command, "foreign"),
+    "rawIndex": _add_raw_index,
+    **{name: partial(_add_rename, name) for name in ("renameIndex", "renameColumn")},
+    "rename": _add_table_rename,
+    **{name: partial(_add_table_drop, name) for name in ("drop", "dropIfExists")},
     **{
         f"drop{name[:1].upper()}{name[1:]}": partial(
-            _drop_index, f"drop{name[:1].upper()}{name[1:]}", kind
+            _add_index_drop, f"drop{name[:1].upper()}{name[1:]}", kind
         )
         for name, kind in {**_INDEXES, "foreign": "foreign"}.items()
     },
-    **dict.fromkeys(("dropColumn", "dropColumns"), _drop_columns),
+    **dict.fromkeys(("dropColumn", "dropColumns"), _add_column_drops),
     **dict.fromkeys(
         ("dropTimestamps", "dropTimestampsTz"),
         lambda made, _given: made.drop_columns(["created_at", "updated_at"]),
     ),
-    **dict.fromkeys(("dropSoftDeletes", "dropSoftDeletesTz"), _drop_soft_deletes),
+    **dict.fromkeys(("dropSoftDeletes", "dropSoftDeletesTz"), _add_soft_deletes_drop),
     "dropRememberToken": lambda made, _given: made.drop_columns(["remember_token"]),
-    "dropConstrainedForeignId": partial(_drop_foreign_column, False),
-    "dropConstrainedForeignIdFor": partial(_drop_foreign_column, True),
-    "dropMorphs": _drop_morphs,
-    **dict.fromkeys(("temporary", "engine", "charset", "collation", "comment", "create"), _ignore),
-    "innoDb": _ignore,
+    "dropConstrainedForeignId": partial(_add_foreign_column_drop, False),
+    "dropConstrainedForeignIdFor": partial(_add_foreign_column_drop, True),
+    "dropMorphs": _add_morphs_drop,
+    **dict.fromkeys(
+        ("temporary", "engine", "charset", "collation", "comment", "create"), _ignore_call
+    ),
+    "innoDb": _ignore_call,
 }
 _METHODS: Final[Mapping[str, _Method]] = {name.lower(): method for name, method in _NAMED.items()}
 """Functions that apply a method of Laravel's Blueprint, by its name in lower case."""

@@ -78,7 +78,9 @@ class ExpressionReader:
             node: an expression; None stands for null.
             scope: the names that are known at the expression.
         """
-        return None if node is None else value_of(self.tree, node, self._constants(node, scope))
+        return (
+            None if node is None else value_of(self.tree, node, self._make_constants(node, scope))
+        )
 
     def values(self, call: Call, scope: Scope) -> tuple[list[Any], dict[str, Any]]:
         """Return the values of the positional and of the named arguments of a call."""
@@ -89,7 +91,7 @@ class ExpressionReader:
         """Return the value of an expression that is part of another expression."""
         if node is None:
             return None
-        return value_of(self.tree, node, self._constants(node, scope), depth)
+        return value_of(self.tree, node, self._make_constants(node, scope), depth)
 
     def own_method(self, chain: Chain, scope: Scope) -> Method | None:
         """Return the method of the file's own class that a chain calls first, if it does."""
@@ -97,7 +99,7 @@ class ExpressionReader:
         name = chain.calls[0].name
         return next((one for one in scope.owner.methods if own and one.name == name), None)
 
-    def returned(self, chain: Chain, scope: Scope) -> tuple[Node, Scope] | None:
+    def find_returned_value(self, chain: Chain, scope: Scope) -> tuple[Node, Scope] | None:
         """Return the result of an own method that only returns a value; None for other methods.
 
         Args:
@@ -115,7 +117,7 @@ class ExpressionReader:
         given = replace(scope, variables=kept, function=method.name)
         return next(((node, given) for node in inner[0].named_children), None)
 
-    def _constants(self, near: Node, scope: Scope) -> Constants:
+    def _make_constants(self, near: Node, scope: Scope) -> Constants:
         def constant(owner: str, name: str) -> Any:
             if owner != scope.owner.name:
                 return COMPUTED
@@ -131,7 +133,7 @@ class ExpressionReader:
         return Constants(class_name, constant, further)
 
 
-def _binary(reader: ExpressionReader, scope: Scope, node: Node, depth: int) -> Any:
+def _read_binary(reader: ExpressionReader, scope: Scope, node: Node, depth: int) -> Any:
     if reader.tree.of(node.child_by_field_name("operator")) != "??":
         return NotImplemented
     left = reader.inner(node.child_by_field_name("left"), scope, depth)
@@ -142,20 +144,20 @@ def _binary(reader: ExpressionReader, scope: Scope, node: Node, depth: int) -> A
     return right if left is None else left
 
 
-def _name(reader: ExpressionReader, scope: Scope, node: Node, _depth: int) -> Any:
+def _read_name(reader: ExpressionReader, scope: Scope, node: Node, _depth: int) -> Any:
     known = {"__FUNCTION__": scope.function, "__CLASS__": scope.owner.name}
     return known.get(reader.tree.of(node), COMPUTED)
 
 
-def _variable(reader: ExpressionReader, scope: Scope, node: Node, _depth: int) -> Any:
+def _read_variable(reader: ExpressionReader, scope: Scope, node: Node, _depth: int) -> Any:
     return scope.variables.get(reader.tree.of(node).lstrip("$"), COMPUTED)
 
 
-def _property(reader: ExpressionReader, scope: Scope, node: Node, _depth: int) -> Any:
+def _read_property(reader: ExpressionReader, scope: Scope, node: Node, _depth: int) -> Any:
     return scope.variables.get(reader.tree.of(node).lstrip("$"), COMPUTED)
 
 
-def _subscript(reader: ExpressionReader, scope: Scope, node: Node, depth: int) -> Any:
+def _read_subscript(reader: ExpressionReader, scope: Scope, node: Node, depth: int) -> Any:
     parts = node.named_children
     if len(parts) < _PAIR:
         return COMPUTED
@@ -168,22 +170,22 @@ def _subscript(reader: ExpressionReader, scope: Scope, node: Node, depth: int) -
     return held.get(str(key), COMPUTED) if isinstance(held, dict) else COMPUTED
 
 
-def _called(reader: ExpressionReader, scope: Scope, node: Node, depth: int) -> Any:
+def _read_call(reader: ExpressionReader, scope: Scope, node: Node, depth: int) -> Any:
     """Return a setting, raw SQL, or the result of an own method."""
     chain = reader.source.chain(node)
     if chain is None:
         return COMPUTED
     if not chain.root and len(chain.calls) == 1:
-        return _setting(reader, chain.calls[0], scope, depth)
+        return _read_setting(reader, chain.calls[0], scope, depth)
     last = chain.calls[-1]
     if last.name == "raw" and chain.static:
         sql = reader.inner(last.argument(0), scope, depth)
         return Expression(sql) if isinstance(sql, str) else COMPUTED
-    returned = reader.returned(chain, scope)
+    returned = reader.find_returned_value(chain, scope)
     return COMPUTED if returned is None else reader.inner(*returned, depth)
 
 
-def _setting(reader: ExpressionReader, call: Call, scope: Scope, depth: int) -> Any:
+def _read_setting(reader: ExpressionReader, call: Call, scope: Scope, depth: int) -> Any:
     """Return the value of a call of `config`."""
     key, default = (reader.inner(call.argument(at), scope, depth) for at in (0, 1))
     is_setting = call.name.lstrip("\\").lower() == "config"
@@ -192,21 +194,21 @@ def _setting(reader: ExpressionReader, call: Call, scope: Scope, depth: int) -> 
     return mark_setting(key, default)
 
 
-def _closure(_reader: ExpressionReader, _scope: Scope, node: Node, _depth: int) -> Any:
+def _read_closure(_reader: ExpressionReader, _scope: Scope, node: Node, _depth: int) -> Any:
     return Closure(node)
 
 
 _FURTHER: Final[Mapping[str, Callable[[ExpressionReader, Scope, Node, int], Any]]] = {
-    "anonymous_function": _closure,
-    "arrow_function": _closure,
-    "binary_expression": _binary,
-    "name": _name,
-    "variable_name": _variable,
-    "subscript_expression": _subscript,
-    "member_access_expression": _property,
-    "member_call_expression": _called,
-    "nullsafe_member_call_expression": _called,
-    "scoped_call_expression": _called,
-    "function_call_expression": _called,
+    "anonymous_function": _read_closure,
+    "arrow_function": _read_closure,
+    "binary_expression": _read_binary,
+    "name": _read_name,
+    "variable_name": _read_variable,
+    "subscript_expression": _read_subscript,
+    "member_access_expression": _read_property,
+    "member_call_expression": _read_call,
+    "nullsafe_member_call_expression": _read_call,
+    "scoped_call_expression": _read_call,
+    "function_call_expression": _read_call,
 }
 """Functions that read expressions which depend on variables, the class or the settings."""

@@ -104,18 +104,18 @@ def schema_facts(source: PhpSource) -> tuple[Fact, ...]:
     reader = ExpressionReader(source)
     facts: list[Fact] = []
     for one in source.classes:
-        method = _method(one, "up")
+        method = _find_method(one, "up")
         if method is not None:
-            facts += _Run(reader, one).facts(method)
+            facts += _MigrationWalk(reader, one).facts(method)
     return tuple(sorted(facts, key=lambda fact: (fact.start, fact.values["order"])))
 
 
-def _method(owner: ClassLike, name: str) -> Method | None:
+def _find_method(owner: ClassLike, name: str) -> Method | None:
     return next((one for one in owner.methods if one.name == name and one.body is not None), None)
 
 
-class _Run:
-    """Walks through `up()` of one class with a list of steps, so that any nesting depth works."""
+class _MigrationWalk:
+    """Read `up()` of one class step by step, without recursion, at any nesting depth."""
 
     def __init__(self, reader: ExpressionReader, owner: ClassLike) -> None:
         self._reader = reader
@@ -132,10 +132,10 @@ class _Run:
             step = self._todo.pop()
             step.context.scope.variables.update(step.bind)
             if step.ends is not None:
-                self._end(*step.ends)
+                self._finish_blueprint(*step.ends)
             elif step.node is not None:
                 self._left -= 1
-                self._step(step.node, step.context)
+                self._take_step(step.node, step.context)
         return self._facts
 
     def _push(self, nodes: Sequence[Node], context: _Context) -> None:
@@ -145,80 +145,82 @@ class _Run:
         if node is not None:
             self._todo.append(_Step(node, context))
 
-    def _block(self, node: Node, context: _Context) -> None:
+    def _push_statements(self, node: Node, context: _Context) -> None:
         """Add the statements of a body; those after `if (..) return;` run under a condition."""
         steps: list[_Step] = []
         for child in node.named_children:
             steps.append(_Step(child, context))
-            if child.type == "if_statement" and _returns(child):
+            if child.type == "if_statement" and _is_guard_clause(child):
                 context = replace(context, conditional=True)
         self._todo.extend(reversed(steps))
 
-    def _step(self, node: Node, context: _Context) -> None:
+    def _take_step(self, node: Node, context: _Context) -> None:
         if node.type in _BRANCHING:
             context = replace(context, conditional=True)
         if node.type in {"compound_statement", "colon_block"}:
-            self._block(node, context)
+            self._push_statements(node, context)
         elif node.type == "foreach_statement":
-            self._foreach(node, context)
+            self._push_foreach(node, context)
         elif node.type in {"expression_statement", "return_statement", "parenthesized_expression"}:
             self._push(node.named_children[:1], context)
         elif node.type == "assignment_expression":
-            self._assign(node, context)
+            self._set_variable(node, context)
         elif node.type.endswith("call_expression"):
-            self._call(node, context)
+            self._read_call(node, context)
         elif node.type in {"match_conditional_expression", "match_default_expression"}:
             self._push_block(node.child_by_field_name("return_expression"), context)
         elif node.type.endswith(_NESTING):
             condition = node.child_by_field_name("condition")
             self._push([child for child in node.named_children if child != condition], context)
 
-    def _assign(self, node: Node, context: _Context) -> None:
+    def _set_variable(self, node: Node, context: _Context) -> None:
         left, right = (node.child_by_field_name(name) for name in ("left", "right"))
         if left is None or right is None:
             return
         name = self._tree.of(left).lstrip("$")
         context.scope.variables[name] = self._reader.value(right, context.scope)
         if right.type.endswith("call_expression"):
-            self._call(right, context)
+            self._read_call(right, context)
 
-    def _call(self, node: Node, context: _Context) -> None:
+    def _read_call(self, node: Node, context: _Context) -> None:
         chain = self._reader.source.chain(node)
         if chain is None:
             return
         root, last = chain.root.lstrip("$"), chain.calls[-1]
         own = self._reader.own_method(chain, context.scope)
         if not chain.static and root in context.tables:
-            self._on_table(chain, context.tables[root], context)
-        elif self._is_schema(chain, root):
-            self._on_schema(chain, context)
+            self._read_table_call(chain, context.tables[root], context)
+        elif self._is_schema_call(chain, root):
+            self._read_schema_call(chain, context)
         elif chain.static and root.rpartition("\\")[2] == "DB" and last.name.lower() in _RAW:
-            self._raw(last, context)
+            self._read_raw_sql(last, context)
         elif own is not None and own.body is not None:
-            self._enter(own, chain.calls[0], context)
+            self._enter_method(own, chain.calls[0], context)
         elif _is_each(chain):
-            self._each(chain, context)
+            self._push_each(chain, context)
         else:
             given = [one.value for call in chain.calls for one in call.arguments]
             for closure in reversed([one for one in given if one.type in CLOSURES]):
                 self._push_block(closure.child_by_field_name("body"), context)
 
-    def _each(self, chain: Chain, context: _Context) -> None:
+    def _push_each(self, chain: Chain, context: _Context) -> None:
         over = self._reader.value(chain.calls[0].argument(0), context.scope)
         closure = chain.calls[1].arguments[0].value
-        names = [self._tree.of(one).lstrip("$") for one in _variables(closure)]
+        names = [self._tree.of(one).lstrip("$") for one in _declared_variables(closure)]
         # A loop lists the key before the value, a closure the value before the key.
-        self._loop(closure.child_by_field_name("body"), over, [*reversed(names[:2])], context)
+        self._push_loop(closure.child_by_field_name("body"), over, [*reversed(names[:2])], context)
 
-    def _foreach(self, node: Node, context: _Context) -> None:
+    def _push_foreach(self, node: Node, context: _Context) -> None:
         body = node.child_by_field_name("body")
         parts = [one for one in node.named_children if one.type != "comment" and one != body]
         if len(parts) > 1:
-            names = [self._tree.of(one).lstrip("$&") for one in _variables(parts[1])]
-            self._loop(body, self._value(parts[0], context), names, context)
+            names = [self._tree.of(one).lstrip("$&") for one in _declared_variables(parts[1])]
+            self._push_loop(body, self._read_value(parts[0], context), names, context)
 
-    def _loop(self, body: Node | None, over: Any, names: Sequence[str], context: _Context) -> None:
-        """Add the body once per item; the last name is the value's, a name before it the key's.
+    def _push_loop(
+        self, body: Node | None, over: Any, names: Sequence[str], context: _Context
+    ) -> None:
+        """Add the body once per item; the last name is for the value, a name before it for the key.
 
         Args:
             over: the items; anything that is not an array counts as one unknown item.
@@ -234,7 +236,7 @@ class _Run:
             steps.append(_Step(body, context, bind))
         self._todo.extend(reversed(steps))
 
-    def _is_schema(self, chain: Chain, root: str) -> bool:
+    def _is_schema_call(self, chain: Chain, root: str) -> bool:
         last = chain.calls[-1]
         if last.name.lower() not in _ACTIONS:
             return False
@@ -245,15 +247,15 @@ class _Run:
             or (closure and last.name.lower() in {"create", "table"} and root != "Route")
         )
 
-    def _on_schema(self, chain: Chain, context: _Context) -> None:
+    def _read_schema_call(self, chain: Chain, context: _Context) -> None:
         call = chain.calls[-1]
         name = call.name.lower()
-        table = self._value(call.argument(0, "from" if name == "rename" else "table"), context)
+        table = self._read_value(call.argument(0, "from" if name == "rename" else "table"), context)
         values: dict[str, Any] = {"action": _ACTIONS[name]}
         if name == "rename":
-            values["to"] = self._value(call.argument(1, "to"), context)
+            values["to"] = self._read_value(call.argument(1, "to"), context)
         blueprint = Blueprint(table if isinstance(table, str) else "")
-        fact = self._fact(call.node, table, values, context)
+        fact = self._build_fact(call.node, table, values, context)
         given, named = self._reader.values(call, context.scope)
         if name == "dropcolumns":
             blueprint.call("dropColumn", given[1:], {})
@@ -265,19 +267,19 @@ class _Run:
         elif name in {"create", "table"}:
             blueprint.unread.append("the definition of the table")
 
-    def _end(self, blueprint: Blueprint, fact: Fact) -> None:
+    def _finish_blueprint(self, blueprint: Blueprint, fact: Fact) -> None:
         blueprint.finish()
         values = dict(fact.values)
-        values["columns"] = [_plain(column) for column in blueprint.columns]
-        values["commands"] = [_plain(command) for command in blueprint.commands]
+        values["columns"] = [_to_plain_values(column) for column in blueprint.columns]
+        values["commands"] = [_to_plain_values(command) for command in blueprint.commands]
         values["unread"] = [*values["unread"], *blueprint.unread]
         values["conditional"] |= blueprint.conditional
         renamed = next((c for c in blueprint.commands if c["name"] == "rename"), None)
         if renamed is not None and isinstance(renamed["to"], str):
-            values["to"] = _as_json(renamed["to"])
-        self._add(replace(fact, values=values))
+            values["to"] = _mark_asked_text(renamed["to"])
+        self._add_fact(replace(fact, values=values))
 
-    def _on_table(self, chain: Chain, blueprint: Blueprint, context: _Context) -> None:
+    def _read_table_call(self, chain: Chain, blueprint: Blueprint, context: _Context) -> None:
         first, *modifiers = chain.calls
         closure = next((a.value for a in first.arguments if a.value.type in CLOSURES), None)
         if first.name.lower() == "after" and closure is not None:
@@ -290,36 +292,40 @@ class _Run:
                 target = blueprint.modify(target, call.name, given, named)
         blueprint.conditional |= context.conditional
 
-    def _raw(self, call: Call, context: _Context) -> None:
-        """Add a statement in SQL: its table, and that its columns are unread."""
-        sql = self._value(call.argument(0, "query"), context)
+    def _read_raw_sql(self, call: Call, context: _Context) -> None:
+        """Add the table of an SQL statement, and mark its columns as unread."""
+        sql = self._read_value(call.argument(0, "query"), context)
         text = sql.sql if isinstance(sql, Expression) else sql
         known: dict[str, Any] = {"how": "sql", "columns": [], "commands": []}
         if not isinstance(text, str) or has_marks(text):
-            self._add(self._fact(call.node, COMPUTED, {"action": "raw", **known}, context))
+            self._add_fact(
+                self._build_fact(call.node, COMPUTED, {"action": "raw", **known}, context)
+            )
             return
         for found in _SQL.finditer(text):
             table = re.sub(r"[`\"\[\]]", "", found["table"]).rpartition(".")[2]
             drops = found["action"].upper() == "DROP"
             values = {"action": "drop" if drops else "alter", **known, "unread": ["SQL"]}
-            self._add(self._fact(call.node, table, values, context))
+            self._add_fact(self._build_fact(call.node, table, values, context))
 
-    def _fact(self, node: Node, table: Any, values: Mapping[str, Any], context: _Context) -> Fact:
+    def _build_fact(
+        self, node: Node, table: Any, values: Mapping[str, Any], context: _Context
+    ) -> Fact:
         known = {
-            "table": _as_json(table) if isinstance(table, str) else None,
+            "table": _mark_asked_text(table) if isinstance(table, str) else None,
             "conditional": context.conditional,
             "how": "call",
             "unread": [] if isinstance(table, str) or table is None else ["the name of the table"],
-            **_plain(values),
+            **_to_plain_values(values),
         }
         symbol = f"{self._owner.name}::up"
         return Fact("schema", self._tree.start(node), self._tree.end(node), symbol, known)
 
-    def _add(self, fact: Fact) -> None:
+    def _add_fact(self, fact: Fact) -> None:
         values = {**fact.values, "order": len(self._facts)}
         self._facts.append(replace(fact, values=values))
 
-    def _enter(self, method: Method, call: Call, context: _Context) -> None:
+    def _enter_method(self, method: Method, call: Call, context: _Context) -> None:
         if context.depth >= _DEEPEST_CALL:
             return
         scope = self._reader.scope(self._owner, method.name)
@@ -328,16 +334,16 @@ class _Run:
             given = self._tree.of(argument.value).lstrip("$")
             if given in context.tables:
                 tables[parameter.name] = context.tables[given]
-            scope.variables[parameter.name] = self._value(argument.value, context)
+            scope.variables[parameter.name] = self._read_value(argument.value, context)
         inner = replace(context, scope=scope, tables=tables, depth=context.depth + 1)
         self._push_block(method.body, inner)
 
     def _enter_closure(self, node: Node, context: _Context, blueprint: Blueprint) -> None:
-        name = self._tree.of(next(_variables(node), None)).lstrip("$")
+        name = self._tree.of(next(_declared_variables(node), None)).lstrip("$")
         tables = {**context.tables, name: blueprint}
         self._push_block(node.child_by_field_name("body"), replace(context, tables=tables))
 
-    def _value(self, node: Node | None, context: _Context) -> Any:
+    def _read_value(self, node: Node | None, context: _Context) -> Any:
         return self._reader.value(node, context.scope)
 
 
@@ -348,7 +354,7 @@ def _is_each(chain: Chain) -> bool:
     return names == ["collect", "each"] and bool(given) and given[0].value.type in CLOSURES
 
 
-def _returns(node: Node) -> bool:
+def _is_guard_clause(node: Node) -> bool:
     """Return whether an `if` statement returns from its function when its condition holds."""
     body = node.child_by_field_name("body")
     if body is None or node.child_by_field_name("alternative") is not None:
@@ -357,7 +363,7 @@ def _returns(node: Node) -> bool:
     return bool(inner) and inner[-1].type == "return_statement"
 
 
-def _variables(node: Node) -> Iterator[Node]:
+def _declared_variables(node: Node) -> Iterator[Node]:
     """Yield the variables of a loop's header, or the parameters of a closure."""
     node = node.child_by_field_name("parameters") or node
     if node.type == "variable_name":
@@ -370,23 +376,24 @@ def _variables(node: Node) -> Iterator[Node]:
             yield from (c for c in child.named_children if c.type == "variable_name")
 
 
-def _as_json(value: Any) -> Any:
+def _mark_asked_text(value: Any) -> Any:
     """Return a text as facts store it: `{"asked": text}` if it has marks of settings."""
     return {"asked": value} if has_marks(value) else value
 
 
-def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
+def _to_plain_values(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return attributes as JSON values."""
-    return {key: _json(value) for key, value in values.items()}
+    return {key: _to_json(value) for key, value in values.items()}
 
 
-def _json(value: Any) -> Any:
+def _to_json(value: Any) -> Any:
     if isinstance(value, Expression):
         return {"computed": True} if has_marks(value.sql) else {"raw": value.sql}
     if isinstance(value, Computed):
         return {"computed": True}
     if isinstance(value, list):
         return [
-            _json(item) if isinstance(item, Expression | Computed | str) else item for item in value
+            _to_json(item) if isinstance(item, Expression | Computed | str) else item
+            for item in value
         ]
-    return _as_json(value)
+    return _mark_asked_text(value)

@@ -37,7 +37,7 @@ class TableState:
         self.touched.append((path, fact))
         self.reasons += [f"{unread} is not known" for unread in fact.values["unread"]]
         if fact.values.get("conditional"):
-            self.reasons.append("a statement runs under a condition that is not known")
+            self.reasons.append("a statement depends on a condition whose value is unknown")
 
     def add_column(self, stated: Mapping[str, Any], change_keeps: bool) -> None:
         """Add a column, or change one.
@@ -50,11 +50,11 @@ class TableState:
         made = {key: value for key, value in stated.items() if key != "change"}
         if not stated.get("change"):
             self.columns.setdefault(name, made)
-            self._auto_increment(name, made)
+            self._add_primary_index(name, made)
             return
         old = self.columns.get(name)
         if old is None:
-            self.reasons.append("a column is changed here but made elsewhere")
+            self.reasons.append("a changed column is not created by any migration that was read")
         elif change_keeps:
             kept = {key: value for key, value in old.items() if key not in _UNKEPT}
             made = {**kept, **made}
@@ -80,7 +80,7 @@ class TableState:
         elif name.startswith("drop"):
             self._drop_index(command)
 
-    def _auto_increment(self, name: str, column: Mapping[str, Any]) -> None:
+    def _add_primary_index(self, name: str, column: Mapping[str, Any]) -> None:
         primary = any(index["name"] == "primary" for index in self.indexes.values())
         if column.get("autoIncrement") is True and not primary:
             self.indexes["primary"] = {"name": "primary", "index": "primary", "columns": [name]}
@@ -95,7 +95,7 @@ class TableState:
 
     def _rename_column(self, old: Any, new: Any) -> None:
         if not isinstance(old, str) or not isinstance(new, str):
-            self.reasons.append("the name of a column is not known")
+            self.reasons.append("the name of a column is unknown")
             return
         self.columns = {
             (new if key == old else key): ({**value, "name": new} if key == old else value)
@@ -221,16 +221,18 @@ def resolve_tables(files: Iterable[FileFacts], *, change_keeps: bool = True) -> 
     settings = Settings(given)
     states: dict[str, TableState] = {}
     unresolved: list[Evidence] = []
-    for stated in _statements(given):
-        evidence = _with_settings(stated, settings)
+    for stated in _ordered_statements(given):
+        evidence = _insert_settings(stated, settings)
         if isinstance(evidence.fact.values["table"], str):
-            _apply(evidence, states, change_keeps)
+            _apply_statement(evidence, states, change_keeps)
         else:
             unresolved.append(evidence)
-    return Tables({name: _table(name, states[name]) for name in sorted(states)}, tuple(unresolved))
+    return Tables(
+        {name: _build_table(name, states[name]) for name in sorted(states)}, tuple(unresolved)
+    )
 
 
-def _with_settings(evidence: Evidence, settings: Settings) -> Evidence:
+def _insert_settings(evidence: Evidence, settings: Settings) -> Evidence:
     """Return a statement with the values of the repository's settings in place of marks."""
     values = settings.resolve(evidence.fact.values)
     unread = list(values["unread"])
@@ -244,19 +246,19 @@ def _with_settings(evidence: Evidence, settings: Settings) -> Evidence:
     return Evidence(evidence.path, replace(evidence.fact, values=values))
 
 
-def _statements(files: Sequence[FileFacts]) -> Iterator[Evidence]:
+def _ordered_statements(files: Sequence[FileFacts]) -> Iterator[Evidence]:
     """Yield the statements of all migrations in running order."""
     for file in sorted(files, key=lambda file: (PurePosixPath(file.path).name, file.path)):
-        for fact in _ordered(file):
+        for fact in _sort_statements(file):
             yield Evidence(file.path, fact)
 
 
-def _ordered(file: FileFacts) -> list[Fact]:
+def _sort_statements(file: FileFacts) -> list[Fact]:
     found = [fact for fact in file.facts if fact.kind == "schema"]
     return sorted(found, key=lambda fact: fact.values["order"])
 
 
-def _apply(evidence: Evidence, states: dict[str, TableState], change_keeps: bool) -> None:
+def _apply_statement(evidence: Evidence, states: dict[str, TableState], change_keeps: bool) -> None:
     values = evidence.fact.values
     name, action = values["table"], values["action"]
     if action == "drop":
@@ -266,30 +268,32 @@ def _apply(evidence: Evidence, states: dict[str, TableState], change_keeps: bool
         return  # The usual condition is that the table exists.
     state = states.setdefault(name, TableState())
     if not state.touched and action != "create":
-        state.reasons.append("it is altered here but made elsewhere")
+        state.reasons.append("no migration that was read creates this table")
     state.touch(evidence.path, evidence.fact)
     for column in values.get("columns", ()):
         state.add_column(column, change_keeps)
-    _run(values.get("commands", ()), name, states)
+    _run_commands(values.get("commands", ()), name, states)
     target = values.get("to")
     if isinstance(target, str):
-        _rename(states, name, target)
+        _rename_table(states, name, target)
     elif action == "rename":
-        state.reasons.append("its new name is computed")
+        state.reasons.append("the new name of the table is computed")
 
 
-def _run(commands: Sequence[Mapping[str, Any]], name: str, states: dict[str, TableState]) -> None:
+def _run_commands(
+    commands: Sequence[Mapping[str, Any]], name: str, states: dict[str, TableState]
+) -> None:
     """Apply the commands of a statement to a table; a command may drop the table."""
     state = states[name]
     for command in commands:
         state.run(command)
         if command["name"] == "renameColumn":
-            _rename_referred(states, name, command["from"], command["to"])
+            _rename_referenced_column(states, name, command["from"], command["to"])
         elif command["name"] in {"drop", "dropIfExists"}:
             states.pop(name, None)
 
 
-def _rename(states: dict[str, TableState], name: str, target: str) -> None:
+def _rename_table(states: dict[str, TableState], name: str, target: str) -> None:
     moved = states.pop(name, None)
     if moved is None or target == name:
         return
@@ -300,14 +304,14 @@ def _rename(states: dict[str, TableState], name: str, target: str) -> None:
                 key["on"] = target
 
 
-def _rename_referred(states: dict[str, TableState], name: str, old: Any, new: Any) -> None:
+def _rename_referenced_column(states: dict[str, TableState], name: str, old: Any, new: Any) -> None:
     for state in states.values():
         for key in state.foreign.values():
             if key.get("on") == name and key.get("references") == old:
                 key["references"] = new
 
 
-def _table(name: str, state: TableState) -> Table:
+def _build_table(name: str, state: TableState) -> Table:
     columns = tuple(
         Column(
             key,
@@ -321,13 +325,13 @@ def _table(name: str, state: TableState) -> Table:
         Index(key, index["name"], tuple(map(str, index["columns"])))
         for key, index in state.indexes.items()
     )
-    keys = tuple(_foreign_key(key, stated) for key, stated in state.foreign.items())
+    keys = tuple(_build_foreign_key(key, stated) for key, stated in state.foreign.items())
     evidence = tuple(Evidence(path, fact) for path, fact in state.touched)
     reasons = tuple(dict.fromkeys(state.reasons))
     return Table(name, columns, indexes, keys, evidence, not reasons, reasons)
 
 
-def _foreign_key(name: str, stated: Mapping[str, Any]) -> ForeignKey:
+def _build_foreign_key(name: str, stated: Mapping[str, Any]) -> ForeignKey:
     references = stated.get("references") or "id"
     listed = references if isinstance(references, list) else [references]
     return ForeignKey(

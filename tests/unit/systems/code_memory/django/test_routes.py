@@ -146,7 +146,7 @@ urlpatterns = [*own.urls, *router.urls, *extended.urls]
     }
     assert [name for name, one in routes.items() if one.conditional] == ["more-list"]
     assert [one.reason for one in found.unresolved] == [
-        "a router with rules of its own",
+        "a router class that overrides how routes are created",
         "a computed registration",
         "a computed registration",
         "depends on `if`",
@@ -196,7 +196,7 @@ urlpatterns = [*outer.urls, *inner.urls]
     found = routes_of(facts({**API, "api/urls.py": text}), "api.urls")
     assert {one.pattern for one in found.routes if one.name == "book-list"} == {"^books/$"}
     assert not [one for one in found.routes if "shelves" in one.pattern]
-    assert [one.reason for one in found.unresolved] == ["the routes of an object"]
+    assert [one.reason for one in found.unresolved] == ["routes that an object returns"]
 
 
 def test_what_stands_under_a_condition_is_conditional_and_in_a_loop_unknown() -> None:
@@ -268,7 +268,7 @@ urlpatterns = [
     assert [one.reason for one in found.unresolved] == [
         "a computed view",
         "a computed view",
-        "the routes of an object",
+        "routes that an object returns",
     ]
 
 
@@ -325,11 +325,11 @@ urlpatterns = [
     assert [(one.pattern, one.view.name) for one in found.routes] == [("c/", "")]
     assert [one.reason for one in found.unresolved] == [
         "a computed path",
-        "a list that a call makes: names",
-        "a module of another package: elsewhere.urls",
+        "a list that a function returns: names",
+        "a module in a different package: elsewhere.urls",
         "a computed view",
         "computed: comprehension",
-        "a list that a call makes: make",
+        "a list that a function returns: make",
     ]
     assert all(text[one.evidence.start : one.evidence.end] for one in found.unresolved)
 

@@ -250,7 +250,11 @@ def test_what_no_text_tells_of_a_real_application_has_its_cause(
         ("config/urls.py", "the admin's own routes", "routes"),
         # Which routes of accounts there are, settings say; an API may be described or not.
         ("rdmo/accounts/urls/__init__.py", "depends on `if`", "routes"),
-        ("rdmo/accounts/urls/__init__.py", "a module of another package: allauth.urls", "routes"),
+        (
+            "rdmo/accounts/urls/__init__.py",
+            "a module in a different package: allauth.urls",
+            "routes",
+        ),
         ("rdmo/core/urls/v1/__init__.py", "depends on `if`", "routes"),
     }
 

@@ -7,7 +7,7 @@ import pytest
 from rag_assets.ingest.chunking.chunk_set import located
 from rag_assets.systems.code_memory.reading import read_code
 from rag_assets.systems.code_memory.relations.relations import relations_of
-from rag_assets.systems.code_memory.symbols.naming import NameStyle, named_by, style_of
+from rag_assets.systems.code_memory.symbols.naming import NameStyle, resolve_spelling, style_of
 
 TYPES = {"php": "text/x-php", "py": "text/x-python", "ts": "text/x-typescript"}
 
@@ -19,7 +19,7 @@ def events(path: str, text: str) -> set[tuple[str, str, str]]:
     style: NameStyle = "qualified" if suffix == "php" else style_of(path)
     edges = relations_of(facts, names=style).edges
     return {
-        (one.kind, named_by(one.source, path) if one.source else "", one.target)
+        (one.kind, resolve_spelling(one.source, path) if one.source else "", one.target)
         for one in edges
         if one.target.startswith("event:")
     }

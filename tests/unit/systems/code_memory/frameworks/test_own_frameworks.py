@@ -81,10 +81,16 @@ def test_a_tenants_texts_are_read_again_when_they_change_and_no_others_are() -> 
 @pytest.mark.parametrize(
     ("frameworks", "told"),
     [
-        ([{**ACME, "languages": ["cobol"]}], "'cobol' is no language; choose from csharp"),
-        ([{**ACME, "pages": [{"path": "("}]}], "'(' is no regular expression"),
+        (
+            [{**ACME, "languages": ["cobol"]}],
+            "'cobol' is not a supported language: use one of csharp",
+        ),
+        ([{**ACME, "pages": [{"path": "("}]}], "'(' is not a valid regular expression"),
         ([{**ACME, "pages": [{"path": "/(.*)"}]}], "has no group `route`"),
-        ([{**ACME, "resources": {"calls": {"all": "many"}, "actions": {}}}], "actions of 'many'"),
+        (
+            [{**ACME, "resources": {"calls": {"all": "many"}, "actions": {}}}],
+            "`actions` has no entry",
+        ),
         ([{**ACME, "handlers": "spring"}], "frameworks.0.handlers"),
         ([{**ACME, "rout": []}], "frameworks.0.rout"),
         ([{**ACME, "name": "Acme Web"}], "frameworks.0.name"),

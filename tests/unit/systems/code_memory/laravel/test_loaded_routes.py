@@ -139,7 +139,7 @@ def test_a_file_that_nothing_loads_has_no_routes_and_is_told() -> None:
     found = routes({"routes/web.php": ONE})
     assert found.routes == ()
     told = [(one.reason, one.evidence.path) for one in found.unresolved]
-    assert told == [("a file of routes that nothing is known to load", "routes/web.php")]
+    assert told == [("a routes file that no known statement loads", "routes/web.php")]
 
 
 def test_a_computed_prefix_is_left_out_and_told() -> None:

@@ -49,7 +49,9 @@ def test_all_branches_are_applied_and_leave_the_table_incomplete(body: str) -> N
     found = tables(migration(CREATED), migration(body))
 
     assert columns(found) == ["id", "my", "lite"]
-    assert found.tables["a"].reasons[0] == "a statement runs under a condition that is not known"
+    assert (
+        found.tables["a"].reasons[0] == "a statement depends on a condition whose value is unknown"
+    )
 
 
 def test_methods_that_only_return_are_read() -> None:
@@ -112,7 +114,7 @@ def test_a_column_of_an_unknown_name_leaves_the_table_incomplete() -> None:
     text = "Schema::create('a', fn (Blueprint $t) => $t->string(config('none.column')));"
     found = tables(migration(text))
     assert columns(found) == []
-    assert found.tables["a"].reasons == ("the name of a column is not known",)
+    assert found.tables["a"].reasons == ("the name of a column is unknown",)
 
 
 def test_secrets_of_settings_are_not_among_facts() -> None:

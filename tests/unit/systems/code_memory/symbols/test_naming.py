@@ -17,10 +17,10 @@ from rag_assets.systems.code_memory.symbols.names import short_name
 from rag_assets.systems.code_memory.symbols.naming import (
     defined_name,
     depends_on_place,
+    find_definition,
     go_module,
     local_names,
-    meant,
-    named_by,
+    resolve_spelling,
     spellings,
 )
 
@@ -51,7 +51,7 @@ from rag_assets.systems.code_memory.symbols.naming import (
     ],
 )
 def test_a_spelling_means_what_its_place_makes_of_it(spelling: str, path: str, name: str) -> None:
-    assert named_by(spelling, path) == name
+    assert resolve_spelling(spelling, path) == name
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_a_name_from_some_root_means_what_lies_below_the_nearest(
     name: str, path: str, defined: list[str], wanted: int | None
 ) -> None:
     assert depends_on_place(name)
-    assert meant(name, path, defined) == (None if wanted is None else defined[wanted])
+    assert find_definition(name, path, defined) == (None if wanted is None else defined[wanted])
 
 
 def test_a_class_without_a_name_is_told_apart_by_its_file_already() -> None:
@@ -88,7 +88,7 @@ def test_a_class_without_a_name_is_told_apart_by_its_file_already() -> None:
     [("...d.E", "a.py"), ("....d.E", "x/y/a.py"), ("../../x#f", "a.ts")],
 )
 def test_what_leaves_the_repository_means_nothing(spelling: str, path: str) -> None:
-    assert not named_by(spelling, path)
+    assert not resolve_spelling(spelling, path)
 
 
 def test_files_of_several_roots_have_names_of_their_own() -> None:
@@ -98,7 +98,11 @@ def test_files_of_several_roots_have_names_of_their_own() -> None:
 
 def test_a_folder_is_named_by_its_dots() -> None:
     name = defined_name("f", "src/lib/index.ts")
-    assert named_by("./#f", "src/lib/x.ts") == name == named_by("../#f", "src/lib/deep/x.ts")
+    assert (
+        resolve_spelling("./#f", "src/lib/x.ts")
+        == name
+        == resolve_spelling("../#f", "src/lib/deep/x.ts")
+    )
     assert {"./#f", "../#f"} <= set(spellings(name, "f"))
 
 
@@ -115,13 +119,13 @@ def test_every_spelling_that_means_a_name_finds_it(
     assert local in set(local_names(name))
     found = set(spellings(name, short_name(name)))
     assert name in found
-    assert named_by(f":{local}", path) == name
+    assert resolve_spelling(f":{local}", path) == name
     assert f":{local}" in found
     package = near[: len(near) - level + 1]
     if level <= len(near) and at[: len(package)] == package:
         rest = ".".join([*at[len(package) :], "a", local])
         relative = "." * level + rest
-        assert named_by(relative, other) == name
+        assert resolve_spelling(relative, other) == name
         assert relative in found
 
 
@@ -132,7 +136,7 @@ def test_modules_of_javascript_are_found_from_any_folder_above(at: list[str], lo
     for depth in range(len(at)):
         importer = "/".join([*at[: len(at) - depth], "x.ts"])
         rest = "/".join([*at[len(at) - depth :], "money"])
-        assert named_by(f"./{rest}#{local}", importer) == name
+        assert resolve_spelling(f"./{rest}#{local}", importer) == name
         assert f"./{rest}#{local}" in found
         assert f"@/{rest}#{local}" in found
 
@@ -147,7 +151,7 @@ def test_imports_of_a_real_package_mean_what_its_files_say() -> None:
         text = file.read_text()
         path = f"django/{file.relative_to(root).as_posix()}"
         edges = relations_of(read_code(text, "text/x-python").facts, names="python").edges
-        found = {named_by(e.target, path) for e in edges if e.kind == "imports"}
+        found = {resolve_spelling(e.target, path) for e in edges if e.kind == "imports"}
         package = path.removesuffix(".py").removesuffix("/__init__").split("/")
         inner = package if file.name == "__init__.py" else package[:-1]
         for node in ast.walk(ast.parse(text)):
@@ -191,8 +195,8 @@ def test_types_of_java_that_no_import_names_are_of_the_package() -> None:
 
 
 def test_a_package_of_java_may_be_called_like_a_module_of_python() -> None:
-    assert meant("io.money.Money", "src/A.java", ["io.money.Money"]) == "io.money.Money"
-    assert meant("io.money.Money", "src/a.py", ["io.money.Money"]) is None
+    assert find_definition("io.money.Money", "src/A.java", ["io.money.Money"]) == "io.money.Money"
+    assert find_definition("io.money.Money", "src/a.py", ["io.money.Money"]) is None
 
 
 def test_facts_of_files_without_a_style_make_no_edges_by_name() -> None:
@@ -223,11 +227,11 @@ def test_names_of_go_and_rust_are_found_by_what_their_files_call_them(
     go, own = f"{folder}/bill.go", f"{at[-1]}.{local}"
     name = defined_name(own, go)
     assert own in set(local_names(name))
-    assert named_by(f":{own}", go) == name
+    assert resolve_spelling(f":{own}", go) == name
     assert {f":{own}", f"{at[-1]}#{local}", name} <= set(spellings(name, short_name(name)))
     rust, own = f"{folder}/bill.rs", local.replace(".", "::")
     name = defined_name(own, rust)
     assert own in set(local_names(name))
-    assert named_by(f":{local}", rust) == name
+    assert resolve_spelling(f":{local}", rust) == name
     found = set(spellings(name, short_name(name)))
     assert {f":{local}", f"./bill#{local}", f"../bill#{local}", f"@/bill#{local}"} <= found

@@ -77,7 +77,7 @@ def test_a_file_with_errors_keeps_its_definitions() -> None:
     text = "import os\n\nclass A:\n    def f(self):\n        return (1,\n"
     text += "\ndef g(:\n    pass\n\ndef h(): ...\n"
     found = read(text)
-    assert found.notes == ("parts of it are no Python that could be parsed",)
+    assert found.notes == ("parts of the file could not be parsed as Python",)
     assert "A" in {one.symbol for one in found.facts if one.kind == "declares"}
     assert "os" in {one.values["name"] for one in found.facts if one.kind == "imports"}
 
