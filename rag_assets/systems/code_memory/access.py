@@ -36,20 +36,21 @@ def tenant_of(catalog: Catalog, tenant_ids: Collection[str], project: str) -> st
     found = catalog.projects.list_covered(tenant_ids, PROFILE, project)
     if len(found) > 1:
         raise InvalidRequest(
-            "the token covers projects of this id of several organizations",
-            hint="use a token for one organization",
+            "several organizations have a project with this id, and the token covers more than one",
+            hint="use a token that covers only one organization",
         )
     if found:
         return found[0].id
     others = (name for name in installed_systems().profiles if name != PROFILE)
     if any(catalog.projects.list_covered(tenant_ids, name, project) for name in others):
         raise NoCodeMemory(
-            "this project has no code memory",
-            hint=f"add a tenant with the profile {PROFILE} and the project's two ids",
+            "the project has no tenant with code memory",
+            hint=f"create a tenant with the profile {PROFILE}, and set its `organization` and"
+            " `project`",
         )
     raise UnknownProject(
-        "there is no such project, or the token is not for it",
-        hint="name a project that the token covers",
+        "the project does not exist, or the token does not cover it",
+        hint="use the id of a project that the token covers",
     )
 
 

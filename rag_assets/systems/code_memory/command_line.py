@@ -164,7 +164,7 @@ def install_hook(session: Session, tenant: str, repository: Path, *, as_json: bo
         known = ", ".join(sorted(map(str, roots))) or "none"
         raise ConfigurationError(
             f"tenant {tenant!r} has no source of type git with the root {str(wanted)!r}",
-            hint=f"its repositories are: {known}",
+            hint=f"choose one of its repositories ({known}), or add this repository as a source",
         )
     _show_hooks(install_hooks(session.settings.local, tenant, wanted), "installed", as_json=as_json)
 
@@ -181,8 +181,8 @@ def _show_hooks(changed: ChangedHooks, what: str, *, as_json: bool) -> None:
         print_json(shown)
         return
     if not changed.hooks:
-        say(f"Nothing was to be {what} in {changed.folder}.")
+        say(f"No hook in {changed.folder} had to be {what}.")
         return
     say(f"{what.capitalize()} in {changed.folder}: {', '.join(changed.hooks)}.")
     for name in changed.kept:
-        say(f"The former {name} was kept beside it, and still runs.")
+        say(f"The former {name} was kept next to the new hook, which runs it.")

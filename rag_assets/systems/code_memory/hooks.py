@@ -151,7 +151,10 @@ def install_hooks(local: Path, tenant: str, repository: Path) -> ChangedHooks:
         ListingFailed: the folder is not a repository.
     """
     if not is_tenant(tenant):
-        raise ConfigurationError(f"{tenant!r} is no id of a tenant", hint="`rag-assets tenants`")
+        raise ConfigurationError(
+            f"{tenant!r} is not the id of a tenant",
+            hint="run `rag-assets tenants` to list the ids",
+        )
     told = hooked_folder(local)
     told.mkdir(mode=0o700, parents=True, exist_ok=True)
     block = block_of(tenant, str((told / tenant).absolute()))
@@ -233,14 +236,15 @@ def hooks_folder(repository: Path) -> Path:
     found = path if path.is_absolute() else folders.root / path
     if found.exists() and not found.is_dir():
         raise ConfigurationError(
-            f"core.hooksPath is {named!r}, which is no folder: hooks are switched off",
-            hint="have it name a folder, or unset it",
+            f"git hooks are switched off: core.hooksPath is {named!r}, which is not a folder",
+            hint="set core.hooksPath to a folder, or run `git config --unset core.hooksPath`",
         )
     real = found.resolve()
     if not any(real.is_relative_to(folder.resolve()) for folder in inside):
         raise ConfigurationError(
-            f"the repository would have its hooks written to {str(real)!r}, out of its .git",
-            hint="`git config --unset core.hooksPath` there, or set it in your own ~/.gitconfig",
+            f"core.hooksPath of the repository leads to {str(real)!r}, outside of its .git folder",
+            hint="run `git config --unset core.hooksPath` in the repository, or set"
+            " core.hooksPath in your own ~/.gitconfig",
         )
     return found
 
@@ -284,7 +288,7 @@ def _content(hook: Path) -> bytes | None:
     except OSError as error:
         raise ConfigurationError(
             f"the hook {str(hook)!r} cannot be read: {error.strerror}",
-            hint="see that it belongs to whoever installs hooks",
+            hint="run the command as the owner of the hook",
         ) from None
     return content if len(content) <= _MOST_BYTES else b"\0"
 
@@ -297,7 +301,8 @@ def _keep(hook: Path) -> None:
     before = hook.with_name(hook.name + KEPT_SUFFIX)
     if before.is_symlink() or before.exists():
         raise ConfigurationError(
-            f"{str(before)!r} is there already", hint="it is a former hook: move it away"
+            f"the former hook cannot be renamed: {str(before)!r} already exists",
+            hint="move that file to a different folder",
         )
     hook.rename(before)
 
@@ -309,8 +314,9 @@ def _write(hook: Path, content: bytes) -> None:
     """
     if hook.is_symlink() and not hook.resolve().is_relative_to(hook.parent.parent.resolve()):
         raise ConfigurationError(
-            f"the hook {str(hook)!r} is a link to {str(hook.resolve())!r}, which is not changed",
-            hint="replace the link by a file, or remove it",
+            f"the hook {str(hook)!r} is a link to {str(hook.resolve())!r}, a file outside of the"
+            " repository's hooks, which this command does not change",
+            hint="replace the link with a file, or remove the link",
         )
     try:
         rewrite_file(hook, content, new_mode=_MODE)

@@ -139,7 +139,7 @@ class _NonEmptyQuery(BaseModel):
     @model_validator(mode="after")
     def _names_something(self) -> Self:
         if not any(dict(self).values()):
-            raise ValueError(f"give one of: {', '.join(type(self).model_fields)}")
+            raise ValueError(f"set at least one of: {', '.join(type(self).model_fields)}")
         return self
 
 
@@ -232,7 +232,7 @@ class SymbolsQuery(BaseModel):
     @model_validator(mode="after")
     def _asks_for_something(self) -> SymbolsQuery:
         if self.name is None and self.path is None:
-            raise ValueError("name or path must be given")
+            raise ValueError("name and path are both missing: set at least one of them")
         return self
 
 

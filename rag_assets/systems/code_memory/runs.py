@@ -52,7 +52,7 @@ EventKind: TypeAlias = Literal["file_created", "file_updated", "file_deleted", "
 def _within(path: str) -> str:
     plain = posixpath.normpath(path)
     if path.startswith("/") or _DRIVE.match(path) or plain.split("/")[0] == ".." or plain == ".":
-        raise ValueError("it must be the path of a file, relative to its repository")
+        raise ValueError("the path must be that of a file, relative to its repository")
     return plain
 
 
@@ -97,11 +97,11 @@ class RunEvent(BaseModel):
     def _is_whole(self) -> RunEvent:
         of_run = self.kind == "final_summary"
         if of_run and not self.summary.strip():
-            raise ValueError("a final_summary needs a summary")
+            raise ValueError("summary is missing: a final_summary requires it")
         if of_run and self.path is not None:
-            raise ValueError("a final_summary has no path")
+            raise ValueError("path must not be set for a final_summary")
         if not of_run and self.path is None:
-            raise ValueError(f"a {self.kind} needs a path")
+            raise ValueError(f"path is missing: a {self.kind} requires it")
         return self
 
 
@@ -117,9 +117,11 @@ def parsed_events(body: bytes) -> tuple[RunEvent, ...]:
         if not line.strip():
             continue
         if len(events) == MOST_EVENTS:
-            errors.append(_error(number, f"at most {MOST_EVENTS:,} events are taken at once"))
+            errors.append(
+                _error(number, f"a request must not contain more than {MOST_EVENTS:,} events")
+            )
         elif len(line) > MOST_LINE:
-            errors.append(_error(number, f"an event has at most {MOST_LINE:,} bytes"))
+            errors.append(_error(number, f"the event is longer than {MOST_LINE:,} bytes"))
         else:
             try:
                 events.append(RunEvent.model_validate_json(line))
@@ -128,7 +130,7 @@ def parsed_events(body: bytes) -> tuple[RunEvent, ...]:
         if len(errors) >= _MOST_ERRORS:
             break
     if not events and not errors:
-        errors.append(_error(1, "there is no event"))
+        errors.append(_error(1, "the request contains no event"))
     if errors:
         raise InvalidFields(errors)
     return tuple(events)
@@ -150,7 +152,7 @@ def _located(number: int, error: ValidationError) -> list[Mapping[str, Any]]:
         # Pydantic's message about unreadable JSON may quote it.
         message = one["msg"].removeprefix("Value error, ")
         if one["type"] == "json_invalid":
-            message = "it is not JSON"
+            message = "the line is not valid JSON"
         if one["type"] == "extra_forbidden":
             message = "there is no such field"
         where = ("body", number, *one["loc"])
@@ -305,7 +307,7 @@ def require_plain_ids(run_id: str, events: Sequence[RunEvent], masker: Masker) -
     Raises:
         InvalidFields: the id of the run or of an event contains a credential.
     """
-    problem = "it must hold no credential: it is stored and shown as it is"
+    problem = "the id must not contain a credential: ids are stored and shown unmasked"
     if masker.holds_credential(run_id):
         raise refused(1, "run", problem)
     for number, event in enumerate(events, start=1):
@@ -332,8 +334,8 @@ class _SourcesOfRuns:
         configs = runs_of(tenant)
         if not configs:
             raise NoRecordsSource(
-                f"tenant {tenant.id!r} has no source of files",
-                hint="add the repository to its `sources`",
+                f"tenant {tenant.id!r} has no source that reads files",
+                hint="add the repository to the tenant's `sources`",
             )
         paths = [event.path for event in events if event.path]
         return cls(configs, documents_of(connection, tenant, paths, gone=True))
@@ -379,6 +381,7 @@ def _run(connection: Connection, tenant_id: str, run_id: str) -> Run:
     row = connection.execute(query).first()
     if row is None:
         raise UnknownRun(
-            "the project has no such run", hint="PUT /api/projects/{project}/runs/{run} makes it"
+            "the project has no run with this id",
+            hint="create the run with PUT /api/projects/{project}/runs/{run}",
         )
     return Run(row.run_id, row.rag_enabled, row.model)

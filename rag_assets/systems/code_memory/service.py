@@ -155,7 +155,7 @@ class CodeMemory:
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False)[0]
             raise InvalidRequest(
-                f"nothing can be retrieved: {problem_of(first)}", hint="correct that field"
+                f"the question is not valid: {problem_of(first)}", hint="correct that field"
             ) from None
         record = await run_sync(self._catalog.tenants.get, self._tenant_id)
         asking = None if run is None else await run_sync(self._run, run)

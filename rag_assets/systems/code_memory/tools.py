@@ -131,7 +131,7 @@ def _require_one(**given: object) -> None:
         InvalidRequest: all arguments are missing.
     """
     if not any(given.values()):
-        raise InvalidRequest("nothing is named", hint=f"give one of: {', '.join(given)}")
+        raise InvalidRequest("all arguments are missing", hint=f"set one of: {', '.join(given)}")
 
 
 def _tool(name: str, description: str, function: Callable[[Knowledge], ToolFunction]) -> Tool:

@@ -253,7 +253,7 @@ def underived(catalog: Catalog, tenant: Tenant, generation: int) -> str | None:
         generation: the serving build.
     """
     if due_sources(catalog, tenant, generation):
-        return "routes and tables are derived of files that have changed"
+        return "routes and tables were derived from files that have changed since"
     return None
 
 

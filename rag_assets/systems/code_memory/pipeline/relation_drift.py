@@ -52,9 +52,9 @@ class RelationDrift:
         """Return the differences in words."""
         found = [f"relations of {counted(len(self.altered), 'text')}"] if self.altered else []
         if self.nobodys:
-            found.append(f"relations of {counted(self.nobodys, 'text')} that no build has")
+            found.append(f"relations of {counted(self.nobodys, 'text')} that no build contains")
         for source, number in (self.derived or {}).items():
-            found.append(f"{counted(number, 'document')} derived of {source}")
+            found.append(f"{counted(number, 'document')} derived from {source}")
         return ", ".join(found)
 
 

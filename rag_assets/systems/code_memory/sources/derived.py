@@ -46,8 +46,9 @@ def repository_of(source: str) -> str:
 def _build(config: DerivedConfig, context: SourceContext) -> RecordsSource:
     if context.records is None:
         raise ConfigurationError(
-            f"source {config.name!r}: derived documents need a catalog, and none is open",
-            hint="open it with the tenant's catalog",
+            f"source {config.name!r} cannot be opened without a catalog, which stores its derived"
+            " documents",
+            hint="open the source with the tenant's catalog",
         )
     return RecordsSource(RecordsConfig(name=config.name), context.records)
 

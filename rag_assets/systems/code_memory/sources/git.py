@@ -118,7 +118,7 @@ class GitConfig(SourceConfig):
     @classmethod
     def _plain(cls, paths: tuple[str, ...]) -> tuple[str, ...]:
         if any(part in {".", ".."} for path in paths for part in path.split("/")):
-            raise ValueError("write the path without `.` and `..`")
+            raise ValueError("the path must not contain the parts `.` and `..`")
         return paths
 
 
@@ -251,9 +251,9 @@ class GitSource:
         try:
             content = self._content(document_path, max_bytes)
         except ListingFailed as error:
-            raise DocumentVanished(f"gone since it was listed: {document_path!r}") from error
+            raise DocumentVanished(f"deleted since it was listed: {document_path!r}") from error
         if content is None:
-            raise DocumentVanished(f"gone since it was listed: {document_path!r}")
+            raise DocumentVanished(f"deleted since it was listed: {document_path!r}")
         if len(content) > max_bytes:
             raise self._too_large(document_path, max_bytes)
         for start in range(0, len(content), PIECE_BYTES):
@@ -298,7 +298,10 @@ class GitSource:
         """
         root = listed.get("") or FolderIdentity.at(self._root)
         if root is None:
-            raise ListingFailed(f"the root {str(self._root)!r} is missing")
+            raise ListingFailed(
+                f"the root {str(self._root)!r} does not exist",
+                hint="create the folder, or mount the volume that contains it",
+            )
         return {**listed, "": root.as_file_system() if self._config.follow_root_link else root}
 
     def _open(self) -> Repository:
@@ -430,8 +433,8 @@ class GitSource:
 
     def _too_large(self, path: str, max_bytes: int) -> DocumentTooLarge:
         return DocumentTooLarge(
-            f"over the limit of {readable_size(max_bytes)}: {path!r}",
-            hint="raise max_bytes of the source, or exclude the file",
+            f"{path!r} is larger than the limit of {readable_size(max_bytes)}",
+            hint="increase max_bytes of the source, or exclude the file",
         )
 
     def _named(self, error: ListingFailed) -> ListingFailed:

@@ -97,8 +97,8 @@ class ScipFiles:
         place = self._named.get(path, self._root / path)
         if path in self._named and _facts(place) is None:
             raise DocumentRejected(
-                f"the SCIP index {path!r} is missing, or a link",
-                hint="write it, or remove its path from `scip` of the source",
+                f"the SCIP index {path!r} is missing, or is a link",
+                hint="create the file, or remove its path from `scip` of the source",
             )
         pieces = stream_file(place.parent, place.name, max_bytes=MOST_BYTES)
         return text_of_index(b"".join(pieces), path)
@@ -140,19 +140,20 @@ def text_of_index(data: bytes, path: str) -> str:
     if len(data) > MOST_BYTES:
         raise DocumentTooLarge(
             f"the SCIP index {path!r} is larger than {MOST_BYTES >> 20} MiB",
-            hint="write an index for each subproject",
+            hint="create a separate index for each subproject",
         )
     try:
         root, documents = _decoded(memoryview(data))
     except (ValueError, IndexError) as error:
         raise DocumentRejected(
-            f"{path!r} is damaged, or no SCIP index", hint="write it again with its tool"
+            f"{path!r} is damaged, or is not a SCIP index",
+            hint="create the index again with the tool that wrote it",
         ) from error
     text = "\n".join(_lines(path, root, documents)) + "\n"
     if len(text) > _MOST_CHARACTERS:
         raise DocumentTooLarge(
-            f"the SCIP index {path!r} has too many occurrences",
-            hint="write an index for each subproject",
+            f"the text of the SCIP index {path!r} has more than {_MOST_CHARACTERS:,} characters",
+            hint="create a separate index for each subproject",
         )
     return text
 
@@ -188,7 +189,7 @@ def _decoded(data: memoryview) -> tuple[str, list[_Document]]:
             case 2:
                 documents.append(_document(_view(value)))
     if not is_index:
-        raise ValueError("there is no metadata")
+        raise ValueError("the index has no metadata")
     return root, documents
 
 
@@ -261,7 +262,7 @@ def _fields(data: memoryview) -> Iterator[tuple[int, int | memoryview]]:
         if kind == _LENGTH:
             size, at = _varint(data, at)
         if size < 0 or at + size > end or not key >> 3:
-            raise ValueError("no protobuf message")
+            raise ValueError("the bytes are not a protobuf message")
         yield key >> 3, data[at : at + size]
         at += size
 
@@ -289,7 +290,7 @@ def _numbers(data: memoryview) -> Iterator[int]:
 
 def _view(value: int | memoryview) -> memoryview:
     if not isinstance(value, memoryview):
-        raise ValueError("a number in place of a message")  # noqa: TRY004
+        raise ValueError("a field contains a number instead of a message")  # noqa: TRY004
     return value
 
 

@@ -81,7 +81,7 @@ def test_a_line_that_is_no_event_is_told_by_its_number(line: bytes) -> None:
 
 
 def test_a_request_has_some_events_and_not_too_many() -> None:
-    assert problems(b"\n \n") == [(("body", 1), "line 1: there is no event")]
+    assert problems(b"\n \n") == [(("body", 1), "line 1: the request contains no event")]
     many = [{**CHANGE, "id": str(number)} for number in range(MOST_EVENTS + 1)]
     assert len(parsed_events(lines(*many[:-1]))) == MOST_EVENTS
     [(where, _)] = problems(lines(*many))

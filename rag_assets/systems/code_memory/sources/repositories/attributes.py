@@ -117,7 +117,8 @@ class Attributes:
             return None
         if len(content) > MAX_ATTRIBUTES_BYTES:
             raise ListingFailed(
-                f"{where!r} is larger than {MAX_ATTRIBUTES_BYTES} bytes", hint="shorten it"
+                f"the attributes file {where!r} is larger than {MAX_ATTRIBUTES_BYTES:,} bytes",
+                hint="shorten the file",
             )
         told: dict[str, list[tuple[Rule, AttributeValue]]] = {}
         for line in content.removeprefix(b"\xef\xbb\xbf").split(b"\n"):
@@ -155,7 +156,10 @@ def _compiled(
         rule.literal is None and rule.suffix is None for rules in told.values() for rule, _ in rules
     )
     if wildcards > MAX_WILDCARDS:
-        raise ListingFailed(f"{where!r} has more than {MAX_WILDCARDS} wildcards", hint="shorten it")
+        raise ListingFailed(
+            f"the patterns in {where!r} contain more than {MAX_WILDCARDS:,} wildcards",
+            hint="remove patterns from the file",
+        )
     return _File(
         {
             name: (Rules([rule for rule, _ in rules]), tuple(value for _, value in rules))

@@ -15,7 +15,7 @@ from rag_assets.systems.code_memory.sources.repositories.configuration import pa
 GIT = ".git"
 _MAX_POINTER_BYTES = 64 * 1024
 _MAX_CONFIG_BYTES = 4 << 20
-_HINT = "name the top folder of a clone, or a bare repository"
+_HINT = "set root to the top folder of a clone, or to a bare repository"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +53,11 @@ def locate(root: Path) -> RepositoryFolders:
     if mode is not None and stat.S_ISREG(mode):
         return _pointed(root)
     if mode is not None:
-        raise ListingFailed(f"{str(root / GIT)!r} is a link or a special file", hint=_HINT)
+        raise ListingFailed(f"{str(root / GIT)!r} is a link or not a regular file", hint=_HINT)
     if _mode(root) is None:
         raise ListingFailed(
-            f"the root {str(root)!r} is missing", hint="create it, or mount what belongs there"
+            f"the root {str(root)!r} does not exist",
+            hint="create the folder, or mount the volume that contains it",
         )
     return _whole(root, root, bare=True)
 
@@ -93,7 +94,9 @@ def read_small(folder: Path, names: Sequence[str], limit: int) -> bytes | None:
     with os.fdopen(descriptor, "rb") as file:
         content = file.read(limit + 1)
     if len(content) > limit:
-        raise ListingFailed(f"{path!r} is larger than {limit} bytes")
+        raise ListingFailed(
+            f"the repository's file {path!r} is larger than the limit of {limit:,} bytes"
+        )
     return content
 
 
@@ -107,7 +110,7 @@ def _whole(root: Path, own: Path, *, bare: bool) -> RepositoryFolders:
     missing = [n for n in ("HEAD", "objects") if _mode(own / n) is None]
     if missing:
         raise ListingFailed(
-            f"{str(root)!r} is no Git repository: {missing[0]} is missing", hint=_HINT
+            f"{str(root)!r} is not a Git repository: {missing[0]} is missing", hint=_HINT
         )
     return RepositoryFolders(root, own, own, bare)
 
@@ -116,7 +119,7 @@ def _pointed(root: Path) -> RepositoryFolders:
     """Return the repository that a `.git` file points to."""
     content = read_small(root, [GIT], _MAX_POINTER_BYTES) or b""
     if not content.startswith(b"gitdir:"):
-        raise ListingFailed(f"{str(root / GIT)!r} names no repository", hint=_HINT)
+        raise ListingFailed(f"{str(root / GIT)!r} does not point to a repository", hint=_HINT)
     own = _resolved(root, content.removeprefix(b"gitdir:"))
     common = own
     pointer = read_small(own, ["commondir"], _MAX_POINTER_BYTES)
@@ -141,8 +144,10 @@ def _points_back(root: Path, own: Path, *, linked: bool) -> bool:
 
 def _not_pointed_back(root: Path, own: Path) -> ListingFailed:
     return ListingFailed(
-        f"{str(root / GIT)!r} leads to {str(own)!r}, which does not name this folder",
-        hint="`git worktree repair` there, or name a folder that holds its own .git",
+        f"{str(root / GIT)!r} points to {str(own)!r}, which does not name this folder as its"
+        " worktree",
+        hint="run `git worktree repair` in that repository, or set root to a folder that contains"
+        " its own .git folder",
     )
 
 
@@ -150,7 +155,7 @@ def _resolved(base: Path, pointer: bytes) -> Path:
     try:
         return (base / os.fsdecode(pointer.strip())).resolve()
     except (OSError, ValueError, RuntimeError):
-        raise ListingFailed(f"a file in {str(base)!r} names no folder", hint=_HINT) from None
+        raise ListingFailed(f"a path stored in {str(base)!r} is not valid", hint=_HINT) from None
 
 
 def _mode(path: Path) -> int | None:

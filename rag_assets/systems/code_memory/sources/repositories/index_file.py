@@ -17,7 +17,7 @@ _FACTS: Final = struct.Struct(">10I20sH")
 _EXTENDED, _SKIP_WORKTREE, _INTENT_TO_ADD = 0x4000, 0x4000, 0x2000
 _FOLDER: Final = 0o040000
 _WORD = 0xFFFFFFFF
-_HINT = "remove the file `index` and run `git reset`"
+_HINT = "delete the file `index` in that folder, then run `git reset` in the worktree"
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ def read_index(own: Path) -> Index | None:
     try:
         return _parsed(content, written)
     except (struct.error, IndexError, ValueError) as error:
-        raise ListingFailed(f"the index in {str(own)!r} is damaged", hint=_HINT) from error
+        raise ListingFailed(f"the git index in {str(own)!r} is damaged", hint=_HINT) from error
 
 
 def _parsed(content: bytes, written: tuple[int, int]) -> Index | None:

@@ -139,7 +139,7 @@ class LooseObjects:
     def _link(self) -> ListingFailed:
         return ListingFailed(
             f"a link is among the objects in {str(self._folder)!r}",
-            hint="copy what it leads to in its place",
+            hint="replace the link with a copy of the file or folder that it points to",
         )
 
 

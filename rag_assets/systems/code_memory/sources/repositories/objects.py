@@ -25,7 +25,7 @@ _KINDS: Final[dict[int, ObjectKind]] = {1: "commit", 2: "tree", 3: "blob", 4: "t
 _MAX_META_BYTES = 64 << 20
 _MAX_ALTERNATES_BYTES = 64 * 1024
 _MAX_TAGS = 10
-_HINT = "`git fsck` in the repository says what is damaged; `git fetch --refetch` gets it again"
+_HINT = "run `git fsck` to list damaged objects, and `git fetch --refetch` to fetch them again"
 
 
 class Objects:
@@ -52,7 +52,7 @@ class Objects:
         """
         found, size = self._header(oid, kind)
         if found != kind:
-            raise ListingFailed(f"the object {oid} is no {kind}", hint=_HINT)
+            raise ListingFailed(f"the object {oid} is not a {kind}", hint=_HINT)
         return size
 
     def read(self, oid: str, kind: ObjectKind) -> bytes:
@@ -63,7 +63,9 @@ class Objects:
         """
         size = self.size(oid, kind)
         if kind != "blob" and size > _MAX_META_BYTES:
-            raise ListingFailed(f"the {kind} {oid} is larger than {_MAX_META_BYTES} bytes")
+            raise ListingFailed(
+                f"the {kind} {oid} is larger than the limit of {_MAX_META_BYTES:,} bytes"
+            )
         return self.read_sized(oid, kind)
 
     def read_sized(self, oid: str, kind: ObjectKind) -> bytes:
@@ -89,7 +91,9 @@ class Objects:
             if kind != "tag":
                 break
             oid = _header(self.read(oid, "tag"), b"object")
-        raise ListingFailed(f"{oid} is no commit", hint="name a branch, a tag or a commit")
+        raise ListingFailed(
+            f"the object {oid} is not a commit", hint="set ref to a branch, a tag or a commit"
+        )
 
     def tree(self, commit: str) -> str:
         """Return the id of a commit's tree."""
@@ -154,8 +158,9 @@ def _require_own(common: Path) -> None:
     """Refuse alternates: borrowed objects belong to another repository, with other readers."""
     if read_small(common, ["objects", "info", "alternates"], _MAX_ALTERNATES_BYTES):
         raise ListingFailed(
-            f"the repository in {str(common)!r} borrows objects of another one (alternates)",
-            hint="`git repack -a -d`, then remove objects/info/alternates",
+            f"the repository in {str(common)!r} borrows objects from a different repository"
+            " (alternates), which is not supported",
+            hint="run `git repack -a -d`, then delete objects/info/alternates",
         )
 
 
@@ -167,4 +172,4 @@ def _header(content: bytes, name: bytes) -> str:
             return value.decode("ascii", "replace")
         if not line:
             break
-    raise ListingFailed(f"a commit or tag has no {name.decode()}", hint=_HINT)
+    raise ListingFailed(f"a commit or tag has no line {name.decode()!r}", hint=_HINT)

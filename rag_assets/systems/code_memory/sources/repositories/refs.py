@@ -58,7 +58,10 @@ class Refs:
         """
         content = read_small(self._folders.own, ["HEAD"], _MAX_REF_BYTES)
         if content is None:
-            raise ListingFailed(f"{str(self._folders.own)!r} has no HEAD")
+            raise ListingFailed(
+                f"the file HEAD is missing in {str(self._folders.own)!r}",
+                hint="run `git symbolic-ref HEAD refs/heads/BRANCH`",
+            )
         oid, target = _parsed("HEAD", content)
         return Head(oid if target is None else self._follow(target), target)
 
@@ -100,7 +103,7 @@ class Refs:
         names = self.names()[:_MAX_NAMES]
         near = difflib.get_close_matches(name[:200], names, n=5, cutoff=0.5) or names[:5]
         listed = ", ".join(near)
-        return f"name one that there is, such as {listed}" if near else "it has no branch yet"
+        return f"choose an existing one, such as {listed}" if near else "create a branch first"
 
     def _follow(self, name: str) -> str | None:
         for _ in range(_MAX_DEPTH):
@@ -108,12 +111,15 @@ class Refs:
             if target is None:
                 return oid
             name = target
-        raise ListingFailed(f"the ref {name!r} leads to itself")
+        raise ListingFailed(
+            f"the symbolic ref {name!r} leads back to itself, or over more than {_MAX_DEPTH} refs",
+            hint="run `git symbolic-ref` to point it to a branch",
+        )
 
     def _read(self, name: str) -> tuple[str | None, str | None]:
         """Return the id that a ref holds, or else the ref that it points to; None if missing."""
         if not is_name(name):
-            raise ListingFailed(f"not the name of a ref: {name!r}")
+            raise ListingFailed(f"{name!r} is not a valid name of a ref")
         content = read_small(self._folders.common, name.split("/"), _MAX_REF_BYTES)
         if content is not None:
             return _parsed(name, content)
@@ -128,7 +134,10 @@ class Refs:
                 continue
             oid, _, name = line.decode("utf-8", "surrogateescape").partition(" ")
             if not _ID.fullmatch(oid) or not name:
-                raise ListingFailed("packed-refs is damaged", hint="`git pack-refs` writes it anew")
+                raise ListingFailed(
+                    "the file packed-refs of the repository is damaged",
+                    hint="run `git pack-refs --all` to write it again",
+                )
             found[name] = oid
         return found
 
@@ -168,4 +177,4 @@ def _parsed(name: str, content: bytes) -> tuple[str | None, str | None]:
         return None, text.removeprefix("ref:").strip()
     if _ID.fullmatch(text):
         return text, None
-    raise ListingFailed(f"the ref {name!r} is damaged", hint="`git update-ref` sets it anew")
+    raise ListingFailed(f"the ref {name!r} is damaged", hint="set it with `git update-ref`")
