@@ -93,7 +93,7 @@ class AskedProject:
         return await self.backend.write(self.tenant_id, work)
 
 
-async def _asked(
+async def _resolve_project(
     request: Request,
     project_id: ProjectId,
     identity: IdentityDependency,
@@ -106,10 +106,10 @@ async def _asked(
     return AskedProject(identity, backend, project_id, found)
 
 
-async def _administered(asked: Annotated[AskedProject, Depends(_asked)]) -> AskedProject:
+async def _require_admin(asked: Annotated[AskedProject, Depends(_resolve_project)]) -> AskedProject:
     asked.identity.require_admin()
     return asked
 
 
-ProjectDependency = Annotated[AskedProject, Depends(_asked)]
-AdministeredDependency = Annotated[AskedProject, Depends(_administered)]
+ProjectDependency = Annotated[AskedProject, Depends(_resolve_project)]
+AdministeredDependency = Annotated[AskedProject, Depends(_require_admin)]

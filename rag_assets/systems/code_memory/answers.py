@@ -109,7 +109,7 @@ class CodeAnswers:
         return Walker(self.reader.catalog, self.reader.policy)
 
     @property
-    def _several(self) -> bool:
+    def _has_several_repositories(self) -> bool:
         return sum(source.type in {"git", "files"} for source in self.tenant.sources) > 1
 
     def who_serves(self, route: str) -> str:
@@ -117,19 +117,19 @@ class CodeAnswers:
         resolver = self._resolver
         found = [] if resolver is None else resolver.routes(route) or resolver.routes_to(route)
         if not found:
-            walks = self._walks([route], direction="out", depth=1)
+            walks = self._walk_from([route], direction="out", depth=1)
             return self._explain_unknown(route, *walks, first=ROUTE)
         lines: list[str] = []
         notes: list[str] = []
         names = [node.name for node in found[:_MOST_ROUTES]]
-        walks = self._walks(names, direction="out", depth=_CHAIN)
+        walks = self._walk_from(names, direction="out", depth=_CHAIN)
         if len(found) > 1:
             lines += [*_overview(names, walks), ""]
         for name, walk in zip(names, walks, strict=True):
-            lines += [*Tree(walk, several=self._several).lines(name), ""]
+            lines += [*Tree(walk, several=self._has_several_repositories).lines(name), ""]
             tables = [one.name for one in walk.nodes if one.name.startswith(TABLE)]
-            changes = self._walks(tables, kinds=_MIGRATIONS, direction="in", depth=1)
-            lines += self._listed(zip(tables, changes, strict=True))
+            changes = self._walk_from(tables, kinds=_MIGRATIONS, direction="in", depth=1)
+            lines += self._list_changes(zip(tables, changes, strict=True))
             notes += [note for one in (walk, *changes) for note in _gap_notes(one)]
         if others := [node.name.removeprefix(ROUTE) for node in found[_MOST_ROUTES:]]:
             more = ", ".join(others[:_MOST_NAMED])
@@ -156,12 +156,12 @@ class CodeAnswers:
             *(resolver.tables(table) if table else ()),
             *(resolver.names(symbol) if symbol else ()),
         ]
-        names += self._of_file(path) if path else []
+        names += self._find_names_in_file(path) if path else []
         if path and not names and (below := resolver.below(path)):
             return within_limit(
                 [f"{one_line(path)} is a folder. Ask for one of its files:", *below]
             )
-        walks = self._walks(names, direction="in", depth=1)
+        walks = self._walk_from(names, direction="in", depth=1)
         more: list[str] = []
         if table:
             through, more = self._walk_models(walks)
@@ -169,7 +169,7 @@ class CodeAnswers:
         relations = {one: None for walk in walks for one in walk.relations}
         begun = [node for walk in walks for node in walk.nodes if node.name in walk.begun]
         uses = uses_of_nodes(
-            resolver.view, _with_members(resolver.view, begun), stated=stated_uses(relations)
+            resolver.view, _add_members(resolver.view, begun), stated=stated_uses(relations)
         )
         relations |= {one.relation: None for one in uses.certain}
         if not relations and not uses.possible:
@@ -177,10 +177,10 @@ class CodeAnswers:
         notes = [*dict.fromkeys(note for walk in walks for note in _gap_notes(walk)), *more]
         notes += [
             _coverage_note(resolver, len(relations), uses),
-            *_search_for(symbol or table or ""),
+            *_suggest_search(symbol or table or ""),
         ]
-        lines = [*listed(relations, several=self._several)]
-        lines += possible(uses.possible, several=self._several)
+        lines = [*listed(relations, several=self._has_several_repositories)]
+        lines += possible(uses.possible, several=self._has_several_repositories)
         heading = resolver.shorter_path(path) if path else self._heading(said, walks)
         return within_limit([*heading, *lines], notes=notes)
 
@@ -190,16 +190,18 @@ class CodeAnswers:
         if resolver is None:
             return _NOTHING
         names = [name for said in symbols for name in resolver.names(said)]
-        names += [name for path in paths for name in self._of_file(path)]
+        names += [name for path in paths for name in self._find_names_in_file(path)]
         all_of_it = self._find_dependents(resolver, names)
         if not all_of_it.shown and not all_of_it.uses.possible:
             said = self._explain_unknown(", ".join([*symbols, *paths]), known=all_of_it.is_known)
             return "\n".join([said, *dict.fromkeys(all_of_it.notes)])
         read = _coverage_note(resolver, len(all_of_it.shown), all_of_it.uses)
         heading = [line for path in paths for line in resolver.shorter_path(path)]
-        lines = [*grouped(all_of_it.shown, all_of_it.stated, several=self._several)]
-        lines += possible(all_of_it.uses.possible, several=self._several)
-        notes = [*dict.fromkeys(all_of_it.notes), read, *_search_for(*symbols)]
+        lines = [
+            *grouped(all_of_it.shown, all_of_it.stated, several=self._has_several_repositories)
+        ]
+        lines += possible(all_of_it.uses.possible, several=self._has_several_repositories)
+        notes = [*dict.fromkeys(all_of_it.notes), read, *_suggest_search(*symbols)]
         return within_limit([*heading, *lines], notes=notes)
 
     def tests_of(
@@ -210,7 +212,7 @@ class CodeAnswers:
         if resolver is None:
             return _NOTHING
         names = [name for said in symbols for name in resolver.names(said)]
-        names += [name for path in paths for name in self._of_file(path)]
+        names += [name for path in paths for name in self._find_names_in_file(path)]
         names += (
             [node.name for node in resolver.routes(route) or resolver.routes_to(route)]
             if route
@@ -221,12 +223,12 @@ class CodeAnswers:
         if not all_of_it.is_known and not all_of_it.uses.possible:
             return self._explain_unknown(said)
         uses = [one for one in all_of_it.uses.possible if is_test(path_of(one.uri))]
-        lines = [*tests(all_of_it.shown, all_of_it.stated, several=self._several)]
-        lines += possible(uses, several=self._several)
+        lines = [*tests(all_of_it.shown, all_of_it.stated, several=self._has_several_repositories)]
+        lines += possible(uses, several=self._has_several_repositories)
         lines = lines or [f"No test is found that requests, calls or names {one_line(said)}."]
         heading = [line for path in paths for line in resolver.shorter_path(path)]
         read = _coverage_note(resolver, len(lines), all_of_it.uses)
-        notes = [*dict.fromkeys(all_of_it.notes), read, *_search_for(*symbols)]
+        notes = [*dict.fromkeys(all_of_it.notes), read, *_suggest_search(*symbols)]
         return within_limit([*heading, *lines], notes=notes)
 
     def _find_dependents(self, resolver: NameResolver, names: Sequence[str]) -> _Dependents:
@@ -235,7 +237,7 @@ class CodeAnswers:
         notes: list[str] = []
         begun: set[NodeKey] = set()
         stated: list[Relation] = []
-        walks = self._walks(names, direction="in", depth=MOST_STEPS)
+        walks = self._walk_from(names, direction="in", depth=MOST_STEPS)
         for name, walk in zip(names, walks, strict=True):
             stated += walk.relations
             notes += _gap_notes(walk)
@@ -266,7 +268,7 @@ class CodeAnswers:
             stated: relations; this method adds the relations of the users to it.
         """
         first = [node for walk in walks for node in walk.nodes if node.name in walk.begun]
-        frontier = _with_members(view, first)
+        frontier = _add_members(view, first)
         asked: UsesFound | None = None
         omitted = 0
         for _ in range(_STEPS_BY_NAME):
@@ -328,14 +330,16 @@ class CodeAnswers:
         for target in targets[:_FEW]:
             answer += histories.lines(target, _MOST_COMMITS)
         files = [FILE + uri for uri in dict.fromkeys(one.uri for one in targets[:_FEW])]
-        runs = self._walks(files, direction="out", depth=1, kinds=("changed_by",))
-        answer += listed([one for walk in runs for one in walk.relations], several=self._several)
+        runs = self._walk_from(files, direction="out", depth=1, kinds=("changed_by",))
+        answer += listed(
+            [one for walk in runs for one in walk.relations], several=self._has_several_repositories
+        )
         left = len(targets) - _FEW
         notes = [f"{counted(left, 'more definition')} of the name"] if left > 0 else []
         return within_limit(answer, notes=notes)
 
     def _place(self, uri: str, line: int | None = None) -> str:
-        return place(uri, line, several=self._several)
+        return place(uri, line, several=self._has_several_repositories)
 
     def rules_for(self, paths: Sequence[str]) -> str:
         """List the rules, decisions, known bugs and documents about these files."""
@@ -344,7 +348,7 @@ class CodeAnswers:
             return _NOTHING
         book = RuleBook(self.reader, self.tenant, self.caller, view)
         files = [book.asked(path) for path in dict.fromkeys(paths)]
-        lines, notes = book.about(files, several=self._several)
+        lines, notes = book.about(files, several=self._has_several_repositories)
         if not lines:
             return "\n".join(["No rule, decision or document names these files.", *notes])
         return within_limit(lines, notes=notes)
@@ -357,7 +361,7 @@ class CodeAnswers:
             return "\n".join([asked.question if asked is not None else _NOTHING, *notes])
         lines = []
         for hit in answer.hits:
-            where = place(hit.uri, hit.line_start, several=self._several)
+            where = place(hit.uri, hit.line_start, several=self._has_several_repositories)
             changed = "  (file differs from the commit)" if _is_modified(hit.origin) else ""
             lines.append(f"{where}  {hit.source_type}  {hit.symbol or ''}{changed}".rstrip())
             lines.append(f"  {' '.join(hit.excerpt.split())[:_EXCERPT]}")
@@ -373,7 +377,7 @@ class CodeAnswers:
             The walks, and a note if some relations were not followed.
         """
         models = _sources(walks, _MAPS)
-        users = self._walks(models, direction="in", depth=1)
+        users = self._walk_from(models, direction="in", depth=1)
         related = [one for one in _sources(users, _RELATES) if one not in models]
         left = len(related) - _MOST_RELATIONS
         notes = (
@@ -381,16 +385,19 @@ class CodeAnswers:
             if left > 0
             else []
         )
-        followed = self._walks(related[:_MOST_RELATIONS], direction="in", depth=1)
+        followed = self._walk_from(related[:_MOST_RELATIONS], direction="in", depth=1)
         return [*users, *followed], notes
 
-    def _listed(self, changes: Iterable[tuple[str, Walk]]) -> Iterator[str]:
+    def _list_changes(self, changes: Iterable[tuple[str, Walk]]) -> Iterator[str]:
         for name, walk in changes:
             if walk.relations:
                 yield f"{name}"
-                yield from (f"  {line}" for line in listed(walk.relations, several=self._several))
+                yield from (
+                    f"  {line}"
+                    for line in listed(walk.relations, several=self._has_several_repositories)
+                )
 
-    def _walks(
+    def _walk_from(
         self,
         names: Sequence[str],
         *,
@@ -414,7 +421,7 @@ class CodeAnswers:
         view = self._walker.serving_view(self.tenant.id, self.caller)
         return None if view is None else NameResolver(view, self.tenant)
 
-    def _of_file(self, path: str) -> list[str]:
+    def _find_names_in_file(self, path: str) -> list[str]:
         """Return the names of a file's definitions; if it has none, the name of the file."""
         resolver = self._resolver
         uris = [] if resolver is None else resolver.documents(path)
@@ -434,7 +441,7 @@ class CodeAnswers:
         if len(begun) == 1 and next(iter(begun)).lower().endswith(plain):
             return
         for name, node in [*begun.items()][:_FEW]:
-            where = place(node.uri, node.line_start, several=self._several)
+            where = place(node.uri, node.line_start, several=self._has_several_repositories)
             shown = shown_name(name.removeprefix(TABLE))
             yield f"{one_line(said)} is taken for {node.source_type} {shown}  {where}".rstrip()
 
@@ -460,8 +467,13 @@ class CodeAnswers:
         last = _last_name(said)
         is_name = bool(last) and not (known or first)
         places = named_places(view, last) if is_name else NO_USES
-        listed_places = [*possible(places.possible, several=self._several)]
-        notes = [*lacking, *read, *_omitted_note(places), *(_search_for(said) if is_name else ())]
+        listed_places = [*possible(places.possible, several=self._has_several_repositories)]
+        notes = [
+            *lacking,
+            *read,
+            *_omitted_note(places),
+            *(_suggest_search(said) if is_name else ()),
+        ]
         return within_limit([told, *listed_places], notes=notes)
 
 
@@ -494,7 +506,7 @@ def _last_name(said: str) -> str:
     return last if _WORD.fullmatch(last) else ""
 
 
-def _search_for(*said: str) -> list[str]:
+def _suggest_search(*said: str) -> list[str]:
     """Return a command that finds every place of these names, including those the index lacks."""
     names = (one for one in said if "/" not in one)
     words = [word for word in dict.fromkeys(map(_last_name, names)) if word][:_FEW]
@@ -504,7 +516,7 @@ def _search_for(*said: str) -> list[str]:
     return [f"every place of the name: rg -nFw {patterns}"]
 
 
-def _with_members(view: View, nodes: Sequence[Node]) -> list[Node]:
+def _add_members(view: View, nodes: Sequence[Node]) -> list[Node]:
     """Return definitions with their members: whoever uses a method also uses its class."""
     found = {(node.repository, node.name): node for node in nodes}
     uris = sorted({node.uri for node in nodes if node.uri})

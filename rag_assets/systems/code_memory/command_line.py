@@ -108,7 +108,7 @@ def answer(
     as_json: bool,
 ) -> None:
     """Print an answer about a tenant's repositories."""
-    _print(ask(_about(session, tenant, caller)), as_json=as_json)
+    _print(ask(_create_answers(session, tenant, caller)), as_json=as_json)
 
 
 @with_reading_session
@@ -123,7 +123,7 @@ def search(
     as_json: bool,
 ) -> None:
     """Print hits with their locations."""
-    about = _about(session, tenant, caller)
+    about = _create_answers(session, tenant, caller)
     request = SearchRequest.of(
         query=question,
         source_types=source_types,
@@ -135,7 +135,7 @@ def search(
     _print(about.searched(found), as_json=as_json)
 
 
-def _about(session: Session, tenant: str, caller: Caller) -> CodeAnswers:
+def _create_answers(session: Session, tenant: str, caller: Caller) -> CodeAnswers:
     session.require_trusted_grants(caller.principals)
     record = session.active(tenant)
     reader = DocumentReader(session.catalog, session.store)

@@ -71,13 +71,13 @@ def relations_report(names: Naming, ctx: TenantContext) -> dg.AssetMaterializati
                 [(one.kind, one.edges, round(one.resolved / one.edges, 4)) for one in counts],
             ),
             "unresolved routes and tables": len(lines),
-            **({"not known": dg.MetadataValue.md(_listed(lines))} if lines else {}),
-            **({"SCIP indexes": dg.MetadataValue.md(_listed(indexes))} if indexes else {}),
+            **({"not known": dg.MetadataValue.md(_format_list(lines))} if lines else {}),
+            **({"SCIP indexes": dg.MetadataValue.md(_format_list(indexes))} if indexes else {}),
         },
     )
 
 
-def _listed(lines: list[str]) -> str:
+def _format_list(lines: list[str]) -> str:
     shown = [f"- `{line.replace('`', '')}`" for line in lines[:_MOST_LINES]]
     more = len(lines) - _MOST_LINES
     return "\n".join([*shown, *([f"- and {more:,} more"] if more > 0 else [])])
@@ -109,7 +109,7 @@ def verdict_of(
     severity: Severity = "WARN" if writer_at_work else "ERROR"
     return Verdict(
         passed=drift.none,
-        description=_description(drift, writer_at_work=writer_at_work),
+        description=_describe_drift(drift, writer_at_work=writer_at_work),
         compared=(
             Compared("texts whose recorded relations differ", 0, len(drift.altered)),
             Compared("texts that no build contains", 0, drift.nobodys),
@@ -148,7 +148,7 @@ def relations_check(context: CheckContext) -> Verdict:
     return verdict_of(drift, uris, writer_at_work=other_writer)
 
 
-def _description(drift: RelationDrift, *, writer_at_work: bool) -> str:
+def _describe_drift(drift: RelationDrift, *, writer_at_work: bool) -> str:
     if drift.none and not drift.compared:
         return "no source code is indexed"
     if drift.none:

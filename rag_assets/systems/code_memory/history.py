@@ -205,8 +205,8 @@ class _Walk:
             if former is None:
                 continue
             wanted = lines
-            if lines is not None and (compared := self._compared(former, blob)) is not None:
-                wanted, is_touched = _mapped(compared, lines)
+            if lines is not None and (compared := self._compare_versions(former, blob)) is not None:
+                wanted, is_touched = _map_lines_back(compared, lines)
                 is_changed = is_changed and is_touched
                 if wanted is None:
                     continue
@@ -237,7 +237,7 @@ class _Walk:
         found = self._repository.file_at(commit.tree, self._path)
         return None if found is None else found.oid
 
-    def _compared(self, former: str, blob: str) -> list[_Hunk] | None:
+    def _compare_versions(self, former: str, blob: str) -> list[_Hunk] | None:
         """Return the changed lines between two versions; None if one is too large to compare."""
         import pygit2
 
@@ -264,7 +264,7 @@ class _Hunk(NamedTuple):
     new_lines: int
 
 
-def _mapped(hunks: Sequence[_Hunk], lines: Lines) -> tuple[Lines | None, bool]:
+def _map_lines_back(hunks: Sequence[_Hunk], lines: Lines) -> tuple[Lines | None, bool]:
     """Return where lines were before a change, and whether the change touched them.
 
     The position is None if the change added all of these lines.
@@ -298,20 +298,20 @@ def _parse_commit(id_: str, content: bytes) -> Commit:
         key, _, value = line.partition(b" ")
         values.setdefault(key, []).append(value)
     encoding = values.get(b"encoding", [b"utf-8"])[0].decode("ascii", "replace")
-    author = _SIGNATURE.match(_decoded(values.get(b"author", [b""])[0], encoding))
-    committer = _SIGNATURE.match(_decoded(values.get(b"committer", [b""])[0], encoding))
-    subject = next(iter(_decoded(message, encoding).strip().splitlines()), "")
+    author = _SIGNATURE.match(_decode_text(values.get(b"author", [b""])[0], encoding))
+    committer = _SIGNATURE.match(_decode_text(values.get(b"committer", [b""])[0], encoding))
+    subject = next(iter(_decode_text(message, encoding).strip().splitlines()), "")
     return Commit(
         id_,
-        _decoded(values.get(b"tree", [b""])[0], "ascii"),
-        tuple(_decoded(one, "ascii") for one in values.get(b"parent", ())),
+        _decode_text(values.get(b"tree", [b""])[0], "ascii"),
+        tuple(_decode_text(one, "ascii") for one in values.get(b"parent", ())),
         author[1] if author else "unknown",
         int(committer[2]) if committer else 0,
         subject[:_LONGEST_SUBJECT],
     )
 
 
-def _decoded(value: bytes, encoding: str) -> str:
+def _decode_text(value: bytes, encoding: str) -> str:
     try:
         return value.decode(encoding, "replace")
     except LookupError:

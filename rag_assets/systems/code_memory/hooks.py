@@ -173,7 +173,7 @@ def install_hooks(local: Path, tenant: str, repository: Path) -> ChangedHooks:
                 continue
             _write(hook, new)
         else:
-            _keep(hook)
+            _rename_former_hook(hook)
             _write(hook, new_hook(block, name + KEPT_SUFFIX))
             kept.append(name)
         changed.append(name)
@@ -229,8 +229,8 @@ def hooks_folder(repository: Path) -> Path:
     """
     folders = locate(repository.expanduser().resolve())
     inside: tuple[Path, ...] = (folders.common, folders.own)
-    named = _of_repository(folders)
-    if named is None and (named := _of_others()) is not None:
+    named = _read_repository_hooks_path(folders)
+    if named is None and (named := _read_user_hooks_path()) is not None:
         inside = (Path("/"),) if Path(named).expanduser().is_absolute() else (folders.root,)
     path = Path(named).expanduser() if named else folders.common / "hooks"
     found = path if path.is_absolute() else folders.root / path
@@ -249,7 +249,7 @@ def hooks_folder(repository: Path) -> Path:
     return found
 
 
-def _of_repository(folders: RepositoryFolders) -> str | None:
+def _read_repository_hooks_path(folders: RepositoryFolders) -> str | None:
     """Return core.hooksPath as the worktree or the repository configures it."""
     own = read_configuration(folders.common)
     if is_true(own, "extensions.worktreeconfig"):
@@ -257,13 +257,13 @@ def _of_repository(folders: RepositoryFolders) -> str | None:
     return own.get(_HOOKS_PATH) or None
 
 
-def _of_others() -> str | None:
+def _read_user_hooks_path() -> str | None:
     """Return core.hooksPath as the user, or else the machine, configures it."""
-    found = (_settings(path).get(_HOOKS_PATH) for path in _files_of_others())
+    found = (_settings(path).get(_HOOKS_PATH) for path in _list_user_config_files())
     return next(filter(None, found), None)
 
 
-def _files_of_others() -> list[Path]:
+def _list_user_config_files() -> list[Path]:
     """Return the configuration files of the user and of the machine, by precedence."""
     home = Path.home()
     beside = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config")
@@ -297,7 +297,7 @@ def _is_executable(hook: Path) -> bool:
     return os.access(hook, os.X_OK)
 
 
-def _keep(hook: Path) -> None:
+def _rename_former_hook(hook: Path) -> None:
     before = hook.with_name(hook.name + KEPT_SUFFIX)
     if before.is_symlink() or before.exists():
         raise ConfigurationError(

@@ -88,13 +88,13 @@ def _json(text: str, entries: Sequence[Entry]) -> Iterator[Fact]:
         elif len(path) != _IN_TABLE or value is None or path[1] == ITEM:
             continue
         elif path[0] in _COMPOSER and _is_composers(path[1]):
-            yield _of(entry, path[1], value, _COMPOSER[path[0]], "composer")
+            yield _dependency_of_entry(entry, path[1], value, _COMPOSER[path[0]], "composer")
         elif path[0] in _NPM:
-            yield _of(entry, path[1], value, _NPM[path[0]], "npm")
+            yield _dependency_of_entry(entry, path[1], value, _NPM[path[0]], "npm")
         elif path[0] == "imports" and value.startswith(("npm:", "jsr:")):
             name, at, version = value[4:].lstrip("/").rpartition("@")
             package = name if at and name else value[4:]
-            yield _of(entry, package, version if name else "", _RUNTIME, value[:3])
+            yield _dependency_of_entry(entry, package, version if name else "", _RUNTIME, value[:3])
 
 
 def _is_composers(name: str) -> bool:
@@ -107,7 +107,9 @@ def _autoload(entry: Entry, namespace: str, path: str) -> Fact:
     return Fact("autoloads", entry.start, entry.end, "", values)
 
 
-def _of(entry: Entry, package: str, constraint: str, group: str, manager: str) -> Fact:
+def _dependency_of_entry(
+    entry: Entry, package: str, constraint: str, group: str, manager: str
+) -> Fact:
     return dependency((entry.start, entry.end), package, constraint, group, manager)
 
 
@@ -139,7 +141,7 @@ def _toml(text: str, entries: Sequence[Entry]) -> Iterator[Fact]:
     for entry in entries:
         path = entry.path
         if path[-1] == ITEM:
-            yield from _listed(entry)
+            yield from _read_list_item(entry)
             continue
         table = _table_of(path)
         if table is None or path in seen:
@@ -147,10 +149,12 @@ def _toml(text: str, entries: Sequence[Entry]) -> Iterator[Fact]:
         seen.add(path)
         group, manager = table
         constraint = entry.value if entry.value is not None else versions.get(path)
-        yield _of(entry, names.get(path) or path[-1], constraint or "", group, manager)
+        yield _dependency_of_entry(
+            entry, names.get(path) or path[-1], constraint or "", group, manager
+        )
 
 
-def _listed(entry: Entry) -> Iterator[Fact]:
+def _read_list_item(entry: Entry) -> Iterator[Fact]:
     """Yield the requirement that a list item states."""
     base = entry.path[:-1]
     group = _LISTS.get(base)
@@ -158,7 +162,7 @@ def _listed(entry: Entry) -> Iterator[Fact]:
         group = _LISTS_BY_GROUP[base[:-1]] or _group_named(base[-1])
     told = requirement(entry.value or "") if group is not None else None
     if told is not None and group is not None:
-        yield _of(entry, told[0], told[1], group, "pip")
+        yield _dependency_of_entry(entry, told[0], told[1], group, "pip")
 
 
 def _group_named(name: str) -> str:
@@ -204,18 +208,20 @@ def _pub(entries: Sequence[Entry]) -> Iterator[Fact]:
     for entry in entries:
         if len(entry.path) == _IN_TABLE and entry.path[0] in _PUB and entry.path[1] != ITEM:
             constraint = entry.value or inner.get(entry.path) or ""
-            yield _of(entry, entry.path[1], constraint, _PUB[entry.path[0]], "pub")
+            yield _dependency_of_entry(entry, entry.path[1], constraint, _PUB[entry.path[0]], "pub")
 
 
 def _conda(entries: Sequence[Entry]) -> Iterator[Fact]:
     for entry in entries:
         if entry.path == ("dependencies", ITEM) and entry.value:
             name, _, version = entry.value.partition("=")
-            yield _of(entry, name.strip(), version.lstrip("=").strip(), _RUNTIME, "conda")
+            yield _dependency_of_entry(
+                entry, name.strip(), version.lstrip("=").strip(), _RUNTIME, "conda"
+            )
         elif entry.path == ("dependencies", ITEM, "pip", ITEM) and entry.value:
             told = requirement(entry.value)
             if told is not None:
-                yield _of(entry, *told, _RUNTIME, "pip")
+                yield _dependency_of_entry(entry, *told, _RUNTIME, "pip")
 
 
 _CFG: Final[Mapping[Path, str]] = {
@@ -234,7 +240,7 @@ def _ini(text: str, entries: Sequence[Entry]) -> Iterator[Fact]:
             group = "optional"
         told = requirement(entry.value or "") if group is not None else None
         if told is not None and group is not None:
-            yield _of(entry, *told, group, "pip")
+            yield _dependency_of_entry(entry, *told, group, "pip")
 
 
 _OF_FORMAT: Final[Mapping[str, Callable[[str, Sequence[Entry]], Iterator[Fact]]]] = {

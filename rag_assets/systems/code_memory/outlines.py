@@ -89,16 +89,16 @@ class Tree:
         """Yield a node, and below it, step by step, the relations that start at it."""
         yield self._heading(root)
         opened = {root}
-        waiting = [(one, 1) for one in reversed(self._ordered(root))]
+        waiting = [(one, 1) for one in reversed(self._sort_relations(root))]
         while waiting:
             relation, depth = waiting.pop()
             yield "  " * depth + self._line(relation)
             if relation.target not in opened and not relation.target.startswith(_FILE):
                 opened.add(relation.target)
-                below = self._ordered(relation.target)
+                below = self._sort_relations(relation.target)
                 waiting += [(one, depth + 1) for one in reversed(below)]
 
-    def _ordered(self, name: str) -> list[Relation]:
+    def _sort_relations(self, name: str) -> list[Relation]:
         order = {kind: number for number, kind in enumerate(_FIRST)}
         return sorted(
             self._from.get(name, ()),

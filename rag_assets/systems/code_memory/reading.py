@@ -152,7 +152,7 @@ def _with_names(text: str, reading: CodeText, name: str, frameworks: str) -> Cod
             reading = with_definitions(text, reading, tags)
     if (language is not None or name in READ_FOR_USE) and name not in _KNOWN_QUERIES:
         reading = with_queries(text, reading)
-    defined = () if tags.definitions else _defined(text, reading)
+    defined = () if tags.definitions else _list_definitions(text, reading)
     names = index_names(text, tags, language, defined=defined)
     stated, note = framework_facts(text, name, reading.facts, frameworks)
     # Even a text without names gets this fact, which shows that the text was scanned.
@@ -161,7 +161,7 @@ def _with_names(text: str, reading: CodeText, name: str, frameworks: str) -> Cod
     return replace(reading, facts=(*reading.facts, *stated, index), notes=(*reading.notes, *notes))
 
 
-def _defined(text: str, reading: CodeText) -> list[tuple[str, int]]:
+def _list_definitions(text: str, reading: CodeText) -> list[tuple[str, int]]:
     """Return the names of definitions that a reader found, with their lines."""
     declared = [fact for fact in reading.facts if fact.kind == "declares" and fact.symbol]
     ends = [found.start() for found in re.finditer("\n", text)] if declared else []

@@ -92,7 +92,7 @@ class _Candidate:
 
     def holds(self, files: Sequence[AskedFile]) -> bool:
         """Return whether the document is a rule that applies to one of these files."""
-        return any(self._holds(file) for file in files)
+        return any(self._applies_to(file) for file in files)
 
     def rank(self, files: Sequence[AskedFile]) -> tuple[bool, int, str]:
         """Return a sort key that puts rules for these files first."""
@@ -109,7 +109,7 @@ class _Candidate:
         facts = read_markdown(text).facts
         named = frozenset(str(f.values["name"]).lstrip("\\") for f in facts if f.kind == "mentions")
         for file in files:
-            if self._holds(file):
+            if self._applies_to(file):
                 why = ", ".join(self.globs) or "always"
             elif hit := file.named(self.document.source, named):
                 why = f"names {hit[0]}"
@@ -122,7 +122,7 @@ class _Candidate:
                 yield from (f"  {line}" for line in text.split("\n") if line.strip())
             return
 
-    def _holds(self, file: AskedFile) -> bool:
+    def _applies_to(self, file: AskedFile) -> bool:
         if self.kind not in _RULES:
             return False
         path = _TOOL_FOLDER.sub("", path_of(self.document.uri))
@@ -151,7 +151,7 @@ class RuleBook:
             several: whether to show places with their repository.
         """
         spoken = self.view.naming(_targets(files), _NAMES)
-        found, left = self._found(files, naming={edge.document_id for edge in spoken})
+        found, left = self._find_candidates(files, naming={edge.document_id for edge in spoken})
         ids = [one.document.document_id for one in found[:MOST_DOCUMENTS]]
         texts = self.reader.read_all(self.tenant.id, self.caller, ids)
         lines: list[str] = []
@@ -164,7 +164,7 @@ class RuleBook:
             lacking.append(f"they are named at more than {MOST_EDGES:,} places")
         return lines, [f"this may lack something: {one}" for one in lacking]
 
-    def _found(
+    def _find_candidates(
         self, files: Sequence[AskedFile], naming: Collection[str]
     ) -> tuple[list[_Candidate], int]:
         """Return documents that may concern files, rules first, and how many may be missing.

@@ -83,7 +83,7 @@ def metadata_of(view: View | None, hits: Sequence[Hit]) -> list[ChunkMetadata]:
     if view is None or not hits:
         return [_metadata(hit, None, {}) for hit in hits]
     frameworks = _frameworks(view)
-    related = _related(view, hits)
+    related = _find_related_names(view, hits)
     return [_metadata(hit, _framework(hit, frameworks), related[at]) for at, hit in enumerate(hits)]
 
 
@@ -121,7 +121,7 @@ def _framework(hit: Hit, frameworks: Mapping[str, Sequence[tuple[str, str]]]) ->
     return next((name for manager, name in there if hit.language in _LANGUAGES[manager]), None)
 
 
-def _related(view: View, hits: Sequence[Hit]) -> list[dict[str, list[str]]]:
+def _find_related_names(view: View, hits: Sequence[Hit]) -> list[dict[str, list[str]]]:
     """Return, for each hit, the names that are one relation away, by kind: symbol, route, table."""
     defined: dict[tuple[str, str | None], list[Node]] = defaultdict(list)
     for one in map(node_of, view.within_any([*dict.fromkeys(hit.uri for hit in hits)])):
@@ -136,7 +136,7 @@ def _related(view: View, hits: Sequence[Hit]) -> list[dict[str, list[str]]]:
         if relation is not None:
             source, target = (edge.source, relation.source), (edge.source, relation.target)
             beside[source][target] = beside[target][source] = None
-    return [_by_kind(some, beside, known) for some in own]
+    return [_group_by_kind(some, beside, known) for some in own]
 
 
 def _edges(view: View, keys: Sequence[NodeKey], nodes: Mapping[NodeKey, Node]) -> list[FoundEdge]:
@@ -156,7 +156,7 @@ def _nodes(hit: Hit, defined: Mapping[tuple[str, str | None], Sequence[Node]]) -
         yield file_node(f"file:{hit.uri}", _repository(hit))
 
 
-def _by_kind(
+def _group_by_kind(
     own: Sequence[Node],
     beside: Mapping[NodeKey, Mapping[NodeKey, None]],
     known: Mapping[NodeKey, Node],

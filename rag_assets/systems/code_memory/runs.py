@@ -49,7 +49,7 @@ _DRIVE: Final = re.compile(r"[A-Za-z]:[/\\]")
 EventKind: TypeAlias = Literal["file_created", "file_updated", "file_deleted", "final_summary"]
 
 
-def _within(path: str) -> str:
+def _require_relative_path(path: str) -> str:
     plain = posixpath.normpath(path)
     if path.startswith("/") or _DRIVE.match(path) or plain.split("/")[0] == ".." or plain == ".":
         raise ValueError("the path must be that of a file, relative to its repository")
@@ -62,7 +62,7 @@ _EventId = Annotated[
 FilePath = Annotated[
     str,
     StringConstraints(pattern=_PRINTABLE, min_length=1, max_length=1_000, strip_whitespace=True),
-    AfterValidator(_within),
+    AfterValidator(_require_relative_path),
 ]
 _Line = Annotated[str, StringConstraints(pattern=_PRINTABLE, max_length=200, strip_whitespace=True)]
 _Summary = Annotated[str, StringConstraints(pattern=r"^[^\x00]*$", max_length=20_000)]
@@ -94,7 +94,7 @@ class RunEvent(BaseModel):
     at: _Moment | None = None
 
     @model_validator(mode="after")
-    def _is_whole(self) -> RunEvent:
+    def _require_matching_fields(self) -> RunEvent:
         of_run = self.kind == "final_summary"
         if of_run and not self.summary.strip():
             raise ValueError("summary is missing: a final_summary requires it")
@@ -126,7 +126,7 @@ def parsed_events(body: bytes) -> tuple[RunEvent, ...]:
             try:
                 events.append(RunEvent.model_validate_json(line))
             except ValidationError as error:
-                errors += _located(number, error)
+                errors += _list_errors(number, error)
         if len(errors) >= _MOST_ERRORS:
             break
     if not events and not errors:
@@ -146,7 +146,7 @@ def _error(number: int, problem: str, *field: str) -> Mapping[str, Any]:
     return {"type": "value_error", "loc": where, "msg": f"line {number}: {problem}"}
 
 
-def _located(number: int, error: ValidationError) -> list[Mapping[str, Any]]:
+def _list_errors(number: int, error: ValidationError) -> list[Mapping[str, Any]]:
     found: list[Mapping[str, Any]] = []
     for one in error.errors(include_url=False, include_input=False, include_context=False):
         # Pydantic's message about unreadable JSON may quote it.

@@ -61,7 +61,7 @@ def derive(files: Sequence[FileFacts], frameworks: Sequence[Framework]) -> Deriv
             continue
         reader = RouteReader(framework, own)
         routes = [*islice(reader.routes(), _MOST_ROUTES)]
-        documents += _merged(routes, handlers)
+        documents += _merge_routes(routes, handlers)
         unresolved += (Unresolved(*one, ROUTES) for one in reader.unresolved)
         documents += _tables(framework, own)
     return Derivation(tuple(documents), tuple(dict.fromkeys(unresolved)))
@@ -128,7 +128,7 @@ def _ends_with(parts: Sequence[str], end: Sequence[str]) -> bool:
     return [*parts[-len(end) :]] == [*end]
 
 
-def _merged(routes: Sequence[Route], handlers: _Handlers) -> Iterator[DerivedDocument]:
+def _merge_routes(routes: Sequence[Route], handlers: _Handlers) -> Iterator[DerivedDocument]:
     known: set[str] = set()
     for route in routes:
         path = _template(route.path)

@@ -30,7 +30,7 @@ def derive(files: Sequence[FileFacts]) -> Derivation:
     lines = _Lines.of(python)
     routes = routes_of(python)
     documents = (one for route in routes.routes for one in _routes(route, lines))
-    unresolved = (_unresolved(one, lines) for one in routes.unresolved)
+    unresolved = (_describe_unresolved(one, lines) for one in routes.unresolved)
     return Derivation(tuple(documents), tuple(unresolved))
 
 
@@ -66,7 +66,7 @@ class _Lines:
         return Statement(kind, source, target, "stated", held.path, *places, fact.evidence)
 
 
-def _unresolved(one: Computed, lines: _Lines) -> Unresolved:
+def _describe_unresolved(one: Computed, lines: _Lines) -> Unresolved:
     held = one.evidence
     return Unresolved(held.path, lines.at(held).line_start, " ".join(one.reason.split()), ROUTES)
 

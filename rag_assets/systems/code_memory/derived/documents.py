@@ -38,7 +38,7 @@ def signs_of(file: FileFacts, own: str = "") -> set[str]:
         found.add(_LARAVEL)
     if file.language == "python" and speaks_of_django(file):
         found.add(_DJANGO)
-    for framework in _unmarked(file.language, own):
+    for framework in _list_unmarked_frameworks(file.language, own):
         paths = (page_route(one, file.path) for one in framework.pages)
         if _reads_facts(framework) or any(path is not None for path in paths):
             found.add(framework.name)
@@ -75,7 +75,7 @@ def is_of_django(signs: frozenset[str]) -> bool:
 
 
 @lru_cache(maxsize=128)
-def _unmarked(language: str, own: str) -> tuple[Framework, ...]:
+def _list_unmarked_frameworks(language: str, own: str) -> tuple[Framework, ...]:
     """Return the frameworks of a language that apply without a marker in a file."""
     return tuple(o for o in all_frameworks(own) if language in o.languages and not o.markers)
 

@@ -95,26 +95,32 @@ def derive(files: Sequence[FileFacts]) -> Derivation:
             _table(one, by_table.get(name, ()), pivots.get(name, ()))
             for name, one in tables.tables.items()
         ),
-        *_unmade_tables(tables, by_table),
+        *_tables_without_migration(tables, by_table),
     ]
     unresolved = [
-        *(_unresolved(one.reason, one.evidence, ROUTES) for one in routes.unresolved),
-        *(_of_a_route(one) for one in routes.routes if one.missing and one.evidence),
-        *(_unresolved("the table is computed", one, TABLES) for one in tables.unresolved),
-        *(_of_a_table(one) for one in tables.tables.values() if one.reasons and one.evidence),
+        *(_describe_unresolved(one.reason, one.evidence, ROUTES) for one in routes.unresolved),
+        *(_describe_unresolved_route(one) for one in routes.routes if one.missing and one.evidence),
+        *(_describe_unresolved("the table is computed", one, TABLES) for one in tables.unresolved),
+        *(
+            _describe_unresolved_table(one)
+            for one in tables.tables.values()
+            if one.reasons and one.evidence
+        ),
     ]
     return Derivation(tuple(documents), tuple(unresolved))
 
 
-def _of_a_route(route: Route) -> Unresolved:
-    return _unresolved("; ".join(route.missing), route.evidence[-1], ROUTE + name_of(route))
+def _describe_unresolved_route(route: Route) -> Unresolved:
+    return _describe_unresolved(
+        "; ".join(route.missing), route.evidence[-1], ROUTE + name_of(route)
+    )
 
 
-def _of_a_table(table: Table) -> Unresolved:
-    return _unresolved("; ".join(table.reasons), table.evidence[-1], TABLE + table.name)
+def _describe_unresolved_table(table: Table) -> Unresolved:
+    return _describe_unresolved("; ".join(table.reasons), table.evidence[-1], TABLE + table.name)
 
 
-def _unresolved(reason: str, held: Evidence, about: str) -> Unresolved:
+def _describe_unresolved(reason: str, held: Evidence, about: str) -> Unresolved:
     return Unresolved(held.path, held.fact.line_start, " ".join(reason.split()), about)
 
 
@@ -153,7 +159,7 @@ def _table(
     return _document(table.name, table_lines(table, [model.name for model in models]), stated)
 
 
-def _unmade_tables(
+def _tables_without_migration(
     tables: Tables,
     by_table: Mapping[str, Sequence[Model]],
 ) -> Iterator[DerivedDocument]:
@@ -165,10 +171,10 @@ def _unmade_tables(
     for name in sorted(by_table.keys() - tables.tables.keys()):
         models = [one for one in by_table[name] if one.how == "stated" or not tables.tables]
         if models:
-            yield _unmade(name, models)
+            yield _table_without_migration(name, models)
 
 
-def _unmade(name: str, models: Sequence[Model]) -> DerivedDocument:
+def _table_without_migration(name: str, models: Sequence[Model]) -> DerivedDocument:
     lines = (
         f"table {name}",
         f"models: {', '.join(model.name for model in models)}",

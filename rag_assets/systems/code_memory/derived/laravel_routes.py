@@ -67,8 +67,11 @@ def route_document(
         *_line("incomplete", "; ".join(route.missing)),
     )
     called = route_keys(route.methods, path, route.name)
-    actions = [*_of_action(route, inheritance, followed)]
-    stated = (*_of_route(route, path, guards, actions), *_of_policies(route, policies))
+    actions = [*_statements_of_action(route, inheritance, followed)]
+    stated = (
+        *_statements_of_route(route, path, guards, actions),
+        *_statements_of_policies(route, policies),
+    )
     return DerivedDocument("route", ROUTE + name, called, lines, stated)
 
 
@@ -93,7 +96,9 @@ def _parameters(route: Route) -> Iterator[str]:
         yield f"{one.name} ({', '.join(more)})" if more else one.name
 
 
-def _of_action(route: Route, inheritance: Inheritance, followed: Followed) -> Iterator[Statement]:
+def _statements_of_action(
+    route: Route, inheritance: Inheritance, followed: Followed
+) -> Iterator[Statement]:
     """Yield the method that the route runs; if the method is inherited, also the controller."""
     if route.kind != "controller" or not route.action or not route.evidence:
         return
@@ -104,9 +109,9 @@ def _of_action(route: Route, inheritance: Inheritance, followed: Followed) -> It
     found = [inheritance.method(owner, one) for one in called]
     run = [one.symbol for one in found if one is not None]
     for target in run or [f"{owner}::{called[0]}"]:
-        yield _stated("routes_to", target, last)
+        yield _build_statement("routes_to", target, last)
     if inheritance.is_declared(owner) and not any(one.startswith(f"{owner}::") for one in run):
-        yield _stated("routes_to", owner, last)
+        yield _build_statement("routes_to", owner, last)
     for target in run:
         for own in followed.own_methods(target):
             for above, fact in inheritance.calls(own):
@@ -117,30 +122,30 @@ def _of_action(route: Route, inheritance: Inheritance, followed: Followed) -> It
             )
 
 
-def _of_route(
+def _statements_of_route(
     route: Route, path: str, guards: Mapping[str, Sequence[str]], actions: Sequence[Statement]
 ) -> Iterator[Statement]:
     if not route.evidence:
         return
     *groups, last = route.evidence
-    yield from in_groups(_stated("in_group", "", group) for group in groups)
+    yield from in_groups(_build_statement("in_group", "", group) for group in groups)
     yield from actions
     for one in dict.fromkeys(route.middleware):
         guard = one.partition(":")[0]
         held = next((e for e in (last, *reversed(groups)) if _names(e, guard)), last)
-        yield _stated("guarded_by", guard if "\\" in guard else MIDDLEWARE + guard, held)
+        yield _build_statement("guarded_by", guard if "\\" in guard else MIDDLEWARE + guard, held)
         for name in guards.get(guard, ()):
             # A group lists classes and aliases; their arguments follow a colon.
             bare = name.partition(":")[0]
             target = bare if "\\" in bare else MIDDLEWARE + bare
             # The route only has an alias; another file states the alias's class.
-            yield _stated("guarded_by", target, held, how="inferred")
+            yield _build_statement("guarded_by", target, held, how="inferred")
     for method in route.methods:
         if method != "HEAD" and not route.fallback:
-            yield _stated("serves", ENDPOINT + endpoint_of(method, path), last)
+            yield _build_statement("serves", ENDPOINT + endpoint_of(method, path), last)
 
 
-def _of_policies(route: Route, policies: RoutePolicies) -> Iterator[Statement]:
+def _statements_of_policies(route: Route, policies: RoutePolicies) -> Iterator[Statement]:
     """Yield the policies that the route's middleware checks, each as class and method."""
     for one in dict.fromkeys(route.middleware) if route.evidence else ():
         asked = policies.find_check(route, one)
@@ -149,8 +154,8 @@ def _of_policies(route: Route, policies: RoutePolicies) -> Iterator[Statement]:
             held = next((e for e in reversed(route.evidence) if _names(e, one)), last)
             how: How = "stated" if asked.mapped else "convention"
             if asked.policy:
-                yield _stated("guarded_by", asked.policy, held, how)
-            yield _stated("authorizes", asked.method, held, how)
+                yield _build_statement("guarded_by", asked.policy, held, how)
+            yield _build_statement("authorizes", asked.method, held, how)
 
 
 def _names(held: Evidence, guard: str) -> bool:
@@ -160,7 +165,7 @@ def _names(held: Evidence, guard: str) -> bool:
     return any(mark in held.fact.evidence for mark in marks)
 
 
-def _stated(kind: str, target: str, held: Evidence, how: How = "stated") -> Statement:
+def _build_statement(kind: str, target: str, held: Evidence, how: How = "stated") -> Statement:
     return statement(kind, target, held.path, held.fact, how=how)
 
 

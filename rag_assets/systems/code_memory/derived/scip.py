@@ -166,7 +166,7 @@ class _Place(NamedTuple):
     is_definition: bool
 
 
-def _agreeing(
+def _find_current_places(
     placed: Mapping[str, _IndexedFile],
     sources: Mapping[str, SourceFile],
     symbols: Sequence[IndexedSymbol],
@@ -300,10 +300,10 @@ def exact_references(
     declared = _Declared(sources)
     for index in indexes:
         placed = index.placed(sources)
-        agreeing = _agreeing(placed, sources, index.symbols)
+        agreeing = _find_current_places(placed, sources, index.symbols)
         nodes = declared.nodes(index, placed, agreeing)
         for path, places in agreeing.items():
-            found = _Referring(path, sources[path], declared, nodes)
+            found = _ReferenceReader(path, sources[path], declared, nodes)
             stated[sources[path].uri] |= dict.fromkeys(found.statements(places))
         reports.append((index.path, _figures(index, len(placed), len(agreeing))))
     documents = (
@@ -389,7 +389,7 @@ def _parts(symbol: str) -> list[str]:
     return re.split(r"::?|[.#\\]", symbol)
 
 
-class _Referring:
+class _ReferenceReader:
     """Turns the occurrences in one file into statements."""
 
     def __init__(
@@ -413,12 +413,12 @@ class _Referring:
             target = self._nodes.get(one.symbol) if isinstance(one.symbol, int) else None
             written = one.written.strip(_MARKS)
             if target is not None:
-                yield from self._referring(one, written, target)
+                yield from self._describe_reference(one, written, target)
             is_named_so = target is not None and written == _parts(target)[-1]
             if written in self._declared.names and not is_named_so:
                 yield self._statement(one, ELSEWHERE, "", f"{ELSEWHERE}:{written}")
 
-    def _referring(self, place: _Place, written: str, target: str) -> Iterator[Statement]:
+    def _describe_reference(self, place: _Place, written: str, target: str) -> Iterator[Statement]:
         """Yield the reference at a place; the definition around it is the source."""
         if self._is_import(place):
             yield self._statement(place, "imports", "", target)

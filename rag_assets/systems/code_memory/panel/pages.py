@@ -162,7 +162,7 @@ _T = TypeVar("_T")
 
 async def search(visit: Visit) -> Response:
     """Show the chunks that answer a question, with links, and how they were found."""
-    query = _given(visit, "q", MAX_QUERY + 1)
+    query = _read_parameter(visit, "q", MAX_QUERY + 1)
     found: SearchAnswer | None = None
     problem = ""
     if query.strip():
@@ -178,9 +178,9 @@ async def search(visit: Visit) -> Response:
 
 async def name(visit: Visit) -> Response:
     """Show a name, the graph around it, and the evidence of each relation."""
-    wanted = _given(visit, "name")
-    direction = _DIRECTIONS.get(_given(visit, "direction"), "both")
-    depth = min(_MOST_STEPS, max(1, _number(_given(visit, "depth"))))
+    wanted = _read_parameter(visit, "name")
+    direction = _DIRECTIONS.get(_read_parameter(visit, "direction"), "both")
+    depth = min(_MOST_STEPS, max(1, _number(_read_parameter(visit, "depth"))))
     walk = Walk()
     if wanted:
         walk = await _walk(visit, wanted, direction=direction, depth=depth)
@@ -200,7 +200,7 @@ async def name(visit: Visit) -> Response:
 
 async def file(visit: Visit) -> Response:
     """Show the definitions of a file, in the order of its lines, and their relations."""
-    path = _given(visit, "path")
+    path = _read_parameter(visit, "path")
     definitions = await _read(
         visit, lambda walker, caller: walker.symbols(visit.tenant_id, caller, path=path)
     )
@@ -212,10 +212,10 @@ async def file(visit: Visit) -> Response:
 
 
 async def _walk(visit: Visit, name: str, *, direction: Direction, depth: int) -> Walk:
-    def walked(walker: Walker, caller: Caller) -> Walk:
+    def walk_from_name(walker: Walker, caller: Caller) -> Walk:
         return walker.relations(visit.tenant_id, caller, name, direction=direction, depth=depth)
 
-    return await _read(visit, walked)
+    return await _read(visit, walk_from_name)
 
 
 async def _read(visit: Visit, work: Callable[[Walker, Caller], _T]) -> _T:
@@ -231,7 +231,7 @@ def _caller(visit: Visit) -> Caller:
     return Caller(principals=visit.session.principals, name=visit.session.name)
 
 
-def _given(visit: Visit, name: str, most: int = _LONGEST) -> str:
+def _read_parameter(visit: Visit, name: str, most: int = _LONGEST) -> str:
     """Return a query parameter, cut to a reasonable length and without NUL characters."""
     return visit.request.query_params.get(name, "").replace("\x00", "")[:most]
 

@@ -62,7 +62,7 @@ def due_sources(catalog: Catalog, tenant: Tenant, generation: int) -> dict[str, 
     """
     return {
         source: fingerprint
-        for source, fingerprint, mark in _compared(catalog, tenant, generation)
+        for source, fingerprint, mark in _compare_marks(catalog, tenant, generation)
         if mark is None
     }
 
@@ -75,12 +75,12 @@ def settled_sources(catalog: Catalog, tenant: Tenant, generation: int) -> dict[s
     """
     return {
         source: mark
-        for source, _, mark in _compared(catalog, tenant, generation)
+        for source, _, mark in _compare_marks(catalog, tenant, generation)
         if mark is not None
     }
 
 
-def _compared(
+def _compare_marks(
     catalog: Catalog, tenant: Tenant, generation: int
 ) -> Iterator[tuple[str, Fingerprint, SourceMark | None]]:
     """Yield each source with its current fingerprint, and its mark if that is up to date."""

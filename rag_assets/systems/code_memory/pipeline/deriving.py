@@ -86,7 +86,7 @@ class Derived:
 
 
 @dataclass(frozen=True, slots=True)
-class _WorkedOut:
+class _DerivedSources:
     """Documents and labels that were derived from sources.
 
     Attributes:
@@ -107,7 +107,7 @@ def derive_documents(ctx: TenantContext) -> Derived:
     due = due_sources(ctx.catalog, ctx.tenant, serving.number)
     changed = documents = 0
     indexes: list[str] = []
-    found = _worked_out(ctx, serving.number, due)
+    found = _derive_from_sources(ctx, serving.number, due)
     code = code_catalog(ctx.catalog)
     if found.labels:
         ctx.guard()
@@ -141,12 +141,12 @@ def derivations_as_recorded(ctx: TenantContext) -> list[DerivedRecords]:
     lost = ctx.lake.missing_chunk_sets({key for _, key in texts})
     damaged = {source for source, key in texts if key in lost}
     intact = {source: found for source, found in done.items() if source not in damaged}
-    return list(_worked_out(ctx, serving.number, intact).records)
+    return list(_derive_from_sources(ctx, serving.number, intact).records)
 
 
-def _worked_out(
+def _derive_from_sources(
     ctx: TenantContext, generation: int, fingerprints: Mapping[str, Fingerprint]
-) -> _WorkedOut:
+) -> _DerivedSources:
     """Derive documents and labels from these sources.
 
     Args:
@@ -155,7 +155,7 @@ def _worked_out(
         fingerprints: the fingerprints of the files, by source.
     """
     if not fingerprints:
-        return _WorkedOut()
+        return _DerivedSources()
     configs = derived_configs(ctx.tenant)
     indexed = sorted(
         (
@@ -201,7 +201,7 @@ def _worked_out(
         )
         for source, mark in marks.items()
     ]
-    return _WorkedOut(tuple(of_sources), labels)
+    return _DerivedSources(tuple(of_sources), labels)
 
 
 def _references(

@@ -71,10 +71,10 @@ def label_documents(ctx: TenantContext, work: Work) -> int:
     if not reads_code(ctx.tenant) or not work.documents:
         return 0
     code = code_catalog(ctx.catalog)
-    parsed = _parsed(ctx, work)
+    parsed = _read_slice(ctx, work)
     number = work.generation.number
     former = {one.document_id: one for one in code.kinds.indexed(ctx.ref.id, number, [*parsed])}
-    step = _Step(ctx, parsed, former, _settled(ctx, work))
+    step = _Step(ctx, parsed, former, _find_settled_sources(ctx, work))
     if step.keeps_labels():
         step.move_marks()
         return 0
@@ -124,7 +124,7 @@ def changed_labels(
     }
 
 
-def _settled(ctx: TenantContext, work: Work) -> Mapping[str, SourceMark]:
+def _find_settled_sources(ctx: TenantContext, work: Work) -> Mapping[str, SourceMark]:
     """Return the marks of sources whose labels and derived documents match the slice's build."""
     number = work.generation.number
     serving = ctx.catalog.generations.serving(ctx.ref.id)
@@ -166,7 +166,10 @@ class _Step:
         }
         if labelled - self._settled.keys():
             return False
-        return all(self._decided(old) == self._decided(new) for old, new in self._pairs)
+        return all(
+            self._list_deciding_facts(old) == self._list_deciding_facts(new)
+            for old, new in self._pairs
+        )
 
     def move_marks(self) -> None:
         """Move the marks of sources with the same derived documents after the slice."""
@@ -185,7 +188,7 @@ class _Step:
             self._ctx.guard()
             code_catalog(self._ctx.catalog).derivations.set_fingerprints(self._ctx.ref, moved)
 
-    def _decided(self, document: CodeDocument | None) -> list[object]:
+    def _list_deciding_facts(self, document: CodeDocument | None) -> list[object]:
         if document is None or not is_labelled(document):
             return []
         return deciding(self._facts_of(document), language_of(document))
@@ -267,7 +270,7 @@ def relations_of_texts(
     }
 
 
-def _parsed(ctx: TenantContext, work: Work) -> dict[str, CodeDocument]:
+def _read_slice(ctx: TenantContext, work: Work) -> dict[str, CodeDocument]:
     """Return the documents of the slice, each with its newest facts."""
     parsed = parsed_documents(ctx, work.documents)
     known = code_catalog(ctx.catalog).kinds.of(

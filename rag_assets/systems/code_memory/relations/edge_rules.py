@@ -45,21 +45,21 @@ Triple: TypeAlias = tuple[str, str, str]
 
 
 def _plain(kind: str, prefix: str = "", value: str = "name") -> Callable[[Fact], list[Triple]]:
-    def made(fact: Fact) -> list[Triple]:
+    def build_edges(fact: Fact) -> list[Triple]:
         name = fact.values.get(value)
         return [(kind, fact.symbol, prefix + name)] if isinstance(name, str) and name else []
 
-    return made
+    return build_edges
 
 
 def _between(kind: str, source: str, target: str) -> Callable[[Fact], list[Triple]]:
-    def made(fact: Fact) -> list[Triple]:
+    def build_edges(fact: Fact) -> list[Triple]:
         return [(kind, str(fact.values.get(source, "")), str(fact.values.get(target, "")))]
 
-    return made
+    return build_edges
 
 
-def _declared(fact: Fact) -> list[Triple]:
+def _edges_of_signature(fact: Fact) -> list[Triple]:
     """Return edges to the classes that a method takes and returns; built-in types yield none."""
     types = [str(one.get("type", "")) for one in fact.values.get("parameters", ())]
     takes = [name for one in types for name in one.split(_OR)]
@@ -71,7 +71,7 @@ def _declared(fact: Fact) -> list[Triple]:
     return [*found, *(("returns", fact.symbol, name) for name in returns if _is_class(name))]
 
 
-def _called(fact: Fact) -> list[Triple]:
+def _edges_of_call(fact: Fact) -> list[Triple]:
     """Return the edge of a call, and an edge to the named class; the method may be inherited."""
     name = str(fact.values.get("name", ""))
     owner, separator, _ = name.partition("::")
@@ -80,7 +80,7 @@ def _called(fact: Fact) -> list[Triple]:
     return [*calls, ("touches", fact.symbol, owner)] if separator and not own else calls
 
 
-def _on_table(fact: Fact) -> list[Triple]:
+def _edges_of_table_statement(fact: Fact) -> list[Triple]:
     """Return the edges of a statement on a table: its action, and tables of its foreign keys."""
     found = []
     table, action = fact.values.get("table"), _ACTIONS.get(str(fact.values.get("action")))
@@ -193,12 +193,12 @@ def _is_class(name: str) -> bool:
 
 
 OF_FACTS: Final[Mapping[str, Callable[[Fact], list[Triple]]]] = {
-    "declares": _declared,
+    "declares": _edges_of_signature,
     "imports": _plain("imports"),
     "extends": _plain("extends"),
     "implements": _plain("implements"),
     "uses_trait": _plain("uses_trait"),
-    "calls": _called,
+    "calls": _edges_of_call,
     "creates_object": _plain("makes"),
     "takes": _plain("takes"),
     "dispatches": _plain("dispatches"),
@@ -213,7 +213,7 @@ OF_FACTS: Final[Mapping[str, Callable[[Fact], list[Triple]]]] = {
     "queries_table": _plain("queries_table", TABLE, "table"),
     "configured_by": _plain("configured_by", CONFIG, "key"),
     "reads_env": _environment,
-    "schema": _on_table,
+    "schema": _edges_of_table_statement,
     "relation": _relates,
     "guards": _guards,
     "applies_to": _applies,

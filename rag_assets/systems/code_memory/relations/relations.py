@@ -181,7 +181,7 @@ def relations_of(
             place = (edge.line_start,) if edge.how == "scip" else ()
             edges.setdefault((edge.kind, edge.source, edge.target, *place), edge)
     for fact, name, target in handed_on(facts, names):
-        edge = _stated(fact, HANDS_ON, name, target)
+        edge = _build_edge(fact, HANDS_ON, name, target)
         edges.setdefault((edge.kind, edge.source, edge.target), edge)
     index = next((str(fact.values["names"]) for fact in facts if fact.kind == USES), "")
     return Relations(tuple(symbols.values()), tuple(edges.values()), index)
@@ -189,7 +189,7 @@ def relations_of(
 
 def _edges(fact: Fact, names: NameStyle) -> Iterator[Edge]:
     if fact.kind == "states" and fact.values["kind"] not in _SHOWN_ALONE:
-        yield _stated_elsewhere(fact)
+        yield _edge_of_derived_document(fact)
     made = OF_FACTS.get(fact.kind)
     if fact.kind == "queries_table" and names != "qualified":
         made = partial(queried, names=names)
@@ -199,10 +199,10 @@ def _edges(fact: Fact, names: NameStyle) -> Iterator[Edge]:
         made = SPELLED[names]
     for kind, source, target in made(fact) if made is not None else ():
         if target and target not in _BUILT_IN:
-            yield _stated(fact, kind, source, target)
+            yield _build_edge(fact, kind, source, target)
 
 
-def _stated(fact: Fact, kind: str, source: str, target: str) -> Edge:
+def _build_edge(fact: Fact, kind: str, source: str, target: str) -> Edge:
     shown = fact.evidence.partition("{")[0].rstrip() if fact.kind == "declares" else ""
     lines = fact.line_start, fact.line_end
     how: How = "convention" if kind in _BY_CONVENTION else "stated"
@@ -230,7 +230,7 @@ def _setting(fact: Fact, hashes: Mapping[str, str]) -> Symbol | None:
     return None
 
 
-def _stated_elsewhere(fact: Fact) -> Edge:
+def _edge_of_derived_document(fact: Fact) -> Edge:
     """Return the edge that a derived document states, with the file and lines that support it."""
     values = fact.values
     how: How = values["how"]

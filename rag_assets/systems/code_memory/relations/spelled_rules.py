@@ -50,7 +50,7 @@ def _member(fact: Fact) -> list[Triple]:
     return [(MEMBER, _own(fact.symbol), _own(owner))] if owner else []
 
 
-def _of_python(fact: Fact) -> list[Triple]:
+def _edges_of_python(fact: Fact) -> list[Triple]:
     """Return the edges of a Python fact; the fact spells names as described in naming."""
     if fact.kind == "declares":
         return _member(fact)
@@ -67,7 +67,7 @@ def _of_python(fact: Fact) -> list[Triple]:
 _MOST_NAMES: Final = 50
 
 
-def _of_javascript(fact: Fact) -> list[Triple]:
+def _edges_of_javascript(fact: Fact) -> list[Triple]:
     """Return the edges of a fact of JavaScript or of a language with its syntax."""
     values = fact.values
     if fact.kind == "declares":
@@ -89,7 +89,7 @@ def _of_javascript(fact: Fact) -> list[Triple]:
     return [(fact.kind, _own(fact.symbol), target)]
 
 
-def _of_java(fact: Fact) -> list[Triple]:
+def _edges_of_java(fact: Fact) -> list[Triple]:
     """Return the edges of a Java fact; a type without an import is in the file's own package."""
     name, symbol = str(fact.values.get("name", "")), fact.symbol
     if fact.kind == "declares":
@@ -107,14 +107,14 @@ def _of_java(fact: Fact) -> list[Triple]:
     return [(fact.kind, symbol, f"{one}.{name}".lstrip(".")) for one in dict.fromkeys(packages)]
 
 
-def _of_swift(fact: Fact) -> list[Triple]:
+def _edges_of_swift(fact: Fact) -> list[Triple]:
     """Return the edges of a Swift fact; types of one module need no qualifier."""
     if fact.kind == "imports":
         return [("imports", "", PACKAGE + str(fact.values.get("name", "")))]
-    return _of_java(fact)
+    return _edges_of_java(fact)
 
 
-def _of_go(fact: Fact) -> list[Triple]:
+def _edges_of_go(fact: Fact) -> list[Triple]:
     """Return the edges of a Go fact; packages are folders."""
     name, module = str(fact.values.get("name", "")), str(fact.values.get("module", ""))
     if fact.kind == "declares":
@@ -129,7 +129,7 @@ def _of_go(fact: Fact) -> list[Triple]:
     return [(fact.kind, _own(fact.symbol), target if module else _own(name))]
 
 
-def _of_rust(fact: Fact) -> list[Triple]:
+def _edges_of_rust(fact: Fact) -> list[Triple]:
     """Return the edges of a Rust fact; modules are files and folders."""
     name, symbol = str(fact.values.get("name", "")), fact.symbol.replace("::", ".")
     if fact.kind == "declares":
@@ -137,7 +137,7 @@ def _of_rust(fact: Fact) -> list[Triple]:
         return [(MEMBER, _own(symbol), _own(owner))] if owner else []
     if fact.kind == "imports":
         names = [str(one[0]) for one in fact.values.get("names", ())][:_MOST_NAMES]
-        return [("imports", "", _used(one)) for one in names]
+        return [("imports", "", _find_rust_target(one)) for one in names]
     if fact.kind not in {"extends", "implements", "calls"} or not name:
         return []
     return [(fact.kind, _own(symbol), rust_path(name))]
@@ -147,7 +147,7 @@ _CRATE: Final = "src"
 """The folder of a crate's root module, by Cargo's convention."""
 
 
-def _used(path: str) -> str:
+def _find_rust_target(path: str) -> str:
     first = path.partition("::")[0]
     return rust_path(path) if first in {"crate", "self", "super"} else PACKAGE + first
 
@@ -177,20 +177,20 @@ _SQL: Final = {"create": "creates", "alter": "alters", "drop": "drops", "rename"
 """Edge kinds by the action of a statement on a table."""
 
 
-def _of_sql(fact: Fact) -> list[Triple]:
+def _edges_of_sql(fact: Fact) -> list[Triple]:
     """Return the edges of an SQL fact: actions on tables, and tables that SQL statements name."""
     values, name = fact.values, fact.symbol
     if fact.kind not in {"declares", "changes"} or not name:
         return []
     is_table = values.get("what") == "table"
     kind = _SQL.get(str(values.get("verb"))) if is_table else None
-    found = [(kind, name, TABLE + _unqualified(name))] if kind is not None else []
+    found = [(kind, name, TABLE + _strip_qualifier(name))] if kind is not None else []
     named = "references" if is_table else "queries_table"
-    tables = [_unqualified(str(one)) for one in values.get("tables", ())]
+    tables = [_strip_qualifier(str(one)) for one in values.get("tables", ())]
     return [*found, *((named, name, TABLE + one) for one in tables)]
 
 
-def _unqualified(name: str) -> str:
+def _strip_qualifier(name: str) -> str:
     return name.rpartition(".")[2]
 
 
@@ -219,17 +219,17 @@ def queried(fact: Fact, names: NameStyle) -> list[Triple]:
     """
     symbol = fact.symbol.replace("::", ".") if names == "rust" else fact.symbol
     source = symbol if names in {"java", "swift"} else _own(symbol)
-    table = TABLE + _unqualified(str(fact.values["table"]))
+    table = TABLE + _strip_qualifier(str(fact.values["table"]))
     return [("queries_table", "" if names == "none" else source, table)]
 
 
 SPELLED: Final[Mapping[NameStyle, Callable[[Fact], list[Triple]]]] = {
-    "python": _of_python,
-    "javascript": _of_javascript,
-    "java": _of_java,
-    "swift": _of_swift,
-    "go": _of_go,
-    "rust": _of_rust,
-    "sql": _of_sql,
+    "python": _edges_of_python,
+    "javascript": _edges_of_javascript,
+    "java": _edges_of_java,
+    "swift": _edges_of_swift,
+    "go": _edges_of_go,
+    "rust": _edges_of_rust,
+    "sql": _edges_of_sql,
 }
 """The edge rule of each name style."""

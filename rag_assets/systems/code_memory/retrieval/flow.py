@@ -130,9 +130,11 @@ class _Spread:
                 if end not in self._scores and score > new.get(end, 0.0):
                     new[end], met[end] = score, way.node
                     self._paths[end] = (*self._paths[start], end[1])
-        return self._kept(new, met)
+        return self._select_frontier(new, met)
 
-    def _kept(self, new: Mapping[NodeKey, float], met: Mapping[NodeKey, Node]) -> list[NodeKey]:
+    def _select_frontier(
+        self, new: Mapping[NodeKey, float], met: Mapping[NodeKey, Node]
+    ) -> list[NodeKey]:
         room = MOST_NODES - len(self._scores)
         ordered = sorted(new, key=lambda key: (-new[key], key))
         self._complete = self._complete and len(ordered) <= room

@@ -69,7 +69,7 @@ class HandedOn:
         found: dict[Sought, str] = {}
         for _ in range(_DEEPEST):
             left = dict([*left.items()][:_MOST])
-            handed = self._handed(name for ways in left.values() for name, _ in ways)
+            handed = self._read_reexports(name for ways in left.values() for name, _ in ways)
             nexts = {
                 one: {to for way in ways for to in behind(*way, handed.get(one.source, {}))}
                 for one, ways in left.items()
@@ -78,7 +78,7 @@ class HandedOn:
             called = self.called(shorts) if shorts else {}
             left = {}
             for one, ways in nexts.items():
-                defined = {_meant(one, *way, called) for way in ways} - {None}
+                defined = {_find_only_definition(one, *way, called) for way in ways} - {None}
                 if len(defined) == 1:
                     found[one] = str(*defined)
                 elif not defined and (fresh := ways - seen[one]):
@@ -107,7 +107,7 @@ class HandedOn:
             frontier = frontier[:_MOST]
         return [*known][first:]
 
-    def _handed(self, names: Iterable[str]) -> dict[str, Handed]:
+    def _read_reexports(self, names: Iterable[str]) -> dict[str, Handed]:
         """Return the re-exports that these names may refer to, by repository."""
         asked = dict.fromkeys(HANDED + one for name in names for one in asked_of(name))
         found: dict[str, dict[str, list[tuple[str, str]]]] = {}
@@ -118,7 +118,9 @@ class HandedOn:
         return dict(found)
 
 
-def _meant(sought: Sought, name: str, path: str, called: Mapping[str, NamesCalled]) -> str | None:
+def _find_only_definition(
+    sought: Sought, name: str, path: str, called: Mapping[str, NamesCalled]
+) -> str | None:
     if name.endswith(ALL):
         return None
     return meant(name, path, called.get(short_name(name), {}).get(sought.source, ()))

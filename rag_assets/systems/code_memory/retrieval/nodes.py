@@ -140,11 +140,11 @@ def kind_of(edge: FoundEdge, known: Mapping[NodeKey, Node]) -> str | None:
     target = known.get((edge.source, edge.target))
     if target is None or (edge.source, source) not in known or source == edge.target:
         return None
-    kind = _called(edge, target)
+    kind = _name_relation(edge, target)
     return None if kind in UNNAMED else kind
 
 
-def _called(edge: FoundEdge, target: Node) -> str:
+def _name_relation(edge: FoundEdge, target: Node) -> str:
     path = path_of(edge.uri)
     if edge.kind == "documents":
         return _OF_PLACES.get(type_of_place(path), edge.kind)

@@ -63,7 +63,7 @@ async def with_unknown_names(
     """
     view = await run_sync(Views(services).view, progress)
     request = progress.search.request
-    candidates = await run_sync(partial(_undefined, view, request))
+    candidates = await run_sync(partial(_find_undefined_names, view, request))
     unknown = [one for one in candidates if not await _occurs(services, progress, one)]
     if not unknown:
         return answer
@@ -82,7 +82,7 @@ async def with_unknown_names(
     return replace(answer, hits=(), omitted=0, needs_clarification=True, clarification=asking)
 
 
-def _undefined(view: View, request: SearchRequest) -> list[_Asked]:
+def _find_undefined_names(view: View, request: SearchRequest) -> list[_Asked]:
     """Return the names of a request that no definition and no file has."""
     asked: list[_Asked] = []
     for field in _GIVEN:

@@ -73,11 +73,11 @@ def may_lack(
         (uri_of(source, one.path), one)
         for source, told in unresolved.items()
         for one in told
-        if _concerns(one.about, question, [n for n in nodes if n.repository == source], nodes)
+        if _may_affect(one.about, question, [n for n in nodes if n.repository == source], nodes)
     ]
     readable = {one.uri for one in view.files(list({FILE + uri for uri, _ in found}))}
     counts = [(uri, one) for uri, one in found if uri in readable]
-    return _told(counts) if counts else None
+    return _describe_statements(counts) if counts else None
 
 
 def unfollowed(question: Question, calls: Collection[FoundEdge], view: View) -> str | None:
@@ -115,20 +115,22 @@ def _owner(call: FoundEdge) -> str:
 
 def concerned(question: Question, nodes: Sequence[Node]) -> bool:
     """Return whether an answer may lack computed relations; otherwise no statement must be read."""
-    return any(_may_hold(about, question, nodes, nodes) for about in (ROUTES, TABLES))
+    return any(_may_add_relations(about, question, nodes, nodes) for about in (ROUTES, TABLES))
 
 
-def _concerns(about: str, question: Question, own: Sequence[Node], nodes: Sequence[Node]) -> bool:
+def _may_affect(about: str, question: Question, own: Sequence[Node], nodes: Sequence[Node]) -> bool:
     if about in _KINDS:
-        return _may_hold(about, question, own, nodes)
+        return _may_add_relations(about, question, own, nodes)
     if about:
         of = TABLES if about.startswith(TABLE) else ROUTES
-        return _asked(of, question) and any(one.name == about for one in own)
-    return any(_may_hold(one, question, own, nodes) for one in _KINDS)
+        return _is_requested(of, question) and any(one.name == about for one in own)
+    return any(_may_add_relations(one, question, own, nodes) for one in _KINDS)
 
 
-def _may_hold(about: str, question: Question, own: Sequence[Node], nodes: Sequence[Node]) -> bool:
-    if not _asked(about, question):
+def _may_add_relations(
+    about: str, question: Question, own: Sequence[Node], nodes: Sequence[Node]
+) -> bool:
+    if not _is_requested(about, question):
         return False
     if not nodes:
         return about == _about_of(question.name)
@@ -136,7 +138,7 @@ def _may_hold(about: str, question: Question, own: Sequence[Node], nodes: Sequen
     return any(one.source_type in types for one in own)
 
 
-def _asked(about: str, question: Question) -> bool:
+def _is_requested(about: str, question: Question) -> bool:
     return not question.kinds or not _KINDS[about].isdisjoint(question.kinds)
 
 
@@ -148,7 +150,7 @@ def _about_of(name: str) -> str:
     return ROUTES if prefix in {"", ENDPOINT, MIDDLEWARE} else ""
 
 
-def _told(found: Sequence[tuple[str, Unresolved]]) -> str:
+def _describe_statements(found: Sequence[tuple[str, Unresolved]]) -> str:
     shown = "; ".join(_places(found[:_MOST_TOLD]))
     more = len(found) - _MOST_TOLD
     return (

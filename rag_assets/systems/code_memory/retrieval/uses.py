@@ -272,7 +272,7 @@ class _Resolving:
             return None
         candidates = self._candidates[row.source, target.family, target.name]
         within = _innermost(self._symbols[row.uri], place.line)
-        why = "" if is_foreign else self._why(target, file, place, within, candidates)
+        why = "" if is_foreign else self._explain_certainty(target, file, place, within, candidates)
         why = BY_INDEX if exact else why
         return Use(
             *(target.node.name, target.name, place.kind, place.receiver, row.uri, place.line),
@@ -284,7 +284,7 @@ class _Resolving:
         first, last = node.line_start or 0, node.line_end or 0
         return first <= line <= last
 
-    def _why(
+    def _explain_certainty(
         self,
         target: _Target,
         file: _File,
@@ -301,20 +301,20 @@ class _Resolving:
             return "receiver"
         if place.receiver in {"", "self"} and target.holder:
             inside = within is not None and _is_held(within.name, target.holder)
-            if inside and not self._rivals(target, candidates):
+            if inside and not self._has_rival(target, candidates):
                 return "same class"
         if place.receiver == "":
-            near = self._near(target, file, candidates)
+            near = self._explain_bare_name(target, file, candidates)
             if near:
                 return near
         is_told = place.receiver == "" or _WORDS.search(target.name) is not None
         return "only definition" if is_only and is_told else ""
 
-    def _rivals(self, target: _Target, candidates: Collection[str]) -> bool:
+    def _has_rival(self, target: _Target, candidates: Collection[str]) -> bool:
         """Return whether the same holder contains another definition with this name."""
         return any(one != target.node.name and _is_held(one, target.holder) for one in candidates)
 
-    def _near(self, target: _Target, file: _File, candidates: Collection[str]) -> str:
+    def _explain_bare_name(self, target: _Target, file: _File, candidates: Collection[str]) -> str:
         """Return why a bare name means a definition: same file, import or same package."""
         places = self._places(target)
         if file.row.uri == target.node.uri:

@@ -143,7 +143,7 @@ def text_of_index(data: bytes, path: str) -> str:
             hint="create a separate index for each subproject",
         )
     try:
-        root, documents = _decoded(memoryview(data))
+        root, documents = _decode_index(memoryview(data))
     except (ValueError, IndexError) as error:
         raise DocumentRejected(
             f"{path!r} is damaged, or is not a SCIP index",
@@ -172,7 +172,7 @@ class _Document:
     occurrences: list[_Found] = field(default_factory=list)
 
 
-def _decoded(data: memoryview) -> tuple[str, list[_Document]]:
+def _decode_index(data: memoryview) -> tuple[str, list[_Document]]:
     """Return the root folder of the project, and the documents of an index.
 
     Raises:

@@ -66,11 +66,11 @@ class Expand(TrustedStep):
             found = {id_: _LATER / (_LATER + rank) for rank, id_ in enumerate(order)}
             best = [by_id[id_] for id_ in order[:_BEGUN_AT]]
             view, surroundings = await run_sync(self._views.with_surroundings, progress)
-            walk = await run_sync(partial(_walked, view, surroundings, best, found))
+            walk = await run_sync(partial(_walk_from_candidates, view, surroundings, best, found))
             if not walk.relevance.gained:
                 return progress
             places = await found_places(self._services, progress, [*walk.gains])
-            rated = _rated(progress, {**by_id, **{c.id: c for c in places}}, found, walk)
+            rated = _rate_candidates(progress, {**by_id, **{c.id: c for c in places}}, found, walk)
             depth = progress.search.depth
             arrangement = arranged(rated, asked_kinds(progress.search.request.query), depth)
         paths = tuple(one.path for one in walk.relevance.gained if len(one.path) > 1)
@@ -94,7 +94,7 @@ class _Walk:
     types: Mapping[tuple[str, str], str]
 
 
-def _walked(
+def _walk_from_candidates(
     view: View,
     surroundings: Surroundings,
     candidates: Sequence[Candidate],
@@ -130,7 +130,7 @@ def _walked(
     return _Walk(brought, {place: gains[place] for place in ordered}, types)
 
 
-def _rated(
+def _rate_candidates(
     progress: SearchProgress,
     candidates: Mapping[str, Candidate],
     found: Mapping[str, float],

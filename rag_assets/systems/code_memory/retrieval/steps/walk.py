@@ -86,11 +86,15 @@ class Walk(TrustedStep):
         search = progress.search
         with progress.timings.part("walk"):
             view, surroundings = await run_sync(self._views.with_surroundings, progress)
-            exact = await run_sync(partial(_exact, view, asked)) if asked.is_bare else ([], [])
+            exact = (
+                await run_sync(partial(_find_exact_places, view, asked))
+                if asked.is_bare
+                else ([], [])
+            )
             found, are_known = await run_sync(
                 partial(walked_from, view, surroundings, search.tenant, asked)
             )
-            chosen = _chosen(found, asked) if are_known else None
+            chosen = _select_answers(found, asked) if are_known else None
             leading = await self._leading(*exact, progress)
             behind = await found_places(self._services, progress, related(chosen or found))
             candidates = [*{one.id: one for one in (*leading, *behind)}.values()]
@@ -184,7 +188,7 @@ def walked_from(
     view: View, surroundings: Surroundings, tenant: Tenant, asked: AskedNames
 ) -> tuple[Flow, bool]:
     """Return the nodes related to the names in a question, and whether all names are known."""
-    by_name = [_named(view, tenant, name) for name in asked.names]
+    by_name = [_find_nodes(view, tenant, name) for name in asked.names]
     nodes = {key: node for named in by_name for key, node in named.items()}
     begun = dict(islice(nodes.items(), _MOST_SEEDS))
     seeds = dict.fromkeys(begun, 1.0)
@@ -193,7 +197,7 @@ def walked_from(
     return found, all(by_name)
 
 
-def _exact(view: View, asked: AskedNames) -> tuple[list[Place], list[FoundSymbol]]:
+def _find_exact_places(view: View, asked: AskedNames) -> tuple[list[Place], list[FoundSymbol]]:
     """Return the places of definitions and files with exactly these names.
 
     Returns:
@@ -227,7 +231,7 @@ def _distance(name: str, one: FoundSymbol) -> tuple[bool, bool, bool, int, str]:
     return is_other, is_test(path_of(one.uri)), is_derived, len(defined), one.name
 
 
-def _named(view: View, tenant: Tenant, name: str) -> dict[NodeKey, Node]:
+def _find_nodes(view: View, tenant: Tenant, name: str) -> dict[NodeKey, Node]:
     """Return the nodes that a name refers to; for a file's name, the definitions in the file."""
     found = view.named(name)
     if not found and "/" in name:
@@ -237,7 +241,7 @@ def _named(view: View, tenant: Tenant, name: str) -> dict[NodeKey, Node]:
     return {(one.source, one.name): node_of(one) for one in found}
 
 
-def _chosen(found: Flow, asked: AskedNames) -> Flow | None:
+def _select_answers(found: Flow, asked: AskedNames) -> Flow | None:
     """Return the nodes that answer a question about relations alone; None for other questions.
 
     These nodes are near enough, and have a type that the question asks for. If there are none, the

@@ -61,7 +61,7 @@ class Attributes:
         self._macros: dict[str, Mapping[str, AttributeValue]] = {"binary": _BINARY}
         self._folders: dict[str, tuple[_File, ...]] = {}
         self._digests: dict[str, str] = {}
-        self._info = self._parsed(info, "", 0, "info/attributes") if info else None
+        self._info = self._parse_file(info, "", 0, "info/attributes") if info else None
 
     def of(self, path: str) -> dict[str, AttributeValue]:
         """Return the attributes that are specified for a file."""
@@ -104,7 +104,7 @@ class Attributes:
         content = self._read(folder)
         if content is not None:
             self._digests[folder] = sha256_hex(content)
-        own = self._parsed(content, folder, len(_bytes(folder)), folder + GITATTRIBUTES)
+        own = self._parse_file(content, folder, len(_bytes(folder)), folder + GITATTRIBUTES)
         if not folder:
             return tuple(file for file in (self._info, own) if file is not None)
         if own is None:
@@ -112,7 +112,9 @@ class Attributes:
         kept = 1 if self._info is not None else 0
         return (*above[:kept], own, *above[kept:])
 
-    def _parsed(self, content: bytes | None, folder: str, base: int, where: str) -> _File | None:
+    def _parse_file(
+        self, content: bytes | None, folder: str, base: int, where: str
+    ) -> _File | None:
         if not content:
             return None
         if len(content) > MAX_ATTRIBUTES_BYTES:
@@ -133,7 +135,7 @@ class Attributes:
                 for name, value in self._states(states).items():
                     if name in _READ:
                         told.setdefault(name, []).append((rule, value))
-        return _compiled(told, base, where) if told else None
+        return _compile_rules(told, base, where) if told else None
 
     def _states(self, states: list[bytes]) -> dict[str, AttributeValue]:
         found: dict[str, AttributeValue] = {}
@@ -149,7 +151,7 @@ class Attributes:
         return found
 
 
-def _compiled(
+def _compile_rules(
     told: Mapping[str, list[tuple[Rule, AttributeValue]]], base: int, where: str
 ) -> _File:
     wildcards = sum(

@@ -49,9 +49,9 @@ def locate(root: Path) -> RepositoryFolders:
     """
     mode = _mode(root / GIT)
     if mode is not None and stat.S_ISDIR(mode):
-        return _whole(root, root / GIT, bare=False)
+        return _require_parts(root, root / GIT, bare=False)
     if mode is not None and stat.S_ISREG(mode):
-        return _pointed(root)
+        return _follow_pointer(root)
     if mode is not None:
         raise ListingFailed(f"{str(root / GIT)!r} is a link or not a regular file", hint=_HINT)
     if _mode(root) is None:
@@ -59,7 +59,7 @@ def locate(root: Path) -> RepositoryFolders:
             f"the root {str(root)!r} does not exist",
             hint="create the folder, or mount the volume that contains it",
         )
-    return _whole(root, root, bare=True)
+    return _require_parts(root, root, bare=True)
 
 
 def read_small(folder: Path, names: Sequence[str], limit: int) -> bytes | None:
@@ -105,7 +105,7 @@ def read_configuration(common: Path) -> dict[str, str]:
     return parse_configuration(read_small(common, ["config"], _MAX_CONFIG_BYTES) or b"")
 
 
-def _whole(root: Path, own: Path, *, bare: bool) -> RepositoryFolders:
+def _require_parts(root: Path, own: Path, *, bare: bool) -> RepositoryFolders:
     """Return a repository whose parts are all in one folder."""
     missing = [n for n in ("HEAD", "objects") if _mode(own / n) is None]
     if missing:
@@ -115,21 +115,21 @@ def _whole(root: Path, own: Path, *, bare: bool) -> RepositoryFolders:
     return RepositoryFolders(root, own, own, bare)
 
 
-def _pointed(root: Path) -> RepositoryFolders:
+def _follow_pointer(root: Path) -> RepositoryFolders:
     """Return the repository that a `.git` file points to."""
     content = read_small(root, [GIT], _MAX_POINTER_BYTES) or b""
     if not content.startswith(b"gitdir:"):
         raise ListingFailed(f"{str(root / GIT)!r} does not point to a repository", hint=_HINT)
-    own = _resolved(root, content.removeprefix(b"gitdir:"))
+    own = _resolve_pointer(root, content.removeprefix(b"gitdir:"))
     common = own
     pointer = read_small(own, ["commondir"], _MAX_POINTER_BYTES)
     if pointer is not None:
-        common = _resolved(own, pointer)
+        common = _resolve_pointer(own, pointer)
         if own.parent != common / "worktrees":
-            raise _not_pointed_back(root, own)
+            raise _pointer_error(root, own)
     if not own.is_relative_to(root) and not _points_back(root, own, linked=pointer is not None):
-        raise _not_pointed_back(root, own)
-    whole = _whole(root, common, bare=False)
+        raise _pointer_error(root, own)
+    whole = _require_parts(root, common, bare=False)
     return RepositoryFolders(root, own, whole.common, bare=False)
 
 
@@ -137,12 +137,12 @@ def _points_back(root: Path, own: Path, *, linked: bool) -> bool:
     """Return whether a repository elsewhere names this root as its worktree."""
     if linked:
         back = read_small(own, ["gitdir"], _MAX_POINTER_BYTES)
-        return back is not None and _resolved(own, back) == root / GIT
+        return back is not None and _resolve_pointer(own, back) == root / GIT
     worktree = read_configuration(own).get("core.worktree")
-    return worktree is not None and _resolved(own, os.fsencode(worktree)) == root
+    return worktree is not None and _resolve_pointer(own, os.fsencode(worktree)) == root
 
 
-def _not_pointed_back(root: Path, own: Path) -> ListingFailed:
+def _pointer_error(root: Path, own: Path) -> ListingFailed:
     return ListingFailed(
         f"{str(root / GIT)!r} points to {str(own)!r}, which does not name this folder as its"
         " worktree",
@@ -151,7 +151,7 @@ def _not_pointed_back(root: Path, own: Path) -> ListingFailed:
     )
 
 
-def _resolved(base: Path, pointer: bytes) -> Path:
+def _resolve_pointer(base: Path, pointer: bytes) -> Path:
     try:
         return (base / os.fsdecode(pointer.strip())).resolve()
     except (OSError, ValueError, RuntimeError):

@@ -103,12 +103,12 @@ def read_index(own: Path) -> Index | None:
     if content is None:
         return None
     try:
-        return _parsed(content, written)
+        return _parse_index(content, written)
     except (struct.error, IndexError, ValueError) as error:
         raise ListingFailed(f"the git index in {str(own)!r} is damaged", hint=_HINT) from error
 
 
-def _parsed(content: bytes, written: tuple[int, int]) -> Index | None:
+def _parse_index(content: bytes, written: tuple[int, int]) -> Index | None:
     signature, version, count = struct.unpack_from(">4sII", content)
     if signature != b"DIRC" or version not in (2, 3, 4):
         raise ValueError

@@ -94,7 +94,7 @@ class LooseObjects:
                 pending = pending or file.read(_PIECE_BYTES)
                 if not pending:
                     break
-                content += _inflated(stream, pending, found.size + 1 - len(content))
+                content += _inflate(stream, pending, found.size + 1 - len(content))
                 pending = stream.unconsumed_tail
         header = b"%s %d\0" % (found.kind.encode(), found.size)
         digest = hashlib.sha1(header + content, usedforsecurity=False).hexdigest()
@@ -116,14 +116,14 @@ class LooseObjects:
         found = set()
         waiting = [(self._folder, "")]
         if self._folder.is_symlink():
-            raise self._link()
+            raise self._link_error()
         while waiting:
             folder, name = waiting.pop()
             try:
                 with os.scandir(folder) as entries:
                     for entry in entries:
                         if entry.is_symlink():
-                            raise self._link()
+                            raise self._link_error()
                         if entry.is_dir(follow_symlinks=False):
                             waiting.append((folder / entry.name, entry.name))
                         elif _FOLDER.fullmatch(name) and len(entry.name) == 38:  # noqa: PLR2004
@@ -136,7 +136,7 @@ class LooseObjects:
                 ) from error
         return found
 
-    def _link(self) -> ListingFailed:
+    def _link_error(self) -> ListingFailed:
         return ListingFailed(
             f"a link is among the objects in {str(self._folder)!r}",
             hint="replace the link with a copy of the file or folder that it points to",
@@ -145,7 +145,7 @@ class LooseObjects:
 
 def _header(stream: zlib._Decompress, file: BinaryIO) -> tuple[LooseObject, bytes]:
     """Return the header, with the content unpacked so far, and the packed data that remain."""
-    begun = _inflated(stream, file.read(_PIECE_BYTES), _HEADER_BYTES)
+    begun = _inflate(stream, file.read(_PIECE_BYTES), _HEADER_BYTES)
     found = _HEADER.match(begun)
     if found is None:
         raise LooseDamaged
@@ -153,7 +153,7 @@ def _header(stream: zlib._Decompress, file: BinaryIO) -> tuple[LooseObject, byte
     return rest, stream.unconsumed_tail
 
 
-def _inflated(stream: zlib._Decompress, packed: bytes, most: int) -> bytes:
+def _inflate(stream: zlib._Decompress, packed: bytes, most: int) -> bytes:
     try:
         return stream.decompress(packed, most)
     except zlib.error as error:

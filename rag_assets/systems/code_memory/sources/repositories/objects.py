@@ -76,7 +76,7 @@ class Objects:
                 return self._loose.read(oid).content
             return self._odb().read(oid)[1]
 
-        return self._tried_twice(oid, kind, content)
+        return self._read_with_retry(oid, kind, content)
 
     def commit(self, oid: str) -> str:
         """Return the id of the commit that an id refers to, directly or through a tag.
@@ -124,20 +124,20 @@ class Objects:
             found, size = self._odb().read_header(oid)
             return _KINDS.get(int(found)), int(size)
 
-        return self._tried_twice(oid, kind, header)
+        return self._read_with_retry(oid, kind, header)
 
-    def _tried_twice(self, oid: str, kind: ObjectKind, reading: Callable[[], _Read]) -> _Read:
+    def _read_with_retry(self, oid: str, kind: ObjectKind, reading: Callable[[], _Read]) -> _Read:
         """Return the result of a read; retry if the object was being written or packed."""
         try:
             return reading()
         except (KeyError, FileNotFoundError):
             self._loose.look_again()
         except Exception as error:
-            raise _damaged(oid, kind, error) from error
+            raise _damage_error(oid, kind, error) from error
         try:
             return reading()
         except Exception as error:
-            raise _damaged(oid, kind, error) from error
+            raise _damage_error(oid, kind, error) from error
 
     def _odb(self) -> Odb:
         if self._packs is None:
@@ -149,7 +149,7 @@ class Objects:
         return self._packs
 
 
-def _damaged(oid: str, kind: ObjectKind, error: Exception) -> ListingFailed:
+def _damage_error(oid: str, kind: ObjectKind, error: Exception) -> ListingFailed:
     reason = "missing" if isinstance(error, (KeyError, FileNotFoundError)) else "damaged"
     return ListingFailed(f"the {kind} {oid} is {reason}", hint=_HINT)
 

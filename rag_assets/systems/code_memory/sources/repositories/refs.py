@@ -62,7 +62,7 @@ class Refs:
                 f"the file HEAD is missing in {str(self._folders.own)!r}",
                 hint="run `git symbolic-ref HEAD refs/heads/BRANCH`",
             )
-        oid, target = _parsed("HEAD", content)
+        oid, target = _parse_ref("HEAD", content)
         return Head(oid if target is None else self._follow(target), target)
 
     def resolve(self, name: str, objects: Objects) -> str:
@@ -87,11 +87,11 @@ class Refs:
         oid = objects.expanded(name) if _ABBREVIATED.fullmatch(name) else None
         if oid is not None:
             return objects.commit(oid)
-        raise ListingFailed(f"no branch, tag or commit {name!r}", hint=self._alike(name))
+        raise ListingFailed(f"no branch, tag or commit {name!r}", hint=self._suggest_names(name))
 
     def names(self) -> list[str]:
         """Return the short names of all branches and tags, sorted."""
-        full = {*self._packed(), *self._loose()}
+        full = {*self._read_packed_refs(), *self._list_loose_refs()}
         return sorted(
             name.removeprefix(prefix)
             for name in full
@@ -99,7 +99,7 @@ class Refs:
             if name.startswith(prefix)
         )
 
-    def _alike(self, name: str) -> str:
+    def _suggest_names(self, name: str) -> str:
         names = self.names()[:_MAX_NAMES]
         near = difflib.get_close_matches(name[:200], names, n=5, cutoff=0.5) or names[:5]
         listed = ", ".join(near)
@@ -122,10 +122,10 @@ class Refs:
             raise ListingFailed(f"{name!r} is not a valid name of a ref")
         content = read_small(self._folders.common, name.split("/"), _MAX_REF_BYTES)
         if content is not None:
-            return _parsed(name, content)
-        return self._packed().get(name), None
+            return _parse_ref(name, content)
+        return self._read_packed_refs().get(name), None
 
-    def _packed(self) -> dict[str, str]:
+    def _read_packed_refs(self) -> dict[str, str]:
         """Return the refs in the file packed-refs, by full name."""
         content = read_small(self._folders.common, ["packed-refs"], _MAX_PACKED_BYTES)
         found = {}
@@ -141,7 +141,7 @@ class Refs:
             found[name] = oid
         return found
 
-    def _loose(self) -> Iterator[str]:
+    def _list_loose_refs(self) -> Iterator[str]:
         """Yield the full names of the refs that are stored in separate files."""
         waiting = [self._folders.common / "refs"]
         count = 0
@@ -171,7 +171,7 @@ def _entries(folder: Path) -> list[os.DirEntry[str]]:
         return []
 
 
-def _parsed(name: str, content: bytes) -> tuple[str | None, str | None]:
+def _parse_ref(name: str, content: bytes) -> tuple[str | None, str | None]:
     text = content.decode("utf-8", "surrogateescape").strip()
     if text.startswith("ref:"):
         return None, text.removeprefix("ref:").strip()

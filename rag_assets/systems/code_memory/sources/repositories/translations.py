@@ -73,13 +73,13 @@ def left_out_translations(paths: Iterable[str]) -> dict[str, str]:
     groups: list[tuple[str, dict[str, str]]] = []
     for key, found in alike.items():
         if len(found) >= _FEWEST:
-            original = _original(key, found)
+            original = _find_original(key, found)
             if _are_translations(found, has_original=original in known):
                 groups.append((original, found))
     spread = Counter(language for _, found in groups for language in found)
     left_out: dict[str, str] = {}
     for original, found in groups:
-        kept = original if original in known else found[_kept(found, spread)]
+        kept = original if original in known else found[_choose_indexed(found, spread)]
         left_out.update((path, kept) for path in found.values() if path != kept)
     return left_out
 
@@ -94,19 +94,19 @@ def _are_translations(found: Mapping[str, str], *, has_original: bool) -> bool:
         return True
     if _CONFIGURATION.search(path) is not None:
         return False
-    return has_original or _english(found) is not None or len(languages) >= _FEWEST_ANYWHERE
+    return has_original or _find_english(found) is not None or len(languages) >= _FEWEST_ANYWHERE
 
 
-def _english(found: Iterable[str]) -> str | None:
+def _find_english(found: Iterable[str]) -> str | None:
     by_name = {language.lower(): language for language in found}
     return next((by_name[one] for one in _ENGLISH if one in by_name), None)
 
 
-def _kept(found: Mapping[str, str], spread: Counter[str]) -> str:
-    return _english(found) or min(found, key=lambda one: (-spread[one], one))
+def _choose_indexed(found: Mapping[str, str], spread: Counter[str]) -> str:
+    return _find_english(found) or min(found, key=lambda one: (-spread[one], one))
 
 
-def _original(key: bytes, found: Mapping[str, str]) -> str:
+def _find_original(key: bytes, found: Mapping[str, str]) -> str:
     """Return the path of the original text, which has no language in it."""
     path = next(iter(found.values()))
     template = next(one for one, _ in _readings(path) if _digest(one) == key)
