@@ -19,14 +19,14 @@ from rag_assets.systems.code_memory.history import Histories, HistoryTarget
 from rag_assets.systems.code_memory.name_resolver import NameResolver
 from rag_assets.systems.code_memory.outlines import (
     Tree,
-    definitions,
-    grouped,
-    listed,
+    format_definitions,
+    format_groups,
+    format_possible_uses,
+    format_relations,
+    format_tests,
     one_line,
     place,
-    possible,
     shown_name,
-    tests,
     within_limit,
 )
 from rag_assets.systems.code_memory.retrieval.clarification import clarification_of
@@ -34,7 +34,7 @@ from rag_assets.systems.code_memory.retrieval.nodes import (
     Node,
     NodeKey,
     Relation,
-    constructed,
+    class_of_constructor,
     file_node,
     node_of,
 )
@@ -42,8 +42,8 @@ from rag_assets.systems.code_memory.retrieval.unresolved import Question
 from rag_assets.systems.code_memory.retrieval.uses import (
     NO_USES,
     UsesFound,
-    named_places,
-    stated_uses,
+    collect_stated_uses,
+    find_places_of_name,
     uses_of_nodes,
 )
 from rag_assets.systems.code_memory.retrieval.view import View
@@ -169,7 +169,7 @@ class CodeAnswers:
         relations = {one: None for walk in walks for one in walk.relations}
         begun = [node for walk in walks for node in walk.nodes if node.name in walk.begun]
         uses = uses_of_nodes(
-            resolver.view, _add_members(resolver.view, begun), stated=stated_uses(relations)
+            resolver.view, _add_members(resolver.view, begun), stated=collect_stated_uses(relations)
         )
         relations |= {one.relation: None for one in uses.certain}
         if not relations and not uses.possible:
@@ -179,8 +179,8 @@ class CodeAnswers:
             _coverage_note(resolver, len(relations), uses),
             *_suggest_search(symbol or table or ""),
         ]
-        lines = [*listed(relations, several=self._has_several_repositories)]
-        lines += possible(uses.possible, several=self._has_several_repositories)
+        lines = [*format_relations(relations, several=self._has_several_repositories)]
+        lines += format_possible_uses(uses.possible, several=self._has_several_repositories)
         heading = resolver.shorter_path(path) if path else self._heading(said, walks)
         return within_limit([*heading, *lines], notes=notes)
 
@@ -198,9 +198,13 @@ class CodeAnswers:
         read = _coverage_note(resolver, len(all_of_it.shown), all_of_it.uses)
         heading = [line for path in paths for line in resolver.shorter_path(path)]
         lines = [
-            *grouped(all_of_it.shown, all_of_it.stated, several=self._has_several_repositories)
+            *format_groups(
+                all_of_it.shown, all_of_it.stated, several=self._has_several_repositories
+            )
         ]
-        lines += possible(all_of_it.uses.possible, several=self._has_several_repositories)
+        lines += format_possible_uses(
+            all_of_it.uses.possible, several=self._has_several_repositories
+        )
         notes = [*dict.fromkeys(all_of_it.notes), read, *_suggest_search(*symbols)]
         return within_limit([*heading, *lines], notes=notes)
 
@@ -223,8 +227,10 @@ class CodeAnswers:
         if not all_of_it.is_known and not all_of_it.uses.possible:
             return self._explain_unknown(said)
         uses = [one for one in all_of_it.uses.possible if is_test(path_of(one.uri))]
-        lines = [*tests(all_of_it.shown, all_of_it.stated, several=self._has_several_repositories)]
-        lines += possible(uses, several=self._has_several_repositories)
+        lines = [
+            *format_tests(all_of_it.shown, all_of_it.stated, several=self._has_several_repositories)
+        ]
+        lines += format_possible_uses(uses, several=self._has_several_repositories)
         lines = lines or [f"No test is found that requests, calls or names {one_line(said)}."]
         heading = [line for path in paths for line in resolver.shorter_path(path)]
         read = _coverage_note(resolver, len(lines), all_of_it.uses)
@@ -272,7 +278,7 @@ class CodeAnswers:
         asked: UsesFound | None = None
         omitted = 0
         for _ in range(_STEPS_BY_NAME):
-            uses = uses_of_nodes(view, frontier, stated=stated_uses(stated))
+            uses = uses_of_nodes(view, frontier, stated=collect_stated_uses(stated))
             asked = uses if asked is None else asked
             omitted += uses.omitted
             owners = {node.name: node.repository for node in frontier}
@@ -303,7 +309,7 @@ class CodeAnswers:
         uris = resolver.documents(path)
         found = [node_of(one) for one in resolver.view.within_any(uris)]
         if found:
-            return within_limit(definitions(found, several=True))
+            return within_limit(format_definitions(found, several=True))
         if uris:
             return within_limit(f"{uri} is there, and defines nothing by name." for uri in uris)
         return (
@@ -331,7 +337,7 @@ class CodeAnswers:
             answer += histories.lines(target, _MOST_COMMITS)
         files = [FILE + uri for uri in dict.fromkeys(one.uri for one in targets[:_FEW])]
         runs = self._walk_from(files, direction="out", depth=1, kinds=("changed_by",))
-        answer += listed(
+        answer += format_relations(
             [one for walk in runs for one in walk.relations], several=self._has_several_repositories
         )
         left = len(targets) - _FEW
@@ -347,13 +353,13 @@ class CodeAnswers:
         if view is None:
             return _NOTHING
         book = RuleBook(self.reader, self.tenant, self.caller, view)
-        files = [book.asked(path) for path in dict.fromkeys(paths)]
+        files = [book.locate_file(path) for path in dict.fromkeys(paths)]
         lines, notes = book.about(files, several=self._has_several_repositories)
         if not lines:
             return "\n".join(["No rule, decision or document names these files.", *notes])
         return within_limit(lines, notes=notes)
 
-    def searched(self, answer: SearchAnswer) -> str:
+    def list_hits(self, answer: SearchAnswer) -> str:
         """List hits with their locations and the start of their texts."""
         notes = [f"{one.field}: {one.problem}" for one in answer.warnings]
         if not answer.hits:
@@ -394,7 +400,9 @@ class CodeAnswers:
                 yield f"{name}"
                 yield from (
                     f"  {line}"
-                    for line in listed(walk.relations, several=self._has_several_repositories)
+                    for line in format_relations(
+                        walk.relations, several=self._has_several_repositories
+                    )
                 )
 
     def _walk_from(
@@ -410,7 +418,7 @@ class CodeAnswers:
 
         def walk(view: View) -> list[Walk]:
             questions = (Question(name, kinds, direction) for name in names)
-            return [walker.walked(view, tenant_id, one, depth=depth) for one in questions]
+            return [walker.walk_in_view(view, tenant_id, one, depth=depth) for one in questions]
 
         walks = walker.ask(tenant_id, self.caller, walk) if names else None
         return walks or [Walk() for _ in names]
@@ -466,8 +474,10 @@ class CodeAnswers:
         read = [_coverage_note(NameResolver(view, self.tenant), 0)] if known else []
         last = _last_name(said)
         is_name = bool(last) and not (known or first)
-        places = named_places(view, last) if is_name else NO_USES
-        listed_places = [*possible(places.possible, several=self._has_several_repositories)]
+        places = find_places_of_name(view, last) if is_name else NO_USES
+        listed_places = [
+            *format_possible_uses(places.possible, several=self._has_several_repositories)
+        ]
         notes = [
             *lacking,
             *read,
@@ -559,7 +569,7 @@ def _shortest_paths(walk: Walk, begun: set[str]) -> dict[str, tuple[str, ...]]:
     while frontier:
         new = []
         for name in frontier:
-            for user in (*using.get(name, ()), *using.get(constructed(name), ())):
+            for user in (*using.get(name, ()), *using.get(class_of_constructor(name), ())):
                 if user not in ways:
                     ways[user] = (*ways[name], user)
                     new.append(user)

@@ -132,7 +132,7 @@ def search(
     )
     with closing(Retriever(session.catalog, session.store, session.embedders)) as retriever:
         found = retriever.search(tenant, request)
-    _print(about.searched(found), as_json=as_json)
+    _print(about.list_hits(found), as_json=as_json)
 
 
 def _create_answers(session: Session, tenant: str, caller: Caller) -> CodeAnswers:

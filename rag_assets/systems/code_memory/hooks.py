@@ -58,7 +58,7 @@ def block_of(tenant: str, told: str) -> str:
     )
 
 
-def takes_blocks(content: bytes) -> bool:
+def can_contain_blocks(content: bytes) -> bool:
     """Return whether a hook is a POSIX shell script, which can contain a block."""
     if b"\0" in content:
         return False
@@ -76,9 +76,9 @@ def new_hook(block: str, kept: str | None) -> bytes:
     return (_SHELL + _OURS + block + (_run_of(kept) if kept else "")).encode()
 
 
-def with_block(content: bytes, tenant: str, block: str) -> bytes:
+def insert_block(content: bytes, tenant: str, block: str) -> bytes:
     """Return a script with exactly one block of the tenant, after the shebang if there is one."""
-    bare = without_block(content, tenant)
+    bare = remove_block(content, tenant)
     if not bare.startswith(b"#!"):
         return block.encode() + bare
     first, _, rest = bare.partition(b"\n")
@@ -87,7 +87,7 @@ def with_block(content: bytes, tenant: str, block: str) -> bytes:
     return first + b"\n" + block.encode() + rest
 
 
-def without_block(content: bytes, tenant: str) -> bytes:
+def remove_block(content: bytes, tenant: str) -> bytes:
     """Return a script without the tenant's block."""
     name = re.escape(tenant.encode())
     block = (
@@ -167,8 +167,8 @@ def install_hooks(local: Path, tenant: str, repository: Path) -> ChangedHooks:
         whole = hook.is_symlink() or not _is_executable(hook)
         if content is None:
             _write(hook, new_hook(block, None))
-        elif takes_blocks(content) and (is_ours(content) or not whole):
-            new = with_block(content, tenant, block)
+        elif can_contain_blocks(content) and (is_ours(content) or not whole):
+            new = insert_block(content, tenant, block)
             if new == content:
                 continue
             _write(hook, new)
@@ -199,7 +199,7 @@ def remove_hooks(tenant: str, repository: Path) -> ChangedHooks:
         content = _content(hook)
         if content is None:
             continue
-        new = without_block(content, tenant)
+        new = remove_block(content, tenant)
         if new == content:
             continue
         changed.append(name)

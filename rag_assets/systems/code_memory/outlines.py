@@ -125,7 +125,7 @@ _FIRST: Final = (
 """Kinds of relations that a tree shows first, in this order; other kinds follow."""
 
 
-def listed(relations: Iterable[Relation], *, several: bool) -> Iterator[str]:
+def format_relations(relations: Iterable[Relation], *, several: bool) -> Iterator[str]:
     """Yield relations grouped by kind: the source of each, its location and its evidence."""
     by_kind: dict[str, list[Relation]] = {}
     for one in relations:
@@ -139,7 +139,7 @@ def listed(relations: Iterable[Relation], *, several: bool) -> Iterator[str]:
             yield f"  {where}  {shown_name(one.source)}  {evidence}".rstrip() + by
 
 
-def possible(uses: Sequence[Use], *, several: bool) -> Iterator[str]:
+def format_possible_uses(uses: Sequence[Use], *, several: bool) -> Iterator[str]:
     """Yield possible uses, grouped by the definition that they may refer to."""
     by_target: dict[str, list[Use]] = {}
     for one in uses:
@@ -166,7 +166,7 @@ _ORDER: Final = (
 """Kinds of relations that a list shows first, in this order; other kinds follow."""
 
 
-def grouped(
+def format_groups(
     found: Sequence[tuple[Node, Sequence[str]]], stated: Iterable[Relation], *, several: bool
 ) -> Iterator[str]:
     """Yield nodes grouped by type, a program's entry points first, each with the path to it.
@@ -198,7 +198,7 @@ def grouped(
             yield f"  {where}  {shown_name(node.name)}{f'  < {through}' if through else ''}{by}"
 
 
-def tests(
+def format_tests(
     found: Sequence[tuple[Node, Sequence[str]]], stated: Iterable[Relation], *, several: bool
 ) -> Iterator[str]:
     """Yield tests, grouped by how they reach the code in question: by HTTP, or by calls.
@@ -232,7 +232,7 @@ def _edge_rank(kind: str) -> int:
     return _EDGES.index(kind) if kind in _EDGES else len(_EDGES)
 
 
-def definitions(nodes: Iterable[Node], *, several: bool) -> Iterator[str]:
+def format_definitions(nodes: Iterable[Node], *, several: bool) -> Iterator[str]:
     """Yield the definitions of a file, in the order of their lines."""
     for node in sorted(nodes, key=lambda node: (node.uri or "", node.line_start or 0)):
         where = place(node.uri, node.line_start, several=several)

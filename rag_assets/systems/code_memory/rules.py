@@ -90,15 +90,15 @@ class _Candidate:
     kind: str
     globs: tuple[str, ...]
 
-    def holds(self, files: Sequence[AskedFile]) -> bool:
+    def is_applicable_rule(self, files: Sequence[AskedFile]) -> bool:
         """Return whether the document is a rule that applies to one of these files."""
         return any(self._applies_to(file) for file in files)
 
     def rank(self, files: Sequence[AskedFile]) -> tuple[bool, int, str]:
         """Return a sort key that puts rules for these files first."""
-        return not self.holds(files), _ORDER.index(self.kind), self.document.uri
+        return not self.is_applicable_rule(files), _ORDER.index(self.kind), self.document.uri
 
-    def told(self, text: str, files: Sequence[AskedFile], *, several: bool) -> Iterator[str]:
+    def describe(self, text: str, files: Sequence[AskedFile], *, several: bool) -> Iterator[str]:
         """Yield lines on the document and why it concerns a file, if it does; a rule with its text.
 
         Args:
@@ -157,7 +157,7 @@ class RuleBook:
         lines: list[str] = []
         for one in found[:MOST_DOCUMENTS]:
             read = texts.get(one.document.document_id)
-            lines += one.told("" if read is None else read.text, files, several=several)
+            lines += one.describe("" if read is None else read.text, files, several=several)
         left += max(0, len(found) - MOST_DOCUMENTS)
         lacking = [f"{counted(left, 'more document')} not read"] if left else []
         if len(spoken) >= MOST_EDGES:
@@ -189,11 +189,11 @@ class RuleBook:
             one = _Candidate(document, kind, tuple(globs.get(document.document_id, ())))
             if cut is not None and kind in _RULES and document.uri >= cut:
                 unknown += 1
-            elif one.holds(files) or document.document_id in naming:
+            elif one.is_applicable_rule(files) or document.document_id in naming:
                 found.append(one)
         return sorted(found, key=lambda one: one.rank(files)), unknown
 
-    def asked(self, said: str) -> AskedFile:
+    def locate_file(self, said: str) -> AskedFile:
         """Return a file given by its path within a repository, or as hits show it."""
         sources = [one.name for one in self.tenant.sources if one.type in {"git", "files"}]
         # A guessed repository name must not reveal whether that repository exists.

@@ -105,7 +105,7 @@ class RunEvent(BaseModel):
         return self
 
 
-def parsed_events(body: bytes) -> tuple[RunEvent, ...]:
+def parse_events(body: bytes) -> tuple[RunEvent, ...]:
     """Return the events of a body, one per line; empty lines are skipped.
 
     Raises:
@@ -136,7 +136,7 @@ def parsed_events(body: bytes) -> tuple[RunEvent, ...]:
     return tuple(events)
 
 
-def refused(number: int, field: str, problem: str) -> InvalidFields:
+def invalid_field(number: int, field: str, problem: str) -> InvalidFields:
     """Return the error for one field of an event."""
     return InvalidFields([_error(number, problem, field)])
 
@@ -309,10 +309,10 @@ def require_plain_ids(run_id: str, events: Sequence[RunEvent], masker: Masker) -
     """
     problem = "the id must not contain a credential: ids are stored and shown unmasked"
     if masker.holds_credential(run_id):
-        raise refused(1, "run", problem)
+        raise invalid_field(1, "run", problem)
     for number, event in enumerate(events, start=1):
         if masker.holds_credential(event.id):
-            raise refused(number, "id", problem)
+            raise invalid_field(number, "id", problem)
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,7 +55,7 @@ def _code_search(knowledge: Knowledge) -> Callable[..., Awaitable[str]]:
             caller=message.caller,
         )
         answer = await knowledge.search(message.tenant_id, request)
-        return await _ask(knowledge, lambda about: about.searched(answer))
+        return await _ask(knowledge, lambda about: about.list_hits(answer))
 
     return code_search
 

@@ -73,7 +73,7 @@ class Nameless(NamedTuple):
     own: str
 
 
-def nameless_apart(names: Iterable[str]) -> tuple[list[str], list[Nameless]]:
+def separate_nameless(names: Iterable[str]) -> tuple[list[str], list[Nameless]]:
     """Separate names that any document may contain from names that are based on a line.
 
     Every migration of an application may have an anonymous class in the same line. Such classes

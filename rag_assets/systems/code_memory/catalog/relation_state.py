@@ -91,7 +91,7 @@ MOMENT = Statement.compile(
 """SQL query that returns the state, and the scopes that principals may read."""
 
 
-def rows_were_made_anew(connection: Connection, ref: TenantRef) -> None:
+def mark_rows_replaced(connection: Connection, ref: TenantRef) -> None:
     """Record that rows were replaced although their texts did not change."""
     counted = func.rag_catalog.count_relation_change(ref.id, literal(True, Boolean))
     connection.execute(select(counted))

@@ -11,7 +11,7 @@ from rag_assets.systems.code_memory.derived.model import (
     Derivation,
     DerivedDocument,
     Statement,
-    in_groups,
+    link_groups,
 )
 from rag_assets.systems.code_memory.derived.unresolved import ROUTES, Unresolved
 from rag_assets.systems.code_memory.django.urlconf import parameters_of, routes_of, template_of
@@ -96,7 +96,7 @@ def _route(route: Route, methods: Sequence[str], action: str, lines: _Lines) -> 
     stated: list[Statement] = []
     if route.evidence:
         *groups, last = route.evidence
-        stated += in_groups(lines.statement("in_group", "", one) for one in groups)
+        stated += link_groups(lines.statement("in_group", "", one) for one in groups)
         # An inherited action also routes to the view; an action that only a package has, to the
         # view alone.
         own = "" if handler.startswith(f"{owner}.") else owner

@@ -13,7 +13,7 @@ from typing import Final
 from rag_assets.systems.code_memory.derived import by_data, django, laravel
 from rag_assets.systems.code_memory.derived.labels import speaks_of_django
 from rag_assets.systems.code_memory.derived.model import Derivation, DerivedDocument
-from rag_assets.systems.code_memory.derived.requested_routes import with_tests
+from rag_assets.systems.code_memory.derived.requested_routes import add_tests_to_routes
 from rag_assets.systems.code_memory.frameworks.definitions import Framework, all_frameworks
 from rag_assets.systems.code_memory.frameworks.facts import FOUND
 from rag_assets.systems.code_memory.frameworks.routes import page_route
@@ -100,7 +100,7 @@ def derived_documents(files: Sequence[FileFacts], own: str = "") -> Derivation:
     for one in found:
         for document in one.documents:
             documents.setdefault(document.name, document)
-    documents, cut = with_tests(documents, files, frameworks)
+    documents, cut = add_tests_to_routes(documents, files, frameworks)
     unresolved = (why for one in found for why in one.unresolved)
     return Derivation(tuple(documents.values()), (*unresolved, *cut))
 

@@ -32,7 +32,7 @@ def keep_deciding(facts: Sequence[Fact], language: str) -> tuple[Fact, ...]:
     return tuple(filter(laravel.decides, facts)) if language == "php" else ()
 
 
-def deciding(facts: Sequence[Fact], language: str) -> list[object]:
+def list_deciding_facts(facts: Sequence[Fact], language: str) -> list[object]:
     """Return those facts of a file that determine source types, in a form that can be compared.
 
     If two results are equal, the source types are equal too, in this file and in others.

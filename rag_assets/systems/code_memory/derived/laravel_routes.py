@@ -9,7 +9,7 @@ from rag_assets.systems.code_memory.derived.model import (
     ROUTE,
     DerivedDocument,
     Statement,
-    in_groups,
+    link_groups,
 )
 from rag_assets.systems.code_memory.laravel.classes import Inheritance
 from rag_assets.systems.code_memory.laravel.policies import RoutePolicies
@@ -128,7 +128,7 @@ def _statements_of_route(
     if not route.evidence:
         return
     *groups, last = route.evidence
-    yield from in_groups(_build_statement("in_group", "", group) for group in groups)
+    yield from link_groups(_build_statement("in_group", "", group) for group in groups)
     yield from actions
     for one in dict.fromkeys(route.middleware):
         guard = one.partition(":")[0]

@@ -53,7 +53,7 @@ class _Request(NamedTuple):
     route: str = ""
 
 
-def with_tests(
+def add_tests_to_routes(
     documents: Mapping[str, DerivedDocument],
     files: Sequence[FileFacts],
     frameworks: Sequence[Framework],

@@ -121,7 +121,7 @@ class ScipIndex:
                 occurrences.append(_Occurrence(*place, which, bool(mark)))
         return index
 
-    def placed(self, paths: Collection[str]) -> dict[str, _IndexedFile]:
+    def locate_files(self, paths: Collection[str]) -> dict[str, _IndexedFile]:
         """Return the files of the index that exist, by path within the repository.
 
         The folder of the project is that of the index, the repository's root, or a folder with the
@@ -286,7 +286,7 @@ class ScipReferences(NamedTuple):
     reports: Sequence[tuple[str, str]]
 
 
-def exact_references(
+def find_exact_references(
     indexes: Iterable[ScipIndex], sources: Mapping[str, SourceFile]
 ) -> ScipReferences:
     """Return the references of indexes that agree with the present files.
@@ -299,7 +299,7 @@ def exact_references(
     reports = []
     declared = _Declared(sources)
     for index in indexes:
-        placed = index.placed(sources)
+        placed = index.locate_files(sources)
         agreeing = _find_current_places(placed, sources, index.symbols)
         nodes = declared.nodes(index, placed, agreeing)
         for path, places in agreeing.items():

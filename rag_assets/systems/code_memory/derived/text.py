@@ -33,7 +33,7 @@ REFERENCES: Final = "references "
 """Start of the heading of a document with the references of one file; the file's URI follows."""
 
 
-def rendered(document: DerivedDocument) -> str:
+def render_document(document: DerivedDocument) -> str:
     """Return the text of a derived document."""
     return (
         "\n".join(document.lines)

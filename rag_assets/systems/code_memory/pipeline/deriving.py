@@ -31,10 +31,10 @@ from rag_assets.systems.code_memory.derived.scip import (
     ScipIndex,
     ScipReferences,
     SourceFile,
-    exact_references,
+    find_exact_references,
 )
-from rag_assets.systems.code_memory.derived.text import rendered
-from rag_assets.systems.code_memory.derived.unresolved import INDEXES, Unresolved, first_of
+from rag_assets.systems.code_memory.derived.text import render_document
+from rag_assets.systems.code_memory.derived.unresolved import INDEXES, Unresolved, limit_unresolved
 from rag_assets.systems.code_memory.pipeline.derived_marks import (
     SourceMark,
     derived_configs,
@@ -184,7 +184,7 @@ def _derive_from_sources(
         references = _references(ctx, documents, files)
         derived = (*found.documents, *references.documents)
         records[source] += _records(ctx, configs[source], scope, derived)
-        unresolved[source] += first_of(found.unresolved, _MOST_UNRESOLVED)
+        unresolved[source] += limit_unresolved(found.unresolved, _MOST_UNRESOLVED)
         marks[source] = marks[source].also_read(languages)
         if has_index:
             marks[source] = replace(marks[source], reads_texts=True)
@@ -220,14 +220,14 @@ def _references(
         ScipIndex.read(texts[one.document_id].text) for one in indexes if one.document_id in texts
     ]
     by_path = {path_of(one.uri): one for one in documents}
-    wanted = {path for index in read for path in index.placed(by_path)}
+    wanted = {path for index in read for path in index.locate_files(by_path)}
     texts = _texts(ctx, [by_path[path] for path in wanted])
     sources = {
         path: SourceFile(one.uri, files[one.document_id].facts, parsed.text, bool(parsed.masked))
         for path in sorted(wanted)
         if (parsed := texts.get((one := by_path[path]).document_id)) is not None
     }
-    return exact_references(read, sources)
+    return find_exact_references(read, sources)
 
 
 def _texts(ctx: TenantContext, documents: Sequence[CodeDocument]) -> dict[str, ParsedText]:
@@ -244,7 +244,7 @@ def _texts(ctx: TenantContext, documents: Sequence[CodeDocument]) -> dict[str, P
     }
 
 
-def underived(catalog: Catalog, tenant: Tenant, generation: int) -> str | None:
+def explain_outdated_derivations(catalog: Catalog, tenant: Tenant, generation: int) -> str | None:
     """Return why a tenant needs a run although no document is pending; None if it needs none.
 
     Args:
@@ -272,7 +272,7 @@ def _records(
             source=config.name,
             source_type=document.source_type,
             source_id=before + document.lines[0].partition(" ")[2],
-            text=rendered(document),
+            text=render_document(document),
             media_type=MEDIA_TYPE,
             source_metadata=SourceMetadata(
                 title=document.lines[0], access_scope=scope if own else None

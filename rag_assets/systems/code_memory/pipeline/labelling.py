@@ -36,9 +36,9 @@ from rag_assets.systems.code_memory.derived.documents import (
 from rag_assets.systems.code_memory.derived.labels import (
     LABELLED,
     READ_KINDS,
-    deciding,
     keep_deciding,
     kinds_of,
+    list_deciding_facts,
 )
 from rag_assets.systems.code_memory.derived.model import MEDIA_TYPE
 from rag_assets.systems.code_memory.pipeline.derived_marks import SourceMark, settled_sources
@@ -191,7 +191,7 @@ class _Step:
     def _list_deciding_facts(self, document: CodeDocument | None) -> list[object]:
         if document is None or not is_labelled(document):
             return []
-        return deciding(self._facts_of(document), language_of(document))
+        return list_deciding_facts(self._facts_of(document), language_of(document))
 
     def _derives_the_same(
         self, mark: SourceMark, old: CodeDocument | None, new: CodeDocument

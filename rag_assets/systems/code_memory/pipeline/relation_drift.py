@@ -89,12 +89,12 @@ def _compare_share(ctx: TenantContext, share: Share, *, mend: bool) -> RelationD
         altered += (texts[key].document_id for key in wrong)
         if mend and wrong:
             ctx.guard()
-            rows.record_anew(ctx.ref, wrong)
+            rows.replace_rows(ctx.ref, wrong)
     nobodys = rows.nobodys(ctx.ref.id)
     derived = {one.of: (number, one) for number, one in _find_differing_derivations(ctx)}
     # If the catalog may have been reset to an earlier state, these rows may be the only ones left.
     if mend and may_delete(ctx):
-        _mend(ctx, nobodys, [one for _, one in derived.values()])
+        _repair_other_rows(ctx, nobodys, [one for _, one in derived.values()])
     numbers = {source: number for source, (number, _) in derived.items()}
     return RelationDrift(compared, tuple(sorted(altered)), len(nobodys), numbers)
 
@@ -123,13 +123,13 @@ def _find_differing_derivations(ctx: TenantContext) -> Iterator[tuple[int, Deriv
             yield number, one
 
 
-def _mend(
+def _repair_other_rows(
     ctx: TenantContext, nobodys: Collection[str], derived: Collection[DerivedRecords]
 ) -> None:
     code = code_catalog(ctx.catalog)
     if nobodys:
         ctx.guard()
-        code.relation_drift.record_anew(ctx.ref, dict.fromkeys(nobodys, Relations((), ())))
+        code.relation_drift.replace_rows(ctx.ref, dict.fromkeys(nobodys, Relations((), ())))
     for one in derived:
         ctx.guard()
         code.derivations.record(ctx.ref, one)

@@ -28,7 +28,7 @@ _Stated: TypeAlias = tuple[Fact, str, str]
 """A fact, the re-exported name, and its target."""
 
 
-def handed_on(facts: Iterable[Fact], names: NameStyle) -> Iterator[tuple[Fact, str, str]]:
+def find_reexports(facts: Iterable[Fact], names: NameStyle) -> Iterator[tuple[Fact, str, str]]:
     """Yield the re-exports of a file: the fact that states each, its name, and its target.
 
     Args:
@@ -134,7 +134,7 @@ def parts_of(name: str) -> Iterator[tuple[str, str, str]]:
             yield f"{outer}.", first, f".{last}"
 
 
-def asked_of(name: str) -> Iterator[str]:
+def list_possible_reexports(name: str) -> Iterator[str]:
     """Yield the names of the re-exports that must be looked up to resolve a name."""
     for module, first, _ in parts_of(name):
         yield module + first
@@ -145,7 +145,7 @@ def asked_of(name: str) -> Iterator[str]:
             yield module + DEFAULT
 
 
-def behind(name: str, path: str, handed: Handed) -> set[tuple[str, str]]:
+def resolve_reexport(name: str, path: str, handed: Handed) -> set[tuple[str, str]]:
     """Return the targets of a name that a module re-exports, with the paths of modules.
 
     Explicit re-exports of a module take precedence over its `*` re-exports.
@@ -165,12 +165,12 @@ def behind(name: str, path: str, handed: Handed) -> set[tuple[str, str]]:
     for module, first, rest in parts_of(name):
         alias = meant(module + ALL, path, handed)
         if alias is not None:
-            inner = [(to, at) for to, at in handed[alias] if _gives(to, first, at, handed)]
+            inner = [(to, at) for to, at in handed[alias] if _includes_name(to, first, at, handed)]
             found |= {(to.removesuffix(ALL) + first + rest, at) for to, at in inner}
     return found
 
 
-def _gives(target: str, name: str, path: str, handed: Handed) -> bool:
+def _includes_name(target: str, name: str, path: str, handed: Handed) -> bool:
     """Return whether `*` of a module includes a name.
 
     Args:
@@ -189,7 +189,7 @@ def _gives(target: str, name: str, path: str, handed: Handed) -> bool:
     return given or not (name.startswith("_") or any(kept))
 
 
-def beyond(names: Iterable[str]) -> dict[str, list[str]]:
+def group_members_by_reexport(names: Iterable[str]) -> dict[str, list[str]]:
     """Return the members that names refer to, by the re-export that may lead to them.
 
     For a name that ends with `*` (a whole module), the member is the full name in that module.
@@ -202,7 +202,7 @@ def beyond(names: Iterable[str]) -> dict[str, list[str]]:
     return found
 
 
-def handed_names(alias: str, target: str, members: Iterable[str]) -> Iterator[str]:
+def list_import_names(alias: str, target: str, members: Iterable[str]) -> Iterator[str]:
     """Yield the names by which other files import a re-exported definition.
 
     Args:

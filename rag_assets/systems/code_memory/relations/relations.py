@@ -16,8 +16,12 @@ from typing import Final, Literal, TypeAlias
 
 from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.relations.edge_rules import EVENTS, OF_FACTS
-from rag_assets.systems.code_memory.relations.reexports import handed_on
-from rag_assets.systems.code_memory.relations.spelled_rules import SPELLED, named_event, queried
+from rag_assets.systems.code_memory.relations.reexports import find_reexports
+from rag_assets.systems.code_memory.relations.spelled_rules import (
+    SPELLED,
+    edges_of_event,
+    edges_of_query,
+)
 from rag_assets.systems.code_memory.symbols.model import USES
 from rag_assets.systems.code_memory.symbols.names import (
     ABILITY,
@@ -180,7 +184,7 @@ def relations_of(
             # Each place is kept of what an index resolves, because each may have other candidates.
             place = (edge.line_start,) if edge.how == "scip" else ()
             edges.setdefault((edge.kind, edge.source, edge.target, *place), edge)
-    for fact, name, target in handed_on(facts, names):
+    for fact, name, target in find_reexports(facts, names):
         edge = _build_edge(fact, HANDS_ON, name, target)
         edges.setdefault((edge.kind, edge.source, edge.target), edge)
     index = next((str(fact.values["names"]) for fact in facts if fact.kind == USES), "")
@@ -192,9 +196,9 @@ def _edges(fact: Fact, names: NameStyle) -> Iterator[Edge]:
         yield _edge_of_derived_document(fact)
     made = OF_FACTS.get(fact.kind)
     if fact.kind == "queries_table" and names != "qualified":
-        made = partial(queried, names=names)
+        made = partial(edges_of_query, names=names)
     elif fact.kind in EVENTS and names in SPELLED:
-        made = named_event
+        made = edges_of_event
     elif names in SPELLED and fact.kind not in _EVERYWHERE:
         made = SPELLED[names]
     for kind, source, target in made(fact) if made is not None else ():

@@ -39,7 +39,7 @@ def read_settings(fact: Fact, source: str) -> list[Triple]:
     return [("configured_by", source, READING[fact.kind] + key)] if key else []
 
 
-def named_event(fact: Fact) -> list[Triple]:
+def edges_of_event(fact: Fact) -> list[Triple]:
     """Return the edge from the emitter or the listener of a named event."""
     is_own = not fact.values.get("is_imported")
     return [(kind, _own(who) if is_own else who, event) for kind, who, event in of_event(fact)]
@@ -210,7 +210,7 @@ def from_module(module: str, name: str) -> str:
     return f"{place}#{own}"
 
 
-def queried(fact: Fact, names: NameStyle) -> list[Triple]:
+def edges_of_query(fact: Fact, names: NameStyle) -> list[Triple]:
     """Return the edge to a table that an SQL query in a string names.
 
     Args:

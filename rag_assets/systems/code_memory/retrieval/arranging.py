@@ -56,7 +56,7 @@ class Rated:
     preferred: bool = False
 
 
-def arranged(rated: Sequence[Rated], asked: AskedKinds, count: int) -> list[Candidate]:
+def arrange_candidates(rated: Sequence[Rated], asked: AskedKinds, count: int) -> list[Candidate]:
     """Return the candidates in the order in which they are shown.
 
     Args:

@@ -10,10 +10,10 @@ from rag_assets.ingest.sources.model import path_of
 from rag_assets.systems.code_memory.catalog.found_relations import Direction, FoundEdge, NamesCalled
 from rag_assets.systems.code_memory.relations.reexports import (
     Handed,
-    asked_of,
-    behind,
-    beyond,
-    handed_names,
+    group_members_by_reexport,
+    list_import_names,
+    list_possible_reexports,
+    resolve_reexport,
 )
 from rag_assets.systems.code_memory.symbols.names import short_name
 from rag_assets.systems.code_memory.symbols.naming import (
@@ -71,7 +71,9 @@ class HandedOn:
             left = dict([*left.items()][:_MOST])
             handed = self._read_reexports(name for ways in left.values() for name, _ in ways)
             nexts = {
-                one: {to for way in ways for to in behind(*way, handed.get(one.source, {}))}
+                one: {
+                    to for way in ways for to in resolve_reexport(*way, handed.get(one.source, {}))
+                }
                 for one, ways in left.items()
             }
             shorts = {short_name(name) for ways in nexts.values() for name, _ in ways}
@@ -93,7 +95,7 @@ class HandedOn:
         known = dict.fromkeys(name for name in of if depends_on_place(name))
         frontier, first = [*known], len(known)
         for _ in range(_DEEPEST):
-            members = beyond(frontier)
+            members = group_members_by_reexport(frontier)
             if not members:
                 break
             frontier = []
@@ -101,7 +103,7 @@ class HandedOn:
                 target = edge.target.removeprefix(HANDED)
                 own = meant(target, path_of(edge.uri), members)
                 alias = edge.stated_of.removeprefix(HANDED)
-                fresh = handed_names(alias, own, members[own]) if own is not None else ()
+                fresh = list_import_names(alias, own, members[own]) if own is not None else ()
                 frontier += [name for name in fresh if name not in known]
                 known |= dict.fromkeys(frontier)
             frontier = frontier[:_MOST]
@@ -109,7 +111,9 @@ class HandedOn:
 
     def _read_reexports(self, names: Iterable[str]) -> dict[str, Handed]:
         """Return the re-exports that these names may refer to, by repository."""
-        asked = dict.fromkeys(HANDED + one for name in names for one in asked_of(name))
+        asked = dict.fromkeys(
+            HANDED + one for name in names for one in list_possible_reexports(name)
+        )
         found: dict[str, dict[str, list[tuple[str, str]]]] = {}
         for edge in self.edges([*asked], "out") if asked else ():
             alias = edge.stated_of.removeprefix(HANDED)

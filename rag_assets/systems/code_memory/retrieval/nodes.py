@@ -199,7 +199,7 @@ def file_node(name: str, repository: str) -> Node:
     return Node(name, _TEST if kind == _CODE and is_test(path_of(uri)) else kind, repository, uri)
 
 
-def constructed(name: str) -> str:
+def class_of_constructor(name: str) -> str:
     """Return the class that a constructor belongs to; "" for any other name."""
     owner, separator, method = name.rpartition("::")
     return owner if separator and method == "__construct" else ""

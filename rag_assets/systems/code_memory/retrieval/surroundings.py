@@ -125,7 +125,7 @@ class Surroundings:
             self._kept += count
 
 
-class KeptSurroundings:
+class SurroundingsCache:
     """Surroundings in the most recently used states, separately for each set of readable scopes."""
 
     def __init__(self) -> None:

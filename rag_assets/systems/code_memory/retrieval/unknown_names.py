@@ -53,7 +53,7 @@ class _Asked:
     lookup: str
 
 
-async def with_unknown_names(
+async def report_unknown_names(
     services: SearchServices, progress: SearchProgress, answer: SearchAnswer
 ) -> SearchAnswer:
     """Return an answer that reports those names in its question that no readable file contains.

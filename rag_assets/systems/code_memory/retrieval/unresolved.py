@@ -51,7 +51,7 @@ class Question:
     direction: Direction
 
 
-def may_lack(
+def describe_unresolved(
     question: Question,
     nodes: Sequence[Node],
     unresolved: Mapping[str, Sequence[Unresolved]],
@@ -80,7 +80,9 @@ def may_lack(
     return _describe_statements(counts) if counts else None
 
 
-def unfollowed(question: Question, calls: Collection[FoundEdge], view: View) -> str | None:
+def describe_unfollowed_calls(
+    question: Question, calls: Collection[FoundEdge], view: View
+) -> str | None:
     """Describe calls on the repository's own facades that lead to no definition, or return None.
 
     The repository itself decides which class such a facade stands for.
@@ -113,7 +115,7 @@ def _owner(call: FoundEdge) -> str:
     return call.target.rpartition("::")[0]
 
 
-def concerned(question: Question, nodes: Sequence[Node]) -> bool:
+def may_lack_relations(question: Question, nodes: Sequence[Node]) -> bool:
     """Return whether an answer may lack computed relations; otherwise no statement must be read."""
     return any(_may_add_relations(about, question, nodes, nodes) for about in (ROUTES, TABLES))
 

@@ -190,7 +190,7 @@ def uses_of_nodes(
     return _Resolving(view, targets, files, stated, omitted=omitted).found()
 
 
-def stated_uses(relations: Iterable[Relation]) -> set[StatedUse]:
+def collect_stated_uses(relations: Iterable[Relation]) -> set[StatedUse]:
     """Return the uses that relations state; `uses_of_nodes` leaves them out."""
     return {
         (one.uri, one.line_start, _last_part(one.target, one.uri))
@@ -397,7 +397,7 @@ class _Resolving:
         return int(use.kind in _MENTIONS), int(not is_alike), _ORDER.index(use.kind)
 
 
-def named_places(view: View, name: str) -> UsesFound:
+def find_places_of_name(view: View, name: str) -> UsesFound:
     """Return the places of a name, defined or not: what `grep -w` would find.
 
     Args:

@@ -25,12 +25,12 @@ from rag_assets.systems.code_memory.catalog.graph.segment import Segment
 from rag_assets.systems.code_memory.catalog.relation_names import (
     Nameless,
     defined,
-    nameless_apart,
     own_spellings_of,
     qualified,
+    separate_nameless,
     spellings_of,
 )
-from rag_assets.systems.code_memory.catalog.relations import RelationRows, spelled
+from rag_assets.systems.code_memory.catalog.relations import RelationRows, list_spellings
 from rag_assets.systems.code_memory.symbols.naming import CALLED, local_names
 
 _Row: TypeAlias = tuple[str, int, Segment, int, GraphDocument]
@@ -82,9 +82,9 @@ class GraphRelations:
     ) -> FoundEdges:
         """See Relations."""
         found: dict[tuple[str, int], FoundEdge] = {}
-        names, nameless = nameless_apart(nodes)
-        own = spelled(own_spellings_of, names) if direction != "in" else []
-        named = spelled(spellings_of, names) if direction != "out" else []
+        names, nameless = separate_nameless(nodes)
+        own = list_spellings(own_spellings_of, names) if direction != "in" else []
+        named = list_spellings(spellings_of, names) if direction != "out" else []
         named = [name for name in named if self._may_mean_one(name)]
         kinds = _Kinds(frozenset(only), frozenset(without))
         cut = False
@@ -121,8 +121,8 @@ class GraphRelations:
         """See Relations."""
         wanted = frozenset(names)
         found: dict[tuple[str, str, int], FoundSymbol] = {}
-        names, nameless = nameless_apart(wanted)
-        rows = self._symbol_rows(spelled(local_names, names), "symbol")
+        names, nameless = separate_nameless(wanted)
+        rows = self._symbol_rows(list_spellings(local_names, names), "symbol")
         by_name = [
             self._symbol(segment, row, document)
             for _, _, segment, row, document in sorted(rows, key=_BY_PLACE)

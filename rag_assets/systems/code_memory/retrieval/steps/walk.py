@@ -20,9 +20,9 @@ from rag_assets.systems.code_memory.retrieval.asked_names import AskedNames, ask
 from rag_assets.systems.code_memory.retrieval.flow import Flow, flow
 from rag_assets.systems.code_memory.retrieval.nodes import Node, NodeKey, node_of
 from rag_assets.systems.code_memory.retrieval.steps.places import (
-    found_places,
+    find_entries_at,
+    list_related_places,
     place_of_node,
-    related,
     start_places,
 )
 from rag_assets.systems.code_memory.retrieval.steps.views import Views
@@ -92,11 +92,13 @@ class Walk(TrustedStep):
                 else ([], [])
             )
             found, are_known = await run_sync(
-                partial(walked_from, view, surroundings, search.tenant, asked)
+                partial(find_related_nodes, view, surroundings, search.tenant, asked)
             )
             chosen = _select_answers(found, asked) if are_known else None
             leading = await self._leading(*exact, progress)
-            behind = await found_places(self._services, progress, related(chosen or found))
+            behind = await find_entries_at(
+                self._services, progress, list_related_places(chosen or found)
+            )
             candidates = [*{one.id: one for one in (*leading, *behind)}.values()]
         if not candidates:
             return progress
@@ -124,7 +126,7 @@ class Walk(TrustedStep):
 
         A long definition has several passages; a short one shares its passage with others.
         """
-        at_places = await found_places(self._services, progress, places)
+        at_places = await find_entries_at(self._services, progress, places)
         joined = [one for one in definitions if not _has_passage(one)]
         named = await self._named_in_documents(joined, progress) if joined else []
         if not named and len(at_places) <= len(places):
@@ -184,7 +186,7 @@ def _holds(entry: StoredEntry, candidate: Candidate, definitions: Sequence[Found
     )
 
 
-def walked_from(
+def find_related_nodes(
     view: View, surroundings: Surroundings, tenant: Tenant, asked: AskedNames
 ) -> tuple[Flow, bool]:
     """Return the nodes related to the names in a question, and whether all names are known."""

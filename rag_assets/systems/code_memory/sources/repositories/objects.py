@@ -99,7 +99,7 @@ class Objects:
         """Return the id of a commit's tree."""
         return _header(self.read(commit, "commit"), b"tree")
 
-    def expanded(self, prefix: str) -> str | None:
+    def expand_id(self, prefix: str) -> str | None:
         """Return the id with this prefix; None if there is none or more than one."""
         found = set(self._loose.beginning_with(prefix))
         for backend in self._odb().backends:

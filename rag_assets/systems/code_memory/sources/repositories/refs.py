@@ -84,7 +84,7 @@ class Refs:
                 oid = self._follow(prefix + name)
                 if oid is not None:
                     return objects.commit(oid)
-        oid = objects.expanded(name) if _ABBREVIATED.fullmatch(name) else None
+        oid = objects.expand_id(name) if _ABBREVIATED.fullmatch(name) else None
         if oid is not None:
             return objects.commit(oid)
         raise ListingFailed(f"no branch, tag or commit {name!r}", hint=self._suggest_names(name))
