@@ -22,11 +22,11 @@ PROFILE = "code-memory"
 
 
 def tenant_of(catalog: Catalog, tenant_ids: Collection[str], project: str) -> str:
-    """Return the caller's tenant that is the code memory of a project.
+    """Return the id of the caller's tenant that contains a project's code memory.
 
     Args:
         tenant_ids: tenants that the caller may search.
-        project: the application's id of the project.
+        project: the id that the application gives the project.
 
     Raises:
         UnknownProject: none of the tenants is a project with this id.

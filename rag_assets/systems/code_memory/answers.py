@@ -1,4 +1,4 @@
-"""Answers about a repository: who serves a route, touches a table, depends on a class."""
+"""Answers to questions about a repository, such as what serves a route or uses a table."""
 
 from __future__ import annotations
 
@@ -74,10 +74,10 @@ _WORD: Final = re.compile(r"\w[\w-]{1,119}[?!]?")
 
 
 class _Dependents(NamedTuple):
-    """The nodes that depend on some definitions.
+    """The nodes that depend on certain definitions.
 
     Attributes:
-        shown: the nodes, each with the path of names that leads to it.
+        shown: the dependent nodes, each with the path of names that leads to it.
         stated: relations between them.
         uses: uses by name of the definitions in the question.
         is_known: whether at least one of these definitions exists.
@@ -425,7 +425,7 @@ class CodeAnswers:
 
     @property
     def _resolver(self) -> NameResolver | None:
-        """Return the resolver of names for the caller; None if there is no index to answer from."""
+        """Return the resolver of names for the caller; None if no build serves searches."""
         view = self._walker.serving_view(self.tenant.id, self.caller)
         return None if view is None else NameResolver(view, self.tenant)
 
@@ -437,7 +437,7 @@ class CodeAnswers:
         return [node.name for node in map(node_of, defined)] or [FILE + uri for uri in uris]
 
     def _heading(self, said: str, walks: Sequence[Walk]) -> Iterator[str]:
-        """Yield lines that show which definitions a name was taken for, unless that is obvious."""
+        """Yield lines that show which definitions a name refers to, unless that is obvious."""
         begun = {
             name: node
             for walk in walks

@@ -72,7 +72,7 @@ def read(request: ChunkRequest) -> CutText:
 
 
 def place(path: str, media_type: str) -> str:
-    """Return what a document's path tells its chunker: known_bug, data, or "" for nothing special.
+    """Return the kind of document that a path shows: known_bug, data, or "" for any other.
 
     Args:
         path: POSIX path within its source.
@@ -151,7 +151,7 @@ def _split_along_units(request: ChunkRequest, reading: CodeText) -> list[Passage
 def _groups(
     regions: Sequence[Region], units: Units, found: Sequence[Unit], minimum: int, limit: int
 ) -> Iterator[tuple[int, int]]:
-    """Yield ranges of the packer's units: each alone-marked unit by itself, others in runs."""
+    """Yield ranges of the packer's units: one per unit marked as alone, one per run of others."""
     alone = {unit.start for unit in found if unit.alone}
     run: list[int] = []
     for index, region in enumerate(regions):

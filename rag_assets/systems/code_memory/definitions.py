@@ -1,4 +1,4 @@
-"""Dagster definitions of code memory: the report on relations, and the check of relations."""
+"""Dagster definitions of code memory: the report and the check of relations."""
 
 from __future__ import annotations
 
@@ -89,7 +89,6 @@ def verdict_of(
     """Return whether the recorded relations match the indexed texts, as a check's verdict.
 
     Args:
-        drift: the result of the comparison.
         uris: names of documents, by id.
         writer_at_work: whether another run may be between two steps of a write.
     """

@@ -101,7 +101,7 @@ class HistoryTarget(NamedTuple):
 
 
 class Histories:
-    """Reads histories from those Git sources of a tenant that are on this machine.
+    """Reads the history of files from those Git repositories of a tenant that are on this machine.
 
     Args:
         tenant: the tenant of the sources.
@@ -153,7 +153,6 @@ def read_history(
     """Return the latest commits that changed a file.
 
     Args:
-        repository: the opened repository.
         commit: id of the commit at which to start.
         path: the file's path in the repository.
         most: maximum number of commits to return.
@@ -167,7 +166,7 @@ def read_history(
 
 @dataclass(slots=True)
 class _Walk:
-    """Goes back from commit to commit, the newest first."""
+    """Walks from a commit back to its ancestors, newest first."""
 
     _repository: Repository
     _path: str

@@ -70,7 +70,6 @@ def new_hook(block: str, kept: str | None) -> bytes:
     """Return a new hook with one block.
 
     Args:
-        block: see block_of.
         kept: name of the former hook in the same folder, which the new hook runs last.
     """
     return (_SHELL + _OURS + block + (_run_of(kept) if kept else "")).encode()
@@ -107,7 +106,7 @@ def is_empty(content: bytes) -> bool:
 
 
 def is_tenant(name: str) -> bool:
-    """Return whether a text may be the id of a tenant, and is therefore safe as a file name."""
+    """Return whether a text has the form of a tenant's id, which makes it safe as a file name."""
     return _TENANT.fullmatch(name) is not None
 
 
@@ -185,9 +184,6 @@ def remove_hooks(tenant: str, repository: Path) -> ChangedHooks:
 
     A new hook without any block left is deleted, or replaced by the former hook that was kept.
 
-    Args:
-        repository: see install_hooks.
-
     Raises:
         ConfigurationError: hooks are switched off in this repository.
         ListingFailed: the folder is not a repository.
@@ -216,15 +212,15 @@ def remove_hooks(tenant: str, repository: Path) -> ChangedHooks:
 def hooks_folder(repository: Path) -> Path:
     """Return the folder in which git looks for a repository's hooks; all its worktrees share it.
 
-    The repository's own configuration may only name a folder below its `.git`, because the
-    repository may come from another person. The configuration of the user or the machine may name
-    any folder.
+    The repository's own configuration must name a folder below its `.git`, because the repository
+    may come from a different person. The configuration of the user or the machine may name any
+    folder.
 
     Args:
         repository: the top folder of a worktree, or a bare repository.
 
     Raises:
-        ConfigurationError: hooks are switched off, or would be written to another folder.
+        ConfigurationError: hooks are switched off, or the folder is outside of `.git`.
         ListingFailed: the folder is not a repository.
     """
     folders = locate(repository.expanduser().resolve())
@@ -250,7 +246,7 @@ def hooks_folder(repository: Path) -> Path:
 
 
 def _read_repository_hooks_path(folders: RepositoryFolders) -> str | None:
-    """Return core.hooksPath as the worktree or the repository configures it."""
+    """Return core.hooksPath from the configuration of the worktree or of the repository."""
     own = read_configuration(folders.common)
     if is_true(own, "extensions.worktreeconfig"):
         own |= _settings(folders.own / "config.worktree")
@@ -258,7 +254,7 @@ def _read_repository_hooks_path(folders: RepositoryFolders) -> str | None:
 
 
 def _read_user_hooks_path() -> str | None:
-    """Return core.hooksPath as the user, or else the machine, configures it."""
+    """Return core.hooksPath from the configuration of the user, or else of the machine."""
     found = (_settings(path).get(_HOOKS_PATH) for path in _list_user_config_files())
     return next(filter(None, found), None)
 
@@ -278,7 +274,10 @@ def _settings(path: Path) -> dict[str, str]:
 
 
 def _content(hook: Path) -> bytes | None:
-    """Return the content of a hook; None if it does not exist, a NUL byte if it is too large."""
+    """Return the content of a hook; None if it does not exist.
+
+    Return a NUL byte, which no script contains, if the hook is too large or a broken link.
+    """
     try:
         if not hook.is_file():
             # A broken link counts as an existing hook, which is kept.

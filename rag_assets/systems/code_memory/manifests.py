@@ -1,4 +1,4 @@
-"""Manifests: the packages that a repository depends on, and the frameworks among them.
+"""Reads manifests: the packages and frameworks that a repository depends on.
 
 Fact `depends_on` {package, constraint, group, manager}: a package; `group` is runtime, development,
 peer, optional, build, or the group's name in the manifest.
@@ -170,7 +170,7 @@ def _group_named(name: str) -> str:
 
 
 def _table_of(path: Path) -> tuple[str, str] | None:
-    """Return group and package manager of a key in a table of packages."""
+    """Return the group and the package manager of a key in a table of packages."""
     above = path[:-1]
     if above[:2] == ("tool", "poetry"):
         return _poetry(above[2:])

@@ -26,10 +26,9 @@ _ROUTE: Final = "route:"
 
 
 def within_limit(lines: Iterable[str], *, notes: Sequence[str] = ()) -> str:
-    """Return as many whole lines as fit, the number of omitted lines, and notes.
+    """Return the first lines that fit into the token limit, the number of omitted lines, and notes.
 
     Args:
-        lines: the lines, most useful first.
         notes: descriptions of possible gaps in the answer.
     """
     ending = list(notes)
@@ -50,7 +49,7 @@ def within_limit(lines: Iterable[str], *, notes: Sequence[str] = ()) -> str:
 
 
 def one_line(name: str) -> str:
-    """Return a name from a repository, whatever its form, as short text on one line."""
+    """Return a name from a repository as a short text on one line."""
     return neutralised(" ".join(name.split()))[:_LONGEST_NAME]
 
 
@@ -63,7 +62,7 @@ def place(uri: str | None, line: int | None, *, several: bool) -> str:
 
 
 def shown_name(name: str) -> str:
-    """Return a node's name in the form that people use."""
+    """Return a node's name as people write it."""
     if name.startswith(_FILE):
         return path_of(name.removeprefix(_FILE))
     # An anonymous class is named after its file, and the file is shown next to it anyway.
@@ -74,7 +73,6 @@ class Tree:
     """The relations of a walk as an indented tree; each node is expanded only once.
 
     Args:
-        walk: the finished walk.
         several: whether the tenant has several repositories.
     """
 
@@ -174,7 +172,6 @@ def format_groups(
     Args:
         found: nodes, each with the path of names that leads to it.
         stated: relations; for a node without lines, the lines of its relation are shown.
-        several: see place.
     """
     by_type: dict[str, list[tuple[Node, Sequence[str]]]] = {}
     defining = {node.uri for node, _ in found if not node.name.startswith(_FILE)}

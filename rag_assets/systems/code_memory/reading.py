@@ -142,7 +142,7 @@ def _storable(value: Any) -> Any:
 
 
 def _with_names(text: str, reading: CodeText, name: str, frameworks: str) -> CodeText:
-    """Return a reading with the index of its names; if a tag query reads it, also definitions."""
+    """Add the index of names to a reading, and the facts that tags, queries and frameworks yield."""
     language = tag_languages().get(name)
     if language is None:
         tags = Tags(comments=((0, len(text)),)) if name in _PROSE else Tags()
@@ -171,10 +171,10 @@ def _list_definitions(text: str, reading: CodeText) -> list[tuple[str, int]]:
 
 
 def unread(text: str, media_type: str, *notes: str) -> CodeText:
-    """Return the units of a text that no grammar reads, cut at blank lines; there are no facts."""
+    """Return the units of a text without a grammar, cut at blank lines; they have no facts."""
     return CodeText(covering(text, ()), (), language_of_type(media_type), notes)
 
 
 def language_of_type(media_type: str) -> str:
-    """Return the language that a media type of source code names: `ruby` for `text/x-ruby`."""
+    """Return the language of a media type of source code: `ruby` for `text/x-ruby`."""
     return media_type.rpartition("/")[2].removeprefix("x-")

@@ -71,7 +71,7 @@ class AskedFile:
     def named(self, source: str, names: frozenset[str]) -> list[str]:
         """Return the names by which a document of a repository mentions this file.
 
-        For a document of another repository, only a qualified name counts as a mention of the file.
+        For a document of a different repository, only a qualified name counts as a mention.
         """
         known = self.names if source in self.paths else frozenset(filter(_is_qualified, self.names))
         return sorted(known & names)
@@ -91,7 +91,7 @@ class _Candidate:
     globs: tuple[str, ...]
 
     def is_applicable_rule(self, files: Sequence[AskedFile]) -> bool:
-        """Return whether the document is a rule that applies to one of these files."""
+        """Return whether the document is a rule that applies to at least one of these files."""
         return any(self._applies_to(file) for file in files)
 
     def rank(self, files: Sequence[AskedFile]) -> tuple[bool, int, str]:
@@ -99,7 +99,9 @@ class _Candidate:
         return not self.is_applicable_rule(files), _ORDER.index(self.kind), self.document.uri
 
     def describe(self, text: str, files: Sequence[AskedFile], *, several: bool) -> Iterator[str]:
-        """Yield lines on the document and why it concerns a file, if it does; a rule with its text.
+        """Yield the document's title, why it concerns a file, and the text of a rule.
+
+        Yield nothing if the document concerns none of the files.
 
         Args:
             text: the text of the document; "" if all of it is withheld.
@@ -144,7 +146,7 @@ class RuleBook:
     view: View
 
     def about(self, files: Sequence[AskedFile], *, several: bool) -> tuple[list[str], list[str]]:
-        """Return lines on the documents about files, rules first, and notes on possible gaps.
+        """Return lines that describe the documents about files, rules first, and notes on gaps.
 
         Args:
             files: the files in the question.

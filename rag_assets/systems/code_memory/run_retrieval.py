@@ -1,7 +1,7 @@
 """Retrieval of passages for the prompts of runs, by the same search as all other questions.
 
 The metadata of a chunk is read at query time, with one step of relations for all chunks together.
-No chunk must therefore be indexed again when another file adds a relation.
+So no chunk has to be indexed again when a different file adds a relation.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def _frameworks(view: View) -> dict[str, list[tuple[str, str]]]:
 
 
 def _framework(hit: Hit, frameworks: Mapping[str, Sequence[tuple[str, str]]]) -> str | None:
-    """Return the framework of a hit's file: one that its repository uses in its language."""
+    """Return the framework that the hit's repository uses in the language of the file, if any."""
     there = frameworks.get(_repository(hit), ())
     if _is_derived(hit):
         named = [name for _, name in there]
@@ -140,7 +140,7 @@ def _find_related_names(view: View, hits: Sequence[Hit]) -> list[dict[str, list[
 
 
 def _edges(view: View, keys: Sequence[NodeKey], nodes: Mapping[NodeKey, Node]) -> list[FoundEdge]:
-    """Return the edges at nodes; reads them in halves if a limit would cut some off."""
+    """Return all edges at nodes; split the nodes in halves if they have too many edges at once."""
     found = view.edges_at(keys, nodes, "both")
     if not found.cut or len(keys) == 1:
         return [*found.edges]
@@ -266,7 +266,6 @@ def search_request(
     Args:
         run: the run that asks; None for a question outside a run.
         query: the question, in words.
-        options: see RetrievalOptions.
 
     Raises:
         InvalidRequest: an option cannot be used; names the field.

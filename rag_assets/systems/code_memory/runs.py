@@ -166,7 +166,7 @@ def runs_of(tenant: Tenant) -> tuple[RunsConfig, ...]:
 
 
 def readings_of(configs: Iterable[RunsConfig], path: str) -> Iterator[tuple[RunsConfig, str]]:
-    """Yield what a path may refer to: its first part may be a repository's name."""
+    """Yield each source, and the path in it, that a path with or without repository may mean."""
     for config in configs:
         yield config, path
         if path.startswith(f"{config.of}/"):

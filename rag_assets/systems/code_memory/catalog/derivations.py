@@ -1,4 +1,4 @@
-"""Derived documents: records that are derived from the indexed documents of another source."""
+"""Reads and writes derived documents: records derived from the documents of a different source."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ class DerivationTable:
         return {row.source: [Unresolved.read(one) for one in row.unresolved] for row in rows}
 
     def differing(self, ref: TenantRef, derived: DerivedRecords) -> int:
-        """Return the number of documents that `record` would change."""
+        """Return the number of documents that `record` would create, change or delete."""
         with self._database.begin() as connection:
             known = _read_record_keys(connection, ref, derived.source)
         wanted = {one.document_id: one.key for one in derived.records}

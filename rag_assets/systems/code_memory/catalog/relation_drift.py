@@ -84,7 +84,7 @@ class RelationDriftQuery:
         return {key: frozenset(rows) for key, rows in found.items()}
 
     def nobodys(self, tenant_id: str) -> list[str]:
-        """Return the chunk_set_keys of rows whose text belongs to no build."""
+        """Return the chunk_set_keys of rows whose text does not belong to any build."""
         found: set[str] = set()
         held = document_index.c
         with self._database.begin() as connection:

@@ -42,7 +42,7 @@ class RelationState:
 
 
 def state_columns(tenant: ColumnElement[str]) -> tuple[ColumnElement[Any], ColumnElement[Any]]:
-    """Return two columns to add to another SQL query: `changes` and `row_changes`."""
+    """Return two columns to add to an SQL query: `changes` and `row_changes`."""
     totals, added = relation_change_totals.c, relation_changes.c
 
     def total(column: ColumnElement[Any], *wanted: ColumnElement[bool]) -> ColumnElement[Any]:

@@ -1,4 +1,4 @@
-"""Routes of Django as derived documents; Django's tables come from framework data (by_data)."""
+"""Derives the routes of Django; the module by_data derives its tables."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _NOWHERE = Fact("", 0, 0)
 
 
 def derive(files: Sequence[FileFacts]) -> Derivation:
-    """Return the routes of a Django repository."""
+    """Derive the routes of a Django repository."""
     python = [one for one in files if one.language == "python"]
     lines = _Lines.of(python)
     routes = routes_of(python)

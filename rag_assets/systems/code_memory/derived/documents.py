@@ -87,7 +87,7 @@ def _reads_facts(framework: Framework) -> bool:
 
 
 def derived_documents(files: Sequence[FileFacts], own: str = "") -> Derivation:
-    """Return the routes and tables derived from all these files together, without duplicates.
+    """Derive routes and tables from all these files together, without duplicates.
 
     Args:
         files: the files of one repository, all readable by the same callers.

@@ -1,4 +1,4 @@
-"""Routes and tables of Laravel, as derived documents."""
+"""Derives the routes and tables of Laravel."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _CHANGES_WHOLE = 11
 
 
 def speaks_of_laravel(one: FileFacts) -> bool:
-    """Return whether a file shows that the repository uses Laravel or a package of it.
+    """Return whether a file shows that its repository uses Laravel or a Laravel package.
 
     A route, a model or a migration is sufficient, because a repository may have no manifest. In a
     test, `$router->match("/login")` is a request to any router.
@@ -73,7 +73,7 @@ def _is_sign(fact: Fact) -> bool:
 
 
 def derive(files: Sequence[FileFacts]) -> Derivation:
-    """Return the routes and tables of a Laravel repository."""
+    """Derive the routes and tables of a Laravel repository."""
     php = [one for one in files if one.language in {"php", "sql"}]
     # The manifest states the version, on which the router's behaviour depends.
     version = framework_version(files)
@@ -125,7 +125,7 @@ def _describe_unresolved(reason: str, held: Evidence, about: str) -> Unresolved:
 
 
 def _pivots(models: Iterable[Model]) -> Mapping[str, Sequence[tuple[str, Relation]]]:
-    """Return relations with their owner, by pivot table, if only convention names that table."""
+    """Return relations and their owners by the pivot table that convention gives them."""
     found: dict[str, dict[tuple[str, int], tuple[str, Relation]]] = {}
     for model in models:
         for one in model.relations:

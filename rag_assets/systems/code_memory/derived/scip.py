@@ -1,4 +1,4 @@
-"""References that a compiler or a type checker has resolved, taken from SCIP indexes.
+"""Derives documents from SCIP indexes: references that a compiler or type checker has resolved.
 
 The text of an index (see sources/scip_file.py) is compared with the present files. References that
 agree with them become derived documents, one for each file. A file that has changed since the
@@ -251,7 +251,7 @@ def _aliases(
 def _agrees(
     places: Iterable[_Place], symbols: Sequence[IndexedSymbol], aliases: Collection[_Alias]
 ) -> bool:
-    """Return whether each place still holds the name of its symbol, or an alias of it."""
+    """Return whether each place still contains the name or an alias of its symbol."""
     return all(
         written.partition(" as ")[0] in _names_of(_symbol_of(one, symbols))
         or (one.symbol, written) in aliases
@@ -315,7 +315,7 @@ def find_exact_references(
 
 
 def _figures(index: ScipIndex, placed: int, agreeing: int) -> str:
-    """Return how much of an index is used, in words for people."""
+    """Return a text for people that says how many documents of an index are used."""
     others = len(index.files) - placed
     unknown = f", {others:,} not among the indexed files" if others else ""
     return f"{counted(placed, 'document')} read, {placed - agreeing:,} stale, ignored{unknown}"
@@ -340,7 +340,7 @@ class _Declared:
             self.names.update(_parts(one.symbol)[-1] for one in facts)
 
     def around(self, path: str, at: int, name: str = "") -> Fact | None:
-        """Return the innermost definition around an offset; with a name, only one called so."""
+        """Return the innermost definition around an offset; if a name is set, with this name."""
         facts = self._facts[path]
         for one in reversed(facts[: bisect_right(facts, at, key=lambda one: one.start)]):
             if at < one.end and (not name or _parts(one.symbol)[-1] == name):
@@ -358,7 +358,6 @@ class _Declared:
         In a stale file, a definition is found by its name, if only one definition has it.
 
         Args:
-            index: the index.
             placed: its files that exist.
             agreeing: the occurrences in those that have not changed.
         """
@@ -406,7 +405,7 @@ class _ReferenceReader:
         }
 
     def statements(self, places: Iterable[_Place]) -> Iterator[Statement]:
-        """Yield the references to definitions, and the places of names that mean none of them."""
+        """Yield references to definitions, and places where a declared name means something else."""
         for one in places:
             if one.is_definition:
                 continue

@@ -46,7 +46,7 @@ def render_document(document: DerivedDocument) -> str:
 def read(text: str) -> CodeText:
     """Return the single unit of a derived document's text, and its statements.
 
-    References and SCIP indexes have no unit: nothing of them is embedded.
+    References and SCIP indexes have no unit, because they are not embedded.
     """
     first = text.partition("\n")[0]
     if first.startswith(INDEX):

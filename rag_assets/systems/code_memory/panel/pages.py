@@ -80,7 +80,6 @@ def picture_of(walk: Walk, roots: Sequence[str]) -> Picture:
     right.
 
     Args:
-        walk: the finished walk.
         roots: names of the nodes at which it started.
     """
     steps, kinds = _count_steps(walk, roots)

@@ -1,4 +1,4 @@
-"""Records from which files derived documents and labels were computed, and detects changes."""
+"""Marks: the state of the files from which derived documents and labels were computed."""
 
 from __future__ import annotations
 
@@ -68,11 +68,7 @@ def due_sources(catalog: Catalog, tenant: Tenant, generation: int) -> dict[str, 
 
 
 def settled_sources(catalog: Catalog, tenant: Tenant, generation: int) -> dict[str, SourceMark]:
-    """Return the sources whose derived documents are up to date, with their mark.
-
-    Args:
-        catalog, tenant, generation: see due_sources.
-    """
+    """Return the sources whose derived documents are up to date, with their mark."""
     return {
         source: mark
         for source, _, mark in _compare_marks(catalog, tenant, generation)

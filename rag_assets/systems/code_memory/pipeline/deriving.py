@@ -150,7 +150,6 @@ def _derive_from_sources(
     """Derive documents and labels from these sources.
 
     Args:
-        ctx: the TenantContext of the tenant.
         generation: the build with the files to read.
         fingerprints: the fingerprints of the files, by source.
     """
@@ -210,8 +209,6 @@ def _references(
     """Return the references that the SCIP indexes among the documents of a repository resolve.
 
     Args:
-        ctx: the TenantContext of the tenant.
-        documents: the documents.
         files: the facts of the documents, by document.
     """
     indexes = [one for one in documents if is_index(one)]

@@ -66,7 +66,6 @@ def label_documents(ctx: TenantContext, work: Work) -> int:
 
     Args:
         ctx: the TenantContext of the build that the slice is for.
-        work: the slice.
     """
     if not reads_code(ctx.tenant) or not work.documents:
         return 0
@@ -137,7 +136,6 @@ class _Step:
     """The step of a build from before a slice to after it, judged only by the slice's documents.
 
     Args:
-        ctx: the TenantContext of the tenant.
         parsed: the documents of the slice with their new texts, by id.
         former: those of them that the build already has, with their former texts, by id.
         settled: the marks of sources whose labels and derived documents match the build.
@@ -241,7 +239,6 @@ def survey(ctx: TenantContext, documents: Sequence[CodeDocument]) -> Survey:
     """Read the signs of documents, and the facts that decide their labels.
 
     Args:
-        ctx: the TenantContext of the tenant.
         documents: the documents of one repository; at least those for which is_labelled holds.
     """
     signs: set[str] = set()
@@ -259,7 +256,6 @@ def relations_of_texts(
     """Return the relations of texts, by chunk_set_key; texts without facts are left out.
 
     Args:
-        ctx: the TenantContext of the tenant.
         media_types: the media types of documents that have the texts, by chunk_set_key.
     """
     languages = {key: _language(media_type) for key, media_type in media_types.items()}
@@ -299,7 +295,7 @@ def _documents(
 
 
 def _repositories(documents: Iterable[CodeDocument]) -> Iterator[list[CodeDocument]]:
-    """Yield the documents of each source and scope apart: scopes must not affect each other."""
+    """Yield the documents of each source and scope separately, so that scopes stay independent."""
 
     def repository(document: CodeDocument) -> tuple[str, str]:
         return document.source, document.access_scope
@@ -343,9 +339,7 @@ def _read(
     """Yield documents with the facts of their texts, in no particular order.
 
     Args:
-        ctx: the TenantContext of the tenant.
-        documents: the documents.
-        wants_kind: tells which kinds of facts to read.
+        wants_kind: returns whether to read facts of a kind.
     """
     by_text: dict[str, list[CodeDocument]] = {}
     for one in documents:

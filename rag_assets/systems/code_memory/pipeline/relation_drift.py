@@ -62,7 +62,6 @@ def compare_relations(ctx: TenantContext, share: Share) -> RelationDrift:
     """Compare the rows of a share of the texts, and all derived documents; read-only.
 
     Args:
-        ctx: the TenantContext of the tenant.
         share: the share of the texts to process, selected by their chunk_set_key.
     """
     return _compare_share(ctx, share, mend=False)

@@ -131,7 +131,7 @@ def _defines_ability(fact: Fact) -> list[Triple]:
 
 
 def _guards(fact: Fact) -> list[Triple]:
-    """Return edges to the middleware that a controller states for some or all of its methods."""
+    """Return edges from a controller, or some of its methods, to their middleware."""
     name = str(fact.values.get("name", ""))
     target = name if "\\" in name else MIDDLEWARE + name
     methods = [one for one in fact.values.get("methods", ()) if _is_text(one)]

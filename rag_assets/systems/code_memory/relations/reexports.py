@@ -177,7 +177,6 @@ def _includes_name(target: str, name: str, path: str, handed: Handed) -> bool:
         target: everything in that module.
         name: the name to import from it.
         path: the path of the file that imports by `*`.
-        handed: see behind.
     """
     module = target.removesuffix(ALL)
     if not target.endswith(f".{ALL}"):

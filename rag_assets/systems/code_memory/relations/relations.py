@@ -85,7 +85,7 @@ class Symbol:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """A relation from one definition to another.
+    """A relation between two definitions.
 
     Attributes:
         kind: the kind of the relation.

@@ -1,4 +1,4 @@
-"""The order of code candidates: by relevance, by the kinds the question asks for, and by variety.
+"""Orders code candidates by relevance, requested kind and variety.
 
 An answer that follows a chain needs room for each link. So a file's second passage comes after the
 first passages of other files, and a class head comes after its methods. The best candidate of each

@@ -133,7 +133,6 @@ def asked_names(
     """Return the names in a question; names that are passed separately come first.
 
     Args:
-        query: the question.
         route_name, controller_class, table_name: names passed with the question.
     """
     given = [one for one in (route_name, controller_class) if one]

@@ -31,7 +31,6 @@ def clarification_of(view: View, query: str, *, first: str = "") -> Clarificatio
     """Return a question to the user that lists definitions with similar names.
 
     Args:
-        view: the caller's view.
         query: the question that had no results.
         first: names with this prefix are listed first.
     """

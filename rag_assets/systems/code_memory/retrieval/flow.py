@@ -67,10 +67,9 @@ def flow(
     depth: int,
     wanted: Collection[str] = (),
 ) -> Flow:
-    """Follow relations from some nodes.
+    """Return the nodes that relevance reaches along relations from the start nodes.
 
     Args:
-        view: the caller's view.
         surroundings: cached surroundings of nodes in this view.
         seeds: relevance of the start nodes.
         nodes: the start nodes.
@@ -86,7 +85,7 @@ def flow(
 
 
 class _Spread:
-    """Holds the relevance of nodes and updates it step by step."""
+    """Stores the relevance of nodes and updates it step by step."""
 
     def __init__(
         self,

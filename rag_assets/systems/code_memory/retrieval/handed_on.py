@@ -25,7 +25,7 @@ from rag_assets.systems.code_memory.symbols.naming import (
 )
 
 _DEEPEST: Final = 6
-"""Maximum number of modules that re-export a name one after another."""
+"""Maximum number of modules in a chain of re-exports."""
 
 _MOST: Final = 500
 """Maximum number of names to look up at once."""
@@ -58,7 +58,7 @@ class HandedOn:
     called: Callable[[Collection[str]], Mapping[str, NamesCalled]]
 
     def definitions(self, names: Iterable[Sought]) -> dict[Sought, str]:
-        """Return, for each name that leads to exactly one definition, that definition.
+        """Return the definition for each name that leads to exactly one definition.
 
         Args:
             names: the names; those that start with CALLED are ignored, since no module exports

@@ -54,7 +54,7 @@ _UNIT_ROLES = {
     "run": "derived",
 }
 EVIDENCE_NAMES: Final = {"scip": "SCIP index"}
-"""Names for people of what resolves a relation, if that is not the text itself; by its `how`."""
+"""Displayed names of the tools that resolve relations, by the relation's `how`."""
 _MOST_MET: Final = 16_384
 """Maximum number of cached nodes; walks read the same nodes again and again."""
 

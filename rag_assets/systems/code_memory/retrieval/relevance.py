@@ -59,7 +59,6 @@ def relevance(
     """Pass relevance on along relations.
 
     Args:
-        view: the caller's view.
         surroundings: cached surroundings of nodes in this view.
         found: relevance of the definitions that a search found.
         nodes: these definitions.

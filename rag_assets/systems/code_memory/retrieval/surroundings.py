@@ -36,7 +36,7 @@ _MOST_STATES: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """A step from a node to another node.
+    """A step from one node to the next.
 
     Attributes:
         share: the share of the node's relevance that is passed on along this step.
@@ -99,7 +99,6 @@ class Surroundings:
         """Return the surroundings of nodes, and whether a limit cut some of them.
 
         Args:
-            view: the caller's view.
             keys: the keys of the nodes, the most relevant first. Edges of a file count for the
                 first of its definitions.
             nodes: these nodes.

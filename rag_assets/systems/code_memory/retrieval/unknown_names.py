@@ -56,7 +56,7 @@ class _Asked:
 async def report_unknown_names(
     services: SearchServices, progress: SearchProgress, answer: SearchAnswer
 ) -> SearchAnswer:
-    """Return an answer that reports those names in its question that no readable file contains.
+    """Add warnings about names in the question that no readable file contains to an answer.
 
     A question that consists of such names gets no hits, because matches by meaning would be
     guesses. The same applies if a given route, controller or table occurs in no text.

@@ -1,4 +1,4 @@
-"""Describes what an answer about relations may lack because only running the code would show it."""
+"""Describes relations that an answer may lack because they are only known when the code runs."""
 
 from __future__ import annotations
 
@@ -64,10 +64,8 @@ def describe_unresolved(
     statement about one route or table counts if the answer includes that node.
 
     Args:
-        question: the question about relations.
         nodes: the nodes that the answer visited.
         unresolved: unresolved statements, by source.
-        view: the caller's view.
     """
     found = [
         (uri_of(source, one.path), one)
@@ -88,9 +86,7 @@ def describe_unfollowed_calls(
     The repository itself decides which class such a facade stands for.
 
     Args:
-        question: the question about relations.
         calls: calls that the walk read and that lead to no definition.
-        view: the caller's view.
     """
     if question.kinds and "calls" not in question.kinds:
         return None
@@ -116,7 +112,7 @@ def _owner(call: FoundEdge) -> str:
 
 
 def may_lack_relations(question: Question, nodes: Sequence[Node]) -> bool:
-    """Return whether an answer may lack computed relations; otherwise no statement must be read."""
+    """Return whether an answer may lack computed relations; if not, do not read the statements."""
     return any(_may_add_relations(about, question, nodes, nodes) for about in (ROUTES, TABLES))
 
 

@@ -172,7 +172,6 @@ def uses_of_nodes(
     """Return the uses of definitions by name.
 
     Args:
-        view: the caller's view.
         nodes: definitions; other nodes are ignored.
         stated: uris, lines and names of known uses, which are left out.
     """
@@ -254,7 +253,7 @@ class _Resolving:
         return UsesFound(tuple(ordered), tuple(left), omitted)
 
     def _use(self, target: _Target, file: _File, place: NameUse) -> Use | None:
-        """Return a place as a use of a definition; None if it does not use it."""
+        """Return the use of a definition at a place; None if it is already known or not a use."""
         row = file.row
         if place.kind == "definition" or (row.uri, place.line, target.name) in self._stated:
             return None
@@ -311,7 +310,7 @@ class _Resolving:
         return "only definition" if is_only and is_told else ""
 
     def _has_rival(self, target: _Target, candidates: Collection[str]) -> bool:
-        """Return whether the same holder contains another definition with this name."""
+        """Return whether the target's holder contains one more definition with this name."""
         return any(one != target.node.name and _is_held(one, target.holder) for one in candidates)
 
     def _explain_bare_name(self, target: _Target, file: _File, candidates: Collection[str]) -> str:
@@ -401,7 +400,6 @@ def find_places_of_name(view: View, name: str) -> UsesFound:
     """Return the places of a name, defined or not: what `grep -w` would find.
 
     Args:
-        view: the caller's view.
         name: one word.
     """
     names = view.name_uses([name], [], MOST_ROWS)
@@ -418,7 +416,7 @@ def find_places_of_name(view: View, name: str) -> UsesFound:
 
 
 def _target(node: Node) -> _Target | None:
-    """Return what is needed to look for a definition; None for other nodes."""
+    """Return the target for a definition; None for any other node."""
     if node.uri is None or node.name.startswith((*PREFIXES, FILE, "route:")):
         return None
     name = _last_part(node.name, node.uri)

@@ -147,7 +147,7 @@ class View:
         return self._filter_permitted(self.relations.without_names(source_types))
 
     def readable_of(self, sources: Sequence[str]) -> list[str]:
-        """Return those of the sources in which the caller may read at least one document."""
+        """Return the sources in which the caller may read at least one document."""
         found = {one.source for one in self._filter_permitted(self.relations.first_of(sources))}
         return [one for one in sources if one in found]
 
@@ -192,7 +192,7 @@ class View:
         return replace(found, edges=self._resolve_ends(self._filter_permitted(found.edges)))
 
     def _resolve_ends(self, edges: Sequence[FoundEdge]) -> list[FoundEdge]:
-        """Return the edges; an end that can only mean one definition is replaced by it."""
+        """Replace each end of the edges that can refer to only one definition with its name."""
         # Names of a SCIP index are whole; they must not lead to a nearer definition.
         spelled = [edge for edge in edges if edge.how != "scip"]
         named = {end for edge in spelled for end in (edge.target, edge.stated_of)}
@@ -329,7 +329,7 @@ class View:
 
 
 def _of_definition(edge: FoundEdge, first: Mapping[NodeKey, str]) -> FoundEdge:
-    """Return an edge in which files at its ends are replaced by the definitions they stand for."""
+    """Replace the files at the ends of an edge with the definitions that they stand for."""
     source = first.get((edge.source, edge.stated_of), edge.stated_of)
     target = first.get((edge.source, edge.target), edge.target)
     if (source, target) == (edge.stated_of, edge.target):

@@ -225,10 +225,7 @@ class Walker:
         """Return a caller's view of the relations of a tenant's build.
 
         Args:
-            build: the build of the tenant.
-            caller: who asks.
             moment: the relations' state, and the scopes that the caller's principals may read.
-            from_memory: see serving_view.
         """
         principals = self._policy.principals(caller)
         relations = code_catalog(self._catalog).relations

@@ -138,7 +138,7 @@ class GitSource:
         roots: the folders that may be read.
 
     Raises:
-        ConfigurationError: the root may not be used.
+        ConfigurationError: the root is not an allowed folder.
     """
 
     def __init__(self, config: GitConfig, roots: Roots | None = None) -> None:
@@ -427,7 +427,7 @@ class GitSource:
         return repository.objects.read(oid, "blob")
 
     def _open_for_reading(self) -> tuple[Repository, str]:
-        """Return the repository and the tree to read from; all documents use the same."""
+        """Return the repository and the tree to read from; open them only once."""
         if self._reading is None:
             repository = self._open()
             self._reading = repository, repository.tree(repository.commit(self._config.ref))
@@ -476,7 +476,7 @@ def _state_of_indexes(
 
 
 def _is_settled(file: WorktreeFile, listed_at_ns: int) -> bool:
-    """Return whether any later change to a file that was read is certain to change its mtime."""
+    """Return whether every later change of the file is certain to change its mtime."""
     if file.facts is None:
         return True
     written = file.facts.st_mtime_ns

@@ -1,4 +1,4 @@
-"""A source of the changes and summaries that agent runs report about another source's files.
+"""A source of the changes and summaries that agent runs report about a repository's files.
 
 The service puts these records into the catalog when events of runs arrive. In a tenant whose
 profile records runs, there is one runs source for each source of files.

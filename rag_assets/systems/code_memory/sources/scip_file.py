@@ -105,14 +105,14 @@ class ScipFiles:
 
 
 def _listed_path(path: str) -> str:
-    """Return the path under which an index is listed; another folder's name is not shown."""
+    """Return the path under which an index is listed; hide folders outside of the root."""
     return (
         f".scip/{key_of('scip', path)[:8]}/{posixpath.basename(path)}" if path[0] == "/" else path
     )
 
 
 def _facts(place: Path) -> os.stat_result | None:
-    """Return the facts of a file; None if it is missing or no regular file."""
+    """Return the facts of a file; None if it is missing or not a regular file."""
     try:
         facts = place.lstat()
     except OSError:
@@ -176,7 +176,7 @@ def _decode_index(data: memoryview) -> tuple[str, list[_Document]]:
     """Return the root folder of the project, and the documents of an index.
 
     Raises:
-        ValueError, IndexError: the bytes are no SCIP index.
+        ValueError, IndexError: the bytes are not a SCIP index.
     """
     root, is_index = "", False
     documents = []
@@ -236,7 +236,7 @@ _RANGE: Final = (1, 2, 3)
 """Fields of a range within one line: line, first and last column."""
 _PROJECT_ROOT: Final = 3
 _CONTINUED: Final = 1 << 7
-"""Bit of a byte that another byte of the same number follows."""
+"""Bit that is set if one more byte of the same number follows."""
 _MOST_BITS: Final = 64
 _LENGTH: Final = 2
 """Wire type of texts and messages, which start with their length."""
@@ -248,7 +248,7 @@ def _fields(data: memoryview) -> Iterator[tuple[int, int | memoryview]]:
     """Yield the fields of a message: the number of each, and its number or bytes.
 
     Raises:
-        ValueError, IndexError: the bytes are no message.
+        ValueError, IndexError: the bytes are not a message.
     """
     at, end = 0, len(data)
     while at < end:
@@ -299,7 +299,7 @@ def _text(value: memoryview) -> str:
 
 
 def hash_of_text(text: str) -> str:
-    """Return a hash of a text that does not depend on its kind of line ends."""
+    """Return a hash of a text that is the same for all kinds of line ends."""
     return sha256_hex(text.replace("\r\n", "\n"))[:16]
 
 

@@ -60,7 +60,7 @@ class RelationGraphs:
         self._tenants: OrderedDict[str, _Tenant] = OrderedDict()
 
     def of(self, key: GraphKey, state: RelationState) -> Graph | None:
-        """Return the graph of a build in exactly this state; None while it is not available.
+        """Return the graph of a build in exactly this state; None if it is not loaded.
 
         Only the second query for a tenant loads its graph: a process that queries once does not
         need it.

@@ -1,4 +1,4 @@
-"""Expand: adds candidates that are related to the best ones, in tenants that read source code.
+"""The search step Expand: adds candidates that are related to the best ones.
 
 An answer may lie along a chain ("who is notified when a payment arrives"). The question then only
 has words of the two ends of the chain. The links in between are found by their relations.

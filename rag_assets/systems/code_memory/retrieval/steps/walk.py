@@ -1,4 +1,4 @@
-"""Walk: finds candidates related to the names in a question, in tenants that read source code."""
+"""The search step Walk: finds candidates related to the names in a question."""
 
 from __future__ import annotations
 

@@ -98,7 +98,6 @@ class Exclusion:
         """Return the rule that excludes a file because of its content; None if none does.
 
         Args:
-            path: path of the file.
             content: the whole content of the file.
         """
         if not content.strip():

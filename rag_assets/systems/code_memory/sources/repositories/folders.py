@@ -45,7 +45,7 @@ def locate(root: Path) -> RepositoryFolders:
         root: the folder, absolute and resolved.
 
     Raises:
-        ListingFailed: the repository is missing, or may not be used.
+        ListingFailed: the repository is missing, or must not be used.
     """
     mode = _mode(root / GIT)
     if mode is not None and stat.S_ISDIR(mode):
@@ -106,7 +106,7 @@ def read_configuration(common: Path) -> dict[str, str]:
 
 
 def _require_parts(root: Path, own: Path, *, bare: bool) -> RepositoryFolders:
-    """Return a repository whose parts are all in one folder."""
+    """Return the repository in one folder; raise ListingFailed if a part is missing."""
     missing = [n for n in ("HEAD", "objects") if _mode(own / n) is None]
     if missing:
         raise ListingFailed(

@@ -66,7 +66,6 @@ def is_generated(path: str, content: bytes) -> bool:
     """Return whether a program wrote a file's content.
 
     Args:
-        path: path of the file.
         content: the whole content of the file.
     """
     suffix = path.rpartition("/")[2].rpartition(".")[2].lower()

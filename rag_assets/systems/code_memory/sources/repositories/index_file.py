@@ -154,7 +154,7 @@ def _entry(facts: tuple[Any, ...], flags: int, more: int) -> IndexEntry:
 
 
 def _is_split(content: bytes, at: int) -> bool:
-    """Return whether an extension refers to entries in another file."""
+    """Return whether an extension refers to entries in a different file."""
     while at + 8 <= len(content) - 20:
         signature, size = struct.unpack_from(">4sI", content, at)
         if signature == b"link":

@@ -48,7 +48,7 @@ class Objects:
         """Return the size of an object in bytes, without unpacking the object.
 
         Raises:
-            ListingFailed: it is missing, damaged or of another kind.
+            ListingFailed: it is missing, damaged or of a different kind.
         """
         found, size = self._header(oid, kind)
         if found != kind:
@@ -59,7 +59,7 @@ class Objects:
         """Return the content of an object, verified by its id.
 
         Raises:
-            ListingFailed: it is missing, damaged, of another kind, or too large for its kind.
+            ListingFailed: it is missing, damaged, of a different kind, or too large for its kind.
         """
         size = self.size(oid, kind)
         if kind != "blob" and size > _MAX_META_BYTES:
@@ -100,7 +100,7 @@ class Objects:
         return _header(self.read(commit, "commit"), b"tree")
 
     def expand_id(self, prefix: str) -> str | None:
-        """Return the id with this prefix; None if there is none or more than one."""
+        """Return the id with this prefix; None if no id or more than one id has it."""
         found = set(self._loose.beginning_with(prefix))
         for backend in self._odb().backends:
             try:
@@ -155,7 +155,7 @@ def _damage_error(oid: str, kind: ObjectKind, error: Exception) -> ListingFailed
 
 
 def _require_own(common: Path) -> None:
-    """Refuse alternates: borrowed objects belong to another repository, with other readers."""
+    """Refuse alternates: their objects belong to a different repository, with other readers."""
     if read_small(common, ["objects", "info", "alternates"], _MAX_ALTERNATES_BYTES):
         raise ListingFailed(
             f"the repository in {str(common)!r} borrows objects from a different repository"

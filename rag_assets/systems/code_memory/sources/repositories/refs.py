@@ -70,7 +70,6 @@ class Refs:
 
         Args:
             name: name of a branch or tag, or a whole or abbreviated id of a commit.
-            objects: the objects of the repository.
 
         Raises:
             ListingFailed: the name does not exist; the hint lists similar names.

@@ -36,10 +36,9 @@ class TreeFile:
 
 
 def files_of(objects: Objects, tree: str) -> dict[str, TreeFile]:
-    """Return all files in a tree by path; files that a worktree may not contain are left out.
+    """Return all files in a tree by path; leave out files that a worktree must not contain.
 
     Args:
-        objects: the objects of the repository.
         tree: id of the tree.
 
     Raises:

@@ -86,7 +86,6 @@ class StoredContents:
         """Return a file's content as git would store it, and its blob if the commit has the same.
 
         Args:
-            path: path of the file.
             content: the content as it is in the worktree.
             committed: the commit's file of this path.
         """
@@ -246,7 +245,7 @@ def read_unchanged(
 
 
 def same_facts(one: os.stat_result, other: os.stat_result) -> bool:
-    """Return whether two sets of facts show the same file without a write in between."""
+    """Return whether two sets of facts describe the same unchanged file."""
     return (one.st_size, one.st_mtime_ns, one.st_ctime_ns, one.st_ino) == (
         *(other.st_size, other.st_mtime_ns, other.st_ctime_ns, other.st_ino),
     )
