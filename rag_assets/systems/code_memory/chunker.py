@@ -139,7 +139,7 @@ def _split_along_units(request: ChunkRequest, reading: CodeText) -> list[Passage
     )
     longest = 3 * request.limit // 4
     grammar = Grammar(TOKENS, longest, longest // 2, sentence_cuts, _statement_cuts(found))
-    grouping = partial(_groups, found=found, minimum=request.minimum, limit=request.limit)
+    grouping = partial(_group_units, found=found, minimum=request.minimum, limit=request.limit)
     parsed = replace(request.parsed, blocks=blocks)
     # The continuation of a unit has its signature among the headings.
     limits = Limits(request.limit, overlap=0, with_context=False)
@@ -148,7 +148,7 @@ def _split_along_units(request: ChunkRequest, reading: CodeText) -> list[Passage
     return [names.add_definition(passage) for passage in passages]
 
 
-def _groups(
+def _group_units(
     regions: Sequence[Region], units: Units, found: Sequence[Unit], minimum: int, limit: int
 ) -> Iterator[tuple[int, int]]:
     """Yield ranges of the packer's units: one per unit marked as alone, one per run of others."""

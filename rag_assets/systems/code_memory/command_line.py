@@ -108,7 +108,7 @@ def answer(
     as_json: bool,
 ) -> None:
     """Print an answer about a tenant's repositories."""
-    _print(ask(_create_answers(session, tenant, caller)), as_json=as_json)
+    _print_text(ask(_create_answers(session, tenant, caller)), as_json=as_json)
 
 
 @with_reading_session
@@ -132,7 +132,7 @@ def search(
     )
     with closing(Retriever(session.catalog, session.store, session.embedders)) as retriever:
         found = retriever.search(tenant, request)
-    _print(about.list_hits(found), as_json=as_json)
+    _print_text(about.list_hits(found), as_json=as_json)
 
 
 def _create_answers(session: Session, tenant: str, caller: Caller) -> CodeAnswers:
@@ -142,7 +142,7 @@ def _create_answers(session: Session, tenant: str, caller: Caller) -> CodeAnswer
     return CodeAnswers(reader, session.embedders.tenant(record), caller, session.settings)
 
 
-def _print(text: str, *, as_json: bool) -> None:
+def _print_text(text: str, *, as_json: bool) -> None:
     if as_json:
         print_json({"answer": text})
     else:

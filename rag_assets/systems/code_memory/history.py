@@ -179,7 +179,7 @@ class _Walk:
         changes: list[Commit] = []
         looked_at = 0
         last = thread_time() + _SECONDS
-        self._add(self._read(commit), lines)
+        self._queue_commit(self._read_commit(commit), lines)
         while self._waiting:
             if len(changes) == most:
                 return History(changes, looked_at, f"only the last {most} are listed")
@@ -197,9 +197,9 @@ class _Walk:
         earlier: list[tuple[Commit, Lines | None]] = []
         is_changed = True
         for parent in self._parents(commit):
-            former = self._blob(parent)
+            former = self._find_blob(parent)
             if former == blob:
-                self._add(parent, lines)
+                self._queue_commit(parent, lines)
                 return False
             if former is None:
                 continue
@@ -211,11 +211,11 @@ class _Walk:
                     continue
             earlier.append((parent, wanted))
         for parent, wanted in earlier:
-            self._add(parent, wanted)
+            self._queue_commit(parent, wanted)
         return is_changed
 
-    def _add(self, commit: Commit, lines: Lines | None) -> None:
-        blob = self._blob(commit)
+    def _queue_commit(self, commit: Commit, lines: Lines | None) -> None:
+        blob = self._find_blob(commit)
         if commit.id not in self._seen and blob is not None:
             self._seen.add(commit.id)
             heappush(self._waiting, (-commit.time, len(self._seen), commit, blob, lines))
@@ -225,14 +225,14 @@ class _Walk:
             self._cut_off = f"{commit.id[:9]} has more than {_MOST_PARENTS} parents"
         for id_ in commit.parents[:_MOST_PARENTS]:
             try:
-                yield self._read(id_)
+                yield self._read_commit(id_)
             except ListingFailed:  # The history of a shallow clone ends here.
                 self._cut_off = f"the repository has no commits before {commit.id[:9]}"
 
-    def _read(self, id_: str) -> Commit:
+    def _read_commit(self, id_: str) -> Commit:
         return _parse_commit(id_, self._repository.objects.read(id_, "commit"))
 
-    def _blob(self, commit: Commit) -> str | None:
+    def _find_blob(self, commit: Commit) -> str | None:
         found = self._repository.file_at(commit.tree, self._path)
         return None if found is None else found.oid
 

@@ -72,7 +72,7 @@ def new_hook(block: str, kept: str | None) -> bytes:
     Args:
         kept: name of the former hook in the same folder, which the new hook runs last.
     """
-    return (_SHELL + _OURS + block + (_run_of(kept) if kept else "")).encode()
+    return (_SHELL + _OURS + block + (_run_command(kept) if kept else "")).encode()
 
 
 def insert_block(content: bytes, tenant: str, block: str) -> bytes:
@@ -110,7 +110,7 @@ def is_tenant(name: str) -> bool:
     return _TENANT.fullmatch(name) is not None
 
 
-def _run_of(kept: str) -> str:
+def _run_command(kept: str) -> str:
     path = '"${0%/*}"/' + shlex.quote(kept)
     return f'if [ -x {path} ]; then exec {path} "$@"; fi\n'
 
@@ -162,18 +162,18 @@ def install_hooks(local: Path, tenant: str, repository: Path) -> ChangedHooks:
     changed, kept = [], []
     for name in NAMES:
         hook = folder / name
-        content = _content(hook)
+        content = _read_hook(hook)
         whole = hook.is_symlink() or not _is_executable(hook)
         if content is None:
-            _write(hook, new_hook(block, None))
+            _write_hook(hook, new_hook(block, None))
         elif can_contain_blocks(content) and (is_ours(content) or not whole):
             new = insert_block(content, tenant, block)
             if new == content:
                 continue
-            _write(hook, new)
+            _write_hook(hook, new)
         else:
             _rename_former_hook(hook)
-            _write(hook, new_hook(block, name + KEPT_SUFFIX))
+            _write_hook(hook, new_hook(block, name + KEPT_SUFFIX))
             kept.append(name)
         changed.append(name)
     return ChangedHooks(folder, tuple(changed), tuple(kept))
@@ -192,7 +192,7 @@ def remove_hooks(tenant: str, repository: Path) -> ChangedHooks:
     changed = []
     for name in NAMES:
         hook = folder / name
-        content = _content(hook)
+        content = _read_hook(hook)
         if content is None:
             continue
         new = remove_block(content, tenant)
@@ -201,7 +201,7 @@ def remove_hooks(tenant: str, repository: Path) -> ChangedHooks:
         changed.append(name)
         before = folder / (name + KEPT_SUFFIX)
         if not is_empty(new):
-            _write(hook, new)
+            _write_hook(hook, new)
         elif before.is_symlink() or before.exists():
             before.replace(hook)
         else:
@@ -249,13 +249,13 @@ def _read_repository_hooks_path(folders: RepositoryFolders) -> str | None:
     """Return core.hooksPath from the configuration of the worktree or of the repository."""
     own = read_configuration(folders.common)
     if is_true(own, "extensions.worktreeconfig"):
-        own |= _settings(folders.own / "config.worktree")
+        own |= _read_settings(folders.own / "config.worktree")
     return own.get(_HOOKS_PATH) or None
 
 
 def _read_user_hooks_path() -> str | None:
     """Return core.hooksPath from the configuration of the user, or else of the machine."""
-    found = (_settings(path).get(_HOOKS_PATH) for path in _list_user_config_files())
+    found = (_read_settings(path).get(_HOOKS_PATH) for path in _list_user_config_files())
     return next(filter(None, found), None)
 
 
@@ -266,14 +266,14 @@ def _list_user_config_files() -> list[Path]:
     return [home / ".gitconfig", beside / "git" / "config", Path("/etc/gitconfig")]
 
 
-def _settings(path: Path) -> dict[str, str]:
+def _read_settings(path: Path) -> dict[str, str]:
     try:
         return parse_configuration(path.read_bytes()[:_MOST_BYTES])
     except OSError:
         return {}
 
 
-def _content(hook: Path) -> bytes | None:
+def _read_hook(hook: Path) -> bytes | None:
     """Return the content of a hook; None if it does not exist.
 
     Return a NUL byte, which no script contains, if the hook is too large or a broken link.
@@ -306,7 +306,7 @@ def _rename_former_hook(hook: Path) -> None:
     hook.rename(before)
 
 
-def _write(hook: Path, content: bytes) -> None:
+def _write_hook(hook: Path, content: bytes) -> None:
     """Replace a hook atomically, since git may run it at any moment.
 
     An existing hook keeps its mode.

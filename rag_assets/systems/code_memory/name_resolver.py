@@ -64,7 +64,7 @@ class NameResolver:
         """Return the routes that run a controller or one of its methods."""
         names = {node.name for node in self.symbols(said)}
         members = {f"{name}::" for name in names if "::" not in name}
-        edges = self.view.edges(sorted(names | self._methods(names)), "in").edges
+        edges = self.view.edges(sorted(names | self._find_methods(names)), "in").edges
         found = [
             edge.stated_of
             for edge in edges
@@ -169,7 +169,7 @@ class NameResolver:
             return [*dict.fromkeys(found)]
         return [TABLE + name] if self.view.edges([TABLE + name], "in").edges else []
 
-    def _methods(self, names: Iterable[str]) -> set[str]:
+    def _find_methods(self, names: Iterable[str]) -> set[str]:
         """Return the definitions in the documents of these classes, including their methods."""
         nodes = [node for name in names for node in self._find_definitions(name)]
         uris = sorted({node.uri for node in nodes if node.uri})
@@ -179,7 +179,7 @@ class NameResolver:
         """Return definitions whose last part is this name, such as a method of any class."""
         wanted = {name.lower() for name in spelled}
         like = self.view.like(sorted(wanted), _LOOKED_AT) if wanted else []
-        found = [node_of(one) for one in like if _last(one.name).lower() in wanted]
+        found = [node_of(one) for one in like if _last_part(one.name).lower() in wanted]
         return found[:MOST_MEANT]
 
     @property
@@ -200,7 +200,7 @@ def _sort_routes(routes: Iterable[Node]) -> list[Node]:
     return sorted(routes, key=lambda node: (":GET " not in node.name, node.name))
 
 
-def _last(name: str) -> str:
+def _last_part(name: str) -> str:
     """Return a name without its qualifiers."""
     for mark in _SEPARATORS:
         name = name.rpartition(mark)[2]

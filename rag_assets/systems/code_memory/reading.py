@@ -142,7 +142,7 @@ def _storable(value: Any) -> Any:
 
 
 def _with_names(text: str, reading: CodeText, name: str, frameworks: str) -> CodeText:
-    """Add the index of names to a reading, and the facts that tags, queries and frameworks yield."""
+    """Add the index of names to a reading, and facts from tags, queries and frameworks."""
     language = tag_languages().get(name)
     if language is None:
         tags = Tags(comments=((0, len(text)),)) if name in _PROSE else Tags()

@@ -152,7 +152,7 @@ class RuleBook:
             files: the files in the question.
             several: whether to show places with their repository.
         """
-        spoken = self.view.naming(_targets(files), _NAMES)
+        spoken = self.view.naming(_list_edge_targets(files), _NAMES)
         found, left = self._find_candidates(files, naming={edge.document_id for edge in spoken})
         ids = [one.document.document_id for one in found[:MOST_DOCUMENTS]]
         texts = self.reader.read_all(self.tenant.id, self.caller, ids)
@@ -204,17 +204,17 @@ class RuleBook:
         paths: Mapping[str, Sequence[str]] = {}
         for path in (bare, *(one for one in shorter if "/" in one)):
             # An absolute path may start with the folder of a checkout.
-            if paths := self._existing(path, repositories):
+            if paths := self._find_existing_paths(path, repositories):
                 bare = path
                 break
         else:
-            paths = _places(bare, repositories)
+            paths = _list_possible_paths(bare, repositories)
         held = {uri_of(source, path) for source, each in paths.items() for path in each}
         names = self._names([*held]) | {bare, *(path for each in paths.values() for path in each)}
         last = bare.rpartition("/")[2]
         return AskedFile(said, {name: tuple(each) for name, each in paths.items()}, names | {last})
 
-    def _existing(self, bare: str, repositories: Sequence[str]) -> dict[str, list[str]]:
+    def _find_existing_paths(self, bare: str, repositories: Sequence[str]) -> dict[str, list[str]]:
         """Return the paths of the existing files that a path may refer to, by repository."""
         first, _, rest = bare.partition("/")
         uris = [bare, *(uri_of(source, bare) for source in repositories)]
@@ -233,7 +233,7 @@ class RuleBook:
         return frozenset({one.name for one in nodes} | shorts | methods)
 
 
-def _places(bare: str, repositories: Sequence[str]) -> dict[str, list[str]]:
+def _list_possible_paths(bare: str, repositories: Sequence[str]) -> dict[str, list[str]]:
     """Return the possible paths of a file that does not exist, by repository."""
     first, _, rest = bare.partition("/")
     if first not in repositories or not rest:
@@ -243,7 +243,7 @@ def _places(bare: str, repositories: Sequence[str]) -> dict[str, list[str]]:
     return {first: [rest, bare]}
 
 
-def _targets(files: Sequence[AskedFile]) -> list[str]:
+def _list_edge_targets(files: Sequence[AskedFile]) -> list[str]:
     """Return the possible targets of edges from documents that mention these files."""
     names = {name for file in files for name in file.names}
     each = (targets_of_mention(name, kind) for name in names for kind in _KINDS_OF_NAMES)

@@ -118,10 +118,12 @@ def parse_events(body: bytes) -> tuple[RunEvent, ...]:
             continue
         if len(events) == MOST_EVENTS:
             errors.append(
-                _error(number, f"a request must not contain more than {MOST_EVENTS:,} events")
+                _error_of_line(
+                    number, f"a request must not contain more than {MOST_EVENTS:,} events"
+                )
             )
         elif len(line) > MOST_LINE:
-            errors.append(_error(number, f"the event is longer than {MOST_LINE:,} bytes"))
+            errors.append(_error_of_line(number, f"the event is longer than {MOST_LINE:,} bytes"))
         else:
             try:
                 events.append(RunEvent.model_validate_json(line))
@@ -130,7 +132,7 @@ def parse_events(body: bytes) -> tuple[RunEvent, ...]:
         if len(errors) >= _MOST_ERRORS:
             break
     if not events and not errors:
-        errors.append(_error(1, "the request contains no event"))
+        errors.append(_error_of_line(1, "the request contains no event"))
     if errors:
         raise InvalidFields(errors)
     return tuple(events)
@@ -138,10 +140,10 @@ def parse_events(body: bytes) -> tuple[RunEvent, ...]:
 
 def invalid_field(number: int, field: str, problem: str) -> InvalidFields:
     """Return the error for one field of an event."""
-    return InvalidFields([_error(number, problem, field)])
+    return InvalidFields([_error_of_line(number, problem, field)])
 
 
-def _error(number: int, problem: str, *field: str) -> Mapping[str, Any]:
+def _error_of_line(number: int, problem: str, *field: str) -> Mapping[str, Any]:
     where = ("body", number, *field)
     return {"type": "value_error", "loc": where, "msg": f"line {number}: {problem}"}
 
@@ -252,7 +254,7 @@ class Runs:
             UnknownRun: the project has no run with this id.
         """
         with self._database.begin() as connection:
-            return _run(connection, tenant_id, run_id)
+            return _read_run(connection, tenant_id, run_id)
 
     def receive(
         self, ref: TenantRef, tenant: Tenant, run_id: str, events: Sequence[RunEvent]
@@ -271,11 +273,13 @@ class Runs:
             NoRecordsSource: the tenant does not have a source of files.
         """
         with self._database.begin_exclusive(ref) as connection:
-            _run(connection, ref.id, run_id)
+            _read_run(connection, ref.id, run_id)
             sources = _SourcesOfRuns.of(connection, tenant, events)
             # Of two events with the same id, the first is stored.
             distinct = {event.id: event for event in reversed(events)}
-            records = {id_: _record(sources, run_id, event) for id_, event in distinct.items()}
+            records = {
+                id_: _record_of_event(sources, run_id, event) for id_, event in distinct.items()
+            }
             rows = [
                 {
                     "tenant": ref.id,
@@ -354,7 +358,7 @@ class _SourcesOfRuns:
         return (qualified or possible)[0]
 
 
-def _record(sources: _SourcesOfRuns, run_id: str, event: RunEvent) -> PushedRecord:
+def _record_of_event(sources: _SourcesOfRuns, run_id: str, event: RunEvent) -> PushedRecord:
     config, path = sources.place_of(event.path or "")
     metadata: dict[str, Any] = {"run": run_id, "event": event.kind}
     if path:
@@ -375,7 +379,7 @@ def _record(sources: _SourcesOfRuns, run_id: str, event: RunEvent) -> PushedReco
     )
 
 
-def _run(connection: Connection, tenant_id: str, run_id: str) -> Run:
+def _read_run(connection: Connection, tenant_id: str, run_id: str) -> Run:
     columns = code_runs.c
     query = select(code_runs).where(columns.tenant == tenant_id, columns.run_id == run_id)
     row = connection.execute(query).first()

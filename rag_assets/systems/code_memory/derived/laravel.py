@@ -153,7 +153,7 @@ def _table(
     stated = [
         *(statement("changed_in", FILE + e.path, e.path, e.fact) for e in table.evidence),
         *_foreign_keys(table),
-        *map(_maps, models),
+        *map(_mapping_statement, models),
         *between,
     ]
     return _document(table.name, table_lines(table, [model.name for model in models]), stated)
@@ -180,7 +180,7 @@ def _table_without_migration(name: str, models: Sequence[Model]) -> DerivedDocum
         f"models: {', '.join(model.name for model in models)}",
         "incomplete: no migration makes it",
     )
-    return _document(name, lines, [*map(_maps, models)])
+    return _document(name, lines, [*map(_mapping_statement, models)])
 
 
 def _document(name: str, lines: tuple[str, ...], stated: Sequence[Statement]) -> DerivedDocument:
@@ -190,12 +190,12 @@ def _document(name: str, lines: tuple[str, ...], stated: Sequence[Statement]) ->
 def _foreign_keys(table: TableLike) -> Iterator[Statement]:
     """Yield the tables that a table refers to, with the last statement about each foreign key."""
     for key in table.foreign_keys:
-        held = [e for e in table.evidence if _speaks_of(e.fact.values, key.columns)]
+        held = [e for e in table.evidence if _mentions_columns(e.fact.values, key.columns)]
         if key.table and held:
             yield statement("references", TABLE + key.table, held[-1].path, held[-1].fact)
 
 
-def _speaks_of(values: Mapping[str, object], columns: Sequence[str]) -> bool:
+def _mentions_columns(values: Mapping[str, object], columns: Sequence[str]) -> bool:
     commands = values.get("commands")
     return isinstance(commands, list | tuple) and any(
         one.get("name") == "foreign" and list(one.get("columns", ())) == list(columns)
@@ -203,7 +203,7 @@ def _speaks_of(values: Mapping[str, object], columns: Sequence[str]) -> bool:
     )
 
 
-def _maps(model: Model) -> Statement:
+def _mapping_statement(model: Model) -> Statement:
     held = model.evidence
     return statement(
         "maps_to", TABLE + model.table, held.path, held.fact, source=model.name, how=model.how

@@ -57,14 +57,14 @@ def route_document(
     lines = (
         f"route {name}",
         f"methods: {', '.join(route.methods)}",
-        *_line("name", route.name),
-        *_line("action", _action(route)),
-        *_line("middleware", ", ".join(route.middleware)),
-        *_line("without middleware", ", ".join(route.without_middleware)),
-        *_line("parameters", ", ".join(_parameters(route))),
-        *_line("fallback", "yes" if route.fallback else ""),
-        *_line("conditional", "yes" if route.conditional else ""),
-        *_line("incomplete", "; ".join(route.missing)),
+        *_format_line("name", route.name),
+        *_format_line("action", _action(route)),
+        *_format_line("middleware", ", ".join(route.middleware)),
+        *_format_line("without middleware", ", ".join(route.without_middleware)),
+        *_format_line("parameters", ", ".join(_parameters(route))),
+        *_format_line("fallback", "yes" if route.fallback else ""),
+        *_format_line("conditional", "yes" if route.conditional else ""),
+        *_format_line("incomplete", "; ".join(route.missing)),
     )
     called = route_keys(route.methods, path, route.name)
     actions = [*_statements_of_action(route, inheritance, followed)]
@@ -81,7 +81,7 @@ def _action(route: Route) -> str:
     return route.kind if route.action.lower() == route.kind else f"{route.kind} {route.action}"
 
 
-def _line(label: str, value: str) -> tuple[str, ...]:
+def _format_line(label: str, value: str) -> tuple[str, ...]:
     shown = " ".join(value.split())
     return (f"{label}: {shown}",) if shown else ()
 
@@ -132,7 +132,7 @@ def _statements_of_route(
     yield from actions
     for one in dict.fromkeys(route.middleware):
         guard = one.partition(":")[0]
-        held = next((e for e in (last, *reversed(groups)) if _names(e, guard)), last)
+        held = next((e for e in (last, *reversed(groups)) if _mentions_middleware(e, guard)), last)
         yield _build_statement("guarded_by", guard if "\\" in guard else MIDDLEWARE + guard, held)
         for name in guards.get(guard, ()):
             # A group lists classes and aliases; their arguments follow a colon.
@@ -151,14 +151,14 @@ def _statements_of_policies(route: Route, policies: RoutePolicies) -> Iterator[S
         asked = policies.find_check(route, one)
         if asked is not None:
             last = route.evidence[-1]
-            held = next((e for e in reversed(route.evidence) if _names(e, one)), last)
+            held = next((e for e in reversed(route.evidence) if _mentions_middleware(e, one)), last)
             how: How = "stated" if asked.mapped else "convention"
             if asked.policy:
                 yield _build_statement("guarded_by", asked.policy, held, how)
             yield _build_statement("authorizes", asked.method, held, how)
 
 
-def _names(held: Evidence, guard: str) -> bool:
+def _mentions_middleware(held: Evidence, guard: str) -> bool:
     """Return whether a statement names a middleware, as a string or as a class."""
     said = guard.rpartition("\\")[2]
     marks = (f"'{guard}", f'"{guard}', f"{said}::")

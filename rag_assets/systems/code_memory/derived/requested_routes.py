@@ -233,7 +233,7 @@ def _method(file: File, call: Fact, rule: Requests, outer: Mapping[tuple[int, in
         return ""
     if value is not None:
         return LAST_PARTS.split(str(value[1]))[-1].upper().removeprefix("METHOD").lstrip("_")
-    for one in _chain(file, call, outer):
+    for one in _walk_call_chain(file, call, outer):
         if one.values["name"] in rule.verbs:
             return rule.verbs[one.values["name"]]
         if rule.method_call and one.values["name"] == rule.method_call:
@@ -243,7 +243,9 @@ def _method(file: File, call: Fact, rule: Requests, outer: Mapping[tuple[int, in
     return "GET"
 
 
-def _chain(file: File, call: Fact, outer: Mapping[tuple[int, int], Fact]) -> Iterator[Fact]:
+def _walk_call_chain(
+    file: File, call: Fact, outer: Mapping[tuple[int, int], Fact]
+) -> Iterator[Fact]:
     """Yield the later calls in the chain of a call, then the earlier calls in that chain."""
     following = outer.get((call.start, call.end))
     before = file.call_of(call.values.get("on"))

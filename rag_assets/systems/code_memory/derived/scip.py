@@ -189,7 +189,9 @@ def _find_current_places(
             for alias in _aliases(places, sources[path].text, symbols)
         }
         agreeing = {
-            path: places for path, places in read.items() if _agrees(places, symbols, aliases)
+            path: places
+            for path, places in read.items()
+            if _matches_symbols(places, symbols, aliases)
         }
         found.append(agreeing)
     return max(found, key=len)
@@ -248,7 +250,7 @@ def _aliases(
                 yield one.symbol, written
 
 
-def _agrees(
+def _matches_symbols(
     places: Iterable[_Place], symbols: Sequence[IndexedSymbol], aliases: Collection[_Alias]
 ) -> bool:
     """Return whether each place still contains the name or an alias of its symbol."""
@@ -372,13 +374,13 @@ class _Declared:
                 fact = (
                     self.around(path, one.start, name)
                     if isinstance(one, _Place)
-                    else self._only(path, name, owner)
+                    else self._find_only_definition(path, name, owner)
                 )
                 if fact is not None and self._counts[fact.symbol] <= 1:
                     found[one.symbol] = defined_name(fact.symbol, path)
         return found
 
-    def _only(self, path: str, name: str, owner: str) -> Fact | None:
+    def _find_only_definition(self, path: str, name: str, owner: str) -> Fact | None:
         wanted = [owner, name] if owner else [name]
         found = [one for one in self._facts[path] if _parts(one.symbol)[-len(wanted) :] == wanted]
         return found[0] if len(found) == 1 else None
@@ -405,7 +407,7 @@ class _ReferenceReader:
         }
 
     def statements(self, places: Iterable[_Place]) -> Iterator[Statement]:
-        """Yield references to definitions, and places where a declared name means something else."""
+        """Yield references to definitions, and places where a declared name has a different meaning."""
         for one in places:
             if one.is_definition:
                 continue

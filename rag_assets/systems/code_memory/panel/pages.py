@@ -99,13 +99,13 @@ def picture_of(walk: Walk, roots: Sequence[str]) -> Picture:
                 filter(None, (node.source_type.replace("_", " "), kinds.get(node.name)))
             )
             boxes[node.name] = Box(
-                *(node.name, _short(shown_name(node.name)), about),
+                *(node.name, _shorten_name(shown_name(node.name)), about),
                 *((step - lowest) * _COLUMN + _MARGIN, top + row * _ROW, *_BOX),
                 first=node.name in roots,
             )
     return Picture(
         boxes=tuple(boxes.values()),
-        lines=tuple(_lines(walk, boxes)),
+        lines=tuple(_draw_lines(walk, boxes)),
         width=(max(shown, default=0) - lowest) * _COLUMN + _BOX[0] + 2 * _MARGIN,
         height=max(1, tallest) * _ROW + _MARGIN,
         left_out=len(distinct) - len(boxes),
@@ -132,7 +132,7 @@ def _count_steps(walk: Walk, roots: Sequence[str]) -> tuple[dict[str, int], dict
     return steps, kinds
 
 
-def _lines(walk: Walk, boxes: Mapping[str, Box]) -> Iterator[Line]:
+def _draw_lines(walk: Walk, boxes: Mapping[str, Box]) -> Iterator[Line]:
     for one in walk.relations:
         source, target = boxes.get(one.source), boxes.get(one.target)
         if source is None or target is None:
@@ -147,7 +147,7 @@ def _lines(walk: Walk, boxes: Mapping[str, Box]) -> Iterator[Line]:
         yield Line(path, title)
 
 
-def _short(name: str) -> str:
+def _shorten_name(name: str) -> str:
     """Return the end of a long name, because the end says more than the start."""
     return name if len(name) <= _LONGEST_LABEL else f"…{name[1 - _LONGEST :]}"
 
@@ -179,7 +179,7 @@ async def name(visit: Visit) -> Response:
     """Show a name, the graph around it, and the evidence of each relation."""
     wanted = _read_parameter(visit, "name")
     direction = _DIRECTIONS.get(_read_parameter(visit, "direction"), "both")
-    depth = min(_MOST_STEPS, max(1, _number(_read_parameter(visit, "depth"))))
+    depth = min(_MOST_STEPS, max(1, _parse_number(_read_parameter(visit, "depth"))))
     walk = Walk()
     if wanted:
         walk = await _walk(visit, wanted, direction=direction, depth=depth)
@@ -235,7 +235,7 @@ def _read_parameter(visit: Visit, name: str, most: int = _LONGEST) -> str:
     return visit.request.query_params.get(name, "").replace("\x00", "")[:most]
 
 
-def _number(text: str) -> int:
+def _parse_number(text: str) -> int:
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 2 else 1  # noqa: PLR2004
 
 

@@ -180,7 +180,7 @@ def _derive_from_sources(
         files = files_of(ctx, read) if has_index or any(map(is_labelled, read)) else {}
         labels |= changed_labels(documents, {**surveyed.files, **files})
         found = derived_documents([*files.values()], own) if files else Derivation((), ())
-        references = _references(ctx, documents, files)
+        references = _read_references(ctx, documents, files)
         derived = (*found.documents, *references.documents)
         records[source] += _records(ctx, configs[source], scope, derived)
         unresolved[source] += limit_unresolved(found.unresolved, _MOST_UNRESOLVED)
@@ -203,7 +203,7 @@ def _derive_from_sources(
     return _DerivedSources(tuple(of_sources), labels)
 
 
-def _references(
+def _read_references(
     ctx: TenantContext, documents: Sequence[CodeDocument], files: Mapping[str, FileFacts]
 ) -> ScipReferences:
     """Return the references that the SCIP indexes among the documents of a repository resolve.
@@ -212,13 +212,13 @@ def _references(
         files: the facts of the documents, by document.
     """
     indexes = [one for one in documents if is_index(one)]
-    texts = _texts(ctx, indexes)
+    texts = _read_parsed_texts(ctx, indexes)
     read = [
         ScipIndex.read(texts[one.document_id].text) for one in indexes if one.document_id in texts
     ]
     by_path = {path_of(one.uri): one for one in documents}
     wanted = {path for index in read for path in index.locate_files(by_path)}
-    texts = _texts(ctx, [by_path[path] for path in wanted])
+    texts = _read_parsed_texts(ctx, [by_path[path] for path in wanted])
     sources = {
         path: SourceFile(one.uri, files[one.document_id].facts, parsed.text, bool(parsed.masked))
         for path in sorted(wanted)
@@ -227,7 +227,9 @@ def _references(
     return find_exact_references(read, sources)
 
 
-def _texts(ctx: TenantContext, documents: Sequence[CodeDocument]) -> dict[str, ParsedText]:
+def _read_parsed_texts(
+    ctx: TenantContext, documents: Sequence[CodeDocument]
+) -> dict[str, ParsedText]:
     """Return the parsed texts of documents, by document."""
     ids = [one.document_id for one in documents]
     found = ctx.catalog.documents.find(ctx.ref.id, ids) if ids else []

@@ -174,7 +174,7 @@ class _Step:
         moved: dict[str, str] = {}
         for source, mark in self._settled.items():
             pairs = [(old, new) for old, new in self._pairs if new.source == source]
-            if pairs and all(self._derives_the_same(mark, old, new) for old, new in pairs):
+            if pairs and all(self._keeps_derived(mark, old, new) for old, new in pairs):
                 before = fingerprint_of(old for old, _ in pairs if old is not None)
                 after = fingerprint_of(new for _, new in pairs)
                 first, second = (
@@ -191,9 +191,7 @@ class _Step:
             return []
         return list_deciding_facts(self._facts_of(document), language_of(document))
 
-    def _derives_the_same(
-        self, mark: SourceMark, old: CodeDocument | None, new: CodeDocument
-    ) -> bool:
+    def _keeps_derived(self, mark: SourceMark, old: CodeDocument | None, new: CodeDocument) -> bool:
         """Return whether one document changes nothing that is derived from its source."""
         present = [one for one in (old, new) if one is not None]
         if mark.reads_texts or any(map(is_index, present)):
@@ -243,7 +241,7 @@ def survey(ctx: TenantContext, documents: Sequence[CodeDocument]) -> Survey:
     """
     signs: set[str] = set()
     files: dict[str, FileFacts] = {}
-    for document, facts in _read(ctx, documents, (SIGN_KINDS | READ_KINDS).__contains__):
+    for document, facts in _read_facts(ctx, documents, (SIGN_KINDS | READ_KINDS).__contains__):
         file = _file_of(document, facts)
         signs |= signs_of(file, ctx.tenant.own_frameworks)
         files[document.document_id] = replace(file, facts=keep_deciding(facts, file.language))
@@ -316,7 +314,8 @@ def _language(media_type: str | None) -> str:
 def files_of(ctx: TenantContext, documents: Sequence[CodeDocument]) -> dict[str, FileFacts]:
     """Return the facts of documents with their paths, by document, in the given order."""
     found = {
-        d.document_id: _file_of(d, facts) for d, facts in _read(ctx, documents, _is_derived_from)
+        d.document_id: _file_of(d, facts)
+        for d, facts in _read_facts(ctx, documents, _is_derived_from)
     }
     return {one.document_id: found[one.document_id] for one in documents}
 
@@ -333,7 +332,7 @@ def _file_of(document: CodeDocument, facts: tuple[Fact, ...]) -> FileFacts:
     return FileFacts(path_of(document.uri), language_of(document), facts)
 
 
-def _read(
+def _read_facts(
     ctx: TenantContext, documents: Sequence[CodeDocument], wants_kind: Callable[[str], bool]
 ) -> Iterator[tuple[CodeDocument, tuple[Fact, ...]]]:
     """Yield documents with the facts of their texts, in no particular order.
@@ -346,7 +345,7 @@ def _read(
         by_text.setdefault(one.chunk_set_key, []).append(one)
     # The lake sorts its rows by these keys: a batch of neighbours is read from few row groups.
     for batch in batched(sorted(by_text), _BATCH):
-        with _collector_paused():
+        with _pause_collector():
             found = ctx.lake.facts(batch, wants_kind)
         for key in batch:
             for one in by_text[key]:
@@ -354,7 +353,7 @@ def _read(
 
 
 @contextmanager
-def _collector_paused() -> Iterator[None]:
+def _pause_collector() -> Iterator[None]:
     """Pause Python's garbage collector, which would scan all facts again and again."""
     was_enabled = gc.isenabled()
     gc.disable()

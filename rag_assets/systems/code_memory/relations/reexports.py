@@ -40,7 +40,7 @@ def find_reexports(facts: Iterable[Fact], names: NameStyle) -> Iterator[tuple[Fa
             yield fact, HANDED + OWN + name, HANDED + target
 
 
-def _python(facts: Iterable[Fact]) -> Iterator[_Stated]:
+def _find_python_reexports(facts: Iterable[Fact]) -> Iterator[_Stated]:
     """Yield the names that a module imports at top level; other modules can import them from it."""
     found = [*facts]
     listed = next((fact for fact in found if fact.kind == "exports"), None)
@@ -54,11 +54,11 @@ def _python(facts: Iterable[Fact]) -> Iterator[_Stated]:
         if inner and (not alias.startswith("_") or alias in names):
             yield fact, alias, "." * level + name
     if listed is not None:
-        for mark in _limits(found, names):
+        for mark in _list_star_limits(found, names):
             yield listed, mark, OWN + mark
 
 
-def _limits(facts: Sequence[Fact], listed: Mapping[str, None]) -> Iterator[str]:
+def _list_star_limits(facts: Sequence[Fact], listed: Mapping[str, None]) -> Iterator[str]:
     """Yield the marked names that `__all__` adds to or removes from `*` of a Python module."""
     own = {fact.symbol for fact in facts if fact.kind == "declares" and "." not in fact.symbol}
     own |= {
@@ -71,7 +71,7 @@ def _limits(facts: Sequence[Fact], listed: Mapping[str, None]) -> Iterator[str]:
     yield from (GIVEN + name for name in listed if ALL in own or name.startswith("_"))
 
 
-def _javascript(facts: Iterable[Fact]) -> Iterator[_Stated]:
+def _find_javascript_reexports(facts: Iterable[Fact]) -> Iterator[_Stated]:
     found = [*facts]
     imported = {
         str(local): from_module(str(fact.values["name"]), str(name))
@@ -93,7 +93,7 @@ def _javascript(facts: Iterable[Fact]) -> Iterator[_Stated]:
             yield fact, name, OWN + local
 
 
-def _rust(facts: Iterable[Fact]) -> Iterator[_Stated]:
+def _find_rust_reexports(facts: Iterable[Fact]) -> Iterator[_Stated]:
     for fact in facts:
         if fact.kind != "imports" or fact.symbol or not fact.values.get("public"):
             continue
@@ -103,9 +103,9 @@ def _rust(facts: Iterable[Fact]) -> Iterator[_Stated]:
 
 
 _BY_STYLE: Final[Mapping[NameStyle, Callable[[Iterable[Fact]], Iterator[_Stated]]]] = {
-    "python": _python,
-    "javascript": _javascript,
-    "rust": _rust,
+    "python": _find_python_reexports,
+    "javascript": _find_javascript_reexports,
+    "rust": _find_rust_reexports,
 }
 
 Handed: TypeAlias = Mapping[str, Sequence[tuple[str, str]]]
@@ -160,7 +160,7 @@ def resolve_reexport(name: str, path: str, handed: Handed) -> set[tuple[str, str
         for own in (first, *defaults):
             alias = meant(module + own, path, handed)
             if alias is not None:
-                return {(_member(to, rest), at) for to, at in handed[alias]}
+                return {(_join_member(to, rest), at) for to, at in handed[alias]}
     found = set()
     for module, first, rest in parts_of(name):
         alias = meant(module + ALL, path, handed)
@@ -221,7 +221,7 @@ def list_import_names(alias: str, target: str, members: Iterable[str]) -> Iterat
             yield default + member
 
 
-def _member(target: str, rest: str) -> str:
+def _join_member(target: str, rest: str) -> str:
     if target.endswith(f"#{ALL}") and rest:
         return target.removesuffix(ALL) + rest.removeprefix(".")
     return target + rest

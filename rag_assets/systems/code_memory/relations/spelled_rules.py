@@ -25,7 +25,7 @@ from rag_assets.systems.code_memory.symbols.names import (
 from rag_assets.systems.code_memory.symbols.naming import OWN, NameStyle, go_module, stem
 
 
-def _own(name: str) -> str:
+def _own_name(name: str) -> str:
     return OWN + name if name else ""
 
 
@@ -42,26 +42,26 @@ def read_settings(fact: Fact, source: str) -> list[Triple]:
 def edges_of_event(fact: Fact) -> list[Triple]:
     """Return the edge from the emitter or the listener of a named event."""
     is_own = not fact.values.get("is_imported")
-    return [(kind, _own(who) if is_own else who, event) for kind, who, event in of_event(fact)]
+    return [(kind, _own_name(who) if is_own else who, event) for kind, who, event in of_event(fact)]
 
 
-def _member(fact: Fact) -> list[Triple]:
+def _edges_of_member(fact: Fact) -> list[Triple]:
     owner = fact.symbol.rpartition(".")[0]
-    return [(MEMBER, _own(fact.symbol), _own(owner))] if owner else []
+    return [(MEMBER, _own_name(fact.symbol), _own_name(owner))] if owner else []
 
 
 def _edges_of_python(fact: Fact) -> list[Triple]:
     """Return the edges of a Python fact; the fact spells names as described in naming."""
     if fact.kind == "declares":
-        return _member(fact)
+        return _edges_of_member(fact)
     name = str(fact.values.get("name", ""))
     if fact.kind == "imports":
         return [("imports", "", "." * int(fact.values.get("level", 0)) + name)]
     if fact.kind in READING:
-        return read_settings(fact, _own(fact.symbol))
+        return read_settings(fact, _own_name(fact.symbol))
     if fact.kind not in {"extends", "calls"} or not name:
         return []
-    return [(fact.kind, _own(fact.symbol), name)]
+    return [(fact.kind, _own_name(fact.symbol), name)]
 
 
 _MOST_NAMES: Final = 50
@@ -71,13 +71,13 @@ def _edges_of_javascript(fact: Fact) -> list[Triple]:
     """Return the edges of a fact of JavaScript or of a language with its syntax."""
     values = fact.values
     if fact.kind == "declares":
-        return _member(fact)
+        return _edges_of_member(fact)
     if fact.kind == "fetches":
         path = requested_template(str(values.get("path", "")))
         asked = endpoint_of(str(values.get("method", "")), path)
-        return [("requests", _own(fact.symbol), ENDPOINT + asked)]
+        return [("requests", _own_name(fact.symbol), ENDPOINT + asked)]
     if fact.kind in READING:
-        return read_settings(fact, _own(fact.symbol))
+        return read_settings(fact, _own_name(fact.symbol))
     if fact.kind == "imports":
         module = str(values.get("name", ""))
         names = [str(one[0]) for one in values.get("names", ())][:_MOST_NAMES] or ["default"]
@@ -85,8 +85,8 @@ def _edges_of_javascript(fact: Fact) -> list[Triple]:
     name, module = str(values.get("name", "")), str(values.get("module", ""))
     if fact.kind not in {"extends", "implements", "calls"} or not name:
         return []
-    target = from_module(module, name) if module else _own(name)
-    return [(fact.kind, _own(fact.symbol), target)]
+    target = from_module(module, name) if module else _own_name(name)
+    return [(fact.kind, _own_name(fact.symbol), target)]
 
 
 def _edges_of_java(fact: Fact) -> list[Triple]:
@@ -119,14 +119,14 @@ def _edges_of_go(fact: Fact) -> list[Triple]:
     name, module = str(fact.values.get("name", "")), str(fact.values.get("module", ""))
     if fact.kind == "declares":
         owner = fact.symbol.rpartition(".")[0]
-        return [(MEMBER, _own(fact.symbol), _own(owner))] if "." in owner else []
+        return [(MEMBER, _own_name(fact.symbol), _own_name(owner))] if "." in owner else []
     if fact.kind == "imports":
         return [("imports", "", PACKAGE + name)]
     if fact.kind not in {"extends", "implements", "calls"} or not name:
         return []
     place = go_module(module)
     target = f"{place}#{name.partition('.')[2]}" if place else PACKAGE + module
-    return [(fact.kind, _own(fact.symbol), target if module else _own(name))]
+    return [(fact.kind, _own_name(fact.symbol), target if module else _own_name(name))]
 
 
 def _edges_of_rust(fact: Fact) -> list[Triple]:
@@ -134,13 +134,13 @@ def _edges_of_rust(fact: Fact) -> list[Triple]:
     name, symbol = str(fact.values.get("name", "")), fact.symbol.replace("::", ".")
     if fact.kind == "declares":
         owner = symbol.rpartition(".")[0]
-        return [(MEMBER, _own(symbol), _own(owner))] if owner else []
+        return [(MEMBER, _own_name(symbol), _own_name(owner))] if owner else []
     if fact.kind == "imports":
         names = [str(one[0]) for one in fact.values.get("names", ())][:_MOST_NAMES]
         return [("imports", "", _find_rust_target(one)) for one in names]
     if fact.kind not in {"extends", "implements", "calls"} or not name:
         return []
-    return [(fact.kind, _own(symbol), rust_path(name))]
+    return [(fact.kind, _own_name(symbol), rust_path(name))]
 
 
 _CRATE: Final = "src"
@@ -166,7 +166,7 @@ def rust_path(name: str) -> str:
         above = len(list(takewhile(lambda part: part == "super", parts)))
         before, rest = "../" * above or "./", parts[above or 1 :]
     elif len(parts) == 1 or is_type(parts[0]):
-        return _own(".".join(parts))
+        return _own_name(".".join(parts))
     modules = list(takewhile(lambda part: not is_type(part), rest[:-1]))
     if before == "@/" and not modules:
         return f"@/{_CRATE}#{'.'.join(rest)}"
@@ -218,7 +218,7 @@ def edges_of_query(fact: Fact, names: NameStyle) -> list[Triple]:
         names: how names in its file are qualified; for "none", the edge starts at the file itself.
     """
     symbol = fact.symbol.replace("::", ".") if names == "rust" else fact.symbol
-    source = symbol if names in {"java", "swift"} else _own(symbol)
+    source = symbol if names in {"java", "swift"} else _own_name(symbol)
     table = TABLE + _strip_qualifier(str(fact.values["table"]))
     return [("queries_table", "" if names == "none" else source, table)]
 

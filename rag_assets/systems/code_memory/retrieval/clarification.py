@@ -60,7 +60,7 @@ def nearest_names(view: View, query: str, *, first: str = "") -> list[str]:
         like = [one for one in like if one.name.startswith(first)]
     found = {_shorten_name(one): _shorten_name(one).lower() for one in like}
     asked = [whole] if is_name else words
-    return sorted(found, key=lambda name: (-_likeness(found[name], asked), name))[:_SHOWN]
+    return sorted(found, key=lambda name: (-_rate_similarity(found[name], asked), name))[:_SHOWN]
 
 
 def _list_search_attempts(words: list[str], name: str) -> Iterator[list[list[str]]]:
@@ -88,7 +88,7 @@ def _shorten_name(one: FoundSymbol) -> str:
     return one.name.rpartition("\\")[2]
 
 
-def _likeness(name: str, words: list[str]) -> float:
+def _rate_similarity(name: str, words: list[str]) -> float:
     """Return the similarity of a name to the words: that of its most similar word."""
     bare = _PLAIN.sub("", name)
     return max(SequenceMatcher(None, word, bare).ratio() for word in words)

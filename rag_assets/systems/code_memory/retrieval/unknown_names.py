@@ -64,11 +64,13 @@ async def report_unknown_names(
     view = await run_sync(Views(services).view, progress)
     request = progress.search.request
     candidates = await run_sync(partial(_find_undefined_names, view, request))
-    unknown = [one for one in candidates if not await _occurs(services, progress, one)]
+    unknown = [one for one in candidates if not await _occurs_in_texts(services, progress, one)]
     if not unknown:
         return answer
     nearest = await run_sync(lambda: [nearest_names(view, one.name) for one in unknown])
-    problems = [_problem(one.name, names) for one, names in zip(unknown, nearest, strict=True)]
+    problems = [
+        _describe_problem(one.name, names) for one, names in zip(unknown, nearest, strict=True)
+    ]
     found = tuple(map(UnmatchedFilter, [one.field for one in unknown], problems))
     answer = replace(answer, warnings=(*answer.warnings, *found))
     asked = asked_names(request.query)
@@ -101,7 +103,9 @@ def _is_defined(view: View, asked: _Asked) -> bool:
     return asked.field == _GIVEN[2] and bool(view.edges([asked.lookup], "in").edges)
 
 
-async def _occurs(services: SearchServices, progress: SearchProgress, asked: _Asked) -> bool:
+async def _occurs_in_texts(
+    services: SearchServices, progress: SearchProgress, asked: _Asked
+) -> bool:
     """Return whether every part of a name occurs in documents that the caller may read."""
     parts = [part for part in name_parts(asked.name, folded=False) if part]
     if not parts:
@@ -122,6 +126,6 @@ async def _occurs(services: SearchServices, progress: SearchProgress, asked: _As
     )
 
 
-def _problem(name: str, nearest: Sequence[str]) -> str:
+def _describe_problem(name: str, nearest: Sequence[str]) -> str:
     said = f"no file that you may read has {name!r}"
     return f"{said}. Nearest names: {', '.join(nearest)}" if nearest else said

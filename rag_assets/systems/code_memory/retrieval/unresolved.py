@@ -90,12 +90,12 @@ def describe_unfollowed_calls(
     """
     if question.kinds and "calls" not in question.kinds:
         return None
-    owners = sorted({_owner(one) for one in calls} - {""})
+    owners = sorted({_class_of(one) for one in calls} - {""})
     if not owners:
         return None
     extends = view.edges(owners, "out", only=("extends",)).edges
     facades = {(one.source, one.stated_of) for one in extends if one.target == _FACADE}
-    met = [one for one in calls if (one.source, _owner(one)) in facades]
+    met = [one for one in calls if (one.source, _class_of(one)) in facades]
     if not met:
         return None
     places = sorted({(one.uri, one.line_start, one.target) for one in met})
@@ -107,7 +107,7 @@ def describe_unfollowed_calls(
     )
 
 
-def _owner(call: FoundEdge) -> str:
+def _class_of(call: FoundEdge) -> str:
     return call.target.rpartition("::")[0]
 
 

@@ -177,13 +177,15 @@ class Walker:
                 frontier = walking.step(frontier)
         found = walking.found()
         lacks = [
-            self._lacking(tenant_id, view, question, found),
+            self._describe_missing(tenant_id, view, question, found),
             describe_unfollowed_calls(question, walking.lost_calls, view),
         ]
         why = "; ".join(one for one in (found.why, *lacks) if one)
         return replace(found, complete=not why, why=why or None)
 
-    def _lacking(self, tenant_id: str, view: View, question: Question, found: Walk) -> str | None:
+    def _describe_missing(
+        self, tenant_id: str, view: View, question: Question, found: Walk
+    ) -> str | None:
         """Describe the computed routes and tables that an answer may lack; None without any."""
         if not may_lack_relations(question, found.nodes):
             return None

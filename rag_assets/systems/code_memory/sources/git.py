@@ -242,20 +242,20 @@ class GitSource:
 
     def stream(self, document_path: str, *, max_bytes: int) -> Iterator[bytes]:
         """Yield the content of one file in pieces; see DocumentSource.stream."""
-        return self._disk.content(self._pieces(document_path, max_bytes), document_path)
+        return self._disk.content(self._read_pieces(document_path, max_bytes), document_path)
 
-    def _pieces(self, document_path: str, max_bytes: int) -> Iterator[bytes]:
+    def _read_pieces(self, document_path: str, max_bytes: int) -> Iterator[bytes]:
         if document_path in self._indexes:
             yield self._indexes.read(document_path).encode()
             return
         try:
-            content = self._content(document_path, max_bytes)
+            content = self._read_content(document_path, max_bytes)
         except ListingFailed as error:
             raise DocumentVanished(f"deleted since it was listed: {document_path!r}") from error
         if content is None:
             raise DocumentVanished(f"deleted since it was listed: {document_path!r}")
         if len(content) > max_bytes:
-            raise self._too_large(document_path, max_bytes)
+            raise self._too_large_error(document_path, max_bytes)
         for start in range(0, len(content), PIECE_BYTES):
             yield content[start : start + PIECE_BYTES]
 
@@ -388,11 +388,11 @@ class GitSource:
             version=listed.blob,
         )
 
-    def _content(self, path: str, max_bytes: int) -> bytes | None:
+    def _read_content(self, path: str, max_bytes: int) -> bytes | None:
         repository, tree = self._open_for_reading()
         listed = self._listed.get(path)
         if listed is not None and listed.blob is not None:
-            return self._blob(repository, path, listed.blob, max_bytes)
+            return self._read_blob(repository, path, listed.blob, max_bytes)
         committed = repository.file_at(tree, path)
         if committed is not None and committed.mode not in REGULAR:
             committed = None
@@ -404,7 +404,7 @@ class GitSource:
             return self._read_committed(repository, path, committed, max_bytes)
         if committed is None:
             return None
-        return self._blob(repository, path, committed.oid, max_bytes)
+        return self._read_blob(repository, path, committed.oid, max_bytes)
 
     def _read_committed(
         self, repository: Repository, path: str, committed: TreeFile | None, max_bytes: int
@@ -416,14 +416,14 @@ class GitSource:
             # The file may be left out of the worktree on purpose: then use the committed content.
             if committed is None or not repository.is_skipped(path):
                 return None
-            return self._blob(repository, path, committed.oid, max_bytes)
+            return self._read_blob(repository, path, committed.oid, max_bytes)
         if size > max_bytes:
-            raise self._too_large(path, max_bytes)
+            raise self._too_large_error(path, max_bytes)
         return None
 
-    def _blob(self, repository: Repository, path: str, oid: str, max_bytes: int) -> bytes:
+    def _read_blob(self, repository: Repository, path: str, oid: str, max_bytes: int) -> bytes:
         if repository.objects.size(oid, "blob") > max_bytes:
-            raise self._too_large(path, max_bytes)
+            raise self._too_large_error(path, max_bytes)
         return repository.objects.read(oid, "blob")
 
     def _open_for_reading(self) -> tuple[Repository, str]:
@@ -433,7 +433,7 @@ class GitSource:
             self._reading = repository, repository.tree(repository.commit(self._config.ref))
         return self._reading
 
-    def _too_large(self, path: str, max_bytes: int) -> DocumentTooLarge:
+    def _too_large_error(self, path: str, max_bytes: int) -> DocumentTooLarge:
         return DocumentTooLarge(
             f"{path!r} is larger than the limit of {readable_size(max_bytes)}",
             hint="increase max_bytes of the source, or exclude the file",

@@ -149,7 +149,7 @@ def text_of_index(data: bytes, path: str) -> str:
             f"{path!r} is damaged, or is not a SCIP index",
             hint="create the index again with the tool that wrote it",
         ) from error
-    text = "\n".join(_lines(path, root, documents)) + "\n"
+    text = "\n".join(_write_lines(path, root, documents)) + "\n"
     if len(text) > _MOST_CHARACTERS:
         raise DocumentTooLarge(
             f"the text of the SCIP index {path!r} has more than {_MOST_CHARACTERS:,} characters",
@@ -180,51 +180,51 @@ def _decode_index(data: memoryview) -> tuple[str, list[_Document]]:
     """
     root, is_index = "", False
     documents = []
-    for number, value in _fields(data):
+    for number, value in _read_fields(data):
         match number:
             case 1:
                 is_index = True
-                of_metadata = dict(_fields(_view(value)))
-                root = _text(_view(of_metadata.get(_PROJECT_ROOT, memoryview(b""))))
+                of_metadata = dict(_read_fields(_require_bytes(value)))
+                root = _decode_text(_require_bytes(of_metadata.get(_PROJECT_ROOT, memoryview(b""))))
             case 2:
-                documents.append(_document(_view(value)))
+                documents.append(_read_document(_require_bytes(value)))
     if not is_index:
         raise ValueError("the index has no metadata")
     return root, documents
 
 
-def _document(data: memoryview) -> _Document:
+def _read_document(data: memoryview) -> _Document:
     found = _Document()
-    for number, value in _fields(data):
+    for number, value in _read_fields(data):
         match number, value:
             case 1, memoryview():
-                found.path = _text(value)
+                found.path = _decode_text(value)
             case 2, memoryview():
-                if (one := _occurrence(value)) is not None:
+                if (one := _read_occurrence(value)) is not None:
                     found.occurrences.append(one)
             case 5, memoryview() if len(value):
-                found.text_hash = hash_of_text(_text(value))
+                found.text_hash = hash_of_text(_decode_text(value))
             case 6, int() if value in _ENCODINGS:
                 found.encoding = value
     return found
 
 
-def _occurrence(data: memoryview) -> _Found | None:
+def _read_occurrence(data: memoryview) -> _Found | None:
     """Return an occurrence; None for a local symbol, and for a range of several lines."""
     places: list[int] = []
     symbol, roles = "", 0
-    for number, value in _fields(data):
+    for number, value in _read_fields(data):
         match number, value:
             case 1, int():
                 places.append(value)
             case 1, memoryview():
-                places += _numbers(value)
+                places += _read_numbers(value)
             case 2, memoryview():
-                symbol = _text(value)
+                symbol = _decode_text(value)
             case 3, int():
                 roles = value
             case 8, memoryview():
-                of_range = dict(_fields(value))
+                of_range = dict(_read_fields(value))
                 places = [at for key in _RANGE if isinstance(at := of_range.get(key, 0), int)]
     if not symbol or symbol.startswith("local ") or len(places) != len(_RANGE):
         return None
@@ -244,7 +244,7 @@ _FIXED_BYTES: Final = {1: 8, 5: 4}
 """Bytes of a number of fixed size, by its wire type."""
 
 
-def _fields(data: memoryview) -> Iterator[tuple[int, int | memoryview]]:
+def _read_fields(data: memoryview) -> Iterator[tuple[int, int | memoryview]]:
     """Yield the fields of a message: the number of each, and its number or bytes.
 
     Raises:
@@ -252,22 +252,22 @@ def _fields(data: memoryview) -> Iterator[tuple[int, int | memoryview]]:
     """
     at, end = 0, len(data)
     while at < end:
-        key, at = _varint(data, at)
+        key, at = _read_varint(data, at)
         kind = key & 7
         if kind == 0:
-            value, at = _varint(data, at)
+            value, at = _read_varint(data, at)
             yield key >> 3, value
             continue
         size = _FIXED_BYTES.get(kind, -1)
         if kind == _LENGTH:
-            size, at = _varint(data, at)
+            size, at = _read_varint(data, at)
         if size < 0 or at + size > end or not key >> 3:
             raise ValueError("the bytes are not a protobuf message")
         yield key >> 3, data[at : at + size]
         at += size
 
 
-def _varint(data: memoryview, at: int) -> tuple[int, int]:
+def _read_varint(data: memoryview, at: int) -> tuple[int, int]:
     """Return a number of variable length, and the offset after it."""
     byte = data[at]
     if byte < _CONTINUED:
@@ -281,20 +281,20 @@ def _varint(data: memoryview, at: int) -> tuple[int, int]:
     return value | byte << shift, at + 1
 
 
-def _numbers(data: memoryview) -> Iterator[int]:
+def _read_numbers(data: memoryview) -> Iterator[int]:
     at = 0
     while at < len(data):
-        value, at = _varint(data, at)
+        value, at = _read_varint(data, at)
         yield value
 
 
-def _view(value: int | memoryview) -> memoryview:
+def _require_bytes(value: int | memoryview) -> memoryview:
     if not isinstance(value, memoryview):
         raise ValueError("a field contains a number instead of a message")  # noqa: TRY004
     return value
 
 
-def _text(value: memoryview) -> str:
+def _decode_text(value: memoryview) -> str:
     return str(value, "utf-8")
 
 
@@ -303,7 +303,7 @@ def hash_of_text(text: str) -> str:
     return sha256_hex(text.replace("\r\n", "\n"))[:16]
 
 
-def _lines(path: str, root: str, documents: Iterable[_Document]) -> Iterator[str]:
+def _write_lines(path: str, root: str, documents: Iterable[_Document]) -> Iterator[str]:
     """Yield the lines of an index's text."""
     placed = sorted(documents, key=lambda one: one.path)
     yield INDEX + quote(path)
@@ -313,7 +313,7 @@ def _lines(path: str, root: str, documents: Iterable[_Document]) -> Iterator[str
     for document in placed:
         for *_, symbol, is_definition in document.occurrences:
             if symbol not in parsed:
-                parsed[symbol] = _parsed_symbol(symbol)
+                parsed[symbol] = _parse_symbol(symbol)
             found = parsed[symbol]
             if is_definition and found is not None and symbol not in numbers:
                 numbers[symbol] = len(numbers)
@@ -330,7 +330,7 @@ def _lines(path: str, root: str, documents: Iterable[_Document]) -> Iterator[str
                 yield f"{line} {start} {end} -{quote(found.name)}"
 
 
-def _parsed_symbol(symbol: str) -> IndexedSymbol | None:
+def _parse_symbol(symbol: str) -> IndexedSymbol | None:
     """Return the last parts of a symbol; None for a module, a parameter or a type parameter."""
     # Spaces within a part are doubled.
     descriptors = re.split(r"(?<! ) (?! )", symbol, maxsplit=4)[-1]

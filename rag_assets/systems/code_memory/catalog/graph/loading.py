@@ -69,7 +69,7 @@ class GraphLoader:
             ServiceUnavailable: Postgres does not answer.
         """
         with self._database.snapshot() as connection:
-            found = _documents(connection, key)
+            found = _read_documents(connection, key)
             kept = _ReusedSegments() if former is None else _choose_segments(former, found)
             missing = sorted(found.keys - kept.texts.keys())
             if missing:
@@ -99,7 +99,7 @@ class _ReusedSegments:
         return sum(one.bytes for one in self.segments)
 
 
-def _documents(connection: Connection, key: GraphKey) -> _Documents:
+def _read_documents(connection: Connection, key: GraphKey) -> _Documents:
     known = and_(
         document_kinds.c.tenant == documents.c.tenant,
         document_kinds.c.document_id == documents.c.document_id,

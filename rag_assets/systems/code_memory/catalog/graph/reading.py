@@ -229,10 +229,10 @@ class GraphRelations:
         return found
 
     def _edge(self, segment: Segment, row: int, document: GraphDocument) -> FoundEdge:
-        return _read(self._graph.edges_met, _edge, segment, row, document)
+        return _read_cached(self._graph.edges_met, _edge, segment, row, document)
 
     def _symbol(self, segment: Segment, row: int, document: GraphDocument) -> FoundSymbol:
-        return _read(self._graph.symbols_met, _symbol, segment, row, document)
+        return _read_cached(self._graph.symbols_met, _symbol, segment, row, document)
 
     def _edge_rows(self, names: Iterable[str], column: str, wanted: _Kinds) -> Iterator[_Row]:
         holders, scopes = self._graph.holders, self._scopes
@@ -278,7 +278,7 @@ class GraphRelations:
                         yield document.uri, symbols.position[row], segment, row, document
 
 
-def _read(
+def _read_cached(
     met: dict[tuple[int, int, str], _Found],
     made: Callable[[Segment, int, GraphDocument], _Found],
     segment: Segment,

@@ -124,7 +124,7 @@ class Attributes:
             )
         told: dict[str, list[tuple[Rule, AttributeValue]]] = {}
         for line in content.removeprefix(b"\xef\xbb\xbf").split(b"\n"):
-            pattern, states = _line(line)
+            pattern, states = _split_line(line)
             if pattern.startswith(b"[attr]"):
                 if not folder and len(self._macros) < _MAX_MACROS:
                     name = pattern.removeprefix(b"[attr]").decode("utf-8", "replace")
@@ -171,7 +171,7 @@ def _compile_rules(
     )
 
 
-def _line(raw: bytes) -> tuple[bytes, list[bytes]]:
+def _split_line(raw: bytes) -> tuple[bytes, list[bytes]]:
     """Return the pattern and the states of a line; both empty for comments and ignored lines."""
     line = raw.strip(b" \t\r")
     if not line or line.startswith(b"#") or len(line) > _MAX_LINE_BYTES:

@@ -124,7 +124,7 @@ def _parse_index(content: bytes, written: tuple[int, int]) -> Index | None:
             (more,) = struct.unpack_from(">H", content, end)
             end += 2
         if version == 4:  # noqa: PLR2004
-            stripped, end = _number(content, end)
+            stripped, end = _read_number(content, end)
             stop = content.index(b"\0", end)
             path = path[: len(path) - stripped] + content[end:stop]
             at = stop + 1
@@ -163,7 +163,7 @@ def _is_split(content: bytes, at: int) -> bool:
     return False
 
 
-def _number(content: bytes, at: int) -> tuple[int, int]:
+def _read_number(content: bytes, at: int) -> tuple[int, int]:
     """Return a number that is stored in a variable number of bytes, and the position after it."""
     byte = content[at]
     value = byte & 0x7F

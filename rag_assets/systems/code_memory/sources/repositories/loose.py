@@ -82,13 +82,13 @@ class LooseObjects:
             OSError: it is gone.
         """
         with self._open(oid) as file:
-            return _header(zlib.decompressobj(), file)[0]
+            return _read_header(zlib.decompressobj(), file)[0]
 
     def read(self, oid: str) -> LooseObject:
         """Return an object, verified by its id; errors as in header()."""
         with self._open(oid) as file:
             stream = zlib.decompressobj()
-            found, pending = _header(stream, file)
+            found, pending = _read_header(stream, file)
             content = bytearray(found.content)
             while len(content) <= found.size and not stream.eof:
                 pending = pending or file.read(_PIECE_BYTES)
@@ -143,7 +143,7 @@ class LooseObjects:
         )
 
 
-def _header(stream: zlib._Decompress, file: BinaryIO) -> tuple[LooseObject, bytes]:
+def _read_header(stream: zlib._Decompress, file: BinaryIO) -> tuple[LooseObject, bytes]:
     """Return the header, with the content unpacked so far, and the packed data that remain."""
     begun = _inflate(stream, file.read(_PIECE_BYTES), _HEADER_BYTES)
     found = _HEADER.match(begun)

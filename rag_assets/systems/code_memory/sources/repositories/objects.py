@@ -90,14 +90,14 @@ class Objects:
                 return oid
             if kind != "tag":
                 break
-            oid = _header(self.read(oid, "tag"), b"object")
+            oid = _read_header_line(self.read(oid, "tag"), b"object")
         raise ListingFailed(
             f"the object {oid} is not a commit", hint="set ref to a branch, a tag or a commit"
         )
 
     def tree(self, commit: str) -> str:
         """Return the id of a commit's tree."""
-        return _header(self.read(commit, "commit"), b"tree")
+        return _read_header_line(self.read(commit, "commit"), b"tree")
 
     def expand_id(self, prefix: str) -> str | None:
         """Return the id with this prefix; None if no id or more than one id has it."""
@@ -164,7 +164,7 @@ def _require_own(common: Path) -> None:
         )
 
 
-def _header(content: bytes, name: bytes) -> str:
+def _read_header_line(content: bytes, name: bytes) -> str:
     """Return the id in a header line of a commit or tag."""
     for line in content.split(b"\n"):
         key, _, value = line.partition(b" ")

@@ -146,7 +146,7 @@ class Refs:
         count = 0
         while waiting and count < _MAX_NAMES:
             folder = waiting.pop()
-            for entry in _entries(folder):
+            for entry in _list_entries(folder):
                 count += 1
                 if entry.is_dir(follow_symlinks=False):
                     waiting.append(folder / entry.name)
@@ -162,7 +162,7 @@ def is_name(name: str) -> bool:
     )
 
 
-def _entries(folder: Path) -> list[os.DirEntry[str]]:
+def _list_entries(folder: Path) -> list[os.DirEntry[str]]:
     try:
         with os.scandir(folder) as entries:
             return list(entries)

@@ -68,7 +68,7 @@ def left_out_translations(paths: Iterable[str]) -> dict[str, str]:
     known = frozenset(paths)
     alike: defaultdict[bytes, dict[str, str]] = defaultdict(dict)
     for path in known:
-        for template, language in _readings(path):
+        for template, language in _list_readings(path):
             alike[_digest(template)][language] = path
     groups: list[tuple[str, dict[str, str]]] = []
     for key, found in alike.items():
@@ -109,7 +109,7 @@ def _choose_indexed(found: Mapping[str, str], spread: Counter[str]) -> str:
 def _find_original(key: bytes, found: Mapping[str, str]) -> str:
     """Return the path of the original text, which has no language in it."""
     path = next(iter(found.values()))
-    template = next(one for one, _ in _readings(path) if _digest(one) == key)
+    template = next(one for one, _ in _list_readings(path) if _digest(one) == key)
     return re.sub(r"[._-]\{\}|\{\}\.lproj(?=/)", "", template)
 
 
@@ -118,7 +118,7 @@ def _digest(template: str) -> bytes:
     return blake2b(template.encode("utf-8", "surrogateescape"), digest_size=16).digest()
 
 
-def _readings(path: str) -> Iterator[tuple[str, str]]:
+def _list_readings(path: str) -> Iterator[tuple[str, str]]:
     """Yield a path without one of its last parts that may be a language, and that language."""
     lowered = path.lower()
     if not lowered.endswith((*_DATA, *_PROGRAMS)):

@@ -79,7 +79,7 @@ def _read_trees(objects: Objects, tree: str) -> dict[str, list[_Entry]]:
             sizes[oid] = _paths_of(trees[oid], sizes)
         else:
             trees[oid] = [
-                one for one in _entries(objects.read(oid, "tree"), oid) if _is_usable(one)
+                one for one in _parse_entries(objects.read(oid, "tree"), oid) if _is_usable(one)
             ]
             entries += len(trees[oid])
             below = {entry for mode, _, entry in trees[oid] if mode == _FOLDER}
@@ -128,13 +128,13 @@ def file_at(objects: Objects, tree: str, path: str) -> TreeFile | None:
 
 
 def _entry(objects: Objects, tree: str, name: bytes) -> TreeFile | None:
-    for mode, found, oid in _entries(objects.read(tree, "tree"), tree):
+    for mode, found, oid in _parse_entries(objects.read(tree, "tree"), tree):
         if found == name:
             return TreeFile(mode, oid)
     return None
 
 
-def _entries(content: bytes, tree: str) -> Iterator[_Entry]:
+def _parse_entries(content: bytes, tree: str) -> Iterator[_Entry]:
     at = 0
     while at < len(content):
         blank = content.find(b" ", at)
