@@ -407,7 +407,7 @@ class _ReferenceReader:
         }
 
     def statements(self, places: Iterable[_Place]) -> Iterator[Statement]:
-        """Yield references to definitions, and places where a declared name has a different meaning."""
+        """Yield references to definitions, and places where a declared name is used differently."""
         for one in places:
             if one.is_definition:
                 continue
