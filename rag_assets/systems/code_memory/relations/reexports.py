@@ -153,7 +153,7 @@ def resolve_reexport(name: str, path: str, handed: Handed) -> set[tuple[str, str
     Args:
         name: the name as named_by returns it.
         path: the path of the file that uses it.
-        handed: re-exports, at least of the names that asked_of returns.
+        handed: re-exports, at least of the names that list_possible_reexports returns.
     """
     for module, first, rest in parts_of(name):
         defaults = [DEFAULT] if _may_be_default(module, first) else []
