@@ -201,7 +201,7 @@ def format_tests(
     """Yield tests, grouped by how they reach the code in question: by HTTP, or by calls.
 
     Args:
-        found, stated, several: see grouped.
+        found, stated, several: see format_groups.
     """
     requesting: list[str] = []
     calling: list[str] = []
