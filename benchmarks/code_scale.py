@@ -31,7 +31,7 @@ from rag_assets.systems.code_memory.catalog.graph.graph import Graph, GraphKey
 from rag_assets.systems.code_memory.catalog.graph.memory import RelationGraphs
 from rag_assets.systems.code_memory.catalog.graph.reading import GraphRelations
 from rag_assets.systems.code_memory.retrieval.asked_names import asked_names
-from rag_assets.systems.code_memory.retrieval.steps.walk import walked_from as walk_of
+from rag_assets.systems.code_memory.retrieval.steps.walk import find_related_nodes as walk_of
 from rag_assets.systems.code_memory.retrieval.surroundings import Surroundings
 from rag_assets.systems.code_memory.retrieval.walk import USUAL_STEPS, Walker
 from rag_assets.tenants.model import Tenant
@@ -135,7 +135,7 @@ def measured(session: Session, wanted: int) -> dict[str, Any]:
     names = [number % copies + 1 for number in range(WALKS)]
     graphs = code_catalog(session.catalog).relations.graphs
     graphs.most_bytes = 0
-    walks = {"by statements": walked_from(session, names)}
+    walks = {"by statements": find_related_nodes(session, names)}
     process = psutil.Process()
     held = process.memory_info().rss
     graphs.most_bytes = 4 << 30
@@ -143,7 +143,7 @@ def measured(session: Session, wanted: int) -> dict[str, Any]:
     graph = loaded(graphs, session)
     seconds = time.perf_counter() - started
     memory = process.memory_info().rss - held
-    walks["in memory"] = walked_from(session, names)
+    walks["in memory"] = find_related_nodes(session, names)
     return {
         "documents": len(graph.by_id),
         "edges": sum(len(one.edges.text) for one in graph.segments),
@@ -191,7 +191,7 @@ def loaded(graphs: RelationGraphs, session: Session) -> Graph:
     sys.exit("the graph was not loaded")
 
 
-def walked_from(session: Session, copies: Sequence[int]) -> dict[str, Any]:
+def find_related_nodes(session: Session, copies: Sequence[int]) -> dict[str, Any]:
     """Walks of questions and of `code relations`, each from another module's names."""
     walker = Walker(session.catalog)
     tenant = Tenant.from_config(session.catalog.tenants.get(TENANT).config)

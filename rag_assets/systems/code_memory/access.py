@@ -22,11 +22,11 @@ PROFILE = "code-memory"
 
 
 def tenant_of(catalog: Catalog, tenant_ids: Collection[str], project: str) -> str:
-    """Return the caller's tenant that is the code memory of a project.
+    """Return the id of the caller's tenant that contains a project's code memory.
 
     Args:
         tenant_ids: tenants that the caller may search.
-        project: the application's id of the project.
+        project: the id that the application gives the project.
 
     Raises:
         UnknownProject: none of the tenants is a project with this id.
@@ -36,20 +36,21 @@ def tenant_of(catalog: Catalog, tenant_ids: Collection[str], project: str) -> st
     found = catalog.projects.list_covered(tenant_ids, PROFILE, project)
     if len(found) > 1:
         raise InvalidRequest(
-            "the token covers projects of this id of several organizations",
-            hint="use a token for one organization",
+            "several organizations have a project with this id, and the token covers more than one",
+            hint="use a token that covers only one organization",
         )
     if found:
         return found[0].id
     others = (name for name in installed_systems().profiles if name != PROFILE)
     if any(catalog.projects.list_covered(tenant_ids, name, project) for name in others):
         raise NoCodeMemory(
-            "this project has no code memory",
-            hint=f"add a tenant with the profile {PROFILE} and the project's two ids",
+            "the project has no tenant with code memory",
+            hint=f"create a tenant with the profile {PROFILE}, and set its `organization` and"
+            " `project`",
         )
     raise UnknownProject(
-        "there is no such project, or the token is not for it",
-        hint="name a project that the token covers",
+        "the project does not exist, or the token does not cover it",
+        hint="use the id of a project that the token covers",
     )
 
 
@@ -92,7 +93,7 @@ class AskedProject:
         return await self.backend.write(self.tenant_id, work)
 
 
-async def _asked(
+async def _resolve_project(
     request: Request,
     project_id: ProjectId,
     identity: IdentityDependency,
@@ -105,10 +106,10 @@ async def _asked(
     return AskedProject(identity, backend, project_id, found)
 
 
-async def _administered(asked: Annotated[AskedProject, Depends(_asked)]) -> AskedProject:
+async def _require_admin(asked: Annotated[AskedProject, Depends(_resolve_project)]) -> AskedProject:
     asked.identity.require_admin()
     return asked
 
 
-ProjectDependency = Annotated[AskedProject, Depends(_asked)]
-AdministeredDependency = Annotated[AskedProject, Depends(_administered)]
+ProjectDependency = Annotated[AskedProject, Depends(_resolve_project)]
+AdministeredDependency = Annotated[AskedProject, Depends(_require_admin)]

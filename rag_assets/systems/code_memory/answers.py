@@ -1,4 +1,4 @@
-"""Answers about a repository: who serves a route, touches a table, depends on a class."""
+"""Answers to questions about a repository, such as what serves a route or uses a table."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from rag_assets.systems.code_memory.history import Histories, HistoryTarget
 from rag_assets.systems.code_memory.name_resolver import NameResolver
 from rag_assets.systems.code_memory.outlines import (
     Tree,
-    definitions,
-    grouped,
-    listed,
+    format_definitions,
+    format_groups,
+    format_possible_uses,
+    format_relations,
+    format_tests,
     one_line,
     place,
-    possible,
     shown_name,
-    tests,
     within_limit,
 )
 from rag_assets.systems.code_memory.retrieval.clarification import clarification_of
@@ -34,7 +34,7 @@ from rag_assets.systems.code_memory.retrieval.nodes import (
     Node,
     NodeKey,
     Relation,
-    constructed,
+    class_of_constructor,
     file_node,
     node_of,
 )
@@ -42,8 +42,8 @@ from rag_assets.systems.code_memory.retrieval.unresolved import Question
 from rag_assets.systems.code_memory.retrieval.uses import (
     NO_USES,
     UsesFound,
-    named_places,
-    stated_uses,
+    collect_stated_uses,
+    find_places_of_name,
     uses_of_nodes,
 )
 from rag_assets.systems.code_memory.retrieval.view import View
@@ -74,10 +74,10 @@ _WORD: Final = re.compile(r"\w[\w-]{1,119}[?!]?")
 
 
 class _Dependents(NamedTuple):
-    """The nodes that depend on some definitions.
+    """The nodes that depend on certain definitions.
 
     Attributes:
-        shown: the nodes, each with the path of names that leads to it.
+        shown: the dependent nodes, each with the path of names that leads to it.
         stated: relations between them.
         uses: uses by name of the definitions in the question.
         is_known: whether at least one of these definitions exists.
@@ -109,7 +109,7 @@ class CodeAnswers:
         return Walker(self.reader.catalog, self.reader.policy)
 
     @property
-    def _several(self) -> bool:
+    def _has_several_repositories(self) -> bool:
         return sum(source.type in {"git", "files"} for source in self.tenant.sources) > 1
 
     def who_serves(self, route: str) -> str:
@@ -117,19 +117,19 @@ class CodeAnswers:
         resolver = self._resolver
         found = [] if resolver is None else resolver.routes(route) or resolver.routes_to(route)
         if not found:
-            walks = self._walks([route], direction="out", depth=1)
+            walks = self._walk_from([route], direction="out", depth=1)
             return self._explain_unknown(route, *walks, first=ROUTE)
         lines: list[str] = []
         notes: list[str] = []
         names = [node.name for node in found[:_MOST_ROUTES]]
-        walks = self._walks(names, direction="out", depth=_CHAIN)
+        walks = self._walk_from(names, direction="out", depth=_CHAIN)
         if len(found) > 1:
             lines += [*_overview(names, walks), ""]
         for name, walk in zip(names, walks, strict=True):
-            lines += [*Tree(walk, several=self._several).lines(name), ""]
+            lines += [*Tree(walk, several=self._has_several_repositories).lines(name), ""]
             tables = [one.name for one in walk.nodes if one.name.startswith(TABLE)]
-            changes = self._walks(tables, kinds=_MIGRATIONS, direction="in", depth=1)
-            lines += self._listed(zip(tables, changes, strict=True))
+            changes = self._walk_from(tables, kinds=_MIGRATIONS, direction="in", depth=1)
+            lines += self._list_changes(zip(tables, changes, strict=True))
             notes += [note for one in (walk, *changes) for note in _gap_notes(one)]
         if others := [node.name.removeprefix(ROUTE) for node in found[_MOST_ROUTES:]]:
             more = ", ".join(others[:_MOST_NAMED])
@@ -156,12 +156,12 @@ class CodeAnswers:
             *(resolver.tables(table) if table else ()),
             *(resolver.names(symbol) if symbol else ()),
         ]
-        names += self._of_file(path) if path else []
+        names += self._find_names_in_file(path) if path else []
         if path and not names and (below := resolver.below(path)):
             return within_limit(
                 [f"{one_line(path)} is a folder. Ask for one of its files:", *below]
             )
-        walks = self._walks(names, direction="in", depth=1)
+        walks = self._walk_from(names, direction="in", depth=1)
         more: list[str] = []
         if table:
             through, more = self._walk_models(walks)
@@ -169,7 +169,7 @@ class CodeAnswers:
         relations = {one: None for walk in walks for one in walk.relations}
         begun = [node for walk in walks for node in walk.nodes if node.name in walk.begun]
         uses = uses_of_nodes(
-            resolver.view, _with_members(resolver.view, begun), stated=stated_uses(relations)
+            resolver.view, _add_members(resolver.view, begun), stated=collect_stated_uses(relations)
         )
         relations |= {one.relation: None for one in uses.certain}
         if not relations and not uses.possible:
@@ -177,10 +177,10 @@ class CodeAnswers:
         notes = [*dict.fromkeys(note for walk in walks for note in _gap_notes(walk)), *more]
         notes += [
             _coverage_note(resolver, len(relations), uses),
-            *_search_for(symbol or table or ""),
+            *_suggest_search(symbol or table or ""),
         ]
-        lines = [*listed(relations, several=self._several)]
-        lines += possible(uses.possible, several=self._several)
+        lines = [*format_relations(relations, several=self._has_several_repositories)]
+        lines += format_possible_uses(uses.possible, several=self._has_several_repositories)
         heading = resolver.shorter_path(path) if path else self._heading(said, walks)
         return within_limit([*heading, *lines], notes=notes)
 
@@ -190,16 +190,22 @@ class CodeAnswers:
         if resolver is None:
             return _NOTHING
         names = [name for said in symbols for name in resolver.names(said)]
-        names += [name for path in paths for name in self._of_file(path)]
+        names += [name for path in paths for name in self._find_names_in_file(path)]
         all_of_it = self._find_dependents(resolver, names)
         if not all_of_it.shown and not all_of_it.uses.possible:
             said = self._explain_unknown(", ".join([*symbols, *paths]), known=all_of_it.is_known)
             return "\n".join([said, *dict.fromkeys(all_of_it.notes)])
         read = _coverage_note(resolver, len(all_of_it.shown), all_of_it.uses)
         heading = [line for path in paths for line in resolver.shorter_path(path)]
-        lines = [*grouped(all_of_it.shown, all_of_it.stated, several=self._several)]
-        lines += possible(all_of_it.uses.possible, several=self._several)
-        notes = [*dict.fromkeys(all_of_it.notes), read, *_search_for(*symbols)]
+        lines = [
+            *format_groups(
+                all_of_it.shown, all_of_it.stated, several=self._has_several_repositories
+            )
+        ]
+        lines += format_possible_uses(
+            all_of_it.uses.possible, several=self._has_several_repositories
+        )
+        notes = [*dict.fromkeys(all_of_it.notes), read, *_suggest_search(*symbols)]
         return within_limit([*heading, *lines], notes=notes)
 
     def tests_of(
@@ -210,7 +216,7 @@ class CodeAnswers:
         if resolver is None:
             return _NOTHING
         names = [name for said in symbols for name in resolver.names(said)]
-        names += [name for path in paths for name in self._of_file(path)]
+        names += [name for path in paths for name in self._find_names_in_file(path)]
         names += (
             [node.name for node in resolver.routes(route) or resolver.routes_to(route)]
             if route
@@ -221,12 +227,14 @@ class CodeAnswers:
         if not all_of_it.is_known and not all_of_it.uses.possible:
             return self._explain_unknown(said)
         uses = [one for one in all_of_it.uses.possible if is_test(path_of(one.uri))]
-        lines = [*tests(all_of_it.shown, all_of_it.stated, several=self._several)]
-        lines += possible(uses, several=self._several)
+        lines = [
+            *format_tests(all_of_it.shown, all_of_it.stated, several=self._has_several_repositories)
+        ]
+        lines += format_possible_uses(uses, several=self._has_several_repositories)
         lines = lines or [f"No test is found that requests, calls or names {one_line(said)}."]
         heading = [line for path in paths for line in resolver.shorter_path(path)]
         read = _coverage_note(resolver, len(lines), all_of_it.uses)
-        notes = [*dict.fromkeys(all_of_it.notes), read, *_search_for(*symbols)]
+        notes = [*dict.fromkeys(all_of_it.notes), read, *_suggest_search(*symbols)]
         return within_limit([*heading, *lines], notes=notes)
 
     def _find_dependents(self, resolver: NameResolver, names: Sequence[str]) -> _Dependents:
@@ -235,7 +243,7 @@ class CodeAnswers:
         notes: list[str] = []
         begun: set[NodeKey] = set()
         stated: list[Relation] = []
-        walks = self._walks(names, direction="in", depth=MOST_STEPS)
+        walks = self._walk_from(names, direction="in", depth=MOST_STEPS)
         for name, walk in zip(names, walks, strict=True):
             stated += walk.relations
             notes += _gap_notes(walk)
@@ -266,11 +274,11 @@ class CodeAnswers:
             stated: relations; this method adds the relations of the users to it.
         """
         first = [node for walk in walks for node in walk.nodes if node.name in walk.begun]
-        frontier = _with_members(view, first)
+        frontier = _add_members(view, first)
         asked: UsesFound | None = None
         omitted = 0
         for _ in range(_STEPS_BY_NAME):
-            uses = uses_of_nodes(view, frontier, stated=stated_uses(stated))
+            uses = uses_of_nodes(view, frontier, stated=collect_stated_uses(stated))
             asked = uses if asked is None else asked
             omitted += uses.omitted
             owners = {node.name: node.repository for node in frontier}
@@ -301,7 +309,7 @@ class CodeAnswers:
         uris = resolver.documents(path)
         found = [node_of(one) for one in resolver.view.within_any(uris)]
         if found:
-            return within_limit(definitions(found, several=True))
+            return within_limit(format_definitions(found, several=True))
         if uris:
             return within_limit(f"{uri} is there, and defines nothing by name." for uri in uris)
         return (
@@ -328,14 +336,16 @@ class CodeAnswers:
         for target in targets[:_FEW]:
             answer += histories.lines(target, _MOST_COMMITS)
         files = [FILE + uri for uri in dict.fromkeys(one.uri for one in targets[:_FEW])]
-        runs = self._walks(files, direction="out", depth=1, kinds=("changed_by",))
-        answer += listed([one for walk in runs for one in walk.relations], several=self._several)
+        runs = self._walk_from(files, direction="out", depth=1, kinds=("changed_by",))
+        answer += format_relations(
+            [one for walk in runs for one in walk.relations], several=self._has_several_repositories
+        )
         left = len(targets) - _FEW
         notes = [f"{counted(left, 'more definition')} of the name"] if left > 0 else []
         return within_limit(answer, notes=notes)
 
     def _place(self, uri: str, line: int | None = None) -> str:
-        return place(uri, line, several=self._several)
+        return place(uri, line, several=self._has_several_repositories)
 
     def rules_for(self, paths: Sequence[str]) -> str:
         """List the rules, decisions, known bugs and documents about these files."""
@@ -343,13 +353,13 @@ class CodeAnswers:
         if view is None:
             return _NOTHING
         book = RuleBook(self.reader, self.tenant, self.caller, view)
-        files = [book.asked(path) for path in dict.fromkeys(paths)]
-        lines, notes = book.about(files, several=self._several)
+        files = [book.locate_file(path) for path in dict.fromkeys(paths)]
+        lines, notes = book.about(files, several=self._has_several_repositories)
         if not lines:
             return "\n".join(["No rule, decision or document names these files.", *notes])
         return within_limit(lines, notes=notes)
 
-    def searched(self, answer: SearchAnswer) -> str:
+    def list_hits(self, answer: SearchAnswer) -> str:
         """List hits with their locations and the start of their texts."""
         notes = [f"{one.field}: {one.problem}" for one in answer.warnings]
         if not answer.hits:
@@ -357,7 +367,7 @@ class CodeAnswers:
             return "\n".join([asked.question if asked is not None else _NOTHING, *notes])
         lines = []
         for hit in answer.hits:
-            where = place(hit.uri, hit.line_start, several=self._several)
+            where = place(hit.uri, hit.line_start, several=self._has_several_repositories)
             changed = "  (file differs from the commit)" if _is_modified(hit.origin) else ""
             lines.append(f"{where}  {hit.source_type}  {hit.symbol or ''}{changed}".rstrip())
             lines.append(f"  {' '.join(hit.excerpt.split())[:_EXCERPT]}")
@@ -373,7 +383,7 @@ class CodeAnswers:
             The walks, and a note if some relations were not followed.
         """
         models = _sources(walks, _MAPS)
-        users = self._walks(models, direction="in", depth=1)
+        users = self._walk_from(models, direction="in", depth=1)
         related = [one for one in _sources(users, _RELATES) if one not in models]
         left = len(related) - _MOST_RELATIONS
         notes = (
@@ -381,16 +391,21 @@ class CodeAnswers:
             if left > 0
             else []
         )
-        followed = self._walks(related[:_MOST_RELATIONS], direction="in", depth=1)
+        followed = self._walk_from(related[:_MOST_RELATIONS], direction="in", depth=1)
         return [*users, *followed], notes
 
-    def _listed(self, changes: Iterable[tuple[str, Walk]]) -> Iterator[str]:
+    def _list_changes(self, changes: Iterable[tuple[str, Walk]]) -> Iterator[str]:
         for name, walk in changes:
             if walk.relations:
                 yield f"{name}"
-                yield from (f"  {line}" for line in listed(walk.relations, several=self._several))
+                yield from (
+                    f"  {line}"
+                    for line in format_relations(
+                        walk.relations, several=self._has_several_repositories
+                    )
+                )
 
-    def _walks(
+    def _walk_from(
         self,
         names: Sequence[str],
         *,
@@ -403,18 +418,18 @@ class CodeAnswers:
 
         def walk(view: View) -> list[Walk]:
             questions = (Question(name, kinds, direction) for name in names)
-            return [walker.walked(view, tenant_id, one, depth=depth) for one in questions]
+            return [walker.walk_in_view(view, tenant_id, one, depth=depth) for one in questions]
 
         walks = walker.ask(tenant_id, self.caller, walk) if names else None
         return walks or [Walk() for _ in names]
 
     @property
     def _resolver(self) -> NameResolver | None:
-        """Return the resolver of names for the caller; None if there is no index to answer from."""
+        """Return the resolver of names for the caller; None if no build serves searches."""
         view = self._walker.serving_view(self.tenant.id, self.caller)
         return None if view is None else NameResolver(view, self.tenant)
 
-    def _of_file(self, path: str) -> list[str]:
+    def _find_names_in_file(self, path: str) -> list[str]:
         """Return the names of a file's definitions; if it has none, the name of the file."""
         resolver = self._resolver
         uris = [] if resolver is None else resolver.documents(path)
@@ -422,7 +437,7 @@ class CodeAnswers:
         return [node.name for node in map(node_of, defined)] or [FILE + uri for uri in uris]
 
     def _heading(self, said: str, walks: Sequence[Walk]) -> Iterator[str]:
-        """Yield lines that show which definitions a name was taken for, unless that is obvious."""
+        """Yield lines that show which definitions a name refers to, unless that is obvious."""
         begun = {
             name: node
             for walk in walks
@@ -434,7 +449,7 @@ class CodeAnswers:
         if len(begun) == 1 and next(iter(begun)).lower().endswith(plain):
             return
         for name, node in [*begun.items()][:_FEW]:
-            where = place(node.uri, node.line_start, several=self._several)
+            where = place(node.uri, node.line_start, several=self._has_several_repositories)
             shown = shown_name(name.removeprefix(TABLE))
             yield f"{one_line(said)} is taken for {node.source_type} {shown}  {where}".rstrip()
 
@@ -459,9 +474,16 @@ class CodeAnswers:
         read = [_coverage_note(NameResolver(view, self.tenant), 0)] if known else []
         last = _last_name(said)
         is_name = bool(last) and not (known or first)
-        places = named_places(view, last) if is_name else NO_USES
-        listed_places = [*possible(places.possible, several=self._several)]
-        notes = [*lacking, *read, *_omitted_note(places), *(_search_for(said) if is_name else ())]
+        places = find_places_of_name(view, last) if is_name else NO_USES
+        listed_places = [
+            *format_possible_uses(places.possible, several=self._has_several_repositories)
+        ]
+        notes = [
+            *lacking,
+            *read,
+            *_omitted_note(places),
+            *(_suggest_search(said) if is_name else ()),
+        ]
         return within_limit([told, *listed_places], notes=notes)
 
 
@@ -494,7 +516,7 @@ def _last_name(said: str) -> str:
     return last if _WORD.fullmatch(last) else ""
 
 
-def _search_for(*said: str) -> list[str]:
+def _suggest_search(*said: str) -> list[str]:
     """Return a command that finds every place of these names, including those the index lacks."""
     names = (one for one in said if "/" not in one)
     words = [word for word in dict.fromkeys(map(_last_name, names)) if word][:_FEW]
@@ -504,7 +526,7 @@ def _search_for(*said: str) -> list[str]:
     return [f"every place of the name: rg -nFw {patterns}"]
 
 
-def _with_members(view: View, nodes: Sequence[Node]) -> list[Node]:
+def _add_members(view: View, nodes: Sequence[Node]) -> list[Node]:
     """Return definitions with their members: whoever uses a method also uses its class."""
     found = {(node.repository, node.name): node for node in nodes}
     uris = sorted({node.uri for node in nodes if node.uri})
@@ -547,7 +569,7 @@ def _shortest_paths(walk: Walk, begun: set[str]) -> dict[str, tuple[str, ...]]:
     while frontier:
         new = []
         for name in frontier:
-            for user in (*using.get(name, ()), *using.get(constructed(name), ())):
+            for user in (*using.get(name, ()), *using.get(class_of_constructor(name), ())):
                 if user not in ways:
                     ways[user] = (*ways[name], user)
                     new.append(user)

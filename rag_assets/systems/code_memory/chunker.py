@@ -62,17 +62,17 @@ def read(request: ChunkRequest) -> CutText:
     listed = request.place == _BUGS or is_bug_list(request.parsed.text)
     if request.kind == _MARKDOWN and listed:
         bugs = replace(reading, units=known_bugs(request.parsed.text))
-        return CutText(_along_units(request, bugs), facts)
+        return CutText(_split_along_units(request, bugs), facts)
     if _is_prose(request):
-        return CutText(_along_sections(request), facts)
+        return CutText(_split_along_sections(request), facts)
     if request.place == _DATA or len(reading.units) > _MOST_KEYS:
         joined = (replace(one, alone=False) if one.role == "key" else one for one in reading.units)
         reading = replace(reading, units=tuple(joined))
-    return CutText(_along_units(request, reading), facts)
+    return CutText(_split_along_units(request, reading), facts)
 
 
 def place(path: str, media_type: str) -> str:
-    """Return what a document's path tells its chunker: known_bug, data, or "" for nothing special.
+    """Return the kind of document that a path shows: known_bug, data, or "" for any other.
 
     Args:
         path: POSIX path within its source.
@@ -88,15 +88,15 @@ def split(request: ChunkRequest) -> list[Passage]:
     from rag_assets.systems.code_memory.reading import unread
 
     if _is_prose(request):
-        return _along_sections(request)
-    return _along_units(request, unread(request.parsed.text, request.kind))
+        return _split_along_sections(request)
+    return _split_along_units(request, unread(request.parsed.text, request.kind))
 
 
 def _is_prose(request: ChunkRequest) -> bool:
     return any(block.kind != "code" for block in request.parsed.blocks)
 
 
-def _along_sections(request: ChunkRequest) -> list[Passage]:
+def _split_along_sections(request: ChunkRequest) -> list[Passage]:
     longest = 3 * (request.limit - request.overlap) // 4
     grammar = Grammar(TOKENS, longest, longest // 2, sentence_cuts)
     limits = Limits(request.limit, request.overlap)
@@ -113,10 +113,10 @@ def _sections(
     """Yield ranges of units, one per section; a small section shares its range with later ones."""
     bounds = [section.low for section in at_levels(find_sections(regions), levels)]
     edges = [units.first[low] for low in (*(bounds or [0]), len(regions))]
-    yield from _joined(edges, units, minimum, limit)
+    yield from _join_small_ranges(edges, units, minimum, limit)
 
 
-def _joined(
+def _join_small_ranges(
     edges: Sequence[int], units: Units, minimum: int, limit: int
 ) -> Iterator[tuple[int, int]]:
     """Yield the ranges between edges; a range below the minimum is joined with later ranges."""
@@ -130,7 +130,7 @@ def _joined(
         low = middle
 
 
-def _along_units(request: ChunkRequest, reading: CodeText) -> list[Passage]:
+def _split_along_units(request: ChunkRequest, reading: CodeText) -> list[Passage]:
     found = reading.units
     if not found:
         return []
@@ -139,19 +139,19 @@ def _along_units(request: ChunkRequest, reading: CodeText) -> list[Passage]:
     )
     longest = 3 * request.limit // 4
     grammar = Grammar(TOKENS, longest, longest // 2, sentence_cuts, _statement_cuts(found))
-    grouping = partial(_groups, found=found, minimum=request.minimum, limit=request.limit)
+    grouping = partial(_group_units, found=found, minimum=request.minimum, limit=request.limit)
     parsed = replace(request.parsed, blocks=blocks)
     # The continuation of a unit has its signature among the headings.
     limits = Limits(request.limit, overlap=0, with_context=False)
     passages = pack(parsed, grammar, limits, grouping)
     names = _Names(request.parsed.text, found)
-    return [names.named(passage) for passage in passages]
+    return [names.add_definition(passage) for passage in passages]
 
 
-def _groups(
+def _group_units(
     regions: Sequence[Region], units: Units, found: Sequence[Unit], minimum: int, limit: int
 ) -> Iterator[tuple[int, int]]:
-    """Yield ranges of the packer's units: each alone-marked unit by itself, others in runs."""
+    """Yield ranges of the packer's units: one per unit marked as alone, one per run of others."""
     alone = {unit.start for unit in found if unit.alone}
     run: list[int] = []
     for index, region in enumerate(regions):
@@ -160,11 +160,11 @@ def _groups(
             run.append(first)
             continue
         if run:
-            yield from _joined([*run, first], units, minimum, limit)
+            yield from _join_small_ranges([*run, first], units, minimum, limit)
             run = []
         yield first, after
     if run:
-        yield from _joined([*run, units.first[len(regions)]], units, minimum, limit)
+        yield from _join_small_ranges([*run, units.first[len(regions)]], units, minimum, limit)
 
 
 def _statement_cuts(found: Sequence[Unit]) -> Cuts:
@@ -189,7 +189,7 @@ class _Names:
         self._text, self._found = text, found
         self._starts = [unit.start for unit in found]
 
-    def named(self, passage: Passage) -> Passage:
+    def add_definition(self, passage: Passage) -> Passage:
         """Return the passage with its definition; a continuation also gets the unit's signature."""
         low = max(0, bisect_right(self._starts, passage.start) - 1)
         units = self._found[low : bisect_left(self._starts, passage.end)]

@@ -108,7 +108,7 @@ def answer(
     as_json: bool,
 ) -> None:
     """Print an answer about a tenant's repositories."""
-    _print(ask(_about(session, tenant, caller)), as_json=as_json)
+    _print_text(ask(_create_answers(session, tenant, caller)), as_json=as_json)
 
 
 @with_reading_session
@@ -123,7 +123,7 @@ def search(
     as_json: bool,
 ) -> None:
     """Print hits with their locations."""
-    about = _about(session, tenant, caller)
+    about = _create_answers(session, tenant, caller)
     request = SearchRequest.of(
         query=question,
         source_types=source_types,
@@ -132,17 +132,17 @@ def search(
     )
     with closing(Retriever(session.catalog, session.store, session.embedders)) as retriever:
         found = retriever.search(tenant, request)
-    _print(about.searched(found), as_json=as_json)
+    _print_text(about.list_hits(found), as_json=as_json)
 
 
-def _about(session: Session, tenant: str, caller: Caller) -> CodeAnswers:
+def _create_answers(session: Session, tenant: str, caller: Caller) -> CodeAnswers:
     session.require_trusted_grants(caller.principals)
     record = session.active(tenant)
     reader = DocumentReader(session.catalog, session.store)
     return CodeAnswers(reader, session.embedders.tenant(record), caller, session.settings)
 
 
-def _print(text: str, *, as_json: bool) -> None:
+def _print_text(text: str, *, as_json: bool) -> None:
     if as_json:
         print_json({"answer": text})
     else:
@@ -164,7 +164,7 @@ def install_hook(session: Session, tenant: str, repository: Path, *, as_json: bo
         known = ", ".join(sorted(map(str, roots))) or "none"
         raise ConfigurationError(
             f"tenant {tenant!r} has no source of type git with the root {str(wanted)!r}",
-            hint=f"its repositories are: {known}",
+            hint=f"choose one of its repositories ({known}), or add this repository as a source",
         )
     _show_hooks(install_hooks(session.settings.local, tenant, wanted), "installed", as_json=as_json)
 
@@ -181,8 +181,8 @@ def _show_hooks(changed: ChangedHooks, what: str, *, as_json: bool) -> None:
         print_json(shown)
         return
     if not changed.hooks:
-        say(f"Nothing was to be {what} in {changed.folder}.")
+        say(f"No hook in {changed.folder} had to be {what}.")
         return
     say(f"{what.capitalize()} in {changed.folder}: {', '.join(changed.hooks)}.")
     for name in changed.kept:
-        say(f"The former {name} was kept beside it, and still runs.")
+        say(f"The former {name} was kept next to the new hook, which runs it.")

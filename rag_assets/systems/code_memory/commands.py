@@ -148,7 +148,7 @@ def touches(
 ) -> None:
     """Show who uses a table, a definition, or the definitions of a file."""
     if not (table or symbol or path):
-        raise typer.BadParameter("give one of: --table, --symbol, --path")
+        raise typer.BadParameter("set at least one of --table, --symbol and --path")
     _print_answer(
         tenant,
         caller_of(principal, role),
@@ -172,7 +172,7 @@ def impact(
 ) -> None:
     """Show everything that depends on definitions or files, step by step."""
     if not (symbol or path):
-        raise typer.BadParameter("give one of: --symbol, --path")
+        raise typer.BadParameter("set at least one of --symbol and --path")
     _print_answer(
         tenant,
         caller_of(principal, role),
@@ -199,7 +199,7 @@ def show_tests(
 ) -> None:
     """Show the tests of definitions, files or a route, and how each reaches it."""
     if not (symbol or path or route):
-        raise typer.BadParameter("give one of: --symbol, --path, --route")
+        raise typer.BadParameter("set at least one of --symbol, --path and --route")
     _print_answer(
         tenant,
         caller_of(principal, role),
@@ -219,7 +219,7 @@ def history(
 ) -> None:
     """Show the commits, and agents' runs, that changed a definition or a file."""
     if not (symbol or path):
-        raise typer.BadParameter("give one of: --symbol, --path")
+        raise typer.BadParameter("set at least one of --symbol and --path")
     _print_answer(
         tenant,
         caller_of(principal, role),

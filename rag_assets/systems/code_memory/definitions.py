@@ -1,4 +1,4 @@
-"""Dagster definitions of code memory: the report on relations, and the check of relations."""
+"""Dagster definitions of code memory: the report and the check of relations."""
 
 from __future__ import annotations
 
@@ -71,13 +71,13 @@ def relations_report(names: Naming, ctx: TenantContext) -> dg.AssetMaterializati
                 [(one.kind, one.edges, round(one.resolved / one.edges, 4)) for one in counts],
             ),
             "unresolved routes and tables": len(lines),
-            **({"not known": dg.MetadataValue.md(_listed(lines))} if lines else {}),
-            **({"SCIP indexes": dg.MetadataValue.md(_listed(indexes))} if indexes else {}),
+            **({"not known": dg.MetadataValue.md(_format_list(lines))} if lines else {}),
+            **({"SCIP indexes": dg.MetadataValue.md(_format_list(indexes))} if indexes else {}),
         },
     )
 
 
-def _listed(lines: list[str]) -> str:
+def _format_list(lines: list[str]) -> str:
     shown = [f"- `{line.replace('`', '')}`" for line in lines[:_MOST_LINES]]
     more = len(lines) - _MOST_LINES
     return "\n".join([*shown, *([f"- and {more:,} more"] if more > 0 else [])])
@@ -89,23 +89,29 @@ def verdict_of(
     """Return whether the recorded relations match the indexed texts, as a check's verdict.
 
     Args:
-        drift: the result of the comparison.
         uris: names of documents, by id.
         writer_at_work: whether another run may be between two steps of a write.
     """
     derived = drift.derived or {}
     offenders = (
-        *(("other relations than its text states", uris.get(id_, id_)) for id_ in drift.altered),
+        *(
+            ("the recorded relations differ from the text", uris.get(id_, id_))
+            for id_ in drift.altered
+        ),
         *((f"{number:,} derived documents differ", source) for source, number in derived.items()),
-        *((("relations of texts that no build has", drift.nobodys),) if drift.nobodys else ()),
+        *(
+            (("relations are recorded for texts that no build contains", drift.nobodys),)
+            if drift.nobodys
+            else ()
+        ),
     )
     severity: Severity = "WARN" if writer_at_work else "ERROR"
     return Verdict(
         passed=drift.none,
-        description=_description(drift, writer_at_work=writer_at_work),
+        description=_describe_drift(drift, writer_at_work=writer_at_work),
         compared=(
-            Compared("texts with other relations", 0, len(drift.altered)),
-            Compared("texts that no build has", 0, drift.nobodys),
+            Compared("texts whose recorded relations differ", 0, len(drift.altered)),
+            Compared("texts that no build contains", 0, drift.nobodys),
             Compared("derived documents that differ", 0, sum(derived.values())),
         ),
         columns=("fault", "which"),
@@ -119,10 +125,9 @@ def verdict_of(
     "search_index",
     "relations",
     (
-        "Definitions and relations of source code are those that the indexed texts state, and "
-        "derived documents are those that follow from the indexed files. Each evaluation compares "
-        "a share of the texts, such that all are compared within `drift.days`; "
-        "`rag-assets check --deep` compares all."
+        "The recorded definitions and relations match the indexed texts, and the derived documents "
+        "match the indexed files. Each evaluation compares a share of the texts, so that all texts "
+        "are compared within `drift.days`; `rag-assets check --deep` compares all texts."
     ),
     nightly=True,
     repairable=True,
@@ -142,13 +147,13 @@ def relations_check(context: CheckContext) -> Verdict:
     return verdict_of(drift, uris, writer_at_work=other_writer)
 
 
-def _description(drift: RelationDrift, *, writer_at_work: bool) -> str:
+def _describe_drift(drift: RelationDrift, *, writer_at_work: bool) -> str:
     if drift.none and not drift.compared:
         return "no source code is indexed"
     if drift.none:
-        return f"relations of {counted(drift.compared, 'text')}, equal to what the lake's facts say"
+        return f"the relations of {counted(drift.compared, 'text')} match the facts in the lake"
     if writer_at_work:
-        advice = "another run writes for the tenant now: check again when it has ended"
+        advice = "a run is writing for this tenant: run the check again after that run has ended"
     else:
-        advice = "`rag-assets sync TENANT --repair` makes them anew, embedding nothing"
-    return f"{drift} differ; {advice}"
+        advice = "run `rag-assets sync TENANT --repair` to record them again; it embeds nothing"
+    return f"{drift} differ from the facts in the lake; {advice}"

@@ -101,7 +101,7 @@ class HistoryTarget(NamedTuple):
 
 
 class Histories:
-    """Reads histories from those Git sources of a tenant that are on this machine.
+    """Reads the history of files from those Git repositories of a tenant that are on this machine.
 
     Args:
         tenant: the tenant of the sources.
@@ -153,7 +153,6 @@ def read_history(
     """Return the latest commits that changed a file.
 
     Args:
-        repository: the opened repository.
         commit: id of the commit at which to start.
         path: the file's path in the repository.
         most: maximum number of commits to return.
@@ -167,7 +166,7 @@ def read_history(
 
 @dataclass(slots=True)
 class _Walk:
-    """Goes back from commit to commit, the newest first."""
+    """Walks from a commit back to its ancestors, newest first."""
 
     _repository: Repository
     _path: str
@@ -180,7 +179,7 @@ class _Walk:
         changes: list[Commit] = []
         looked_at = 0
         last = thread_time() + _SECONDS
-        self._add(self._read(commit), lines)
+        self._queue_commit(self._read_commit(commit), lines)
         while self._waiting:
             if len(changes) == most:
                 return History(changes, looked_at, f"only the last {most} are listed")
@@ -198,25 +197,25 @@ class _Walk:
         earlier: list[tuple[Commit, Lines | None]] = []
         is_changed = True
         for parent in self._parents(commit):
-            former = self._blob(parent)
+            former = self._find_blob(parent)
             if former == blob:
-                self._add(parent, lines)
+                self._queue_commit(parent, lines)
                 return False
             if former is None:
                 continue
             wanted = lines
-            if lines is not None and (compared := self._compared(former, blob)) is not None:
-                wanted, is_touched = _mapped(compared, lines)
+            if lines is not None and (compared := self._compare_versions(former, blob)) is not None:
+                wanted, is_touched = _map_lines_back(compared, lines)
                 is_changed = is_changed and is_touched
                 if wanted is None:
                     continue
             earlier.append((parent, wanted))
         for parent, wanted in earlier:
-            self._add(parent, wanted)
+            self._queue_commit(parent, wanted)
         return is_changed
 
-    def _add(self, commit: Commit, lines: Lines | None) -> None:
-        blob = self._blob(commit)
+    def _queue_commit(self, commit: Commit, lines: Lines | None) -> None:
+        blob = self._find_blob(commit)
         if commit.id not in self._seen and blob is not None:
             self._seen.add(commit.id)
             heappush(self._waiting, (-commit.time, len(self._seen), commit, blob, lines))
@@ -226,18 +225,18 @@ class _Walk:
             self._cut_off = f"{commit.id[:9]} has more than {_MOST_PARENTS} parents"
         for id_ in commit.parents[:_MOST_PARENTS]:
             try:
-                yield self._read(id_)
+                yield self._read_commit(id_)
             except ListingFailed:  # The history of a shallow clone ends here.
                 self._cut_off = f"the repository has no commits before {commit.id[:9]}"
 
-    def _read(self, id_: str) -> Commit:
+    def _read_commit(self, id_: str) -> Commit:
         return _parse_commit(id_, self._repository.objects.read(id_, "commit"))
 
-    def _blob(self, commit: Commit) -> str | None:
+    def _find_blob(self, commit: Commit) -> str | None:
         found = self._repository.file_at(commit.tree, self._path)
         return None if found is None else found.oid
 
-    def _compared(self, former: str, blob: str) -> list[_Hunk] | None:
+    def _compare_versions(self, former: str, blob: str) -> list[_Hunk] | None:
         """Return the changed lines between two versions; None if one is too large to compare."""
         import pygit2
 
@@ -264,7 +263,7 @@ class _Hunk(NamedTuple):
     new_lines: int
 
 
-def _mapped(hunks: Sequence[_Hunk], lines: Lines) -> tuple[Lines | None, bool]:
+def _map_lines_back(hunks: Sequence[_Hunk], lines: Lines) -> tuple[Lines | None, bool]:
     """Return where lines were before a change, and whether the change touched them.
 
     The position is None if the change added all of these lines.
@@ -298,20 +297,20 @@ def _parse_commit(id_: str, content: bytes) -> Commit:
         key, _, value = line.partition(b" ")
         values.setdefault(key, []).append(value)
     encoding = values.get(b"encoding", [b"utf-8"])[0].decode("ascii", "replace")
-    author = _SIGNATURE.match(_decoded(values.get(b"author", [b""])[0], encoding))
-    committer = _SIGNATURE.match(_decoded(values.get(b"committer", [b""])[0], encoding))
-    subject = next(iter(_decoded(message, encoding).strip().splitlines()), "")
+    author = _SIGNATURE.match(_decode_text(values.get(b"author", [b""])[0], encoding))
+    committer = _SIGNATURE.match(_decode_text(values.get(b"committer", [b""])[0], encoding))
+    subject = next(iter(_decode_text(message, encoding).strip().splitlines()), "")
     return Commit(
         id_,
-        _decoded(values.get(b"tree", [b""])[0], "ascii"),
-        tuple(_decoded(one, "ascii") for one in values.get(b"parent", ())),
+        _decode_text(values.get(b"tree", [b""])[0], "ascii"),
+        tuple(_decode_text(one, "ascii") for one in values.get(b"parent", ())),
         author[1] if author else "unknown",
         int(committer[2]) if committer else 0,
         subject[:_LONGEST_SUBJECT],
     )
 
 
-def _decoded(value: bytes, encoding: str) -> str:
+def _decode_text(value: bytes, encoding: str) -> str:
     try:
         return value.decode(encoding, "replace")
     except LookupError:

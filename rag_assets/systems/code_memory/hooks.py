@@ -58,7 +58,7 @@ def block_of(tenant: str, told: str) -> str:
     )
 
 
-def takes_blocks(content: bytes) -> bool:
+def can_contain_blocks(content: bytes) -> bool:
     """Return whether a hook is a POSIX shell script, which can contain a block."""
     if b"\0" in content:
         return False
@@ -70,15 +70,14 @@ def new_hook(block: str, kept: str | None) -> bytes:
     """Return a new hook with one block.
 
     Args:
-        block: see block_of.
         kept: name of the former hook in the same folder, which the new hook runs last.
     """
-    return (_SHELL + _OURS + block + (_run_of(kept) if kept else "")).encode()
+    return (_SHELL + _OURS + block + (_run_command(kept) if kept else "")).encode()
 
 
-def with_block(content: bytes, tenant: str, block: str) -> bytes:
+def insert_block(content: bytes, tenant: str, block: str) -> bytes:
     """Return a script with exactly one block of the tenant, after the shebang if there is one."""
-    bare = without_block(content, tenant)
+    bare = remove_block(content, tenant)
     if not bare.startswith(b"#!"):
         return block.encode() + bare
     first, _, rest = bare.partition(b"\n")
@@ -87,7 +86,7 @@ def with_block(content: bytes, tenant: str, block: str) -> bytes:
     return first + b"\n" + block.encode() + rest
 
 
-def without_block(content: bytes, tenant: str) -> bytes:
+def remove_block(content: bytes, tenant: str) -> bytes:
     """Return a script without the tenant's block."""
     name = re.escape(tenant.encode())
     block = (
@@ -107,11 +106,11 @@ def is_empty(content: bytes) -> bool:
 
 
 def is_tenant(name: str) -> bool:
-    """Return whether a text may be the id of a tenant, and is therefore safe as a file name."""
+    """Return whether a text has the form of a tenant's id, which makes it safe as a file name."""
     return _TENANT.fullmatch(name) is not None
 
 
-def _run_of(kept: str) -> str:
+def _run_command(kept: str) -> str:
     path = '"${0%/*}"/' + shlex.quote(kept)
     return f'if [ -x {path} ]; then exec {path} "$@"; fi\n'
 
@@ -151,7 +150,10 @@ def install_hooks(local: Path, tenant: str, repository: Path) -> ChangedHooks:
         ListingFailed: the folder is not a repository.
     """
     if not is_tenant(tenant):
-        raise ConfigurationError(f"{tenant!r} is no id of a tenant", hint="`rag-assets tenants`")
+        raise ConfigurationError(
+            f"{tenant!r} is not the id of a tenant",
+            hint="run `rag-assets tenants` to list the ids",
+        )
     told = hooked_folder(local)
     told.mkdir(mode=0o700, parents=True, exist_ok=True)
     block = block_of(tenant, str((told / tenant).absolute()))
@@ -160,18 +162,18 @@ def install_hooks(local: Path, tenant: str, repository: Path) -> ChangedHooks:
     changed, kept = [], []
     for name in NAMES:
         hook = folder / name
-        content = _content(hook)
+        content = _read_hook(hook)
         whole = hook.is_symlink() or not _is_executable(hook)
         if content is None:
-            _write(hook, new_hook(block, None))
-        elif takes_blocks(content) and (is_ours(content) or not whole):
-            new = with_block(content, tenant, block)
+            _write_hook(hook, new_hook(block, None))
+        elif can_contain_blocks(content) and (is_ours(content) or not whole):
+            new = insert_block(content, tenant, block)
             if new == content:
                 continue
-            _write(hook, new)
+            _write_hook(hook, new)
         else:
-            _keep(hook)
-            _write(hook, new_hook(block, name + KEPT_SUFFIX))
+            _rename_former_hook(hook)
+            _write_hook(hook, new_hook(block, name + KEPT_SUFFIX))
             kept.append(name)
         changed.append(name)
     return ChangedHooks(folder, tuple(changed), tuple(kept))
@@ -182,9 +184,6 @@ def remove_hooks(tenant: str, repository: Path) -> ChangedHooks:
 
     A new hook without any block left is deleted, or replaced by the former hook that was kept.
 
-    Args:
-        repository: see install_hooks.
-
     Raises:
         ConfigurationError: hooks are switched off in this repository.
         ListingFailed: the folder is not a repository.
@@ -193,16 +192,16 @@ def remove_hooks(tenant: str, repository: Path) -> ChangedHooks:
     changed = []
     for name in NAMES:
         hook = folder / name
-        content = _content(hook)
+        content = _read_hook(hook)
         if content is None:
             continue
-        new = without_block(content, tenant)
+        new = remove_block(content, tenant)
         if new == content:
             continue
         changed.append(name)
         before = folder / (name + KEPT_SUFFIX)
         if not is_empty(new):
-            _write(hook, new)
+            _write_hook(hook, new)
         elif before.is_symlink() or before.exists():
             before.replace(hook)
         else:
@@ -213,68 +212,72 @@ def remove_hooks(tenant: str, repository: Path) -> ChangedHooks:
 def hooks_folder(repository: Path) -> Path:
     """Return the folder in which git looks for a repository's hooks; all its worktrees share it.
 
-    The repository's own configuration may only name a folder below its `.git`, because the
-    repository may come from another person. The configuration of the user or the machine may name
-    any folder.
+    The repository's own configuration must name a folder below its `.git`, because the repository
+    may come from a different person. The configuration of the user or the machine may name any
+    folder.
 
     Args:
         repository: the top folder of a worktree, or a bare repository.
 
     Raises:
-        ConfigurationError: hooks are switched off, or would be written to another folder.
+        ConfigurationError: hooks are switched off, or the folder is outside of `.git`.
         ListingFailed: the folder is not a repository.
     """
     folders = locate(repository.expanduser().resolve())
     inside: tuple[Path, ...] = (folders.common, folders.own)
-    named = _of_repository(folders)
-    if named is None and (named := _of_others()) is not None:
+    named = _read_repository_hooks_path(folders)
+    if named is None and (named := _read_user_hooks_path()) is not None:
         inside = (Path("/"),) if Path(named).expanduser().is_absolute() else (folders.root,)
     path = Path(named).expanduser() if named else folders.common / "hooks"
     found = path if path.is_absolute() else folders.root / path
     if found.exists() and not found.is_dir():
         raise ConfigurationError(
-            f"core.hooksPath is {named!r}, which is no folder: hooks are switched off",
-            hint="have it name a folder, or unset it",
+            f"git hooks are switched off: core.hooksPath is {named!r}, which is not a folder",
+            hint="set core.hooksPath to a folder, or run `git config --unset core.hooksPath`",
         )
     real = found.resolve()
     if not any(real.is_relative_to(folder.resolve()) for folder in inside):
         raise ConfigurationError(
-            f"the repository would have its hooks written to {str(real)!r}, out of its .git",
-            hint="`git config --unset core.hooksPath` there, or set it in your own ~/.gitconfig",
+            f"core.hooksPath of the repository leads to {str(real)!r}, outside of its .git folder",
+            hint="run `git config --unset core.hooksPath` in the repository, or set"
+            " core.hooksPath in your own ~/.gitconfig",
         )
     return found
 
 
-def _of_repository(folders: RepositoryFolders) -> str | None:
-    """Return core.hooksPath as the worktree or the repository configures it."""
+def _read_repository_hooks_path(folders: RepositoryFolders) -> str | None:
+    """Return core.hooksPath from the configuration of the worktree or of the repository."""
     own = read_configuration(folders.common)
     if is_true(own, "extensions.worktreeconfig"):
-        own |= _settings(folders.own / "config.worktree")
+        own |= _read_settings(folders.own / "config.worktree")
     return own.get(_HOOKS_PATH) or None
 
 
-def _of_others() -> str | None:
-    """Return core.hooksPath as the user, or else the machine, configures it."""
-    found = (_settings(path).get(_HOOKS_PATH) for path in _files_of_others())
+def _read_user_hooks_path() -> str | None:
+    """Return core.hooksPath from the configuration of the user, or else of the machine."""
+    found = (_read_settings(path).get(_HOOKS_PATH) for path in _list_user_config_files())
     return next(filter(None, found), None)
 
 
-def _files_of_others() -> list[Path]:
+def _list_user_config_files() -> list[Path]:
     """Return the configuration files of the user and of the machine, by precedence."""
     home = Path.home()
     beside = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config")
     return [home / ".gitconfig", beside / "git" / "config", Path("/etc/gitconfig")]
 
 
-def _settings(path: Path) -> dict[str, str]:
+def _read_settings(path: Path) -> dict[str, str]:
     try:
         return parse_configuration(path.read_bytes()[:_MOST_BYTES])
     except OSError:
         return {}
 
 
-def _content(hook: Path) -> bytes | None:
-    """Return the content of a hook; None if it does not exist, a NUL byte if it is too large."""
+def _read_hook(hook: Path) -> bytes | None:
+    """Return the content of a hook; None if it does not exist.
+
+    Return a NUL byte, which no script contains, if the hook is too large or a broken link.
+    """
     try:
         if not hook.is_file():
             # A broken link counts as an existing hook, which is kept.
@@ -284,7 +287,7 @@ def _content(hook: Path) -> bytes | None:
     except OSError as error:
         raise ConfigurationError(
             f"the hook {str(hook)!r} cannot be read: {error.strerror}",
-            hint="see that it belongs to whoever installs hooks",
+            hint="run the command as the owner of the hook",
         ) from None
     return content if len(content) <= _MOST_BYTES else b"\0"
 
@@ -293,24 +296,26 @@ def _is_executable(hook: Path) -> bool:
     return os.access(hook, os.X_OK)
 
 
-def _keep(hook: Path) -> None:
+def _rename_former_hook(hook: Path) -> None:
     before = hook.with_name(hook.name + KEPT_SUFFIX)
     if before.is_symlink() or before.exists():
         raise ConfigurationError(
-            f"{str(before)!r} is there already", hint="it is a former hook: move it away"
+            f"the former hook cannot be renamed: {str(before)!r} already exists",
+            hint="move that file to a different folder",
         )
     hook.rename(before)
 
 
-def _write(hook: Path, content: bytes) -> None:
+def _write_hook(hook: Path, content: bytes) -> None:
     """Replace a hook atomically, since git may run it at any moment.
 
     An existing hook keeps its mode.
     """
     if hook.is_symlink() and not hook.resolve().is_relative_to(hook.parent.parent.resolve()):
         raise ConfigurationError(
-            f"the hook {str(hook)!r} is a link to {str(hook.resolve())!r}, which is not changed",
-            hint="replace the link by a file, or remove it",
+            f"the hook {str(hook)!r} is a link to {str(hook.resolve())!r}, a file outside of the"
+            " repository's hooks, which this command does not change",
+            hint="replace the link with a file, or remove the link",
         )
     try:
         rewrite_file(hook, content, new_mode=_MODE)

@@ -55,30 +55,30 @@ class NameResolver:
         """Return the routes with this name, path or requested path; GET routes come first."""
         spelled = [said, *route_spellings(said)]
         for one in spelled:
-            found = [node for node in self._named(one) if node.source_type == _ROUTE]
+            found = [node for node in self._find_definitions(one) if node.source_type == _ROUTE]
             if found:
-                return _ordered(found)
+                return _sort_routes(found)
         return []
 
     def routes_to(self, said: str) -> list[Node]:
         """Return the routes that run a controller or one of its methods."""
         names = {node.name for node in self.symbols(said)}
         members = {f"{name}::" for name in names if "::" not in name}
-        edges = self.view.edges(sorted(names | self._methods(names)), "in").edges
+        edges = self.view.edges(sorted(names | self._find_methods(names)), "in").edges
         found = [
             edge.stated_of
             for edge in edges
             if edge.kind == "routes_to"
             and (edge.target in names or edge.target.startswith(tuple(members)))
         ]
-        return _ordered(node_of(one) for one in self.view.defined([*dict.fromkeys(found)]))
+        return _sort_routes(node_of(one) for one in self.view.defined([*dict.fromkeys(found)]))
 
     def symbols(self, said: str) -> list[Node]:
         """Return the definitions that a name refers to, as written or as spelled in the index."""
         for spelled in symbol_spellings(said):
-            if found := self._named(spelled):
+            if found := self._find_definitions(spelled):
                 return found
-        return self._parts(symbol_spellings(said))
+        return self._find_by_last_part(symbol_spellings(said))
 
     def names(self, said: str) -> list[str]:
         """Return the names of the nodes from which a walk for this name starts."""
@@ -93,7 +93,7 @@ class NameResolver:
         for name in spelled:
             if found := self._tables(name):
                 return found
-        models = [node.name for name in spelled for node in self._named(name)]
+        models = [node.name for name in spelled for node in self._find_definitions(name)]
         edges = self.view.edges(models, "out").edges if models else []
         mapped = [edge.target for edge in edges if edge.kind == "maps_to"]
         usual = [one for name in spelled for one in self._tables(table_of_class(name))]
@@ -103,14 +103,14 @@ class NameResolver:
         """Return the URIs of the files that a path refers to; empty if there is no such file."""
         spelled = path_spellings(said)
         for path in spelled:
-            if found := self._at(path):
+            if found := self._find_exact_path(path):
                 return found
         end = f"/{spelled[-1].lower()}" if spelled else ""
         found = [uri for uri in self._uris if end and f"/{uri.lower()}".endswith(end)]
         # A path may start with the checkout's folder, as absolute paths do.
         within = path_spellings(f"/{spelled[-1]}")[2:] if spelled else []
         shorter = (path for path in within if "/" in path)
-        return found or next(filter(None, map(self._at, shorter)), [])
+        return found or next(filter(None, map(self._find_exact_path, shorter)), [])
 
     def shorter_path(self, said: str) -> list[str]:
         """Return a line that names the file if only the end of the path matches it."""
@@ -151,31 +151,35 @@ class NameResolver:
             parts.append(f"not read for uses yet: {counted(unread, 'file')}")
         return "; ".join(parts)
 
-    def _at(self, path: str) -> list[str]:
+    def _find_exact_path(self, path: str) -> list[str]:
         """Return the URIs of the files with exactly this path, in any repository."""
         uris = [path, *(uri_of(source.name, path) for source in self.tenant.sources)]
         return [one.uri for one in self.view.files([FILE + uri for uri in uris]) if one.uri]
 
-    def _named(self, name: str) -> list[Node]:
+    def _find_definitions(self, name: str) -> list[Node]:
         return [*map(node_of, self.view.named(name))]
 
     def _tables(self, name: str) -> list[str]:
-        found = [node.name for node in self._named(TABLE + name) if node.source_type == "table"]
+        found = [
+            node.name
+            for node in self._find_definitions(TABLE + name)
+            if node.source_type == "table"
+        ]
         if found:
             return [*dict.fromkeys(found)]
         return [TABLE + name] if self.view.edges([TABLE + name], "in").edges else []
 
-    def _methods(self, names: Iterable[str]) -> set[str]:
+    def _find_methods(self, names: Iterable[str]) -> set[str]:
         """Return the definitions in the documents of these classes, including their methods."""
-        nodes = [node for name in names for node in self._named(name)]
+        nodes = [node for name in names for node in self._find_definitions(name)]
         uris = sorted({node.uri for node in nodes if node.uri})
         return {one.name for one in self.view.within_any(uris)}
 
-    def _parts(self, spelled: Sequence[str]) -> list[Node]:
+    def _find_by_last_part(self, spelled: Sequence[str]) -> list[Node]:
         """Return definitions whose last part is this name, such as a method of any class."""
         wanted = {name.lower() for name in spelled}
         like = self.view.like(sorted(wanted), _LOOKED_AT) if wanted else []
-        found = [node_of(one) for one in like if _last(one.name).lower() in wanted]
+        found = [node_of(one) for one in like if _last_part(one.name).lower() in wanted]
         return found[:MOST_MEANT]
 
     @property
@@ -192,11 +196,11 @@ def _language(uri: str) -> str:
     return "" if language in NO_PROGRAMS else language
 
 
-def _ordered(routes: Iterable[Node]) -> list[Node]:
+def _sort_routes(routes: Iterable[Node]) -> list[Node]:
     return sorted(routes, key=lambda node: (":GET " not in node.name, node.name))
 
 
-def _last(name: str) -> str:
+def _last_part(name: str) -> str:
     """Return a name without its qualifiers."""
     for mark in _SEPARATORS:
         name = name.rpartition(mark)[2]

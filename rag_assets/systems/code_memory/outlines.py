@@ -26,10 +26,9 @@ _ROUTE: Final = "route:"
 
 
 def within_limit(lines: Iterable[str], *, notes: Sequence[str] = ()) -> str:
-    """Return as many whole lines as fit, the number of omitted lines, and notes.
+    """Return the first lines that fit into the token limit, the number of omitted lines, and notes.
 
     Args:
-        lines: the lines, most useful first.
         notes: descriptions of possible gaps in the answer.
     """
     ending = list(notes)
@@ -50,7 +49,7 @@ def within_limit(lines: Iterable[str], *, notes: Sequence[str] = ()) -> str:
 
 
 def one_line(name: str) -> str:
-    """Return a name from a repository, whatever its form, as short text on one line."""
+    """Return a name from a repository as a short text on one line."""
     return neutralised(" ".join(name.split()))[:_LONGEST_NAME]
 
 
@@ -63,7 +62,7 @@ def place(uri: str | None, line: int | None, *, several: bool) -> str:
 
 
 def shown_name(name: str) -> str:
-    """Return a node's name in the form that people use."""
+    """Return a node's name as people write it."""
     if name.startswith(_FILE):
         return path_of(name.removeprefix(_FILE))
     # An anonymous class is named after its file, and the file is shown next to it anyway.
@@ -74,7 +73,6 @@ class Tree:
     """The relations of a walk as an indented tree; each node is expanded only once.
 
     Args:
-        walk: the finished walk.
         several: whether the tenant has several repositories.
     """
 
@@ -89,16 +87,16 @@ class Tree:
         """Yield a node, and below it, step by step, the relations that start at it."""
         yield self._heading(root)
         opened = {root}
-        waiting = [(one, 1) for one in reversed(self._ordered(root))]
+        waiting = [(one, 1) for one in reversed(self._sort_relations(root))]
         while waiting:
             relation, depth = waiting.pop()
             yield "  " * depth + self._line(relation)
             if relation.target not in opened and not relation.target.startswith(_FILE):
                 opened.add(relation.target)
-                below = self._ordered(relation.target)
+                below = self._sort_relations(relation.target)
                 waiting += [(one, depth + 1) for one in reversed(below)]
 
-    def _ordered(self, name: str) -> list[Relation]:
+    def _sort_relations(self, name: str) -> list[Relation]:
         order = {kind: number for number, kind in enumerate(_FIRST)}
         return sorted(
             self._from.get(name, ()),
@@ -125,7 +123,7 @@ _FIRST: Final = (
 """Kinds of relations that a tree shows first, in this order; other kinds follow."""
 
 
-def listed(relations: Iterable[Relation], *, several: bool) -> Iterator[str]:
+def format_relations(relations: Iterable[Relation], *, several: bool) -> Iterator[str]:
     """Yield relations grouped by kind: the source of each, its location and its evidence."""
     by_kind: dict[str, list[Relation]] = {}
     for one in relations:
@@ -139,7 +137,7 @@ def listed(relations: Iterable[Relation], *, several: bool) -> Iterator[str]:
             yield f"  {where}  {shown_name(one.source)}  {evidence}".rstrip() + by
 
 
-def possible(uses: Sequence[Use], *, several: bool) -> Iterator[str]:
+def format_possible_uses(uses: Sequence[Use], *, several: bool) -> Iterator[str]:
     """Yield possible uses, grouped by the definition that they may refer to."""
     by_target: dict[str, list[Use]] = {}
     for one in uses:
@@ -166,7 +164,7 @@ _ORDER: Final = (
 """Kinds of relations that a list shows first, in this order; other kinds follow."""
 
 
-def grouped(
+def format_groups(
     found: Sequence[tuple[Node, Sequence[str]]], stated: Iterable[Relation], *, several: bool
 ) -> Iterator[str]:
     """Yield nodes grouped by type, a program's entry points first, each with the path to it.
@@ -174,7 +172,6 @@ def grouped(
     Args:
         found: nodes, each with the path of names that leads to it.
         stated: relations; for a node without lines, the lines of its relation are shown.
-        several: see place.
     """
     by_type: dict[str, list[tuple[Node, Sequence[str]]]] = {}
     defining = {node.uri for node, _ in found if not node.name.startswith(_FILE)}
@@ -198,13 +195,13 @@ def grouped(
             yield f"  {where}  {shown_name(node.name)}{f'  < {through}' if through else ''}{by}"
 
 
-def tests(
+def format_tests(
     found: Sequence[tuple[Node, Sequence[str]]], stated: Iterable[Relation], *, several: bool
 ) -> Iterator[str]:
     """Yield tests, grouped by how they reach the code in question: by HTTP, or by calls.
 
     Args:
-        found, stated, several: see grouped.
+        found, stated, several: see format_groups.
     """
     requesting: list[str] = []
     calling: list[str] = []
@@ -232,7 +229,7 @@ def _edge_rank(kind: str) -> int:
     return _EDGES.index(kind) if kind in _EDGES else len(_EDGES)
 
 
-def definitions(nodes: Iterable[Node], *, several: bool) -> Iterator[str]:
+def format_definitions(nodes: Iterable[Node], *, several: bool) -> Iterator[str]:
     """Yield the definitions of a file, in the order of their lines."""
     for node in sorted(nodes, key=lambda node: (node.uri or "", node.line_start or 0)):
         where = place(node.uri, node.line_start, several=several)

@@ -142,7 +142,7 @@ def _storable(value: Any) -> Any:
 
 
 def _with_names(text: str, reading: CodeText, name: str, frameworks: str) -> CodeText:
-    """Return a reading with the index of its names; if a tag query reads it, also definitions."""
+    """Add the index of names to a reading, and facts from tags, queries and frameworks."""
     language = tag_languages().get(name)
     if language is None:
         tags = Tags(comments=((0, len(text)),)) if name in _PROSE else Tags()
@@ -152,7 +152,7 @@ def _with_names(text: str, reading: CodeText, name: str, frameworks: str) -> Cod
             reading = with_definitions(text, reading, tags)
     if (language is not None or name in READ_FOR_USE) and name not in _KNOWN_QUERIES:
         reading = with_queries(text, reading)
-    defined = () if tags.definitions else _defined(text, reading)
+    defined = () if tags.definitions else _list_definitions(text, reading)
     names = index_names(text, tags, language, defined=defined)
     stated, note = framework_facts(text, name, reading.facts, frameworks)
     # Even a text without names gets this fact, which shows that the text was scanned.
@@ -161,7 +161,7 @@ def _with_names(text: str, reading: CodeText, name: str, frameworks: str) -> Cod
     return replace(reading, facts=(*reading.facts, *stated, index), notes=(*reading.notes, *notes))
 
 
-def _defined(text: str, reading: CodeText) -> list[tuple[str, int]]:
+def _list_definitions(text: str, reading: CodeText) -> list[tuple[str, int]]:
     """Return the names of definitions that a reader found, with their lines."""
     declared = [fact for fact in reading.facts if fact.kind == "declares" and fact.symbol]
     ends = [found.start() for found in re.finditer("\n", text)] if declared else []
@@ -171,10 +171,10 @@ def _defined(text: str, reading: CodeText) -> list[tuple[str, int]]:
 
 
 def unread(text: str, media_type: str, *notes: str) -> CodeText:
-    """Return the units of a text that no grammar reads, cut at blank lines; there are no facts."""
+    """Return the units of a text without a grammar, cut at blank lines; they have no facts."""
     return CodeText(add_rest_units(text, ()), (), language_of_type(media_type), notes)
 
 
 def language_of_type(media_type: str) -> str:
-    """Return the language that a media type of source code names: `ruby` for `text/x-ruby`."""
+    """Return the language of a media type of source code: `ruby` for `text/x-ruby`."""
     return media_type.rpartition("/")[2].removeprefix("x-")

@@ -137,9 +137,9 @@ class _NonEmptyQuery(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     @model_validator(mode="after")
-    def _names_something(self) -> Self:
+    def _require_parameter(self) -> Self:
         if not any(dict(self).values()):
-            raise ValueError(f"give one of: {', '.join(type(self).model_fields)}")
+            raise ValueError(f"set at least one of: {', '.join(type(self).model_fields)}")
         return self
 
 
@@ -230,9 +230,9 @@ class SymbolsQuery(BaseModel):
     path: _Text | None = None
 
     @model_validator(mode="after")
-    def _asks_for_something(self) -> SymbolsQuery:
+    def _require_name_or_path(self) -> SymbolsQuery:
         if self.name is None and self.path is None:
-            raise ValueError("name or path must be given")
+            raise ValueError("name and path are both missing: set at least one of them")
         return self
 
 

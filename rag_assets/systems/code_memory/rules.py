@@ -71,7 +71,7 @@ class AskedFile:
     def named(self, source: str, names: frozenset[str]) -> list[str]:
         """Return the names by which a document of a repository mentions this file.
 
-        For a document of another repository, only a qualified name counts as a mention of the file.
+        For a document of a different repository, only a qualified name counts as a mention.
         """
         known = self.names if source in self.paths else frozenset(filter(_is_qualified, self.names))
         return sorted(known & names)
@@ -90,16 +90,18 @@ class _Candidate:
     kind: str
     globs: tuple[str, ...]
 
-    def holds(self, files: Sequence[AskedFile]) -> bool:
-        """Return whether the document is a rule that applies to one of these files."""
-        return any(self._holds(file) for file in files)
+    def is_applicable_rule(self, files: Sequence[AskedFile]) -> bool:
+        """Return whether the document is a rule that applies to at least one of these files."""
+        return any(self._applies_to(file) for file in files)
 
     def rank(self, files: Sequence[AskedFile]) -> tuple[bool, int, str]:
         """Return a sort key that puts rules for these files first."""
-        return not self.holds(files), _ORDER.index(self.kind), self.document.uri
+        return not self.is_applicable_rule(files), _ORDER.index(self.kind), self.document.uri
 
-    def told(self, text: str, files: Sequence[AskedFile], *, several: bool) -> Iterator[str]:
-        """Yield lines on the document and why it concerns a file, if it does; a rule with its text.
+    def describe(self, text: str, files: Sequence[AskedFile], *, several: bool) -> Iterator[str]:
+        """Yield the document's title, why it concerns a file, and the text of a rule.
+
+        Yield nothing if the document concerns none of the files.
 
         Args:
             text: the text of the document; "" if all of it is withheld.
@@ -109,7 +111,7 @@ class _Candidate:
         facts = read_markdown(text).facts
         named = frozenset(str(f.values["name"]).lstrip("\\") for f in facts if f.kind == "mentions")
         for file in files:
-            if self._holds(file):
+            if self._applies_to(file):
                 why = ", ".join(self.globs) or "always"
             elif hit := file.named(self.document.source, named):
                 why = f"names {hit[0]}"
@@ -122,7 +124,7 @@ class _Candidate:
                 yield from (f"  {line}" for line in text.split("\n") if line.strip())
             return
 
-    def _holds(self, file: AskedFile) -> bool:
+    def _applies_to(self, file: AskedFile) -> bool:
         if self.kind not in _RULES:
             return False
         path = _TOOL_FOLDER.sub("", path_of(self.document.uri))
@@ -144,27 +146,27 @@ class RuleBook:
     view: View
 
     def about(self, files: Sequence[AskedFile], *, several: bool) -> tuple[list[str], list[str]]:
-        """Return lines on the documents about files, rules first, and notes on possible gaps.
+        """Return lines that describe the documents about files, rules first, and notes on gaps.
 
         Args:
             files: the files in the question.
             several: whether to show places with their repository.
         """
-        spoken = self.view.naming(_targets(files), _NAMES)
-        found, left = self._found(files, naming={edge.document_id for edge in spoken})
+        spoken = self.view.naming(_list_edge_targets(files), _NAMES)
+        found, left = self._find_candidates(files, naming={edge.document_id for edge in spoken})
         ids = [one.document.document_id for one in found[:MOST_DOCUMENTS]]
         texts = self.reader.read_all(self.tenant.id, self.caller, ids)
         lines: list[str] = []
         for one in found[:MOST_DOCUMENTS]:
             read = texts.get(one.document.document_id)
-            lines += one.told("" if read is None else read.text, files, several=several)
+            lines += one.describe("" if read is None else read.text, files, several=several)
         left += max(0, len(found) - MOST_DOCUMENTS)
         lacking = [f"{counted(left, 'more document')} not read"] if left else []
         if len(spoken) >= MOST_EDGES:
             lacking.append(f"they are named at more than {MOST_EDGES:,} places")
         return lines, [f"this may lack something: {one}" for one in lacking]
 
-    def _found(
+    def _find_candidates(
         self, files: Sequence[AskedFile], naming: Collection[str]
     ) -> tuple[list[_Candidate], int]:
         """Return documents that may concern files, rules first, and how many may be missing.
@@ -189,11 +191,11 @@ class RuleBook:
             one = _Candidate(document, kind, tuple(globs.get(document.document_id, ())))
             if cut is not None and kind in _RULES and document.uri >= cut:
                 unknown += 1
-            elif one.holds(files) or document.document_id in naming:
+            elif one.is_applicable_rule(files) or document.document_id in naming:
                 found.append(one)
         return sorted(found, key=lambda one: one.rank(files)), unknown
 
-    def asked(self, said: str) -> AskedFile:
+    def locate_file(self, said: str) -> AskedFile:
         """Return a file given by its path within a repository, or as hits show it."""
         sources = [one.name for one in self.tenant.sources if one.type in {"git", "files"}]
         # A guessed repository name must not reveal whether that repository exists.
@@ -202,17 +204,17 @@ class RuleBook:
         paths: Mapping[str, Sequence[str]] = {}
         for path in (bare, *(one for one in shorter if "/" in one)):
             # An absolute path may start with the folder of a checkout.
-            if paths := self._existing(path, repositories):
+            if paths := self._find_existing_paths(path, repositories):
                 bare = path
                 break
         else:
-            paths = _places(bare, repositories)
+            paths = _list_possible_paths(bare, repositories)
         held = {uri_of(source, path) for source, each in paths.items() for path in each}
         names = self._names([*held]) | {bare, *(path for each in paths.values() for path in each)}
         last = bare.rpartition("/")[2]
         return AskedFile(said, {name: tuple(each) for name, each in paths.items()}, names | {last})
 
-    def _existing(self, bare: str, repositories: Sequence[str]) -> dict[str, list[str]]:
+    def _find_existing_paths(self, bare: str, repositories: Sequence[str]) -> dict[str, list[str]]:
         """Return the paths of the existing files that a path may refer to, by repository."""
         first, _, rest = bare.partition("/")
         uris = [bare, *(uri_of(source, bare) for source in repositories)]
@@ -231,7 +233,7 @@ class RuleBook:
         return frozenset({one.name for one in nodes} | shorts | methods)
 
 
-def _places(bare: str, repositories: Sequence[str]) -> dict[str, list[str]]:
+def _list_possible_paths(bare: str, repositories: Sequence[str]) -> dict[str, list[str]]:
     """Return the possible paths of a file that does not exist, by repository."""
     first, _, rest = bare.partition("/")
     if first not in repositories or not rest:
@@ -241,7 +243,7 @@ def _places(bare: str, repositories: Sequence[str]) -> dict[str, list[str]]:
     return {first: [rest, bare]}
 
 
-def _targets(files: Sequence[AskedFile]) -> list[str]:
+def _list_edge_targets(files: Sequence[AskedFile]) -> list[str]:
     """Return the possible targets of edges from documents that mention these files."""
     names = {name for file in files for name in file.names}
     each = (targets_of_mention(name, kind) for name in names for kind in _KINDS_OF_NAMES)

@@ -1,7 +1,7 @@
 """Retrieval of passages for the prompts of runs, by the same search as all other questions.
 
 The metadata of a chunk is read at query time, with one step of relations for all chunks together.
-No chunk must therefore be indexed again when another file adds a relation.
+So no chunk has to be indexed again when a different file adds a relation.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def metadata_of(view: View | None, hits: Sequence[Hit]) -> list[ChunkMetadata]:
     if view is None or not hits:
         return [_metadata(hit, None, {}) for hit in hits]
     frameworks = _frameworks(view)
-    related = _related(view, hits)
+    related = _find_related_names(view, hits)
     return [_metadata(hit, _framework(hit, frameworks), related[at]) for at, hit in enumerate(hits)]
 
 
@@ -113,7 +113,7 @@ def _frameworks(view: View) -> dict[str, list[tuple[str, str]]]:
 
 
 def _framework(hit: Hit, frameworks: Mapping[str, Sequence[tuple[str, str]]]) -> str | None:
-    """Return the framework of a hit's file: one that its repository uses in its language."""
+    """Return the framework that the hit's repository uses in the language of the file, if any."""
     there = frameworks.get(_repository(hit), ())
     if _is_derived(hit):
         named = [name for _, name in there]
@@ -121,7 +121,7 @@ def _framework(hit: Hit, frameworks: Mapping[str, Sequence[tuple[str, str]]]) ->
     return next((name for manager, name in there if hit.language in _LANGUAGES[manager]), None)
 
 
-def _related(view: View, hits: Sequence[Hit]) -> list[dict[str, list[str]]]:
+def _find_related_names(view: View, hits: Sequence[Hit]) -> list[dict[str, list[str]]]:
     """Return, for each hit, the names that are one relation away, by kind: symbol, route, table."""
     defined: dict[tuple[str, str | None], list[Node]] = defaultdict(list)
     for one in map(node_of, view.within_any([*dict.fromkeys(hit.uri for hit in hits)])):
@@ -136,11 +136,11 @@ def _related(view: View, hits: Sequence[Hit]) -> list[dict[str, list[str]]]:
         if relation is not None:
             source, target = (edge.source, relation.source), (edge.source, relation.target)
             beside[source][target] = beside[target][source] = None
-    return [_by_kind(some, beside, known) for some in own]
+    return [_group_by_kind(some, beside, known) for some in own]
 
 
 def _edges(view: View, keys: Sequence[NodeKey], nodes: Mapping[NodeKey, Node]) -> list[FoundEdge]:
-    """Return the edges at nodes; reads them in halves if a limit would cut some off."""
+    """Return all edges at nodes; split the nodes in halves if they have too many edges at once."""
     found = view.edges_at(keys, nodes, "both")
     if not found.cut or len(keys) == 1:
         return [*found.edges]
@@ -156,7 +156,7 @@ def _nodes(hit: Hit, defined: Mapping[tuple[str, str | None], Sequence[Node]]) -
         yield file_node(f"file:{hit.uri}", _repository(hit))
 
 
-def _by_kind(
+def _group_by_kind(
     own: Sequence[Node],
     beside: Mapping[NodeKey, Mapping[NodeKey, None]],
     known: Mapping[NodeKey, Node],
@@ -266,7 +266,6 @@ def search_request(
     Args:
         run: the run that asks; None for a question outside a run.
         query: the question, in words.
-        options: see RetrievalOptions.
 
     Raises:
         InvalidRequest: an option cannot be used; names the field.

@@ -34,7 +34,7 @@ from rag_assets.systems.code_memory.runs import (
     Run,
     RunEvent,
     Runs,
-    parsed_events,
+    parse_events,
     require_plain_ids,
 )
 from rag_assets.systems.code_memory.service import index_again, invalidate
@@ -147,7 +147,7 @@ async def put_events(request: Request, run: RunId, asked: ProjectDependency) -> 
     runs = Runs(asked.backend.catalog.database)
 
     def receive() -> ReceivedEvents:
-        events = parsed_events(body)
+        events = parse_events(body)
         require_plain_ids(run, events, asked.backend.retriever.masker)
         record = asked.record()
         tenant = Tenant.from_config(record.config)

@@ -49,10 +49,10 @@ _DRIVE: Final = re.compile(r"[A-Za-z]:[/\\]")
 EventKind: TypeAlias = Literal["file_created", "file_updated", "file_deleted", "final_summary"]
 
 
-def _within(path: str) -> str:
+def _require_relative_path(path: str) -> str:
     plain = posixpath.normpath(path)
     if path.startswith("/") or _DRIVE.match(path) or plain.split("/")[0] == ".." or plain == ".":
-        raise ValueError("it must be the path of a file, relative to its repository")
+        raise ValueError("the path must be that of a file, relative to its repository")
     return plain
 
 
@@ -62,7 +62,7 @@ _EventId = Annotated[
 FilePath = Annotated[
     str,
     StringConstraints(pattern=_PRINTABLE, min_length=1, max_length=1_000, strip_whitespace=True),
-    AfterValidator(_within),
+    AfterValidator(_require_relative_path),
 ]
 _Line = Annotated[str, StringConstraints(pattern=_PRINTABLE, max_length=200, strip_whitespace=True)]
 _Summary = Annotated[str, StringConstraints(pattern=r"^[^\x00]*$", max_length=20_000)]
@@ -94,18 +94,18 @@ class RunEvent(BaseModel):
     at: _Moment | None = None
 
     @model_validator(mode="after")
-    def _is_whole(self) -> RunEvent:
+    def _require_matching_fields(self) -> RunEvent:
         of_run = self.kind == "final_summary"
         if of_run and not self.summary.strip():
-            raise ValueError("a final_summary needs a summary")
+            raise ValueError("summary is missing: a final_summary requires it")
         if of_run and self.path is not None:
-            raise ValueError("a final_summary has no path")
+            raise ValueError("path must not be set for a final_summary")
         if not of_run and self.path is None:
-            raise ValueError(f"a {self.kind} needs a path")
+            raise ValueError(f"path is missing: a {self.kind} requires it")
         return self
 
 
-def parsed_events(body: bytes) -> tuple[RunEvent, ...]:
+def parse_events(body: bytes) -> tuple[RunEvent, ...]:
     """Return the events of a body, one per line; empty lines are skipped.
 
     Raises:
@@ -117,40 +117,44 @@ def parsed_events(body: bytes) -> tuple[RunEvent, ...]:
         if not line.strip():
             continue
         if len(events) == MOST_EVENTS:
-            errors.append(_error(number, f"at most {MOST_EVENTS:,} events are taken at once"))
+            errors.append(
+                _error_of_line(
+                    number, f"a request must not contain more than {MOST_EVENTS:,} events"
+                )
+            )
         elif len(line) > MOST_LINE:
-            errors.append(_error(number, f"an event has at most {MOST_LINE:,} bytes"))
+            errors.append(_error_of_line(number, f"the event is longer than {MOST_LINE:,} bytes"))
         else:
             try:
                 events.append(RunEvent.model_validate_json(line))
             except ValidationError as error:
-                errors += _located(number, error)
+                errors += _list_errors(number, error)
         if len(errors) >= _MOST_ERRORS:
             break
     if not events and not errors:
-        errors.append(_error(1, "there is no event"))
+        errors.append(_error_of_line(1, "the request contains no event"))
     if errors:
         raise InvalidFields(errors)
     return tuple(events)
 
 
-def refused(number: int, field: str, problem: str) -> InvalidFields:
+def invalid_field(number: int, field: str, problem: str) -> InvalidFields:
     """Return the error for one field of an event."""
-    return InvalidFields([_error(number, problem, field)])
+    return InvalidFields([_error_of_line(number, problem, field)])
 
 
-def _error(number: int, problem: str, *field: str) -> Mapping[str, Any]:
+def _error_of_line(number: int, problem: str, *field: str) -> Mapping[str, Any]:
     where = ("body", number, *field)
     return {"type": "value_error", "loc": where, "msg": f"line {number}: {problem}"}
 
 
-def _located(number: int, error: ValidationError) -> list[Mapping[str, Any]]:
+def _list_errors(number: int, error: ValidationError) -> list[Mapping[str, Any]]:
     found: list[Mapping[str, Any]] = []
     for one in error.errors(include_url=False, include_input=False, include_context=False):
         # Pydantic's message about unreadable JSON may quote it.
         message = one["msg"].removeprefix("Value error, ")
         if one["type"] == "json_invalid":
-            message = "it is not JSON"
+            message = "the line is not valid JSON"
         if one["type"] == "extra_forbidden":
             message = "there is no such field"
         where = ("body", number, *one["loc"])
@@ -164,7 +168,7 @@ def runs_of(tenant: Tenant) -> tuple[RunsConfig, ...]:
 
 
 def readings_of(configs: Iterable[RunsConfig], path: str) -> Iterator[tuple[RunsConfig, str]]:
-    """Yield what a path may refer to: its first part may be a repository's name."""
+    """Yield each source, and the path in it, that a path with or without repository may mean."""
     for config in configs:
         yield config, path
         if path.startswith(f"{config.of}/"):
@@ -250,7 +254,7 @@ class Runs:
             UnknownRun: the project has no run with this id.
         """
         with self._database.begin() as connection:
-            return _run(connection, tenant_id, run_id)
+            return _read_run(connection, tenant_id, run_id)
 
     def receive(
         self, ref: TenantRef, tenant: Tenant, run_id: str, events: Sequence[RunEvent]
@@ -269,11 +273,13 @@ class Runs:
             NoRecordsSource: the tenant does not have a source of files.
         """
         with self._database.begin_exclusive(ref) as connection:
-            _run(connection, ref.id, run_id)
+            _read_run(connection, ref.id, run_id)
             sources = _SourcesOfRuns.of(connection, tenant, events)
             # Of two events with the same id, the first is stored.
             distinct = {event.id: event for event in reversed(events)}
-            records = {id_: _record(sources, run_id, event) for id_, event in distinct.items()}
+            records = {
+                id_: _record_of_event(sources, run_id, event) for id_, event in distinct.items()
+            }
             rows = [
                 {
                     "tenant": ref.id,
@@ -305,12 +311,12 @@ def require_plain_ids(run_id: str, events: Sequence[RunEvent], masker: Masker) -
     Raises:
         InvalidFields: the id of the run or of an event contains a credential.
     """
-    problem = "it must hold no credential: it is stored and shown as it is"
+    problem = "the id must not contain a credential: ids are stored and shown unmasked"
     if masker.holds_credential(run_id):
-        raise refused(1, "run", problem)
+        raise invalid_field(1, "run", problem)
     for number, event in enumerate(events, start=1):
         if masker.holds_credential(event.id):
-            raise refused(number, "id", problem)
+            raise invalid_field(number, "id", problem)
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,8 +338,8 @@ class _SourcesOfRuns:
         configs = runs_of(tenant)
         if not configs:
             raise NoRecordsSource(
-                f"tenant {tenant.id!r} has no source of files",
-                hint="add the repository to its `sources`",
+                f"tenant {tenant.id!r} has no source that reads files",
+                hint="add the repository to the tenant's `sources`",
             )
         paths = [event.path for event in events if event.path]
         return cls(configs, documents_of(connection, tenant, paths, gone=True))
@@ -352,7 +358,7 @@ class _SourcesOfRuns:
         return (qualified or possible)[0]
 
 
-def _record(sources: _SourcesOfRuns, run_id: str, event: RunEvent) -> PushedRecord:
+def _record_of_event(sources: _SourcesOfRuns, run_id: str, event: RunEvent) -> PushedRecord:
     config, path = sources.place_of(event.path or "")
     metadata: dict[str, Any] = {"run": run_id, "event": event.kind}
     if path:
@@ -373,12 +379,13 @@ def _record(sources: _SourcesOfRuns, run_id: str, event: RunEvent) -> PushedReco
     )
 
 
-def _run(connection: Connection, tenant_id: str, run_id: str) -> Run:
+def _read_run(connection: Connection, tenant_id: str, run_id: str) -> Run:
     columns = code_runs.c
     query = select(code_runs).where(columns.tenant == tenant_id, columns.run_id == run_id)
     row = connection.execute(query).first()
     if row is None:
         raise UnknownRun(
-            "the project has no such run", hint="PUT /api/projects/{project}/runs/{run} makes it"
+            "the project has no run with this id",
+            hint="create the run with PUT /api/projects/{project}/runs/{run}",
         )
     return Run(row.run_id, row.rag_enabled, row.model)

@@ -45,7 +45,6 @@ def index_again(
     retention do not.
 
     Args:
-        record: the tenant.
         paths: paths of files, within a repository or as hits show them; empty: all documents. New
             files, which the index does not know yet, are listed soon.
         by: name of the caller, for the event.
@@ -74,8 +73,6 @@ def invalidate(
     """Remove files from the index until they change, or until index_again indexes them.
 
     Args:
-        record: the tenant.
-        paths: see index_again.
         by: name of the caller, for the events.
 
     Raises:
@@ -141,7 +138,6 @@ class CodeMemory:
 
         Args:
             query: the question, in words.
-            options: see RetrievalOptions.
             run: id of the run that asks; None for a question outside a run.
 
         Raises:
@@ -155,7 +151,7 @@ class CodeMemory:
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False)[0]
             raise InvalidRequest(
-                f"nothing can be retrieved: {problem_of(first)}", hint="correct that field"
+                f"the question is not valid: {problem_of(first)}", hint="correct that field"
             ) from None
         record = await run_sync(self._catalog.tenants.get, self._tenant_id)
         asking = None if run is None else await run_sync(self._run, run)

@@ -20,7 +20,7 @@ _Name = Annotated[str, Field(min_length=1, max_length=1_000)]
 _Names = Annotated[list[_Name], Field(max_length=20)]
 
 
-async def _asked(knowledge: Knowledge, work: Callable[[CodeAnswers], str]) -> str:
+async def _ask(knowledge: Knowledge, work: Callable[[CodeAnswers], str]) -> str:
     message = current_message()
 
     def answer() -> str:
@@ -55,14 +55,14 @@ def _code_search(knowledge: Knowledge) -> Callable[..., Awaitable[str]]:
             caller=message.caller,
         )
         answer = await knowledge.search(message.tenant_id, request)
-        return await _asked(knowledge, lambda about: about.searched(answer))
+        return await _ask(knowledge, lambda about: about.list_hits(answer))
 
     return code_search
 
 
 def _who_serves(knowledge: Knowledge) -> Callable[..., Awaitable[str]]:
     async def who_serves(route: _Name) -> str:
-        return await _asked(knowledge, lambda about: about.who_serves(route))
+        return await _ask(knowledge, lambda about: about.who_serves(route))
 
     return who_serves
 
@@ -72,7 +72,7 @@ def _what_touches(knowledge: Knowledge) -> Callable[..., Awaitable[str]]:
         table: _Name | None = None, symbol: _Name | None = None, path: _Name | None = None
     ) -> str:
         _require_one(table=table, symbol=symbol, path=path)
-        return await _asked(
+        return await _ask(
             knowledge, lambda about: about.what_touches(table=table, symbol=symbol, path=path)
         )
 
@@ -82,7 +82,7 @@ def _what_touches(knowledge: Knowledge) -> Callable[..., Awaitable[str]]:
 def _impact_of(knowledge: Knowledge) -> Callable[..., Awaitable[str]]:
     async def impact_of(symbols: _Names | None = None, paths: _Names | None = None) -> str:
         _require_one(symbols=symbols, paths=paths)
-        return await _asked(
+        return await _ask(
             knowledge, lambda about: about.impact_of(symbols=symbols or (), paths=paths or ())
         )
 
@@ -94,7 +94,7 @@ def _tests_of(knowledge: Knowledge) -> Callable[..., Awaitable[str]]:
         symbols: _Names | None = None, paths: _Names | None = None, route: _Name | None = None
     ) -> str:
         _require_one(symbols=symbols, paths=paths, route=route)
-        return await _asked(
+        return await _ask(
             knowledge,
             lambda about: about.tests_of(symbols=symbols or (), paths=paths or (), route=route),
         )
@@ -104,7 +104,7 @@ def _tests_of(knowledge: Knowledge) -> Callable[..., Awaitable[str]]:
 
 def _outline(knowledge: Knowledge) -> Callable[..., Awaitable[str]]:
     async def outline(path: _Name) -> str:
-        return await _asked(knowledge, lambda about: about.outline(path))
+        return await _ask(knowledge, lambda about: about.outline(path))
 
     return outline
 
@@ -112,14 +112,14 @@ def _outline(knowledge: Knowledge) -> Callable[..., Awaitable[str]]:
 def _history_of(knowledge: Knowledge) -> Callable[..., Awaitable[str]]:
     async def history_of(symbol: _Name | None = None, path: _Name | None = None) -> str:
         _require_one(symbol=symbol, path=path)
-        return await _asked(knowledge, lambda about: about.history_of(symbol=symbol, path=path))
+        return await _ask(knowledge, lambda about: about.history_of(symbol=symbol, path=path))
 
     return history_of
 
 
 def _rules_for(knowledge: Knowledge) -> Callable[..., Awaitable[str]]:
     async def rules_for(paths: _Names) -> str:
-        return await _asked(knowledge, lambda about: about.rules_for(paths))
+        return await _ask(knowledge, lambda about: about.rules_for(paths))
 
     return rules_for
 
@@ -131,7 +131,7 @@ def _require_one(**given: object) -> None:
         InvalidRequest: all arguments are missing.
     """
     if not any(given.values()):
-        raise InvalidRequest("nothing is named", hint=f"give one of: {', '.join(given)}")
+        raise InvalidRequest("all arguments are missing", hint=f"set one of: {', '.join(given)}")
 
 
 def _tool(name: str, description: str, function: Callable[[Knowledge], ToolFunction]) -> Tool:

@@ -15,7 +15,7 @@ from rag_assets.client import Client, code_operations
 from rag_assets.client.calls import Call
 from rag_assets.systems.code_memory.run_retrieval import RetrievalOptions
 from rag_assets.systems.code_memory.run_routes import receiving, router
-from rag_assets.systems.code_memory.runs import RunEvent, parsed_events
+from rag_assets.systems.code_memory.runs import RunEvent, parse_events
 
 OPTIONS = RetrievalOptions().model_dump()
 EVENT = {"id": "1", "kind": "file_updated", "path": "größe.php", "summary": "two\nlines"}
@@ -89,7 +89,7 @@ def test_answers_are_read_as_they_are_described(description: Mapping[str, Any], 
 def test_events_are_sent_as_the_service_reads_them() -> None:
     lines = code_operations.record_run_events("r", [EVENT, {**EVENT, "id": "2"}]).lines or ""
     assert [json.loads(line)["id"] for line in lines.splitlines()] == ["1", "2"]
-    first, second = parsed_events(lines.encode())
+    first, second = parse_events(lines.encode())
     assert (first.path, second.id, first.summary) == ("größe.php", "2", "two\nlines")
 
 

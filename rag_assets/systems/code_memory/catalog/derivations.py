@@ -1,4 +1,4 @@
-"""Derived documents: records that are derived from the indexed documents of another source."""
+"""Reads and writes derived documents: records derived from the documents of a different source."""
 
 from __future__ import annotations
 
@@ -132,9 +132,9 @@ class DerivationTable:
         return {row.source: [Unresolved.read(one) for one in row.unresolved] for row in rows}
 
     def differing(self, ref: TenantRef, derived: DerivedRecords) -> int:
-        """Return the number of documents that `record` would change."""
+        """Return the number of documents that `record` would create, change or delete."""
         with self._database.begin() as connection:
-            known = _known(connection, ref, derived.source)
+            known = _read_record_keys(connection, ref, derived.source)
         wanted = {one.document_id: one.key for one in derived.records}
         return sum(known.get(id_) != wanted.get(id_) for id_ in known.keys() | wanted.keys())
 
@@ -148,12 +148,12 @@ class DerivationTable:
         """
         wanted = {one.document_id: one for one in derived.records}
         with self._database.begin_for(ref) as connection:
-            known = _known(connection, ref, derived.source)
+            known = _read_record_keys(connection, ref, derived.source)
             changed = [one for id_, one in wanted.items() if known.get(id_) != one.key]
             gone = sorted(known.keys() - wanted.keys())
-            _put(connection, ref, changed)
-            _forget(connection, ref, gone)
-            _remember(connection, ref, derived)
+            _put_records(connection, ref, changed)
+            _delete_records(connection, ref, gone)
+            _set_derivation(connection, ref, derived)
             if changed or gone:
                 notify(connection, ref.id)
         return len(changed) + len(gone)
@@ -169,8 +169,8 @@ class DerivationTable:
             TenantGone: the tenant was removed.
         """
         with self._database.begin_for(ref) as connection:
-            _forget(connection, ref, sorted(_known(connection, ref, source)))
-            _remember(connection, ref, DerivedRecords(of, source, "", (), ()))
+            _delete_records(connection, ref, sorted(_read_record_keys(connection, ref, source)))
+            _set_derivation(connection, ref, DerivedRecords(of, source, "", (), ()))
             notify(connection, ref.id)
 
 
@@ -186,7 +186,7 @@ def fingerprint_of(documents: Iterable[CodeDocument]) -> Fingerprint:
     return first, second
 
 
-def _known(connection: Connection, ref: TenantRef, source: str) -> Mapping[str, str]:
+def _read_record_keys(connection: Connection, ref: TenantRef, source: str) -> Mapping[str, str]:
     table = source_records.c
     query = select(table.document_id, table.record_key).where(
         table.tenant == ref.id, table.source == source
@@ -194,7 +194,7 @@ def _known(connection: Connection, ref: TenantRef, source: str) -> Mapping[str, 
     return dict(connection.execute(query).all())
 
 
-def _put(connection: Connection, ref: TenantRef, records: Sequence[PushedRecord]) -> None:
+def _put_records(connection: Connection, ref: TenantRef, records: Sequence[PushedRecord]) -> None:
     new = upsert(source_records).values(
         revision=record_revisions.next_value(), changed_at=func.clock_timestamp()
     )
@@ -209,7 +209,7 @@ def _put(connection: Connection, ref: TenantRef, records: Sequence[PushedRecord]
         connection.execute(statement, [record_values(ref, one) for one in batch])
 
 
-def _forget(connection: Connection, ref: TenantRef, document_ids: Sequence[str]) -> None:
+def _delete_records(connection: Connection, ref: TenantRef, document_ids: Sequence[str]) -> None:
     for batch in batched(document_ids, _BATCH):
         ids = list(batch)
         table = source_records.c
@@ -220,7 +220,7 @@ def _forget(connection: Connection, ref: TenantRef, document_ids: Sequence[str])
         connection.execute(withhold_statement(ref, ids))
 
 
-def _remember(connection: Connection, ref: TenantRef, derived: DerivedRecords) -> None:
+def _set_derivation(connection: Connection, ref: TenantRef, derived: DerivedRecords) -> None:
     new = upsert(derivations).values(
         tenant=ref.id,
         source=derived.of,

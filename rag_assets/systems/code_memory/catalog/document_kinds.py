@@ -1,4 +1,4 @@
-"""Kinds of the definitions in source code documents; other files of the repository decide them."""
+"""Kinds of the definitions in source code, which also depend on other files of the repository."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from rag_assets.systems.code_memory.catalog.relation_rows import (
     rows_of_names,
     rows_of_symbols,
 )
-from rag_assets.systems.code_memory.catalog.relation_state import rows_were_made_anew
+from rag_assets.systems.code_memory.catalog.relation_state import mark_rows_replaced
 from rag_assets.systems.code_memory.catalog.tables import edges, name_uses, symbols
 from rag_assets.systems.code_memory.relations.relations import Relations
 
@@ -78,13 +78,13 @@ class RelationDriftQuery:
         with self._database.begin() as connection:
             for table in _TABLES:
                 of_texts = table.c.tenant == tenant_id, is_any_of(table.c.chunk_set_key, [*keys])
-                query = select(table.c.chunk_set_key, *_told(table)).where(*of_texts)
+                query = select(table.c.chunk_set_key, *_columns_of_text(table)).where(*of_texts)
                 for key, *row in connection.execute(query):
                     found.setdefault(key, set()).add((table.name, *map(_hashable, row)))
         return {key: frozenset(rows) for key, rows in found.items()}
 
     def nobodys(self, tenant_id: str) -> list[str]:
-        """Return the chunk_set_keys of rows whose text belongs to no build."""
+        """Return the chunk_set_keys of rows whose text does not belong to any build."""
         found: set[str] = set()
         held = document_index.c
         with self._database.begin() as connection:
@@ -95,7 +95,7 @@ class RelationDriftQuery:
                 found.update(connection.scalars(query))
         return sorted(found)
 
-    def record_anew(self, ref: TenantRef, relations: Mapping[str, Relations]) -> None:
+    def replace_rows(self, ref: TenantRef, relations: Mapping[str, Relations]) -> None:
         """Replace the rows of texts by rows of their current definitions and edges.
 
         If a text belongs to no build, its rows are only deleted: it may have been erased in the
@@ -110,7 +110,7 @@ class RelationDriftQuery:
                 for table in _TABLES:
                     of_texts = table.c.tenant == ref.id, is_any_of(table.c.chunk_set_key, keys)
                     connection.execute(delete(table).where(*of_texts))
-                rows_were_made_anew(connection, ref)
+                mark_rows_replaced(connection, ref)
                 # A concurrent deletion of such a version waits, and then deletes the new rows too.
                 held = (
                     select(document_index.c.chunk_set_key)
@@ -133,7 +133,7 @@ def rows_to_record(ref: TenantRef, relations: Mapping[str, Relations]) -> dict[s
         (name_uses, rows_of_names(ref, relations)),
     ):
         for row in rows:
-            told = (_hashable(row[column.name]) for column in _told(table))
+            told = (_hashable(row[column.name]) for column in _columns_of_text(table))
             found.setdefault(row["chunk_set_key"], set()).add((table.name, *told))
     return {key: frozenset(rows) for key, rows in found.items()}
 
@@ -142,5 +142,5 @@ def _hashable(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
-def _told(table: Table) -> Iterator[ColumnElement[Any]]:
+def _columns_of_text(table: Table) -> Iterator[ColumnElement[Any]]:
     return (column for column in table.columns if column.name not in _OF_TEXT)

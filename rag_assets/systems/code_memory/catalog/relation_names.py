@@ -54,7 +54,7 @@ def spellings_of(name: str) -> Iterator[str]:
 
 
 def own_spellings_of(name: str) -> Iterator[str]:
-    """Yield the names that a node has where a document states something about it."""
+    """Yield the names of a node in documents that state something about it."""
     if name.startswith(FILE):
         yield FILE + path_of(name.removeprefix(FILE))
     else:
@@ -73,11 +73,11 @@ class Nameless(NamedTuple):
     own: str
 
 
-def nameless_apart(names: Iterable[str]) -> tuple[list[str], list[Nameless]]:
+def separate_nameless(names: Iterable[str]) -> tuple[list[str], list[Nameless]]:
     """Separate names that any document may contain from names that are based on a line.
 
     Every migration of an application may have an anonymous class in the same line. Such classes
-    must be told apart by their documents before they are looked up.
+    must be distinguished by their documents before they are looked up.
     """
     named, nameless = [], []
     for name in names:

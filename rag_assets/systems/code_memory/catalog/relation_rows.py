@@ -26,7 +26,6 @@ def record_relations(
 
     Args:
         connection: the connection of the transaction that makes the versions of these texts valid.
-        ref: the tenant.
         relations: the relations, by chunk_set_key.
     """
     for table, rows in (

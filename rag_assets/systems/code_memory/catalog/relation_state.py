@@ -42,7 +42,7 @@ class RelationState:
 
 
 def state_columns(tenant: ColumnElement[str]) -> tuple[ColumnElement[Any], ColumnElement[Any]]:
-    """Return two columns to add to another SQL query: `changes` and `row_changes`."""
+    """Return two columns to add to an SQL query: `changes` and `row_changes`."""
     totals, added = relation_change_totals.c, relation_changes.c
 
     def total(column: ColumnElement[Any], *wanted: ColumnElement[bool]) -> ColumnElement[Any]:
@@ -91,7 +91,7 @@ MOMENT = Statement.compile(
 """SQL query that returns the state, and the scopes that principals may read."""
 
 
-def rows_were_made_anew(connection: Connection, ref: TenantRef) -> None:
+def mark_rows_replaced(connection: Connection, ref: TenantRef) -> None:
     """Record that rows were replaced although their texts did not change."""
     counted = func.rag_catalog.count_relation_change(ref.id, literal(True, Boolean))
     connection.execute(select(counted))

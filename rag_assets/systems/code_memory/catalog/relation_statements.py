@@ -80,20 +80,20 @@ _APART: ColumnElement[int] = literal_column("0")
 """The offset 0, which makes Postgres execute a subquery separately."""
 
 
-def _given(parameter: str) -> ColumnElement[str]:
+def _unnest_parameter(parameter: str) -> ColumnElement[str]:
     given: BindParameter[list[str]] = texts_parameter(parameter)
     return func.unnest(cast(given, ARRAY(Text)))
 
 
-def _asked(parameter: str) -> Subquery:
-    return select(_given(parameter).label("value")).distinct().subquery()
+def _distinct_values(parameter: str) -> Subquery:
+    return select(_unnest_parameter(parameter).label("value")).distinct().subquery()
 
 
 def _one_of(value: ColumnElement[str], parameter: str) -> _Condition:
-    return value.in_(select(_given(parameter)))
+    return value.in_(select(_unnest_parameter(parameter)))
 
 
-def _versions(*columns: ColumnElement[Any]) -> Select[Any]:
+def _select_versions(*columns: ColumnElement[Any]) -> Select[Any]:
     """Return columns of those valid document versions that the caller may read."""
     found = select_returnable(_TENANT, _GENERATION, *columns).where(
         is_readable(documents, _PRINCIPALS)
@@ -107,15 +107,15 @@ def _versions(*columns: ColumnElement[Any]) -> Select[Any]:
     return found.outerjoin(document_kinds, same_document)
 
 
-def _of_readable(table: FromClause, *columns: ColumnElement[Any]) -> Select[Any]:
+def _join_readable(table: FromClause, *columns: ColumnElement[Any]) -> Select[Any]:
     same_text = and_(
         table.c.tenant == document_index.c.tenant,
         table.c.chunk_set_key == document_index.c.chunk_set_key,
     )
-    return _versions(*columns).join(table, same_text)
+    return _select_versions(*columns).join(table, same_text)
 
 
-def _named_by(
+def _rows_with_values(
     columns: _Columns, value: ColumnElement[str], parameter: str, *wanted: _Condition
 ) -> Subquery:
     """Return the rows of a table with one of the given values, and the versions of their texts.
@@ -125,25 +125,27 @@ def _named_by(
         columns: the columns to return; the first belongs to the table.
     """
     table = columns[0].table
-    own, others = _by_table(columns, table)
-    asked = _asked(parameter)
+    own, others = _split_by_table(columns, table)
+    asked = _distinct_values(parameter)
     named = table.c.tenant == _TENANT, value == asked.c.value
     rows = select(*own, table.c.chunk_set_key).where(*named, *wanted).offset(_APART).lateral()
     of_text = document_index.c.chunk_set_key == rows.c.chunk_set_key
-    versions = _versions(*others).where(of_text).offset(_APART).lateral()
-    found = select(*_found_in(columns, rows, versions)).select_from(asked)
+    versions = _select_versions(*others).where(of_text).offset(_APART).lateral()
+    found = select(*_columns_of(columns, rows, versions)).select_from(asked)
     return found.join(rows, true()).join(versions, true()).subquery()
 
 
-def _held_by(columns: _Columns, table: FromClause, parameter: str, *wanted: _Condition) -> Subquery:
+def _rows_of_documents(
+    columns: _Columns, table: FromClause, parameter: str, *wanted: _Condition
+) -> Subquery:
     """Return the rows of a table that belong to the texts of documents with the given URIs."""
-    own, others = _by_table(columns, table)
-    asked = _asked(parameter)
-    at = _versions(*others, document_index.c.chunk_set_key).where(*_is_at(asked.c.value))
+    own, others = _split_by_table(columns, table)
+    asked = _distinct_values(parameter)
+    at = _select_versions(*others, document_index.c.chunk_set_key).where(*_is_at(asked.c.value))
     versions = at.offset(_APART).lateral()
     of_text = table.c.tenant == _TENANT, table.c.chunk_set_key == versions.c.chunk_set_key
     rows = select(*own).where(*of_text, *wanted).offset(_APART).lateral()
-    held = select(*_found_in(columns, rows, versions)).select_from(asked)
+    held = select(*_columns_of(columns, rows, versions)).select_from(asked)
     return held.join(versions, true()).join(rows, true()).subquery()
 
 
@@ -152,58 +154,60 @@ def _is_at(uri: ColumnElement[str]) -> tuple[_Condition, ...]:
     return func.md5(documents.c.uri) == func.md5(uri), documents.c.uri == uri
 
 
-def _by_table(columns: _Columns, table: FromClause) -> tuple[_Columns, _Columns]:
+def _split_by_table(columns: _Columns, table: FromClause) -> tuple[_Columns, _Columns]:
     own = tuple(one for one in columns if one.table is table)
     return own, tuple(one for one in columns if one.table is not table)
 
 
-def _found_in(columns: _Columns, *rows: FromClause) -> _Columns:
+def _columns_of(columns: _Columns, *rows: FromClause) -> _Columns:
     return tuple(next(one.c[c.name] for one in rows if c.name in one.c) for c in columns)
 
 
 _PLACED_SYMBOLS: _Columns = (*_SYMBOL_COLUMNS, symbols.c.position)
 
 
-def _symbols(found: Subquery) -> Select[Any]:
-    rows = select(*_found_in(_SYMBOL_COLUMNS, found))
+def _select_symbols(found: Subquery) -> Select[Any]:
+    rows = select(*_columns_of(_SYMBOL_COLUMNS, found))
     return rows.order_by(found.c.uri, found.c.position)
 
 
-def _named() -> Select[Any]:
+def _select_by_name() -> Select[Any]:
     """Return definitions by name without duplicates: the table has a row for each short name."""
-    found = _named_by(_PLACED_SYMBOLS, symbols.c.symbol, "names")
+    found = _rows_with_values(_PLACED_SYMBOLS, symbols.c.symbol, "names")
     once = found.c.uri, found.c.symbol, found.c.line_start
-    rows = select(*_found_in(_SYMBOL_COLUMNS, found)).ext(distinct_on(*once))
+    rows = select(*_columns_of(_SYMBOL_COLUMNS, found)).ext(distinct_on(*once))
     return rows.order_by(*once, found.c.position)
 
 
-def _names_called() -> Select[Any]:
+def _select_names() -> Select[Any]:
     columns = symbols.c.short, symbols.c.symbol, *_DOCUMENT_COLUMNS
-    return select(*_named_by(columns, symbols.c.short, "names").c).distinct()
+    return select(*_rows_with_values(columns, symbols.c.short, "names").c).distinct()
 
 
-def _like() -> Select[Any]:
+def _select_similar() -> Select[Any]:
     part = func.unnest(cast(texts_parameter("parts"), ARRAY(Text))).column_valued("part")
     has_one = exists(select(part).where(func.strpos(symbols.c.short, part) > 0))
-    return _symbols(_of_readable(symbols, *_PLACED_SYMBOLS).where(has_one).subquery()).limit(_LIMIT)
+    return _select_symbols(
+        _join_readable(symbols, *_PLACED_SYMBOLS).where(has_one).subquery()
+    ).limit(_LIMIT)
 
 
-def _ending() -> Select[Any]:
-    found = _named_by(_PLACED_SYMBOLS, last_part(symbols.c.short), "parts")
+def _select_by_last_part() -> Select[Any]:
+    found = _rows_with_values(_PLACED_SYMBOLS, last_part(symbols.c.short), "parts")
     has_same_marks = last_part(found.c.short, without="_-") == bindparam("marked", type_=Text)
-    rows = select(*_found_in(_SYMBOL_COLUMNS, found))
+    rows = select(*_columns_of(_SYMBOL_COLUMNS, found))
     return rows.order_by(has_same_marks.desc(), found.c.uri, found.c.position).limit(_LIMIT)
 
 
-def _files_called() -> Select[Any]:
+def _select_by_file_name() -> Select[Any]:
     name = bindparam("name", type_=Text)
     uri = func.lower(documents.c.uri)
     is_called = func.right(uri, func.length(name) + 1) == literal("/") + name
-    found = _versions(*_DOCUMENT_COLUMNS).where(is_called)
+    found = _select_versions(*_DOCUMENT_COLUMNS).where(is_called)
     return found.order_by(func.length(documents.c.uri), documents.c.uri).limit(_LIMIT)
 
 
-def _edges(*ways: Subquery, first: bool = True) -> Select[Any]:
+def _select_edges(*ways: Subquery, first: bool = True) -> Select[Any]:
     """Return the edges found in any of several ways; no single index serves all ways.
 
     Args:
@@ -221,24 +225,24 @@ def _edges(*ways: Subquery, first: bool = True) -> Select[Any]:
 
 def _edges_at_nodes() -> tuple[Subquery, ...]:
     return (
-        _named_by(_EDGE_COLUMNS, edges.c.stated_of, "own", _of_kinds()),
+        _rows_with_values(_EDGE_COLUMNS, edges.c.stated_of, "own", _has_requested_kind()),
         _edges_in("uris", edges.c.stated_of == ""),
-        _named_by(_EDGE_COLUMNS, edges.c.target, "named", _of_kinds()),
+        _rows_with_values(_EDGE_COLUMNS, edges.c.target, "named", _has_requested_kind()),
         _edges_in("inside", _one_of(edges.c.stated_of, "own_inside")),
         _edges_in("inside", _one_of(edges.c.target, "named_inside")),
     )
 
 
-def _stated() -> Subquery:
+def _select_by_kind() -> Subquery:
     of_kind = edges.c.kind == bindparam("kind", type_=Text)
-    return _of_readable(edges, *_EDGE_COLUMNS).where(of_kind, _of_kinds()).subquery()
+    return _join_readable(edges, *_EDGE_COLUMNS).where(of_kind, _has_requested_kind()).subquery()
 
 
 def _edges_in(parameter: str, wanted: _Condition) -> Subquery:
-    return _held_by(_EDGE_COLUMNS, edges, parameter, wanted, _of_kinds())
+    return _rows_of_documents(_EDGE_COLUMNS, edges, parameter, wanted, _has_requested_kind())
 
 
-def _of_kinds() -> _Condition:
+def _has_requested_kind() -> _Condition:
     only = texts_parameter("only")
     return and_(
         edges.c.kind != all_(texts_parameter("without")),
@@ -246,34 +250,34 @@ def _of_kinds() -> _Condition:
     )
 
 
-def _documents_of_type() -> Select[Any]:
+def _select_by_type() -> Select[Any]:
     wanted = _one_of(documents.c.source_type, "source_types")
-    return _versions(*_DOCUMENT_COLUMNS).where(wanted).order_by(documents.c.uri)
+    return _select_versions(*_DOCUMENT_COLUMNS).where(wanted).order_by(documents.c.uri)
 
 
-def _documents_without_names() -> Select[Any]:
+def _select_without_names() -> Select[Any]:
     of_text = (
         name_uses.c.tenant == document_index.c.tenant,
         name_uses.c.chunk_set_key == document_index.c.chunk_set_key,
     )
     has_names = select(name_uses.c.tenant).where(*of_text).exists()
-    return _documents_of_type().where(~has_names)
+    return _select_by_type().where(~has_names)
 
 
-def _first_of_sources() -> Select[Any]:
-    asked = _asked("sources")
-    of_source = _versions(*_DOCUMENT_COLUMNS).where(documents.c.source == asked.c.value)
+def _select_first_documents() -> Select[Any]:
+    asked = _distinct_values("sources")
+    of_source = _select_versions(*_DOCUMENT_COLUMNS).where(documents.c.source == asked.c.value)
     first = of_source.limit(1).lateral()
     return select(*first.c).select_from(asked).join(first, true())
 
 
-def _documents_at() -> Select[Any]:
-    asked = _asked("uris")
-    at = _versions(*_DOCUMENT_COLUMNS).where(*_is_at(asked.c.value)).offset(_APART).lateral()
+def _select_documents_at() -> Select[Any]:
+    asked = _distinct_values("uris")
+    at = _select_versions(*_DOCUMENT_COLUMNS).where(*_is_at(asked.c.value)).offset(_APART).lateral()
     return select(*at.c).select_from(asked).join(at, true()).order_by(at.c.uri)
 
 
-def _evidence() -> Select[Any]:
+def _select_evidence() -> Select[Any]:
     given = texts_parameter("documents"), texts_parameter("texts")
     arrays = (*(cast(one, ARRAY(Text)) for one in given), cast(_POSITIONS, ARRAY(Integer)))
     wanted = (
@@ -286,18 +290,18 @@ def _evidence() -> Select[Any]:
         wanted.c.text == edges.c.chunk_set_key,
         wanted.c.at == edges.c.position,
     )
-    return _of_readable(edges, *wanted.c, edges.c.evidence).join(wanted, same)
+    return _join_readable(edges, *wanted.c, edges.c.evidence).join(wanted, same)
 
 
-def _name_uses() -> Select[Any]:
+def _select_name_uses() -> Select[Any]:
     wanted = name_uses.c.numbers.op("&&")(
         cast(bindparam("numbers", type_=_NUMBERS), ARRAY(Integer))
     )
     # The numbers are those of one tenant's names: any other condition would use another index.
     rows = select(name_uses).where(wanted).offset(_APART).subquery()
     of_text = document_index.c.chunk_set_key == rows.c.chunk_set_key
-    versions = _versions(*_DOCUMENT_COLUMNS).where(of_text).offset(_APART).lateral()
-    asked = _asked("names")
+    versions = _select_versions(*_DOCUMENT_COLUMNS).where(of_text).offset(_APART).lateral()
+    asked = _distinct_values("names")
     name, line = asked.c.value, literal("\n")
     behind = func.split_part(line + rows.c.names, line + name + "|", 2)
     places = func.split_part(behind, line, 1).label("places")
@@ -318,34 +322,36 @@ def _name_uses() -> Select[Any]:
     )
 
 
-NAMED = Statement.compile(_named())
+NAMED = Statement.compile(_select_by_name())
 """Definitions by `names`, in the form in which their own texts state them."""
 
-CALLED = Statement.compile(_symbols(_named_by(_PLACED_SYMBOLS, symbols.c.short, "names")))
+CALLED = Statement.compile(
+    _select_symbols(_rows_with_values(_PLACED_SYMBOLS, symbols.c.short, "names"))
+)
 """Definitions by the short names in `names`."""
 
-NAMES_CALLED = Statement.compile(_names_called())
+NAMES_CALLED = Statement.compile(_select_names())
 """The names of definitions by the short names in `names`, with their documents."""
 
-LIKE = Statement.compile(_like())
+LIKE = Statement.compile(_select_similar())
 """Some definitions with names that contain one of the texts in `parts`."""
 
-ENDING = Statement.compile(_ending())
+ENDING = Statement.compile(_select_by_last_part())
 """Some definitions whose last part is in `parts`, ignoring marks; those in `marked` come first."""
 
-NAME_USES = Statement.compile(_name_uses())
+NAME_USES = Statement.compile(_select_name_uses())
 """The positions of `names` in documents that contain a name with one of these `numbers`.
 
 Documents that define a name come first.
 """
 
-FILES_CALLED = Statement.compile(_files_called())
+FILES_CALLED = Statement.compile(_select_by_file_name())
 """Some documents with a URI that ends with the lower-case file name `name`."""
 
-WITHIN = Statement.compile(_symbols(_held_by(_PLACED_SYMBOLS, symbols, "uris")))
+WITHIN = Statement.compile(_select_symbols(_rows_of_documents(_PLACED_SYMBOLS, symbols, "uris")))
 """The definitions in documents."""
 
-EDGES = Statement.compile(_edges(*_edges_at_nodes()))
+EDGES = Statement.compile(_select_edges(*_edges_at_nodes()))
 """Edges that start at `own` names, that no definition in the files at `uris` states, or that end at
 `named` names.
 
@@ -354,19 +360,19 @@ Names that are unique only within their document are looked up only in the docum
 The first column is the number of the way in which an edge was found.
 """
 
-SOME_EDGES = Statement.compile(_edges(*_edges_at_nodes(), first=False))
+SOME_EDGES = Statement.compile(_select_edges(*_edges_at_nodes(), first=False))
 """The same as EDGES, but any `limit` edges if a way finds more."""
 
-EVIDENCE = Statement.compile(_evidence())
+EVIDENCE = Statement.compile(_select_evidence())
 """The evidence of edges, by `documents`, their `texts`, and `positions` in the texts."""
 
-STATED = Statement.compile(_edges(_stated()))
+STATED = Statement.compile(_select_edges(_select_by_kind()))
 """The edges of the kind `kind`."""
 
-FIRST_OF_SOURCES = Statement.compile(_first_of_sources())
+FIRST_OF_SOURCES = Statement.compile(_select_first_documents())
 """One document of each of the `sources` that has documents."""
 
-DOCUMENTS_OF_TYPE = Statement.compile(_documents_of_type())
-DOCUMENTS_WITHOUT_NAMES = Statement.compile(_documents_without_names())
+DOCUMENTS_OF_TYPE = Statement.compile(_select_by_type())
+DOCUMENTS_WITHOUT_NAMES = Statement.compile(_select_without_names())
 """The documents of some source types that were not yet scanned for names."""
-DOCUMENTS_AT = Statement.compile(_documents_at())
+DOCUMENTS_AT = Statement.compile(_select_documents_at())

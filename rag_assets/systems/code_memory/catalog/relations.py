@@ -25,9 +25,9 @@ from rag_assets.systems.code_memory.catalog.found_relations import (
 from rag_assets.systems.code_memory.catalog.graph.memory import RelationGraphs
 from rag_assets.systems.code_memory.catalog.relation_names import (
     defined,
-    nameless_apart,
     own_spellings_of,
     qualified,
+    separate_nameless,
     spellings_of,
 )
 from rag_assets.systems.code_memory.catalog.relation_rows import number_of_name
@@ -202,13 +202,13 @@ class RelationRows:
         whole: bool = False,
     ) -> FoundEdges:
         """See Relations."""
-        named, nameless = nameless_apart(nodes)
+        named, nameless = separate_nameless(nodes)
         rows = self._edge_rows(
             # If the result would exceed the limit, no edges are returned, so any rows may be read.
             statements.SOME_EDGES if whole else statements.EDGES,
-            own=spelled(own_spellings_of, named) if direction != "in" else [],
+            own=list_spellings(own_spellings_of, named) if direction != "in" else [],
             uris=[*files],
-            named=spelled(spellings_of, named) if direction != "out" else [],
+            named=list_spellings(spellings_of, named) if direction != "out" else [],
             inside=[*{one.uri for one in nameless}],
             own_inside=[*{one.own for one in nameless}] if direction != "in" else [],
             named_inside=[*{one.own for one in nameless}] if direction != "out" else [],
@@ -259,8 +259,12 @@ class RelationRows:
     def named(self, names: Sequence[str]) -> list[FoundSymbol]:
         """See Relations."""
         wanted = frozenset(names)
-        named, nameless = nameless_apart(wanted)
-        found = self._symbols(statements.NAMED, names=spelled(local_names, named)) if named else []
+        named, nameless = separate_nameless(wanted)
+        found = (
+            self._symbols(statements.NAMED, names=list_spellings(local_names, named))
+            if named
+            else []
+        )
         if nameless:
             found += self.within([*{one.uri for one in nameless}])
         places = {(one.uri, one.local_name, one.line_start): one for one in found}
@@ -353,7 +357,7 @@ class RelationRows:
         return self._statements.rows(statement, values)
 
 
-def spelled(spellings: Callable[[str], Iterator[str]], names: Collection[str]) -> list[str]:
+def list_spellings(spellings: Callable[[str], Iterator[str]], names: Collection[str]) -> list[str]:
     """Return all spellings of these names, without duplicates."""
     return list(dict.fromkeys(one for name in names for one in spellings(name)))
 

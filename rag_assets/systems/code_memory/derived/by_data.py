@@ -1,4 +1,4 @@
-"""Routes and tables of frameworks that are defined by data, as derived documents."""
+"""Derives the routes and tables of frameworks that are described by data."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _HOST: Final = re.compile(r"^/?[a-z][a-z0-9+.-]{0,20}:/{1,2}[^/]*", re.IGNORECAS
 
 
 def derive(files: Sequence[FileFacts], frameworks: Sequence[Framework]) -> Derivation:
-    """Return the routes and tables of a repository, as framework data define them.
+    """Derive the routes and tables of a repository from the data that describe its frameworks.
 
     Args:
         files: the files of one repository.
@@ -61,7 +61,7 @@ def derive(files: Sequence[FileFacts], frameworks: Sequence[Framework]) -> Deriv
             continue
         reader = RouteReader(framework, own)
         routes = [*islice(reader.routes(), _MOST_ROUTES)]
-        documents += _merged(routes, handlers)
+        documents += _merge_routes(routes, handlers)
         unresolved += (Unresolved(*one, ROUTES) for one in reader.unresolved)
         documents += _tables(framework, own)
     return Derivation(tuple(documents), tuple(dict.fromkeys(unresolved)))
@@ -106,7 +106,7 @@ class _Handlers:
     def _of_owner(
         self, parts: Sequence[str], known: Sequence[tuple[File, Fact]]
     ) -> list[tuple[File, Fact]]:
-        """Return those definitions whose class, module or file has the name of the owner."""
+        """Return the definitions whose class, module or file has the owner's name."""
         wanted = [part.lower().lstrip("_") for part in parts[:-1]]
         close = []
         for file, fact in known:
@@ -128,7 +128,7 @@ def _ends_with(parts: Sequence[str], end: Sequence[str]) -> bool:
     return [*parts[-len(end) :]] == [*end]
 
 
-def _merged(routes: Sequence[Route], handlers: _Handlers) -> Iterator[DerivedDocument]:
+def _merge_routes(routes: Sequence[Route], handlers: _Handlers) -> Iterator[DerivedDocument]:
     known: set[str] = set()
     for route in routes:
         path = _template(route.path)

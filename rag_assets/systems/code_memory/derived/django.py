@@ -1,4 +1,4 @@
-"""Routes of Django as derived documents; Django's tables come from framework data (by_data)."""
+"""Derives the routes of Django; the module by_data derives its tables."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rag_assets.systems.code_memory.derived.model import (
     Derivation,
     DerivedDocument,
     Statement,
-    in_groups,
+    link_groups,
 )
 from rag_assets.systems.code_memory.derived.unresolved import ROUTES, Unresolved
 from rag_assets.systems.code_memory.django.urlconf import parameters_of, routes_of, template_of
@@ -25,12 +25,12 @@ _NOWHERE = Fact("", 0, 0)
 
 
 def derive(files: Sequence[FileFacts]) -> Derivation:
-    """Return the routes of a Django repository."""
+    """Derive the routes of a Django repository."""
     python = [one for one in files if one.language == "python"]
     lines = _Lines.of(python)
     routes = routes_of(python)
     documents = (one for route in routes.routes for one in _routes(route, lines))
-    unresolved = (_unresolved(one, lines) for one in routes.unresolved)
+    unresolved = (_describe_unresolved(one, lines) for one in routes.unresolved)
     return Derivation(tuple(documents), tuple(unresolved))
 
 
@@ -66,7 +66,7 @@ class _Lines:
         return Statement(kind, source, target, "stated", held.path, *places, fact.evidence)
 
 
-def _unresolved(one: Computed, lines: _Lines) -> Unresolved:
+def _describe_unresolved(one: Computed, lines: _Lines) -> Unresolved:
     held = one.evidence
     return Unresolved(held.path, lines.at(held).line_start, " ".join(one.reason.split()), ROUTES)
 
@@ -96,7 +96,7 @@ def _route(route: Route, methods: Sequence[str], action: str, lines: _Lines) -> 
     stated: list[Statement] = []
     if route.evidence:
         *groups, last = route.evidence
-        stated += in_groups(lines.statement("in_group", "", one) for one in groups)
+        stated += link_groups(lines.statement("in_group", "", one) for one in groups)
         # An inherited action also routes to the view; an action that only a package has, to the
         # view alone.
         own = "" if handler.startswith(f"{owner}.") else owner

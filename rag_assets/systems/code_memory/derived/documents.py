@@ -13,7 +13,7 @@ from typing import Final
 from rag_assets.systems.code_memory.derived import by_data, django, laravel
 from rag_assets.systems.code_memory.derived.labels import speaks_of_django
 from rag_assets.systems.code_memory.derived.model import Derivation, DerivedDocument
-from rag_assets.systems.code_memory.derived.requested_routes import with_tests
+from rag_assets.systems.code_memory.derived.requested_routes import add_tests_to_routes
 from rag_assets.systems.code_memory.frameworks.definitions import Framework, all_frameworks
 from rag_assets.systems.code_memory.frameworks.facts import FOUND
 from rag_assets.systems.code_memory.frameworks.routes import page_route
@@ -38,7 +38,7 @@ def signs_of(file: FileFacts, own: str = "") -> set[str]:
         found.add(_LARAVEL)
     if file.language == "python" and speaks_of_django(file):
         found.add(_DJANGO)
-    for framework in _unmarked(file.language, own):
+    for framework in _list_unmarked_frameworks(file.language, own):
         paths = (page_route(one, file.path) for one in framework.pages)
         if _reads_facts(framework) or any(path is not None for path in paths):
             found.add(framework.name)
@@ -75,7 +75,7 @@ def is_of_django(signs: frozenset[str]) -> bool:
 
 
 @lru_cache(maxsize=128)
-def _unmarked(language: str, own: str) -> tuple[Framework, ...]:
+def _list_unmarked_frameworks(language: str, own: str) -> tuple[Framework, ...]:
     """Return the frameworks of a language that apply without a marker in a file."""
     return tuple(o for o in all_frameworks(own) if language in o.languages and not o.markers)
 
@@ -87,7 +87,7 @@ def _reads_facts(framework: Framework) -> bool:
 
 
 def derived_documents(files: Sequence[FileFacts], own: str = "") -> Derivation:
-    """Return the routes and tables derived from all these files together, without duplicates.
+    """Derive routes and tables from all these files together, without duplicates.
 
     Args:
         files: the files of one repository, all readable by the same callers.
@@ -100,7 +100,7 @@ def derived_documents(files: Sequence[FileFacts], own: str = "") -> Derivation:
     for one in found:
         for document in one.documents:
             documents.setdefault(document.name, document)
-    documents, cut = with_tests(documents, files, frameworks)
+    documents, cut = add_tests_to_routes(documents, files, frameworks)
     unresolved = (why for one in found for why in one.unresolved)
     return Derivation(tuple(documents.values()), (*unresolved, *cut))
 

@@ -1,4 +1,4 @@
-"""The source types of a repository's definitions, determined by all frameworks its files use."""
+"""Determines the source types of definitions from all frameworks that a repository uses."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def keep_deciding(facts: Sequence[Fact], language: str) -> tuple[Fact, ...]:
     return tuple(filter(laravel.is_read_fact, facts)) if language == "php" else ()
 
 
-def deciding(facts: Sequence[Fact], language: str) -> list[object]:
-    """Return those facts of a file that determine source types, in a form that can be compared.
+def list_deciding_facts(facts: Sequence[Fact], language: str) -> list[object]:
+    """Return the facts of a file that determine source types, in a comparable form.
 
     If two results are equal, the source types are equal too, in this file and in others.
 

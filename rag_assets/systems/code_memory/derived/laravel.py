@@ -1,4 +1,4 @@
-"""Routes and tables of Laravel, as derived documents."""
+"""Derives the routes and tables of Laravel."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _CHANGES_WHOLE = 11
 
 
 def speaks_of_laravel(one: FileFacts) -> bool:
-    """Return whether a file shows that the repository uses Laravel or a package of it.
+    """Return whether a file shows that its repository uses Laravel or a Laravel package.
 
     A route, a model or a migration is sufficient, because a repository may have no manifest. In a
     test, `$router->match("/login")` is a request to any router.
@@ -73,7 +73,7 @@ def _is_sign(fact: Fact) -> bool:
 
 
 def derive(files: Sequence[FileFacts]) -> Derivation:
-    """Return the routes and tables of a Laravel repository."""
+    """Derive the routes and tables of a Laravel repository."""
     php = [one for one in files if one.language in {"php", "sql"}]
     # The manifest states the version, on which the router's behaviour depends.
     version = framework_version(files)
@@ -95,31 +95,37 @@ def derive(files: Sequence[FileFacts]) -> Derivation:
             _table(one, by_table.get(name, ()), pivots.get(name, ()))
             for name, one in tables.tables.items()
         ),
-        *_unmade_tables(tables, by_table),
+        *_tables_without_migration(tables, by_table),
     ]
     unresolved = [
-        *(_unresolved(one.reason, one.evidence, ROUTES) for one in routes.unresolved),
-        *(_of_a_route(one) for one in routes.routes if one.missing and one.evidence),
-        *(_unresolved("the table is computed", one, TABLES) for one in tables.unresolved),
-        *(_of_a_table(one) for one in tables.tables.values() if one.reasons and one.evidence),
+        *(_describe_unresolved(one.reason, one.evidence, ROUTES) for one in routes.unresolved),
+        *(_describe_unresolved_route(one) for one in routes.routes if one.missing and one.evidence),
+        *(_describe_unresolved("the table is computed", one, TABLES) for one in tables.unresolved),
+        *(
+            _describe_unresolved_table(one)
+            for one in tables.tables.values()
+            if one.reasons and one.evidence
+        ),
     ]
     return Derivation(tuple(documents), tuple(unresolved))
 
 
-def _of_a_route(route: Route) -> Unresolved:
-    return _unresolved("; ".join(route.missing), route.evidence[-1], ROUTE + name_of(route))
+def _describe_unresolved_route(route: Route) -> Unresolved:
+    return _describe_unresolved(
+        "; ".join(route.missing), route.evidence[-1], ROUTE + name_of(route)
+    )
 
 
-def _of_a_table(table: Table) -> Unresolved:
-    return _unresolved("; ".join(table.reasons), table.evidence[-1], TABLE + table.name)
+def _describe_unresolved_table(table: Table) -> Unresolved:
+    return _describe_unresolved("; ".join(table.reasons), table.evidence[-1], TABLE + table.name)
 
 
-def _unresolved(reason: str, held: Evidence, about: str) -> Unresolved:
+def _describe_unresolved(reason: str, held: Evidence, about: str) -> Unresolved:
     return Unresolved(held.path, held.fact.line_start, " ".join(reason.split()), about)
 
 
 def _pivots(models: Iterable[Model]) -> Mapping[str, Sequence[tuple[str, Relation]]]:
-    """Return relations with their owner, by pivot table, if only convention names that table."""
+    """Return relations and their owners by the pivot table that convention gives them."""
     found: dict[str, dict[tuple[str, int], tuple[str, Relation]]] = {}
     for model in models:
         for one in model.relations:
@@ -147,13 +153,13 @@ def _table(
     stated = [
         *(statement("changed_in", FILE + e.path, e.path, e.fact) for e in table.evidence),
         *_foreign_keys(table),
-        *map(_maps, models),
+        *map(_mapping_statement, models),
         *between,
     ]
     return _document(table.name, table_lines(table, [model.name for model in models]), stated)
 
 
-def _unmade_tables(
+def _tables_without_migration(
     tables: Tables,
     by_table: Mapping[str, Sequence[Model]],
 ) -> Iterator[DerivedDocument]:
@@ -165,16 +171,16 @@ def _unmade_tables(
     for name in sorted(by_table.keys() - tables.tables.keys()):
         models = [one for one in by_table[name] if one.how == "stated" or not tables.tables]
         if models:
-            yield _unmade(name, models)
+            yield _table_without_migration(name, models)
 
 
-def _unmade(name: str, models: Sequence[Model]) -> DerivedDocument:
+def _table_without_migration(name: str, models: Sequence[Model]) -> DerivedDocument:
     lines = (
         f"table {name}",
         f"models: {', '.join(model.name for model in models)}",
         "incomplete: no migration makes it",
     )
-    return _document(name, lines, [*map(_maps, models)])
+    return _document(name, lines, [*map(_mapping_statement, models)])
 
 
 def _document(name: str, lines: tuple[str, ...], stated: Sequence[Statement]) -> DerivedDocument:
@@ -184,12 +190,12 @@ def _document(name: str, lines: tuple[str, ...], stated: Sequence[Statement]) ->
 def _foreign_keys(table: TableLike) -> Iterator[Statement]:
     """Yield the tables that a table refers to, with the last statement about each foreign key."""
     for key in table.foreign_keys:
-        held = [e for e in table.evidence if _speaks_of(e.fact.values, key.columns)]
+        held = [e for e in table.evidence if _mentions_columns(e.fact.values, key.columns)]
         if key.table and held:
             yield statement("references", TABLE + key.table, held[-1].path, held[-1].fact)
 
 
-def _speaks_of(values: Mapping[str, object], columns: Sequence[str]) -> bool:
+def _mentions_columns(values: Mapping[str, object], columns: Sequence[str]) -> bool:
     commands = values.get("commands")
     return isinstance(commands, list | tuple) and any(
         one.get("name") == "foreign" and list(one.get("columns", ())) == list(columns)
@@ -197,7 +203,7 @@ def _speaks_of(values: Mapping[str, object], columns: Sequence[str]) -> bool:
     )
 
 
-def _maps(model: Model) -> Statement:
+def _mapping_statement(model: Model) -> Statement:
     held = model.evidence
     return statement(
         "maps_to", TABLE + model.table, held.path, held.fact, source=model.name, how=model.how

@@ -9,7 +9,7 @@ from rag_assets.systems.code_memory.derived.model import (
     ROUTE,
     DerivedDocument,
     Statement,
-    in_groups,
+    link_groups,
 )
 from rag_assets.systems.code_memory.laravel.classes import Inheritance
 from rag_assets.systems.code_memory.laravel.policies import RoutePolicies
@@ -57,18 +57,21 @@ def route_document(
     lines = (
         f"route {name}",
         f"methods: {', '.join(route.methods)}",
-        *_line("name", route.name),
-        *_line("action", _action(route)),
-        *_line("middleware", ", ".join(route.middleware)),
-        *_line("without middleware", ", ".join(route.without_middleware)),
-        *_line("parameters", ", ".join(_parameters(route))),
-        *_line("fallback", "yes" if route.fallback else ""),
-        *_line("conditional", "yes" if route.conditional else ""),
-        *_line("incomplete", "; ".join(route.missing)),
+        *_format_line("name", route.name),
+        *_format_line("action", _action(route)),
+        *_format_line("middleware", ", ".join(route.middleware)),
+        *_format_line("without middleware", ", ".join(route.without_middleware)),
+        *_format_line("parameters", ", ".join(_parameters(route))),
+        *_format_line("fallback", "yes" if route.fallback else ""),
+        *_format_line("conditional", "yes" if route.conditional else ""),
+        *_format_line("incomplete", "; ".join(route.missing)),
     )
     called = route_keys(route.methods, path, route.name)
-    actions = [*_of_action(route, inheritance, followed)]
-    stated = (*_of_route(route, path, guards, actions), *_of_policies(route, policies))
+    actions = [*_statements_of_action(route, inheritance, followed)]
+    stated = (
+        *_statements_of_route(route, path, guards, actions),
+        *_statements_of_policies(route, policies),
+    )
     return DerivedDocument("route", ROUTE + name, called, lines, stated)
 
 
@@ -78,7 +81,7 @@ def _action(route: Route) -> str:
     return route.kind if route.action.lower() == route.kind else f"{route.kind} {route.action}"
 
 
-def _line(label: str, value: str) -> tuple[str, ...]:
+def _format_line(label: str, value: str) -> tuple[str, ...]:
     shown = " ".join(value.split())
     return (f"{label}: {shown}",) if shown else ()
 
@@ -93,7 +96,7 @@ def _parameters(route: Route) -> Iterator[str]:
         yield f"{one.name} ({', '.join(more)})" if more else one.name
 
 
-def _of_action(
+def _statements_of_action(
     route: Route, inheritance: Inheritance, followed: FollowedStatements
 ) -> Iterator[Statement]:
     """Yield the method that the route runs; if the method is inherited, also the controller."""
@@ -106,9 +109,9 @@ def _of_action(
     found = [inheritance.method(owner, one) for one in called]
     run = [one.symbol for one in found if one is not None]
     for target in run or [f"{owner}::{called[0]}"]:
-        yield _stated("routes_to", target, last)
+        yield _build_statement("routes_to", target, last)
     if inheritance.is_declared(owner) and not any(one.startswith(f"{owner}::") for one in run):
-        yield _stated("routes_to", owner, last)
+        yield _build_statement("routes_to", owner, last)
     for target in run:
         for own in followed.own_methods(target):
             for above, fact in inheritance.calls(own):
@@ -119,50 +122,50 @@ def _of_action(
             )
 
 
-def _of_route(
+def _statements_of_route(
     route: Route, path: str, guards: Mapping[str, Sequence[str]], actions: Sequence[Statement]
 ) -> Iterator[Statement]:
     if not route.evidence:
         return
     *groups, last = route.evidence
-    yield from in_groups(_stated("in_group", "", group) for group in groups)
+    yield from link_groups(_build_statement("in_group", "", group) for group in groups)
     yield from actions
     for one in dict.fromkeys(route.middleware):
         guard = one.partition(":")[0]
-        held = next((e for e in (last, *reversed(groups)) if _names(e, guard)), last)
-        yield _stated("guarded_by", guard if "\\" in guard else MIDDLEWARE + guard, held)
+        held = next((e for e in (last, *reversed(groups)) if _mentions_middleware(e, guard)), last)
+        yield _build_statement("guarded_by", guard if "\\" in guard else MIDDLEWARE + guard, held)
         for name in guards.get(guard, ()):
             # A group lists classes and aliases; their arguments follow a colon.
             bare = name.partition(":")[0]
             target = bare if "\\" in bare else MIDDLEWARE + bare
             # The route only has an alias; another file states the alias's class.
-            yield _stated("guarded_by", target, held, how="inferred")
+            yield _build_statement("guarded_by", target, held, how="inferred")
     for method in route.methods:
         if method != "HEAD" and not route.fallback:
-            yield _stated("serves", ENDPOINT + endpoint_of(method, path), last)
+            yield _build_statement("serves", ENDPOINT + endpoint_of(method, path), last)
 
 
-def _of_policies(route: Route, policies: RoutePolicies) -> Iterator[Statement]:
+def _statements_of_policies(route: Route, policies: RoutePolicies) -> Iterator[Statement]:
     """Yield the policies that the route's middleware checks, each as class and method."""
     for one in dict.fromkeys(route.middleware) if route.evidence else ():
         asked = policies.find_check(route, one)
         if asked is not None:
             last = route.evidence[-1]
-            held = next((e for e in reversed(route.evidence) if _names(e, one)), last)
+            held = next((e for e in reversed(route.evidence) if _mentions_middleware(e, one)), last)
             how: How = "stated" if asked.mapped else "convention"
             if asked.policy:
-                yield _stated("guarded_by", asked.policy, held, how)
-            yield _stated("authorizes", asked.method, held, how)
+                yield _build_statement("guarded_by", asked.policy, held, how)
+            yield _build_statement("authorizes", asked.method, held, how)
 
 
-def _names(held: Evidence, guard: str) -> bool:
+def _mentions_middleware(held: Evidence, guard: str) -> bool:
     """Return whether a statement names a middleware, as a string or as a class."""
     said = guard.rpartition("\\")[2]
     marks = (f"'{guard}", f'"{guard}', f"{said}::")
     return any(mark in held.fact.evidence for mark in marks)
 
 
-def _stated(kind: str, target: str, held: Evidence, how: How = "stated") -> Statement:
+def _build_statement(kind: str, target: str, held: Evidence, how: How = "stated") -> Statement:
     return statement(kind, target, held.path, held.fact, how=how)
 
 

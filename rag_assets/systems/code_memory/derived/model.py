@@ -76,7 +76,7 @@ class Derivation:
     unresolved: tuple[Unresolved, ...]
 
 
-def in_groups(places: Iterable[Statement]) -> Iterator[Statement]:
+def link_groups(places: Iterable[Statement]) -> Iterator[Statement]:
     """Yield statements that put a route into its group, and each group into its enclosing group.
 
     Args:

@@ -53,7 +53,7 @@ class _Request(NamedTuple):
     route: str = ""
 
 
-def with_tests(
+def add_tests_to_routes(
     documents: Mapping[str, DerivedDocument],
     files: Sequence[FileFacts],
     frameworks: Sequence[Framework],
@@ -124,7 +124,7 @@ class _Routes:
     def matching(self, request: _Request) -> list[str]:
         """Return the routes that a request may reach, those with the most literal path."""
         if request.route:
-            return self._of_name(request)
+            return self._find_by_name(request)
         steps = [self._root]
         for part in request.parts:
             names = dict.fromkeys((part, _HOLE))
@@ -140,7 +140,7 @@ class _Routes:
                 return known
         return []
 
-    def _of_name(self, request: _Request) -> list[str]:
+    def _find_by_name(self, request: _Request) -> list[str]:
         """Return the routes with the name that a request states, or with a handler of that name."""
         for key in (request.route, f"handler:{LAST_PARTS.split(request.route)[-1]}"):
             known = self._named.get(key, ())
@@ -183,7 +183,7 @@ def _requests(file: File, repository: Repository, rules: Sequence[Requests]) -> 
             if call.values["name"] not in rule.calls or count >= _MOST_REQUESTS:
                 continue
             values = (argument(call, rule.path), argument(call, "0"))
-            paths = (_requested(file, one, call, repository) for one in values)
+            paths = (_find_path(file, one, call, repository) for one in values)
             path = next(filter(None, paths), None)
             method = rule.calls[call.values["name"]] or _method(file, call, rule, outer)
             route = "" if path is not None else _route_name(file, call, rule)
@@ -233,7 +233,7 @@ def _method(file: File, call: Fact, rule: Requests, outer: Mapping[tuple[int, in
         return ""
     if value is not None:
         return LAST_PARTS.split(str(value[1]))[-1].upper().removeprefix("METHOD").lstrip("_")
-    for one in _chain(file, call, outer):
+    for one in _walk_call_chain(file, call, outer):
         if one.values["name"] in rule.verbs:
             return rule.verbs[one.values["name"]]
         if rule.method_call and one.values["name"] == rule.method_call:
@@ -243,7 +243,9 @@ def _method(file: File, call: Fact, rule: Requests, outer: Mapping[tuple[int, in
     return "GET"
 
 
-def _chain(file: File, call: Fact, outer: Mapping[tuple[int, int], Fact]) -> Iterator[Fact]:
+def _walk_call_chain(
+    file: File, call: Fact, outer: Mapping[tuple[int, int], Fact]
+) -> Iterator[Fact]:
     """Yield the later calls in the chain of a call, then the earlier calls in that chain."""
     following = outer.get((call.start, call.end))
     before = file.call_of(call.values.get("on"))
@@ -262,7 +264,7 @@ def _receiver(call: Fact) -> Sequence[Any]:
     return on
 
 
-def _requested(
+def _find_path(
     file: File, value: Sequence[Any] | None, call: Fact, repository: Repository
 ) -> str | None:
     """Return the path in a value, with `{}` for computed parts; None if the value is not a path."""

@@ -1,4 +1,4 @@
-"""References that a compiler or a type checker has resolved, taken from SCIP indexes.
+"""Derives documents from SCIP indexes: references that a compiler or type checker has resolved.
 
 The text of an index (see sources/scip_file.py) is compared with the present files. References that
 agree with them become derived documents, one for each file. A file that has changed since the
@@ -121,7 +121,7 @@ class ScipIndex:
                 occurrences.append(_Occurrence(*place, which, bool(mark)))
         return index
 
-    def placed(self, paths: Collection[str]) -> dict[str, _IndexedFile]:
+    def locate_files(self, paths: Collection[str]) -> dict[str, _IndexedFile]:
         """Return the files of the index that exist, by path within the repository.
 
         The folder of the project is that of the index, the repository's root, or a folder with the
@@ -166,7 +166,7 @@ class _Place(NamedTuple):
     is_definition: bool
 
 
-def _agreeing(
+def _find_current_places(
     placed: Mapping[str, _IndexedFile],
     sources: Mapping[str, SourceFile],
     symbols: Sequence[IndexedSymbol],
@@ -189,7 +189,9 @@ def _agreeing(
             for alias in _aliases(places, sources[path].text, symbols)
         }
         agreeing = {
-            path: places for path, places in read.items() if _agrees(places, symbols, aliases)
+            path: places
+            for path, places in read.items()
+            if _matches_symbols(places, symbols, aliases)
         }
         found.append(agreeing)
     return max(found, key=len)
@@ -248,10 +250,10 @@ def _aliases(
                 yield one.symbol, written
 
 
-def _agrees(
+def _matches_symbols(
     places: Iterable[_Place], symbols: Sequence[IndexedSymbol], aliases: Collection[_Alias]
 ) -> bool:
-    """Return whether each place still holds the name of its symbol, or an alias of it."""
+    """Return whether each place still contains the name or an alias of its symbol."""
     return all(
         written.partition(" as ")[0] in _names_of(_symbol_of(one, symbols))
         or (one.symbol, written) in aliases
@@ -286,7 +288,7 @@ class ScipReferences(NamedTuple):
     reports: Sequence[tuple[str, str]]
 
 
-def exact_references(
+def find_exact_references(
     indexes: Iterable[ScipIndex], sources: Mapping[str, SourceFile]
 ) -> ScipReferences:
     """Return the references of indexes that agree with the present files.
@@ -299,11 +301,11 @@ def exact_references(
     reports = []
     declared = _Declared(sources)
     for index in indexes:
-        placed = index.placed(sources)
-        agreeing = _agreeing(placed, sources, index.symbols)
+        placed = index.locate_files(sources)
+        agreeing = _find_current_places(placed, sources, index.symbols)
         nodes = declared.nodes(index, placed, agreeing)
         for path, places in agreeing.items():
-            found = _Referring(path, sources[path], declared, nodes)
+            found = _ReferenceReader(path, sources[path], declared, nodes)
             stated[sources[path].uri] |= dict.fromkeys(found.statements(places))
         reports.append((index.path, _figures(index, len(placed), len(agreeing))))
     documents = (
@@ -315,7 +317,7 @@ def exact_references(
 
 
 def _figures(index: ScipIndex, placed: int, agreeing: int) -> str:
-    """Return how much of an index is used, in words for people."""
+    """Return a text for people that says how many documents of an index are used."""
     others = len(index.files) - placed
     unknown = f", {others:,} not among the indexed files" if others else ""
     return f"{counted(placed, 'document')} read, {placed - agreeing:,} stale, ignored{unknown}"
@@ -340,7 +342,7 @@ class _Declared:
             self.names.update(_parts(one.symbol)[-1] for one in facts)
 
     def around(self, path: str, at: int, name: str = "") -> Fact | None:
-        """Return the innermost definition around an offset; with a name, only one called so."""
+        """Return the innermost definition around an offset; if a name is set, with this name."""
         facts = self._facts[path]
         for one in reversed(facts[: bisect_right(facts, at, key=lambda one: one.start)]):
             if at < one.end and (not name or _parts(one.symbol)[-1] == name):
@@ -358,7 +360,6 @@ class _Declared:
         In a stale file, a definition is found by its name, if only one definition has it.
 
         Args:
-            index: the index.
             placed: its files that exist.
             agreeing: the occurrences in those that have not changed.
         """
@@ -373,13 +374,13 @@ class _Declared:
                 fact = (
                     self.around(path, one.start, name)
                     if isinstance(one, _Place)
-                    else self._only(path, name, owner)
+                    else self._find_only_definition(path, name, owner)
                 )
                 if fact is not None and self._counts[fact.symbol] <= 1:
                     found[one.symbol] = defined_name(fact.symbol, path)
         return found
 
-    def _only(self, path: str, name: str, owner: str) -> Fact | None:
+    def _find_only_definition(self, path: str, name: str, owner: str) -> Fact | None:
         wanted = [owner, name] if owner else [name]
         found = [one for one in self._facts[path] if _parts(one.symbol)[-len(wanted) :] == wanted]
         return found[0] if len(found) == 1 else None
@@ -389,7 +390,7 @@ def _parts(symbol: str) -> list[str]:
     return re.split(r"::?|[.#\\]", symbol)
 
 
-class _Referring:
+class _ReferenceReader:
     """Turns the occurrences in one file into statements."""
 
     def __init__(
@@ -406,19 +407,19 @@ class _Referring:
         }
 
     def statements(self, places: Iterable[_Place]) -> Iterator[Statement]:
-        """Yield the references to definitions, and the places of names that mean none of them."""
+        """Yield references to definitions, and places where a declared name is used differently."""
         for one in places:
             if one.is_definition:
                 continue
             target = self._nodes.get(one.symbol) if isinstance(one.symbol, int) else None
             written = one.written.strip(_MARKS)
             if target is not None:
-                yield from self._referring(one, written, target)
+                yield from self._describe_reference(one, written, target)
             is_named_so = target is not None and written == _parts(target)[-1]
             if written in self._declared.names and not is_named_so:
                 yield self._statement(one, ELSEWHERE, "", f"{ELSEWHERE}:{written}")
 
-    def _referring(self, place: _Place, written: str, target: str) -> Iterator[Statement]:
+    def _describe_reference(self, place: _Place, written: str, target: str) -> Iterator[Statement]:
         """Yield the reference at a place; the definition around it is the source."""
         if self._is_import(place):
             yield self._statement(place, "imports", "", target)

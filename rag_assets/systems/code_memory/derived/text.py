@@ -33,15 +33,20 @@ REFERENCES: Final = "references "
 """Start of the heading of a document with the references of one file; the file's URI follows."""
 
 
-def rendered(document: DerivedDocument) -> str:
+def render_document(document: DerivedDocument) -> str:
     """Return the text of a derived document."""
-    return "\n".join(document.lines) + EVIDENCE + "\n".join(_shown(document.statements)) + "\n"
+    return (
+        "\n".join(document.lines)
+        + EVIDENCE
+        + "\n".join(_render_statements(document.statements))
+        + "\n"
+    )
 
 
 def read(text: str) -> CodeText:
     """Return the single unit of a derived document's text, and its statements.
 
-    References and SCIP indexes have no unit: nothing of them is embedded.
+    References and SCIP indexes have no unit, because they are not embedded.
     """
     first = text.partition("\n")[0]
     if first.startswith(INDEX):
@@ -57,13 +62,13 @@ def read(text: str) -> CodeText:
     name = prefix + heading["name"]
     end = len(text.rstrip())
     cuts = tuple(found.end() for found in re.finditer("\n", text[:end]))
-    values = {"role": heading["type"], "public": True, "called": list(_called(heading, text))}
+    values = {"role": heading["type"], "public": True, "called": list(_read_keys(heading, text))}
     facts = [Fact("declares", 0, heading.end(), name, values), *_statements(text, name)]
     unit = Unit(0, end, "derived", name, heading.group(), cuts=cuts)
     return CodeText((unit,), tuple(facts), "derived")
 
 
-def _called(heading: re.Match[str], text: str) -> tuple[str, ...]:
+def _read_keys(heading: re.Match[str], text: str) -> tuple[str, ...]:
     if heading["type"] == "table":
         return keys_of(f"table:{heading['name']}")[1:]
     lines = text.partition(EVIDENCE)[0].split("\n")
@@ -100,22 +105,22 @@ def _statements(text: str, name: str) -> Iterator[Fact]:
         at += len(line) + 1
 
 
-def _shown(statements: Iterable[Statement]) -> Iterator[str]:
+def _render_statements(statements: Iterable[Statement]) -> Iterator[str]:
     """Yield each place with its text once, followed by the statements that it supports."""
     places: dict[str, list[str]] = {}
     for one in statements:
         last = f"-{one.line_end}" if one.line_end > one.line_start else ""
         evidence = " ".join(one.evidence.split())
-        place = f"{_quoted(one.path)}:{one.line_start}{last} {evidence}".rstrip()
-        source = f"{_quoted(one.source)} " if one.source else ""
+        place = f"{_quote_name(one.path)}:{one.line_start}{last} {evidence}".rstrip()
+        source = f"{_quote_name(one.source)} " if one.source else ""
         how = f" ({one.how})" if one.how != _STATED else ""
-        said = f"  {source}{one.kind} {_quoted(one.target)}{how}"
+        said = f"  {source}{one.kind} {_quote_name(one.target)}{how}"
         places.setdefault(place, []).append(said)
     for place, below in places.items():
         yield place
         yield from below
 
 
-def _quoted(name: str) -> str:
+def _quote_name(name: str) -> str:
     """Return a name in which white space is percent-encoded."""
     return _SPECIAL.sub(lambda found: "".join(f"%{byte:02X}" for byte in found[0].encode()), name)

@@ -50,13 +50,12 @@ class Unresolved:
         return cls("", 0, stored) if isinstance(stored, str) else cls(*stored)
 
 
-def first_of(found: Sequence[Unresolved], most: int) -> list[Unresolved]:
-    """Return the first statements about routes and tables; the last tells how many are omitted.
+def limit_unresolved(found: Sequence[Unresolved], most: int) -> list[Unresolved]:
+    """Return the first statements about routes and tables; the last states how many are omitted.
 
     Statements that may affect any document come before those about one route or table.
 
     Args:
-        found: the statements.
         most: maximum number about routes, and maximum number about tables.
     """
     kept = []

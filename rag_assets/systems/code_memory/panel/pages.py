@@ -80,7 +80,6 @@ def picture_of(walk: Walk, roots: Sequence[str]) -> Picture:
     right.
 
     Args:
-        walk: the finished walk.
         roots: names of the nodes at which it started.
     """
     steps, kinds = _count_steps(walk, roots)
@@ -100,13 +99,13 @@ def picture_of(walk: Walk, roots: Sequence[str]) -> Picture:
                 filter(None, (node.source_type.replace("_", " "), kinds.get(node.name)))
             )
             boxes[node.name] = Box(
-                *(node.name, _short(shown_name(node.name)), about),
+                *(node.name, _shorten_name(shown_name(node.name)), about),
                 *((step - lowest) * _COLUMN + _MARGIN, top + row * _ROW, *_BOX),
                 first=node.name in roots,
             )
     return Picture(
         boxes=tuple(boxes.values()),
-        lines=tuple(_lines(walk, boxes)),
+        lines=tuple(_draw_lines(walk, boxes)),
         width=(max(shown, default=0) - lowest) * _COLUMN + _BOX[0] + 2 * _MARGIN,
         height=max(1, tallest) * _ROW + _MARGIN,
         left_out=len(distinct) - len(boxes),
@@ -133,7 +132,7 @@ def _count_steps(walk: Walk, roots: Sequence[str]) -> tuple[dict[str, int], dict
     return steps, kinds
 
 
-def _lines(walk: Walk, boxes: Mapping[str, Box]) -> Iterator[Line]:
+def _draw_lines(walk: Walk, boxes: Mapping[str, Box]) -> Iterator[Line]:
     for one in walk.relations:
         source, target = boxes.get(one.source), boxes.get(one.target)
         if source is None or target is None:
@@ -148,7 +147,7 @@ def _lines(walk: Walk, boxes: Mapping[str, Box]) -> Iterator[Line]:
         yield Line(path, title)
 
 
-def _short(name: str) -> str:
+def _shorten_name(name: str) -> str:
     """Return the end of a long name, because the end says more than the start."""
     return name if len(name) <= _LONGEST_LABEL else f"…{name[1 - _LONGEST :]}"
 
@@ -162,7 +161,7 @@ _T = TypeVar("_T")
 
 async def search(visit: Visit) -> Response:
     """Show the chunks that answer a question, with links, and how they were found."""
-    query = _given(visit, "q", MAX_QUERY + 1)
+    query = _read_parameter(visit, "q", MAX_QUERY + 1)
     found: SearchAnswer | None = None
     problem = ""
     if query.strip():
@@ -178,9 +177,9 @@ async def search(visit: Visit) -> Response:
 
 async def name(visit: Visit) -> Response:
     """Show a name, the graph around it, and the evidence of each relation."""
-    wanted = _given(visit, "name")
-    direction = _DIRECTIONS.get(_given(visit, "direction"), "both")
-    depth = min(_MOST_STEPS, max(1, _number(_given(visit, "depth"))))
+    wanted = _read_parameter(visit, "name")
+    direction = _DIRECTIONS.get(_read_parameter(visit, "direction"), "both")
+    depth = min(_MOST_STEPS, max(1, _parse_number(_read_parameter(visit, "depth"))))
     walk = Walk()
     if wanted:
         walk = await _walk(visit, wanted, direction=direction, depth=depth)
@@ -200,7 +199,7 @@ async def name(visit: Visit) -> Response:
 
 async def file(visit: Visit) -> Response:
     """Show the definitions of a file, in the order of its lines, and their relations."""
-    path = _given(visit, "path")
+    path = _read_parameter(visit, "path")
     definitions = await _read(
         visit, lambda walker, caller: walker.symbols(visit.tenant_id, caller, path=path)
     )
@@ -212,10 +211,10 @@ async def file(visit: Visit) -> Response:
 
 
 async def _walk(visit: Visit, name: str, *, direction: Direction, depth: int) -> Walk:
-    def walked(walker: Walker, caller: Caller) -> Walk:
+    def walk_from_name(walker: Walker, caller: Caller) -> Walk:
         return walker.relations(visit.tenant_id, caller, name, direction=direction, depth=depth)
 
-    return await _read(visit, walked)
+    return await _read(visit, walk_from_name)
 
 
 async def _read(visit: Visit, work: Callable[[Walker, Caller], _T]) -> _T:
@@ -231,12 +230,12 @@ def _caller(visit: Visit) -> Caller:
     return Caller(principals=visit.session.principals, name=visit.session.name)
 
 
-def _given(visit: Visit, name: str, most: int = _LONGEST) -> str:
+def _read_parameter(visit: Visit, name: str, most: int = _LONGEST) -> str:
     """Return a query parameter, cut to a reasonable length and without NUL characters."""
     return visit.request.query_params.get(name, "").replace("\x00", "")[:most]
 
 
-def _number(text: str) -> int:
+def _parse_number(text: str) -> int:
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 2 else 1  # noqa: PLR2004
 
 

@@ -1,4 +1,4 @@
-"""Records from which files derived documents and labels were computed, and detects changes."""
+"""Marks: the state of the files from which derived documents and labels were computed."""
 
 from __future__ import annotations
 
@@ -62,25 +62,21 @@ def due_sources(catalog: Catalog, tenant: Tenant, generation: int) -> dict[str, 
     """
     return {
         source: fingerprint
-        for source, fingerprint, mark in _compared(catalog, tenant, generation)
+        for source, fingerprint, mark in _compare_marks(catalog, tenant, generation)
         if mark is None
     }
 
 
 def settled_sources(catalog: Catalog, tenant: Tenant, generation: int) -> dict[str, SourceMark]:
-    """Return the sources whose derived documents are up to date, with their mark.
-
-    Args:
-        catalog, tenant, generation: see due_sources.
-    """
+    """Return the sources whose derived documents are up to date, with their mark."""
     return {
         source: mark
-        for source, _, mark in _compared(catalog, tenant, generation)
+        for source, _, mark in _compare_marks(catalog, tenant, generation)
         if mark is not None
     }
 
 
-def _compared(
+def _compare_marks(
     catalog: Catalog, tenant: Tenant, generation: int
 ) -> Iterator[tuple[str, Fingerprint, SourceMark | None]]:
     """Yield each source with its current fingerprint, and its mark if that is up to date."""

@@ -31,10 +31,10 @@ from rag_assets.systems.code_memory.derived.scip import (
     ScipIndex,
     ScipReferences,
     SourceFile,
-    exact_references,
+    find_exact_references,
 )
-from rag_assets.systems.code_memory.derived.text import rendered
-from rag_assets.systems.code_memory.derived.unresolved import INDEXES, Unresolved, first_of
+from rag_assets.systems.code_memory.derived.text import render_document
+from rag_assets.systems.code_memory.derived.unresolved import INDEXES, Unresolved, limit_unresolved
 from rag_assets.systems.code_memory.pipeline.derived_marks import (
     SourceMark,
     derived_configs,
@@ -86,7 +86,7 @@ class Derived:
 
 
 @dataclass(frozen=True, slots=True)
-class _WorkedOut:
+class _DerivedSources:
     """Documents and labels that were derived from sources.
 
     Attributes:
@@ -107,7 +107,7 @@ def derive_documents(ctx: TenantContext) -> Derived:
     due = due_sources(ctx.catalog, ctx.tenant, serving.number)
     changed = documents = 0
     indexes: list[str] = []
-    found = _worked_out(ctx, serving.number, due)
+    found = _derive_from_sources(ctx, serving.number, due)
     code = code_catalog(ctx.catalog)
     if found.labels:
         ctx.guard()
@@ -141,21 +141,20 @@ def derivations_as_recorded(ctx: TenantContext) -> list[DerivedRecords]:
     lost = ctx.lake.missing_chunk_sets({key for _, key in texts})
     damaged = {source for source, key in texts if key in lost}
     intact = {source: found for source, found in done.items() if source not in damaged}
-    return list(_worked_out(ctx, serving.number, intact).records)
+    return list(_derive_from_sources(ctx, serving.number, intact).records)
 
 
-def _worked_out(
+def _derive_from_sources(
     ctx: TenantContext, generation: int, fingerprints: Mapping[str, Fingerprint]
-) -> _WorkedOut:
+) -> _DerivedSources:
     """Derive documents and labels from these sources.
 
     Args:
-        ctx: the TenantContext of the tenant.
         generation: the build with the files to read.
         fingerprints: the fingerprints of the files, by source.
     """
     if not fingerprints:
-        return _WorkedOut()
+        return _DerivedSources()
     configs = derived_configs(ctx.tenant)
     indexed = sorted(
         (
@@ -181,10 +180,10 @@ def _worked_out(
         files = files_of(ctx, read) if has_index or any(map(is_labelled, read)) else {}
         labels |= changed_labels(documents, {**surveyed.files, **files})
         found = derived_documents([*files.values()], own) if files else Derivation((), ())
-        references = _references(ctx, documents, files)
+        references = _read_references(ctx, documents, files)
         derived = (*found.documents, *references.documents)
         records[source] += _records(ctx, configs[source], scope, derived)
-        unresolved[source] += first_of(found.unresolved, _MOST_UNRESOLVED)
+        unresolved[source] += limit_unresolved(found.unresolved, _MOST_UNRESOLVED)
         marks[source] = marks[source].also_read(languages)
         if has_index:
             marks[source] = replace(marks[source], reads_texts=True)
@@ -201,36 +200,36 @@ def _worked_out(
         )
         for source, mark in marks.items()
     ]
-    return _WorkedOut(tuple(of_sources), labels)
+    return _DerivedSources(tuple(of_sources), labels)
 
 
-def _references(
+def _read_references(
     ctx: TenantContext, documents: Sequence[CodeDocument], files: Mapping[str, FileFacts]
 ) -> ScipReferences:
     """Return the references that the SCIP indexes among the documents of a repository resolve.
 
     Args:
-        ctx: the TenantContext of the tenant.
-        documents: the documents.
         files: the facts of the documents, by document.
     """
     indexes = [one for one in documents if is_index(one)]
-    texts = _texts(ctx, indexes)
+    texts = _read_parsed_texts(ctx, indexes)
     read = [
         ScipIndex.read(texts[one.document_id].text) for one in indexes if one.document_id in texts
     ]
     by_path = {path_of(one.uri): one for one in documents}
-    wanted = {path for index in read for path in index.placed(by_path)}
-    texts = _texts(ctx, [by_path[path] for path in wanted])
+    wanted = {path for index in read for path in index.locate_files(by_path)}
+    texts = _read_parsed_texts(ctx, [by_path[path] for path in wanted])
     sources = {
         path: SourceFile(one.uri, files[one.document_id].facts, parsed.text, bool(parsed.masked))
         for path in sorted(wanted)
         if (parsed := texts.get((one := by_path[path]).document_id)) is not None
     }
-    return exact_references(read, sources)
+    return find_exact_references(read, sources)
 
 
-def _texts(ctx: TenantContext, documents: Sequence[CodeDocument]) -> dict[str, ParsedText]:
+def _read_parsed_texts(
+    ctx: TenantContext, documents: Sequence[CodeDocument]
+) -> dict[str, ParsedText]:
     """Return the parsed texts of documents, by document."""
     ids = [one.document_id for one in documents]
     found = ctx.catalog.documents.find(ctx.ref.id, ids) if ids else []
@@ -244,7 +243,7 @@ def _texts(ctx: TenantContext, documents: Sequence[CodeDocument]) -> dict[str, P
     }
 
 
-def underived(catalog: Catalog, tenant: Tenant, generation: int) -> str | None:
+def explain_outdated_derivations(catalog: Catalog, tenant: Tenant, generation: int) -> str | None:
     """Return why a tenant needs a run although no document is pending; None if it needs none.
 
     Args:
@@ -253,7 +252,7 @@ def underived(catalog: Catalog, tenant: Tenant, generation: int) -> str | None:
         generation: the serving build.
     """
     if due_sources(catalog, tenant, generation):
-        return "routes and tables are derived of files that have changed"
+        return "routes and tables were derived from files that have changed since"
     return None
 
 
@@ -272,7 +271,7 @@ def _records(
             source=config.name,
             source_type=document.source_type,
             source_id=before + document.lines[0].partition(" ")[2],
-            text=rendered(document),
+            text=render_document(document),
             media_type=MEDIA_TYPE,
             source_metadata=SourceMetadata(
                 title=document.lines[0], access_scope=scope if own else None

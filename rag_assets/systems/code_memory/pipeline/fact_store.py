@@ -18,7 +18,10 @@ from rag_assets.systems.code_memory.catalog.code_catalog import code_catalog
 from rag_assets.systems.code_memory.catalog.relation_rows import record_relations
 from rag_assets.systems.code_memory.catalog.tables import document_kinds, edges, name_uses, symbols
 from rag_assets.systems.code_memory.pipeline.derived_marks import derived_configs
-from rag_assets.systems.code_memory.pipeline.deriving import derive_documents, underived
+from rag_assets.systems.code_memory.pipeline.deriving import (
+    derive_documents,
+    explain_outdated_derivations,
+)
 from rag_assets.systems.code_memory.pipeline.labelling import label_documents, relations_of_texts
 from rag_assets.systems.code_memory.pipeline.relation_drift import repair_relations
 from rag_assets.systems.code_memory.symbols.source_types import source_type_of
@@ -62,7 +65,7 @@ class CodeFacts:
 
     def unfinished(self, catalog: Catalog, tenant: Tenant, generation: int) -> str | None:
         """Return why routes and tables must be derived again; None if they are up to date."""
-        return underived(catalog, tenant, generation)
+        return explain_outdated_derivations(catalog, tenant, generation)
 
     def derives_from(self, tenant: Tenant, source: str) -> bool:
         """Return whether routes and tables are derived from a source."""

@@ -36,9 +36,9 @@ from rag_assets.systems.code_memory.derived.documents import (
 from rag_assets.systems.code_memory.derived.labels import (
     LABELLED,
     READ_KINDS,
-    deciding,
     keep_deciding,
     kinds_of,
+    list_deciding_facts,
 )
 from rag_assets.systems.code_memory.derived.model import MEDIA_TYPE
 from rag_assets.systems.code_memory.pipeline.derived_marks import SourceMark, settled_sources
@@ -66,15 +66,14 @@ def label_documents(ctx: TenantContext, work: Work) -> int:
 
     Args:
         ctx: the TenantContext of the build that the slice is for.
-        work: the slice.
     """
     if not reads_code(ctx.tenant) or not work.documents:
         return 0
     code = code_catalog(ctx.catalog)
-    parsed = _parsed(ctx, work)
+    parsed = _read_slice(ctx, work)
     number = work.generation.number
     former = {one.document_id: one for one in code.kinds.indexed(ctx.ref.id, number, [*parsed])}
-    step = _Step(ctx, parsed, former, _settled(ctx, work))
+    step = _Step(ctx, parsed, former, _find_settled_sources(ctx, work))
     if step.keeps_labels():
         step.move_marks()
         return 0
@@ -124,7 +123,7 @@ def changed_labels(
     }
 
 
-def _settled(ctx: TenantContext, work: Work) -> Mapping[str, SourceMark]:
+def _find_settled_sources(ctx: TenantContext, work: Work) -> Mapping[str, SourceMark]:
     """Return the marks of sources whose labels and derived documents match the slice's build."""
     number = work.generation.number
     serving = ctx.catalog.generations.serving(ctx.ref.id)
@@ -137,7 +136,6 @@ class _Step:
     """The step of a build from before a slice to after it, judged only by the slice's documents.
 
     Args:
-        ctx: the TenantContext of the tenant.
         parsed: the documents of the slice with their new texts, by id.
         former: those of them that the build already has, with their former texts, by id.
         settled: the marks of sources whose labels and derived documents match the build.
@@ -166,14 +164,17 @@ class _Step:
         }
         if labelled - self._settled.keys():
             return False
-        return all(self._decided(old) == self._decided(new) for old, new in self._pairs)
+        return all(
+            self._list_deciding_facts(old) == self._list_deciding_facts(new)
+            for old, new in self._pairs
+        )
 
     def move_marks(self) -> None:
         """Move the marks of sources with the same derived documents after the slice."""
         moved: dict[str, str] = {}
         for source, mark in self._settled.items():
             pairs = [(old, new) for old, new in self._pairs if new.source == source]
-            if pairs and all(self._derives_the_same(mark, old, new) for old, new in pairs):
+            if pairs and all(self._keeps_derived(mark, old, new) for old, new in pairs):
                 before = fingerprint_of(old for old, _ in pairs if old is not None)
                 after = fingerprint_of(new for _, new in pairs)
                 first, second = (
@@ -185,14 +186,12 @@ class _Step:
             self._ctx.guard()
             code_catalog(self._ctx.catalog).derivations.set_fingerprints(self._ctx.ref, moved)
 
-    def _decided(self, document: CodeDocument | None) -> list[object]:
+    def _list_deciding_facts(self, document: CodeDocument | None) -> list[object]:
         if document is None or not is_labelled(document):
             return []
-        return deciding(self._facts_of(document), language_of(document))
+        return list_deciding_facts(self._facts_of(document), language_of(document))
 
-    def _derives_the_same(
-        self, mark: SourceMark, old: CodeDocument | None, new: CodeDocument
-    ) -> bool:
+    def _keeps_derived(self, mark: SourceMark, old: CodeDocument | None, new: CodeDocument) -> bool:
         """Return whether one document changes nothing that is derived from its source."""
         present = [one for one in (old, new) if one is not None]
         if mark.reads_texts or any(map(is_index, present)):
@@ -238,12 +237,11 @@ def survey(ctx: TenantContext, documents: Sequence[CodeDocument]) -> Survey:
     """Read the signs of documents, and the facts that decide their labels.
 
     Args:
-        ctx: the TenantContext of the tenant.
         documents: the documents of one repository; at least those for which is_labelled holds.
     """
     signs: set[str] = set()
     files: dict[str, FileFacts] = {}
-    for document, facts in _read(ctx, documents, (SIGN_KINDS | READ_KINDS).__contains__):
+    for document, facts in _read_facts(ctx, documents, (SIGN_KINDS | READ_KINDS).__contains__):
         file = _file_of(document, facts)
         signs |= signs_of(file, ctx.tenant.own_frameworks)
         files[document.document_id] = replace(file, facts=keep_deciding(facts, file.language))
@@ -256,7 +254,6 @@ def relations_of_texts(
     """Return the relations of texts, by chunk_set_key; texts without facts are left out.
 
     Args:
-        ctx: the TenantContext of the tenant.
         media_types: the media types of documents that have the texts, by chunk_set_key.
     """
     languages = {key: _language(media_type) for key, media_type in media_types.items()}
@@ -267,7 +264,7 @@ def relations_of_texts(
     }
 
 
-def _parsed(ctx: TenantContext, work: Work) -> dict[str, CodeDocument]:
+def _read_slice(ctx: TenantContext, work: Work) -> dict[str, CodeDocument]:
     """Return the documents of the slice, each with its newest facts."""
     parsed = parsed_documents(ctx, work.documents)
     known = code_catalog(ctx.catalog).kinds.of(
@@ -296,7 +293,7 @@ def _documents(
 
 
 def _repositories(documents: Iterable[CodeDocument]) -> Iterator[list[CodeDocument]]:
-    """Yield the documents of each source and scope apart: scopes must not affect each other."""
+    """Yield the documents of each source and scope separately, so that scopes stay independent."""
 
     def repository(document: CodeDocument) -> tuple[str, str]:
         return document.source, document.access_scope
@@ -317,7 +314,8 @@ def _language(media_type: str | None) -> str:
 def files_of(ctx: TenantContext, documents: Sequence[CodeDocument]) -> dict[str, FileFacts]:
     """Return the facts of documents with their paths, by document, in the given order."""
     found = {
-        d.document_id: _file_of(d, facts) for d, facts in _read(ctx, documents, _is_derived_from)
+        d.document_id: _file_of(d, facts)
+        for d, facts in _read_facts(ctx, documents, _is_derived_from)
     }
     return {one.document_id: found[one.document_id] for one in documents}
 
@@ -334,22 +332,20 @@ def _file_of(document: CodeDocument, facts: tuple[Fact, ...]) -> FileFacts:
     return FileFacts(path_of(document.uri), language_of(document), facts)
 
 
-def _read(
+def _read_facts(
     ctx: TenantContext, documents: Sequence[CodeDocument], wants_kind: Callable[[str], bool]
 ) -> Iterator[tuple[CodeDocument, tuple[Fact, ...]]]:
     """Yield documents with the facts of their texts, in no particular order.
 
     Args:
-        ctx: the TenantContext of the tenant.
-        documents: the documents.
-        wants_kind: tells which kinds of facts to read.
+        wants_kind: returns whether to read facts of a kind.
     """
     by_text: dict[str, list[CodeDocument]] = {}
     for one in documents:
         by_text.setdefault(one.chunk_set_key, []).append(one)
     # The lake sorts its rows by these keys: a batch of neighbours is read from few row groups.
     for batch in batched(sorted(by_text), _BATCH):
-        with _collector_paused():
+        with _pause_collector():
             found = ctx.lake.facts(batch, wants_kind)
         for key in batch:
             for one in by_text[key]:
@@ -357,7 +353,7 @@ def _read(
 
 
 @contextmanager
-def _collector_paused() -> Iterator[None]:
+def _pause_collector() -> Iterator[None]:
     """Pause Python's garbage collector, which would scan all facts again and again."""
     was_enabled = gc.isenabled()
     gc.disable()

@@ -52,9 +52,9 @@ class RelationDrift:
         """Return the differences in words."""
         found = [f"relations of {counted(len(self.altered), 'text')}"] if self.altered else []
         if self.nobodys:
-            found.append(f"relations of {counted(self.nobodys, 'text')} that no build has")
+            found.append(f"relations of {counted(self.nobodys, 'text')} that no build contains")
         for source, number in (self.derived or {}).items():
-            found.append(f"{counted(number, 'document')} derived of {source}")
+            found.append(f"{counted(number, 'document')} derived from {source}")
         return ", ".join(found)
 
 
@@ -62,10 +62,9 @@ def compare_relations(ctx: TenantContext, share: Share) -> RelationDrift:
     """Compare the rows of a share of the texts, and all derived documents; read-only.
 
     Args:
-        ctx: the TenantContext of the tenant.
         share: the share of the texts to process, selected by their chunk_set_key.
     """
-    return _compared(ctx, share, mend=False)
+    return _compare_share(ctx, share, mend=False)
 
 
 def repair_relations(ctx: TenantContext, share: Share) -> RelationDrift:
@@ -73,10 +72,10 @@ def repair_relations(ctx: TenantContext, share: Share) -> RelationDrift:
 
     Rows of a text are replaced in one transaction; the next sync lists derived documents.
     """
-    return _compared(ctx, share, mend=True)
+    return _compare_share(ctx, share, mend=True)
 
 
-def _compared(ctx: TenantContext, share: Share, *, mend: bool) -> RelationDrift:
+def _compare_share(ctx: TenantContext, share: Share, *, mend: bool) -> RelationDrift:
     if not reads_code(ctx.tenant):
         return RelationDrift()
     rows = code_catalog(ctx.catalog).relation_drift
@@ -85,21 +84,23 @@ def _compared(ctx: TenantContext, share: Share, *, mend: bool) -> RelationDrift:
     for batch in batched(rows.texts(ctx.ref.id, share.hashes), _BATCH):
         texts = {one.chunk_set_key: one for one in batch}
         compared += len(texts)
-        wrong = _differing(ctx, texts)
+        wrong = _find_differing_relations(ctx, texts)
         altered += (texts[key].document_id for key in wrong)
         if mend and wrong:
             ctx.guard()
-            rows.record_anew(ctx.ref, wrong)
+            rows.replace_rows(ctx.ref, wrong)
     nobodys = rows.nobodys(ctx.ref.id)
-    derived = {one.of: (number, one) for number, one in _differing_derivations(ctx)}
+    derived = {one.of: (number, one) for number, one in _find_differing_derivations(ctx)}
     # If the catalog may have been reset to an earlier state, these rows may be the only ones left.
     if mend and may_delete(ctx):
-        _mend(ctx, nobodys, [one for _, one in derived.values()])
+        _repair_other_rows(ctx, nobodys, [one for _, one in derived.values()])
     numbers = {source: number for source, (number, _) in derived.items()}
     return RelationDrift(compared, tuple(sorted(altered)), len(nobodys), numbers)
 
 
-def _differing(ctx: TenantContext, texts: Mapping[str, IndexedText]) -> dict[str, Relations]:
+def _find_differing_relations(
+    ctx: TenantContext, texts: Mapping[str, IndexedText]
+) -> dict[str, Relations]:
     """Return the relations of those texts whose recorded rows differ from the relations."""
     lost = ctx.lake.missing_chunk_sets(texts)
     readable = {key: one.media_type for key, one in texts.items() if key not in lost}
@@ -114,20 +115,20 @@ def _differing(ctx: TenantContext, texts: Mapping[str, IndexedText]) -> dict[str
     }
 
 
-def _differing_derivations(ctx: TenantContext) -> Iterator[tuple[int, DerivedRecords]]:
+def _find_differing_derivations(ctx: TenantContext) -> Iterator[tuple[int, DerivedRecords]]:
     for one in derivations_as_recorded(ctx):
         number = code_catalog(ctx.catalog).derivations.differing(ctx.ref, one)
         if number:
             yield number, one
 
 
-def _mend(
+def _repair_other_rows(
     ctx: TenantContext, nobodys: Collection[str], derived: Collection[DerivedRecords]
 ) -> None:
     code = code_catalog(ctx.catalog)
     if nobodys:
         ctx.guard()
-        code.relation_drift.record_anew(ctx.ref, dict.fromkeys(nobodys, Relations((), ())))
+        code.relation_drift.replace_rows(ctx.ref, dict.fromkeys(nobodys, Relations((), ())))
     for one in derived:
         ctx.guard()
         code.derivations.record(ctx.ref, one)

@@ -44,22 +44,22 @@ Triple: TypeAlias = tuple[str, str, str]
 """Kind, source and target of an edge."""
 
 
-def _plain(kind: str, prefix: str = "", value: str = "name") -> Callable[[Fact], list[Triple]]:
-    def made(fact: Fact) -> list[Triple]:
+def _build_rule(kind: str, prefix: str = "", value: str = "name") -> Callable[[Fact], list[Triple]]:
+    def build_edges(fact: Fact) -> list[Triple]:
         name = fact.values.get(value)
         return [(kind, fact.symbol, prefix + name)] if isinstance(name, str) and name else []
 
-    return made
+    return build_edges
 
 
-def _between(kind: str, source: str, target: str) -> Callable[[Fact], list[Triple]]:
-    def made(fact: Fact) -> list[Triple]:
+def _build_two_ended_rule(kind: str, source: str, target: str) -> Callable[[Fact], list[Triple]]:
+    def build_edges(fact: Fact) -> list[Triple]:
         return [(kind, str(fact.values.get(source, "")), str(fact.values.get(target, "")))]
 
-    return made
+    return build_edges
 
 
-def _declared(fact: Fact) -> list[Triple]:
+def _edges_of_signature(fact: Fact) -> list[Triple]:
     """Return edges to the classes that a method takes and returns; built-in types yield none."""
     types = [str(one.get("type", "")) for one in fact.values.get("parameters", ())]
     takes = [name for one in types for name in one.split(_OR)]
@@ -71,7 +71,7 @@ def _declared(fact: Fact) -> list[Triple]:
     return [*found, *(("returns", fact.symbol, name) for name in returns if _is_class(name))]
 
 
-def _called(fact: Fact) -> list[Triple]:
+def _edges_of_call(fact: Fact) -> list[Triple]:
     """Return the edge of a call, and an edge to the named class; the method may be inherited."""
     name = str(fact.values.get("name", ""))
     owner, separator, _ = name.partition("::")
@@ -80,7 +80,7 @@ def _called(fact: Fact) -> list[Triple]:
     return [*calls, ("touches", fact.symbol, owner)] if separator and not own else calls
 
 
-def _on_table(fact: Fact) -> list[Triple]:
+def _edges_of_table_statement(fact: Fact) -> list[Triple]:
     """Return the edges of a statement on a table: its action, and tables of its foreign keys."""
     found = []
     table, action = fact.values.get("table"), _ACTIONS.get(str(fact.values.get("action")))
@@ -102,7 +102,7 @@ def of_event(fact: Fact) -> list[Triple]:
     return [("listens_to", str(fact.values["listener"]), event)]
 
 
-def _relates(fact: Fact) -> list[Triple]:
+def _edges_of_model_relation(fact: Fact) -> list[Triple]:
     """Return edges to the model that a relation leads to, and to tables and models in between."""
     given = fact.values.get("arguments", {})
     related, through, table = (given.get(name) for name in ("related", "through", "table"))
@@ -110,7 +110,7 @@ def _relates(fact: Fact) -> list[Triple]:
     return [*found, ("relates_to", fact.symbol, TABLE + table)] if _is_text(table) else found
 
 
-def _authorizes(fact: Fact) -> list[Triple]:
+def _edges_of_authorization(fact: Fact) -> list[Triple]:
     """Return edges to the checked ability, the checked model, and the policies that may decide."""
     model, source, method = str(fact.values.get("model", "")), asker_of(fact), method_of(fact)
     ability = str(fact.values.get("ability", ""))
@@ -124,14 +124,14 @@ def _authorizes(fact: Fact) -> list[Triple]:
     return [*found, ("authorizes", source, model), *asked]
 
 
-def _defines_ability(fact: Fact) -> list[Triple]:
+def _edges_of_ability(fact: Fact) -> list[Triple]:
     """Return the edge from an ability to the method that decides it."""
     ability, answers = str(fact.values["ability"]), str(fact.values["answers"])
     return [("authorizes", ABILITY + ability, answers)] if answers else []
 
 
-def _guards(fact: Fact) -> list[Triple]:
-    """Return edges to the middleware that a controller states for some or all of its methods."""
+def _edges_of_guard(fact: Fact) -> list[Triple]:
+    """Return edges from a controller, or some of its methods, to their middleware."""
     name = str(fact.values.get("name", ""))
     target = name if "\\" in name else MIDDLEWARE + name
     methods = [one for one in fact.values.get("methods", ()) if _is_text(one)]
@@ -139,7 +139,7 @@ def _guards(fact: Fact) -> list[Triple]:
     return [("guarded_by", one, target) for one in guarded]
 
 
-def _applies(fact: Fact) -> list[Triple]:
+def _edges_of_applied_rule(fact: Fact) -> list[Triple]:
     """Return edges to the globs of the files that a rule applies to."""
     globs = [one for one in fact.values.get("globs", ()) if _is_text(one) and one]
     if fact.values.get("always"):
@@ -147,7 +147,7 @@ def _applies(fact: Fact) -> list[Triple]:
     return [("applies_to", fact.symbol, GLOB + one) for one in globs]
 
 
-def _mentions(fact: Fact) -> list[Triple]:
+def _edges_of_mention(fact: Fact) -> list[Triple]:
     """Return edges to what a document mentions: a file, or a definition with a unique name."""
     name, what = str(fact.values.get("name", "")), str(fact.values.get("what", ""))
     return [("documents", "", target) for target in targets_of_mention(name, what)]
@@ -167,17 +167,17 @@ def targets_of_mention(name: str, what: str) -> list[str]:
     return [CALLED + key for key in keys_of(name)]
 
 
-def _operation(fact: Fact) -> list[Triple]:
+def _edges_of_operation(fact: Fact) -> list[Triple]:
     method, path = str(fact.values.get("method", "")), str(fact.values.get("path", ""))
     return [("serves", fact.symbol, ENDPOINT + endpoint_of(method, path))]
 
 
-def _maps(fact: Fact) -> list[Triple]:
+def _edges_of_mapping(fact: Fact) -> list[Triple]:
     table = fact.values.get("table")
     return [("maps_to", fact.symbol, TABLE + table)] if _is_text(table) else []
 
 
-def _environment(fact: Fact) -> list[Triple]:
+def _edges_of_environment(fact: Fact) -> list[Triple]:
     """Return the edge to an environment variable, from the setting it fills if that is known."""
     of, key = fact.values.get("setting"), fact.values.get("key")
     source = OWN_SETTING + of if _is_text(of) else fact.symbol
@@ -193,33 +193,33 @@ def _is_class(name: str) -> bool:
 
 
 OF_FACTS: Final[Mapping[str, Callable[[Fact], list[Triple]]]] = {
-    "declares": _declared,
-    "imports": _plain("imports"),
-    "extends": _plain("extends"),
-    "implements": _plain("implements"),
-    "uses_trait": _plain("uses_trait"),
-    "calls": _called,
-    "creates_object": _plain("makes"),
-    "takes": _plain("takes"),
-    "dispatches": _plain("dispatches"),
-    "fires": _plain("fires"),
-    "listens_to": _between("listens_to", "listener", "event"),
+    "declares": _edges_of_signature,
+    "imports": _build_rule("imports"),
+    "extends": _build_rule("extends"),
+    "implements": _build_rule("implements"),
+    "uses_trait": _build_rule("uses_trait"),
+    "calls": _edges_of_call,
+    "creates_object": _build_rule("makes"),
+    "takes": _build_rule("takes"),
+    "dispatches": _build_rule("dispatches"),
+    "fires": _build_rule("fires"),
+    "listens_to": _build_two_ended_rule("listens_to", "listener", "event"),
     **dict.fromkeys(EVENTS, of_event),
-    "observes": _between("observes", "observer", "model"),
-    "policy_of": _between("authorizes", "policy", "model"),
-    "authorizes": _authorizes,
-    "defines_ability": _defines_ability,
-    "binds": _between("binds", "abstract", "concrete"),
-    "queries_table": _plain("queries_table", TABLE, "table"),
-    "configured_by": _plain("configured_by", CONFIG, "key"),
-    "reads_env": _environment,
-    "schema": _on_table,
-    "relation": _relates,
-    "guards": _guards,
-    "applies_to": _applies,
-    "mentions": _mentions,
-    "operation": _operation,
-    "eloquent_class": _maps,
-    "depends_on": _plain("depends_on", PACKAGE, "package"),
-    "changed_by": _between("changed_by", "file", "run"),
+    "observes": _build_two_ended_rule("observes", "observer", "model"),
+    "policy_of": _build_two_ended_rule("authorizes", "policy", "model"),
+    "authorizes": _edges_of_authorization,
+    "defines_ability": _edges_of_ability,
+    "binds": _build_two_ended_rule("binds", "abstract", "concrete"),
+    "queries_table": _build_rule("queries_table", TABLE, "table"),
+    "configured_by": _build_rule("configured_by", CONFIG, "key"),
+    "reads_env": _edges_of_environment,
+    "schema": _edges_of_table_statement,
+    "relation": _edges_of_model_relation,
+    "guards": _edges_of_guard,
+    "applies_to": _edges_of_applied_rule,
+    "mentions": _edges_of_mention,
+    "operation": _edges_of_operation,
+    "eloquent_class": _edges_of_mapping,
+    "depends_on": _build_rule("depends_on", PACKAGE, "package"),
+    "changed_by": _build_two_ended_rule("changed_by", "file", "run"),
 }

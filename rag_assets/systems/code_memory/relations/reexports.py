@@ -34,7 +34,7 @@ _Stated: TypeAlias = tuple[Fact, str, str]
 """A fact, the re-exported name, and its target."""
 
 
-def handed_on(facts: Iterable[Fact], names: NameStyle) -> Iterator[tuple[Fact, str, str]]:
+def find_reexports(facts: Iterable[Fact], names: NameStyle) -> Iterator[tuple[Fact, str, str]]:
     """Yield the re-exports of a file: the fact that states each, its name, and its target.
 
     Args:
@@ -46,7 +46,7 @@ def handed_on(facts: Iterable[Fact], names: NameStyle) -> Iterator[tuple[Fact, s
             yield fact, HANDED + OWN + name, HANDED + target
 
 
-def _python(facts: Iterable[Fact]) -> Iterator[_Stated]:
+def _find_python_reexports(facts: Iterable[Fact]) -> Iterator[_Stated]:
     """Yield the names that a module imports at top level; other modules can import them from it."""
     found = [*facts]
     listed = next((fact for fact in found if fact.kind == "exports"), None)
@@ -60,11 +60,11 @@ def _python(facts: Iterable[Fact]) -> Iterator[_Stated]:
         if inner and (not alias.startswith("_") or alias in names):
             yield fact, alias, "." * level + name
     if listed is not None:
-        for mark in _limits(found, names):
+        for mark in _list_star_limits(found, names):
             yield listed, mark, OWN + mark
 
 
-def _limits(facts: Sequence[Fact], listed: Mapping[str, None]) -> Iterator[str]:
+def _list_star_limits(facts: Sequence[Fact], listed: Mapping[str, None]) -> Iterator[str]:
     """Yield the marked names that `__all__` adds to or removes from `*` of a Python module."""
     own = {fact.symbol for fact in facts if fact.kind == "declares" and "." not in fact.symbol}
     own |= {
@@ -77,7 +77,7 @@ def _limits(facts: Sequence[Fact], listed: Mapping[str, None]) -> Iterator[str]:
     yield from (GIVEN + name for name in listed if ALL in own or name.startswith("_"))
 
 
-def _javascript(facts: Iterable[Fact]) -> Iterator[_Stated]:
+def _find_javascript_reexports(facts: Iterable[Fact]) -> Iterator[_Stated]:
     found = [*facts]
     imported = {
         str(local): from_module(str(fact.values["name"]), str(name))
@@ -99,7 +99,7 @@ def _javascript(facts: Iterable[Fact]) -> Iterator[_Stated]:
             yield fact, name, OWN + local
 
 
-def _rust(facts: Iterable[Fact]) -> Iterator[_Stated]:
+def _find_rust_reexports(facts: Iterable[Fact]) -> Iterator[_Stated]:
     for fact in facts:
         if fact.kind != "imports" or fact.symbol or not fact.values.get("public"):
             continue
@@ -109,9 +109,9 @@ def _rust(facts: Iterable[Fact]) -> Iterator[_Stated]:
 
 
 _BY_STYLE: Final[Mapping[NameStyle, Callable[[Iterable[Fact]], Iterator[_Stated]]]] = {
-    "python": _python,
-    "javascript": _javascript,
-    "rust": _rust,
+    "python": _find_python_reexports,
+    "javascript": _find_javascript_reexports,
+    "rust": _find_rust_reexports,
 }
 
 Handed: TypeAlias = Mapping[str, Sequence[tuple[str, str]]]
@@ -140,7 +140,7 @@ def parts_of(name: str) -> Iterator[tuple[str, str, str]]:
             yield f"{outer}.", first, f".{last}"
 
 
-def asked_of(name: str) -> Iterator[str]:
+def list_possible_reexports(name: str) -> Iterator[str]:
     """Yield the names of the re-exports that must be looked up to resolve a name."""
     for module, first, _ in parts_of(name):
         yield module + first
@@ -151,7 +151,7 @@ def asked_of(name: str) -> Iterator[str]:
             yield module + DEFAULT
 
 
-def behind(name: str, path: str, handed: Handed) -> set[tuple[str, str]]:
+def resolve_reexport(name: str, path: str, handed: Handed) -> set[tuple[str, str]]:
     """Return the targets of a name that a module re-exports, with the paths of modules.
 
     Explicit re-exports of a module take precedence over its `*` re-exports.
@@ -159,31 +159,30 @@ def behind(name: str, path: str, handed: Handed) -> set[tuple[str, str]]:
     Args:
         name: the name as resolve_spelling returns it.
         path: the path of the file that uses it.
-        handed: re-exports, at least of the names that asked_of returns.
+        handed: re-exports, at least of the names that list_possible_reexports returns.
     """
     for module, first, rest in parts_of(name):
         defaults = [DEFAULT] if _may_be_default(module, first) else []
         for own in (first, *defaults):
             alias = find_definition(module + own, path, handed)
             if alias is not None:
-                return {(_member(to, rest), at) for to, at in handed[alias]}
+                return {(_join_member(to, rest), at) for to, at in handed[alias]}
     found = set()
     for module, first, rest in parts_of(name):
         alias = find_definition(module + ALL, path, handed)
         if alias is not None:
-            inner = [(to, at) for to, at in handed[alias] if _gives(to, first, at, handed)]
+            inner = [(to, at) for to, at in handed[alias] if _includes_name(to, first, at, handed)]
             found |= {(to.removesuffix(ALL) + first + rest, at) for to, at in inner}
     return found
 
 
-def _gives(target: str, name: str, path: str, handed: Handed) -> bool:
+def _includes_name(target: str, name: str, path: str, handed: Handed) -> bool:
     """Return whether `*` of a module includes a name.
 
     Args:
         target: everything in that module.
         name: the name to import from it.
         path: the path of the file that imports by `*`.
-        handed: see behind.
     """
     module = target.removesuffix(ALL)
     if not target.endswith(f".{ALL}"):
@@ -195,7 +194,7 @@ def _gives(target: str, name: str, path: str, handed: Handed) -> bool:
     return given or not (name.startswith("_") or any(kept))
 
 
-def beyond(names: Iterable[str]) -> dict[str, list[str]]:
+def group_members_by_reexport(names: Iterable[str]) -> dict[str, list[str]]:
     """Return the members that names refer to, by the re-export that may lead to them.
 
     For a name that ends with `*` (a whole module), the member is the full name in that module.
@@ -208,7 +207,7 @@ def beyond(names: Iterable[str]) -> dict[str, list[str]]:
     return found
 
 
-def handed_names(alias: str, target: str, members: Iterable[str]) -> Iterator[str]:
+def list_import_names(alias: str, target: str, members: Iterable[str]) -> Iterator[str]:
     """Yield the names by which other files import a re-exported definition.
 
     Args:
@@ -228,7 +227,7 @@ def handed_names(alias: str, target: str, members: Iterable[str]) -> Iterator[st
             yield default + member
 
 
-def _member(target: str, rest: str) -> str:
+def _join_member(target: str, rest: str) -> str:
     if target.endswith(f"#{ALL}") and rest:
         return target.removesuffix(ALL) + rest.removeprefix(".")
     return target + rest

@@ -16,8 +16,12 @@ from typing import Final, Literal, TypeAlias
 
 from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.relations.edge_rules import EVENTS, OF_FACTS
-from rag_assets.systems.code_memory.relations.reexports import handed_on
-from rag_assets.systems.code_memory.relations.spelled_rules import SPELLED, named_event, queried
+from rag_assets.systems.code_memory.relations.reexports import find_reexports
+from rag_assets.systems.code_memory.relations.spelled_rules import (
+    SPELLED,
+    edges_of_event,
+    edges_of_query,
+)
 from rag_assets.systems.code_memory.symbols.model import USES
 from rag_assets.systems.code_memory.symbols.names import (
     ABILITY,
@@ -81,7 +85,7 @@ class Symbol:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """A relation from one definition to another.
+    """A relation between two definitions.
 
     Attributes:
         kind: the kind of the relation.
@@ -180,8 +184,8 @@ def relations_of(
             # Each place is kept of what an index resolves, because each may have other candidates.
             place = (edge.line_start,) if edge.how == "scip" else ()
             edges.setdefault((edge.kind, edge.source, edge.target, *place), edge)
-    for fact, name, target in handed_on(facts, names):
-        edge = _stated(fact, HANDS_ON, name, target)
+    for fact, name, target in find_reexports(facts, names):
+        edge = _build_edge(fact, HANDS_ON, name, target)
         edges.setdefault((edge.kind, edge.source, edge.target), edge)
     index = next((str(fact.values["names"]) for fact in facts if fact.kind == USES), "")
     return Relations(tuple(symbols.values()), tuple(edges.values()), index)
@@ -189,20 +193,20 @@ def relations_of(
 
 def _edges(fact: Fact, names: NameStyle) -> Iterator[Edge]:
     if fact.kind == "states" and fact.values["kind"] not in _SHOWN_ALONE:
-        yield _stated_elsewhere(fact)
+        yield _edge_of_derived_document(fact)
     made = OF_FACTS.get(fact.kind)
     if fact.kind == "queries_table" and names != "qualified":
-        made = partial(queried, names=names)
+        made = partial(edges_of_query, names=names)
     elif fact.kind in EVENTS and names in SPELLED:
-        made = named_event
+        made = edges_of_event
     elif names in SPELLED and fact.kind not in _EVERYWHERE:
         made = SPELLED[names]
     for kind, source, target in made(fact) if made is not None else ():
         if target and target not in _BUILT_IN:
-            yield _stated(fact, kind, source, target)
+            yield _build_edge(fact, kind, source, target)
 
 
-def _stated(fact: Fact, kind: str, source: str, target: str) -> Edge:
+def _build_edge(fact: Fact, kind: str, source: str, target: str) -> Edge:
     shown = fact.evidence.partition("{")[0].rstrip() if fact.kind == "declares" else ""
     lines = fact.line_start, fact.line_end
     how: How = "convention" if kind in _BY_CONVENTION else "stated"
@@ -230,7 +234,7 @@ def _setting(fact: Fact, hashes: Mapping[str, str]) -> Symbol | None:
     return None
 
 
-def _stated_elsewhere(fact: Fact) -> Edge:
+def _edge_of_derived_document(fact: Fact) -> Edge:
     """Return the edge that a derived document states, with the file and lines that support it."""
     values = fact.values
     how: How = values["how"]

@@ -25,7 +25,7 @@ from rag_assets.systems.code_memory.symbols.names import (
 from rag_assets.systems.code_memory.symbols.naming import OWN, NameStyle, go_module, stem
 
 
-def _own(name: str) -> str:
+def _own_name(name: str) -> str:
     return OWN + name if name else ""
 
 
@@ -39,45 +39,45 @@ def read_settings(fact: Fact, source: str) -> list[Triple]:
     return [("configured_by", source, READING[fact.kind] + key)] if key else []
 
 
-def named_event(fact: Fact) -> list[Triple]:
+def edges_of_event(fact: Fact) -> list[Triple]:
     """Return the edge from the emitter or the listener of a named event."""
     is_own = not fact.values.get("is_imported")
-    return [(kind, _own(who) if is_own else who, event) for kind, who, event in of_event(fact)]
+    return [(kind, _own_name(who) if is_own else who, event) for kind, who, event in of_event(fact)]
 
 
-def _member(fact: Fact) -> list[Triple]:
+def _edges_of_member(fact: Fact) -> list[Triple]:
     owner = fact.symbol.rpartition(".")[0]
-    return [(MEMBER, _own(fact.symbol), _own(owner))] if owner else []
+    return [(MEMBER, _own_name(fact.symbol), _own_name(owner))] if owner else []
 
 
-def _of_python(fact: Fact) -> list[Triple]:
+def _edges_of_python(fact: Fact) -> list[Triple]:
     """Return the edges of a Python fact; the fact spells names as described in naming."""
     if fact.kind == "declares":
-        return _member(fact)
+        return _edges_of_member(fact)
     name = str(fact.values.get("name", ""))
     if fact.kind == "imports":
         return [("imports", "", "." * int(fact.values.get("level", 0)) + name)]
     if fact.kind in READING:
-        return read_settings(fact, _own(fact.symbol))
+        return read_settings(fact, _own_name(fact.symbol))
     if fact.kind not in {"extends", "calls"} or not name:
         return []
-    return [(fact.kind, _own(fact.symbol), name)]
+    return [(fact.kind, _own_name(fact.symbol), name)]
 
 
 _MOST_NAMES: Final = 50
 
 
-def _of_javascript(fact: Fact) -> list[Triple]:
+def _edges_of_javascript(fact: Fact) -> list[Triple]:
     """Return the edges of a fact of JavaScript or of a language with its syntax."""
     values = fact.values
     if fact.kind == "declares":
-        return _member(fact)
+        return _edges_of_member(fact)
     if fact.kind == "fetches":
         path = requested_template(str(values.get("path", "")))
         asked = endpoint_of(str(values.get("method", "")), path)
-        return [("requests", _own(fact.symbol), ENDPOINT + asked)]
+        return [("requests", _own_name(fact.symbol), ENDPOINT + asked)]
     if fact.kind in READING:
-        return read_settings(fact, _own(fact.symbol))
+        return read_settings(fact, _own_name(fact.symbol))
     if fact.kind == "imports":
         module = str(values.get("name", ""))
         names = [str(one[0]) for one in values.get("names", ())][:_MOST_NAMES] or ["default"]
@@ -85,11 +85,11 @@ def _of_javascript(fact: Fact) -> list[Triple]:
     name, module = str(values.get("name", "")), str(values.get("module", ""))
     if fact.kind not in {"extends", "implements", "calls"} or not name:
         return []
-    target = from_module(module, name) if module else _own(name)
-    return [(fact.kind, _own(fact.symbol), target)]
+    target = from_module(module, name) if module else _own_name(name)
+    return [(fact.kind, _own_name(fact.symbol), target)]
 
 
-def _of_java(fact: Fact) -> list[Triple]:
+def _edges_of_java(fact: Fact) -> list[Triple]:
     """Return the edges of a Java fact; a type without an import is in the file's own package."""
     name, symbol = str(fact.values.get("name", "")), fact.symbol
     if fact.kind == "declares":
@@ -107,47 +107,47 @@ def _of_java(fact: Fact) -> list[Triple]:
     return [(fact.kind, symbol, f"{one}.{name}".lstrip(".")) for one in dict.fromkeys(packages)]
 
 
-def _of_swift(fact: Fact) -> list[Triple]:
+def _edges_of_swift(fact: Fact) -> list[Triple]:
     """Return the edges of a Swift fact; types of one module need no qualifier."""
     if fact.kind == "imports":
         return [("imports", "", PACKAGE + str(fact.values.get("name", "")))]
-    return _of_java(fact)
+    return _edges_of_java(fact)
 
 
-def _of_go(fact: Fact) -> list[Triple]:
+def _edges_of_go(fact: Fact) -> list[Triple]:
     """Return the edges of a Go fact; packages are folders."""
     name, module = str(fact.values.get("name", "")), str(fact.values.get("module", ""))
     if fact.kind == "declares":
         owner = fact.symbol.rpartition(".")[0]
-        return [(MEMBER, _own(fact.symbol), _own(owner))] if "." in owner else []
+        return [(MEMBER, _own_name(fact.symbol), _own_name(owner))] if "." in owner else []
     if fact.kind == "imports":
         return [("imports", "", PACKAGE + name)]
     if fact.kind not in {"extends", "implements", "calls"} or not name:
         return []
     place = go_module(module)
     target = f"{place}#{name.partition('.')[2]}" if place else PACKAGE + module
-    return [(fact.kind, _own(fact.symbol), target if module else _own(name))]
+    return [(fact.kind, _own_name(fact.symbol), target if module else _own_name(name))]
 
 
-def _of_rust(fact: Fact) -> list[Triple]:
+def _edges_of_rust(fact: Fact) -> list[Triple]:
     """Return the edges of a Rust fact; modules are files and folders."""
     name, symbol = str(fact.values.get("name", "")), fact.symbol.replace("::", ".")
     if fact.kind == "declares":
         owner = symbol.rpartition(".")[0]
-        return [(MEMBER, _own(symbol), _own(owner))] if owner else []
+        return [(MEMBER, _own_name(symbol), _own_name(owner))] if owner else []
     if fact.kind == "imports":
         names = [str(one[0]) for one in fact.values.get("names", ())][:_MOST_NAMES]
-        return [("imports", "", _used(one)) for one in names]
+        return [("imports", "", _find_rust_target(one)) for one in names]
     if fact.kind not in {"extends", "implements", "calls"} or not name:
         return []
-    return [(fact.kind, _own(symbol), rust_path(name))]
+    return [(fact.kind, _own_name(symbol), rust_path(name))]
 
 
 _CRATE: Final = "src"
 """The folder of a crate's root module, by Cargo's convention."""
 
 
-def _used(path: str) -> str:
+def _find_rust_target(path: str) -> str:
     first = path.partition("::")[0]
     return rust_path(path) if first in {"crate", "self", "super"} else PACKAGE + first
 
@@ -166,7 +166,7 @@ def rust_path(name: str) -> str:
         above = len(list(takewhile(lambda part: part == "super", parts)))
         before, rest = "../" * above or "./", parts[above or 1 :]
     elif len(parts) == 1 or is_type(parts[0]):
-        return _own(".".join(parts))
+        return _own_name(".".join(parts))
     modules = list(takewhile(lambda part: not is_type(part), rest[:-1]))
     if before == "@/" and not modules:
         return f"@/{_CRATE}#{'.'.join(rest)}"
@@ -177,20 +177,20 @@ _SQL: Final = {"create": "creates", "alter": "alters", "drop": "drops", "rename"
 """Edge kinds by the action of a statement on a table."""
 
 
-def _of_sql(fact: Fact) -> list[Triple]:
+def _edges_of_sql(fact: Fact) -> list[Triple]:
     """Return the edges of an SQL fact: actions on tables, and tables that SQL statements name."""
     values, name = fact.values, fact.symbol
     if fact.kind not in {"declares", "changes"} or not name:
         return []
     is_table = values.get("what") == "table"
     kind = _SQL.get(str(values.get("verb"))) if is_table else None
-    found = [(kind, name, TABLE + _unqualified(name))] if kind is not None else []
+    found = [(kind, name, TABLE + _strip_qualifier(name))] if kind is not None else []
     named = "references" if is_table else "queries_table"
-    tables = [_unqualified(str(one)) for one in values.get("tables", ())]
+    tables = [_strip_qualifier(str(one)) for one in values.get("tables", ())]
     return [*found, *((named, name, TABLE + one) for one in tables)]
 
 
-def _unqualified(name: str) -> str:
+def _strip_qualifier(name: str) -> str:
     return name.rpartition(".")[2]
 
 
@@ -210,7 +210,7 @@ def from_module(module: str, name: str) -> str:
     return f"{place}#{own}"
 
 
-def queried(fact: Fact, names: NameStyle) -> list[Triple]:
+def edges_of_query(fact: Fact, names: NameStyle) -> list[Triple]:
     """Return the edge to a table that an SQL query in a string names.
 
     Args:
@@ -218,18 +218,18 @@ def queried(fact: Fact, names: NameStyle) -> list[Triple]:
         names: how names in its file are qualified; for "none", the edge starts at the file itself.
     """
     symbol = fact.symbol.replace("::", ".") if names == "rust" else fact.symbol
-    source = symbol if names in {"java", "swift"} else _own(symbol)
-    table = TABLE + _unqualified(str(fact.values["table"]))
+    source = symbol if names in {"java", "swift"} else _own_name(symbol)
+    table = TABLE + _strip_qualifier(str(fact.values["table"]))
     return [("queries_table", "" if names == "none" else source, table)]
 
 
 SPELLED: Final[Mapping[NameStyle, Callable[[Fact], list[Triple]]]] = {
-    "python": _of_python,
-    "javascript": _of_javascript,
-    "java": _of_java,
-    "swift": _of_swift,
-    "go": _of_go,
-    "rust": _of_rust,
-    "sql": _of_sql,
+    "python": _edges_of_python,
+    "javascript": _edges_of_javascript,
+    "java": _edges_of_java,
+    "swift": _edges_of_swift,
+    "go": _edges_of_go,
+    "rust": _edges_of_rust,
+    "sql": _edges_of_sql,
 }
 """The edge rule of each name style."""

@@ -1,4 +1,4 @@
-"""The order of code candidates: by relevance, by the kinds the question asks for, and by variety.
+"""Orders code candidates by relevance, requested kind and variety.
 
 An answer that follows a chain needs room for each link. So a file's second passage comes after the
 first passages of other files, and a class head comes after its methods. The best candidate of each
@@ -56,7 +56,7 @@ class Rated:
     preferred: bool = False
 
 
-def arranged(rated: Sequence[Rated], asked: AskedKinds, count: int) -> list[Candidate]:
+def arrange_candidates(rated: Sequence[Rated], asked: AskedKinds, count: int) -> list[Candidate]:
     """Return the candidates in the order in which they are shown.
 
     Args:
@@ -65,7 +65,8 @@ def arranged(rated: Sequence[Rated], asked: AskedKinds, count: int) -> list[Cand
         count: number of candidates that are chosen one by one; the others follow by relevance.
     """
     left = sorted(
-        ((_worth(one, asked), one) for one in rated), key=lambda one: (-one[0], one[1].candidate.id)
+        ((_weigh_candidate(one, asked), one) for one in rated),
+        key=lambda one: (-one[0], one[1].candidate.id),
     )
     chosen: list[Candidate] = []
     of_file: Counter[str] = Counter()
@@ -84,7 +85,7 @@ def arranged(rated: Sequence[Rated], asked: AskedKinds, count: int) -> list[Cand
     return [*chosen, *(one.candidate for _, one in left)]
 
 
-def _worth(one: Rated, asked: AskedKinds) -> float:
+def _weigh_candidate(one: Rated, asked: AskedKinds) -> float:
     symbol, kind = one.candidate.symbol, one.source_type
     factors = (
         (_ASKED, kind in asked.types),

@@ -133,12 +133,11 @@ def asked_names(
     """Return the names in a question; names that are passed separately come first.
 
     Args:
-        query: the question.
         route_name, controller_class, table_name: names passed with the question.
     """
     given = [one for one in (route_name, controller_class) if one]
     given += [TABLE + table_name.removeprefix(TABLE)] if table_name else []
-    said = _read(query)
+    said = _read_question(query)
     words = [_singular(word.lower()) for rest in said.rest for word in _WORD.findall(rest)]
     wanted = {kind for word in words for kind in _WANTED.get(word, ())}
     names = tuple(dict.fromkeys([*given, *said.names]))[:MOST_NAMES]
@@ -152,20 +151,20 @@ def asked_names(
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
+class _QuestionWords:
     """The names in a question, and its other words."""
 
     names: list[str]
     rest: list[str]
 
 
-def _read(query: str) -> _Said:
-    said = _Said([], [])
+def _read_question(query: str) -> _QuestionWords:
+    said = _QuestionWords([], [])
     tokens = list(_TOKEN.finditer(query))
     if len(tokens) == 1 and _WHOLE.fullmatch(tokens[0].group()):
         # A question of a single word is a name whatever its form: `save!`, `nil?` or `x=`.
         plain, whole = tokens[0].group().removesuffix("()").rstrip("?!="), query.strip()
-        return _Said([whole, plain] if _MARKED.fullmatch(whole) else [plain], [])
+        return _QuestionWords([whole, plain] if _MARKED.fullmatch(whole) else [plain], [])
     at = 0
     while at < len(tokens):
         token = tokens[at].group().rstrip(_ENDS)
@@ -179,7 +178,7 @@ def _read(query: str) -> _Said:
             if said.rest and said.rest[-1] in _TYPES:
                 said.rest.pop()
             at += 2 if after in _TYPES else 1
-        elif token in _TYPES and _may_be_called(after) and not _asks(said.rest):
+        elif token in _TYPES and _may_be_called(after) and not _is_requested_type(said.rest):
             said.names.append(after)
             at += 2
         elif after in _TYPES and _may_be_called(token):
@@ -191,7 +190,7 @@ def _read(query: str) -> _Said:
     return said
 
 
-def _asks(rest: list[str]) -> bool:
+def _is_requested_type(rest: list[str]) -> bool:
     """Return whether the next type word is what the question asks for, as in "which middleware"."""
     return bool(rest) and rest[-1].lower() in _ASKING
 

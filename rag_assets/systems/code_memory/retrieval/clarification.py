@@ -31,7 +31,6 @@ def clarification_of(view: View, query: str, *, first: str = "") -> Clarificatio
     """Return a question to the user that lists definitions with similar names.
 
     Args:
-        view: the caller's view.
         query: the question that had no results.
         first: names with this prefix are listed first.
     """
@@ -53,18 +52,18 @@ def nearest_names(view: View, query: str, *, first: str = "") -> list[str]:
     whole = "" if len(query) > _LONGEST_NAME else _PLAIN.sub("", query).lower()
     is_name = bool(whole) and (bool(first) or not any(one.isspace() for one in query.strip()))
     like: list[FoundSymbol] = []
-    for tried in _tries(words, whole if is_name else ""):
+    for tried in _list_search_attempts(words, whole if is_name else ""):
         like = [one for stems in tried for one in view.like(stems, _LOOKED_AT)]
         if any(one.name.startswith(first) for one in like):
             break
     if any(one.name.startswith(first) for one in like):
         like = [one for one in like if one.name.startswith(first)]
-    found = {_shown(one): _shown(one).lower() for one in like}
+    found = {_shorten_name(one): _shorten_name(one).lower() for one in like}
     asked = [whole] if is_name else words
-    return sorted(found, key=lambda name: (-_likeness(found[name], asked), name))[:_SHOWN]
+    return sorted(found, key=lambda name: (-_rate_similarity(found[name], asked), name))[:_SHOWN]
 
 
-def _tries(words: list[str], name: str) -> Iterator[list[list[str]]]:
+def _list_search_attempts(words: list[str], name: str) -> Iterator[list[list[str]]]:
     """Yield parts of names to search for, one attempt after another until one has results.
 
     Args:
@@ -81,7 +80,7 @@ def _tries(words: list[str], name: str) -> Iterator[list[list[str]]]:
         yield [[name[at : at + _FEWEST] for at in range(len(name) - _FEWEST + 1)][:_MOST_WORDS]]
 
 
-def _shown(one: FoundSymbol) -> str:
+def _shorten_name(one: FoundSymbol) -> str:
     """Return a name in its usual short form."""
     for prefix in ("route:", "table:"):
         if one.name.startswith(prefix):
@@ -89,7 +88,7 @@ def _shown(one: FoundSymbol) -> str:
     return one.name.rpartition("\\")[2]
 
 
-def _likeness(name: str, words: list[str]) -> float:
+def _rate_similarity(name: str, words: list[str]) -> float:
     """Return the similarity of a name to the words: that of its most similar word."""
     bare = _PLAIN.sub("", name)
     return max(SequenceMatcher(None, word, bare).ratio() for word in words)

@@ -67,10 +67,9 @@ def flow(
     depth: int,
     wanted: Collection[str] = (),
 ) -> Flow:
-    """Follow relations from some nodes.
+    """Return the nodes that relevance reaches along relations from the start nodes.
 
     Args:
-        view: the caller's view.
         surroundings: cached surroundings of nodes in this view.
         seeds: relevance of the start nodes.
         nodes: the start nodes.
@@ -86,7 +85,7 @@ def flow(
 
 
 class _Spread:
-    """Holds the relevance of nodes and updates it step by step."""
+    """Stores the relevance of nodes and updates it step by step."""
 
     def __init__(
         self,
@@ -130,9 +129,11 @@ class _Spread:
                 if end not in self._scores and score > new.get(end, 0.0):
                     new[end], met[end] = score, way.node
                     self._paths[end] = (*self._paths[start], end[1])
-        return self._kept(new, met)
+        return self._select_frontier(new, met)
 
-    def _kept(self, new: Mapping[NodeKey, float], met: Mapping[NodeKey, Node]) -> list[NodeKey]:
+    def _select_frontier(
+        self, new: Mapping[NodeKey, float], met: Mapping[NodeKey, Node]
+    ) -> list[NodeKey]:
         room = MOST_NODES - len(self._scores)
         ordered = sorted(new, key=lambda key: (-new[key], key))
         self._complete = self._complete and len(ordered) <= room

@@ -10,10 +10,10 @@ from rag_assets.ingest.sources.model import path_of
 from rag_assets.systems.code_memory.catalog.found_relations import Direction, FoundEdge, NamesCalled
 from rag_assets.systems.code_memory.relations.reexports import (
     Handed,
-    asked_of,
-    behind,
-    beyond,
-    handed_names,
+    group_members_by_reexport,
+    list_import_names,
+    list_possible_reexports,
+    resolve_reexport,
 )
 from rag_assets.systems.code_memory.symbols.names import short_name
 from rag_assets.systems.code_memory.symbols.naming import (
@@ -25,7 +25,7 @@ from rag_assets.systems.code_memory.symbols.naming import (
 )
 
 _DEEPEST: Final = 6
-"""Maximum number of modules that re-export a name one after another."""
+"""Maximum number of modules in a chain of re-exports."""
 
 _MOST: Final = 500
 """Maximum number of names to look up at once."""
@@ -58,7 +58,7 @@ class HandedOn:
     called: Callable[[Collection[str]], Mapping[str, NamesCalled]]
 
     def definitions(self, names: Iterable[Sought]) -> dict[Sought, str]:
-        """Return, for each name that leads to exactly one definition, that definition.
+        """Return the definition for each name that leads to exactly one definition.
 
         Args:
             names: the names; those that start with CALLED are ignored, since no module exports
@@ -69,16 +69,18 @@ class HandedOn:
         found: dict[Sought, str] = {}
         for _ in range(_DEEPEST):
             left = dict([*left.items()][:_MOST])
-            handed = self._handed(name for ways in left.values() for name, _ in ways)
+            handed = self._read_reexports(name for ways in left.values() for name, _ in ways)
             nexts = {
-                one: {to for way in ways for to in behind(*way, handed.get(one.source, {}))}
+                one: {
+                    to for way in ways for to in resolve_reexport(*way, handed.get(one.source, {}))
+                }
                 for one, ways in left.items()
             }
             shorts = {short_name(name) for ways in nexts.values() for name, _ in ways}
             called = self.called(shorts) if shorts else {}
             left = {}
             for one, ways in nexts.items():
-                defined = {_meant(one, *way, called) for way in ways} - {None}
+                defined = {_find_only_definition(one, *way, called) for way in ways} - {None}
                 if len(defined) == 1:
                     found[one] = str(*defined)
                 elif not defined and (fresh := ways - seen[one]):
@@ -93,7 +95,7 @@ class HandedOn:
         known = dict.fromkeys(name for name in of if depends_on_place(name))
         frontier, first = [*known], len(known)
         for _ in range(_DEEPEST):
-            members = beyond(frontier)
+            members = group_members_by_reexport(frontier)
             if not members:
                 break
             frontier = []
@@ -101,15 +103,17 @@ class HandedOn:
                 target = edge.target.removeprefix(HANDED)
                 own = find_definition(target, path_of(edge.uri), members)
                 alias = edge.stated_of.removeprefix(HANDED)
-                fresh = handed_names(alias, own, members[own]) if own is not None else ()
+                fresh = list_import_names(alias, own, members[own]) if own is not None else ()
                 frontier += [name for name in fresh if name not in known]
                 known |= dict.fromkeys(frontier)
             frontier = frontier[:_MOST]
         return [*known][first:]
 
-    def _handed(self, names: Iterable[str]) -> dict[str, Handed]:
+    def _read_reexports(self, names: Iterable[str]) -> dict[str, Handed]:
         """Return the re-exports that these names may refer to, by repository."""
-        asked = dict.fromkeys(HANDED + one for name in names for one in asked_of(name))
+        asked = dict.fromkeys(
+            HANDED + one for name in names for one in list_possible_reexports(name)
+        )
         found: dict[str, dict[str, list[tuple[str, str]]]] = {}
         for edge in self.edges([*asked], "out") if asked else ():
             alias = edge.stated_of.removeprefix(HANDED)
@@ -118,7 +122,9 @@ class HandedOn:
         return dict(found)
 
 
-def _meant(sought: Sought, name: str, path: str, called: Mapping[str, NamesCalled]) -> str | None:
+def _find_only_definition(
+    sought: Sought, name: str, path: str, called: Mapping[str, NamesCalled]
+) -> str | None:
     if name.endswith(ALL):
         return None
     return find_definition(name, path, called.get(short_name(name), {}).get(sought.source, ()))

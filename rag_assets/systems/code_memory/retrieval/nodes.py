@@ -54,7 +54,7 @@ _UNIT_ROLES = {
     "run": "derived",
 }
 EVIDENCE_NAMES: Final = {"scip": "SCIP index"}
-"""Names for people of what resolves a relation, if that is not the text itself; by its `how`."""
+"""Displayed names of the tools that resolve relations, by the relation's `how`."""
 _MOST_MET: Final = 16_384
 """Maximum number of cached nodes; walks read the same nodes again and again."""
 
@@ -140,11 +140,11 @@ def kind_of(edge: FoundEdge, known: Mapping[NodeKey, Node]) -> str | None:
     target = known.get((edge.source, edge.target))
     if target is None or (edge.source, source) not in known or source == edge.target:
         return None
-    kind = _called(edge, target)
+    kind = _name_relation(edge, target)
     return None if kind in UNNAMED else kind
 
 
-def _called(edge: FoundEdge, target: Node) -> str:
+def _name_relation(edge: FoundEdge, target: Node) -> str:
     path = path_of(edge.uri)
     if edge.kind == "documents":
         return _OF_PLACES.get(type_of_place(path), edge.kind)
@@ -199,7 +199,7 @@ def file_node(name: str, repository: str) -> Node:
     return Node(name, _TEST if kind == _CODE and is_test(path_of(uri)) else kind, repository, uri)
 
 
-def constructed(name: str) -> str:
+def class_of_constructor(name: str) -> str:
     """Return the class that a constructor belongs to; "" for any other name."""
     owner, separator, method = name.rpartition("::")
     return owner if separator and method == "__construct" else ""

@@ -14,7 +14,7 @@ from rag_assets.systems.code_memory.retrieval.asked_kinds import asked_kinds
 from rag_assets.systems.code_memory.retrieval.asked_names import asked_names
 from rag_assets.systems.code_memory.retrieval.clarification import clarification_of
 from rag_assets.systems.code_memory.retrieval.steps.views import Views
-from rag_assets.systems.code_memory.retrieval.unknown_names import with_unknown_names
+from rag_assets.systems.code_memory.retrieval.unknown_names import report_unknown_names
 
 
 class CodeQuestions:
@@ -33,7 +33,7 @@ class CodeQuestions:
         self, services: SearchServices, progress: SearchProgress, answer: SearchAnswer
     ) -> SearchAnswer:
         """Return an answer that reports unknown names and asks for clarification if needed."""
-        answer = await with_unknown_names(services, progress, answer)
+        answer = await report_unknown_names(services, progress, answer)
         if not answer.needs_clarification or answer.clarification is not None:
             return answer
         view = await run_sync(Views(services).view, progress)

@@ -59,7 +59,6 @@ def relevance(
     """Pass relevance on along relations.
 
     Args:
-        view: the caller's view.
         surroundings: cached surroundings of nodes in this view.
         found: relevance of the definitions that a search found.
         nodes: these definitions.
@@ -111,7 +110,7 @@ class _Passing:
                 end = files.get(way.key, way.key)
                 if end != key:
                     gains[end] += gain
-                    self._note(key, end, way, gain)
+                    self._remember_path(key, end, way, gain)
         for key, gain in gains.items():
             self._gained[key] = self._gained.get(key, 0.0) + gain
         return dict(gains)
@@ -125,7 +124,7 @@ class _Passing:
         reached.sort(key=lambda one: (-one.score, one.node.name))
         return Relevance(tuple(reached), self._stating, self._complete)
 
-    def _note(self, start: NodeKey, end: NodeKey, way: Way, gain: float) -> None:
+    def _remember_path(self, start: NodeKey, end: NodeKey, way: Way, gain: float) -> None:
         self._nodes.setdefault(end, way.node)
         if way.kind in OF_DOCUMENTS:
             self._stating[way.document_id] = max(gain, self._stating.get(way.document_id, 0.0))

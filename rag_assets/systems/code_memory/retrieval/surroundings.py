@@ -36,7 +36,7 @@ _MOST_STATES: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """A step from a node to another node.
+    """A step from one node to the next.
 
     Attributes:
         share: the share of the node's relevance that is passed on along this step.
@@ -99,7 +99,6 @@ class Surroundings:
         """Return the surroundings of nodes, and whether a limit cut some of them.
 
         Args:
-            view: the caller's view.
             keys: the keys of the nodes, the most relevant first. Edges of a file count for the
                 first of its definitions.
             nodes: these nodes.
@@ -110,7 +109,7 @@ class Surroundings:
         known = {one: held[one] for one in asked if one in held}
         missing = [one for one in asked if one not in known]
         if missing:
-            fresh = _read(view, missing, nodes)
+            fresh = _read_surroundings(view, missing, nodes)
             known |= fresh
             self._keep(fresh)
         cut = any(around.is_cut for around in known.values())
@@ -125,7 +124,7 @@ class Surroundings:
             self._kept += count
 
 
-class KeptSurroundings:
+class SurroundingsCache:
     """Surroundings in the most recently used states, separately for each set of readable scopes."""
 
     def __init__(self) -> None:
@@ -160,7 +159,7 @@ _Among: TypeAlias = tuple[bool, _Relation, int]
 """Whether the edge is inferred, its relation, and the index of the node's end."""
 
 
-def _read(
+def _read_surroundings(
     view: View, asked: Sequence[_Asked], nodes: Mapping[NodeKey, Node]
 ) -> dict[_Asked, Around]:
     at: dict[NodeKey, list[_Ended]] = {one.key: [] for one in asked}
@@ -171,7 +170,9 @@ def _read(
     if found.cut and len(asked) > 1:
         # The relations of one node leave no room for those of the others.
         half = len(asked) // 2
-        return _read(view, asked[:half], nodes) | _read(view, asked[half:], nodes)
+        return _read_surroundings(view, asked[:half], nodes) | _read_surroundings(
+            view, asked[half:], nodes
+        )
     for edge in found.edges:
         ends = (edge.source, stated_of(edge)), (edge.source, edge.target)
         if ends[0] == ends[1]:
@@ -183,14 +184,16 @@ def _read(
                 at[key].append((edge, way, ends[1 - way]))
     ended = {(one.document_id, one.position): one for edges in at.values() for one, *_ in edges}
     known = view.ends([*ended.values()], nodes)
-    return {one: _around(at[one.key], known, is_cut=found.cut) for one in asked}
+    return {one: _build_around(at[one.key], known, is_cut=found.cut) for one in asked}
 
 
-def _around(edges: Sequence[_Ended], known: Mapping[NodeKey, Node], *, is_cut: bool) -> Around:
+def _build_around(
+    edges: Sequence[_Ended], known: Mapping[NodeKey, Node], *, is_cut: bool
+) -> Around:
     ways = []
     followed = [one for one in edges if one[2] in known]  # Only ends that the repository defines.
     relations = [_relation_of(edge, known) for edge, *_ in followed]
-    crowds = _crowds(followed, relations)
+    crowds = _count_crowds(followed, relations)
     for (edge, way, other), (kind, is_named) in zip(followed, relations, strict=True):
         crowd = crowds[_is_inferred(edge), (kind, is_named), way]
         share = share_of(kind, way, crowd) * edge.confidence
@@ -201,7 +204,9 @@ def _around(edges: Sequence[_Ended], known: Mapping[NodeKey, Node], *, is_cut: b
     return Around([way for _, _, way in ways], _MOST_EDGES if is_cut else len(edges), is_cut)
 
 
-def _crowds(edges: Sequence[_Ended], relations: Sequence[_Relation]) -> Mapping[_Among, float]:
+def _count_crowds(
+    edges: Sequence[_Ended], relations: Sequence[_Relation]
+) -> Mapping[_Among, float]:
     """Return the number of relations that share each relevance, weighted by confidence.
 
     An inferred relation shares with all relations of its kind and direction. It does not reduce the

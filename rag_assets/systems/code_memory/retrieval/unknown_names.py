@@ -53,22 +53,24 @@ class _Asked:
     lookup: str
 
 
-async def with_unknown_names(
+async def report_unknown_names(
     services: SearchServices, progress: SearchProgress, answer: SearchAnswer
 ) -> SearchAnswer:
-    """Return an answer that reports those names in its question that no readable file contains.
+    """Add warnings about names in the question that no readable file contains to an answer.
 
     A question that consists of such names gets no hits, because matches by meaning would be
     guesses. The same applies if a given route, controller or table occurs in no text.
     """
     view = await run_sync(Views(services).view, progress)
     request = progress.search.request
-    candidates = await run_sync(partial(_undefined, view, request))
-    unknown = [one for one in candidates if not await _occurs(services, progress, one)]
+    candidates = await run_sync(partial(_find_undefined_names, view, request))
+    unknown = [one for one in candidates if not await _occurs_in_texts(services, progress, one)]
     if not unknown:
         return answer
     nearest = await run_sync(lambda: [nearest_names(view, one.name) for one in unknown])
-    problems = [_problem(one.name, names) for one, names in zip(unknown, nearest, strict=True)]
+    problems = [
+        _describe_problem(one.name, names) for one, names in zip(unknown, nearest, strict=True)
+    ]
     found = tuple(map(UnmatchedFilter, [one.field for one in unknown], problems))
     answer = replace(answer, warnings=(*answer.warnings, *found))
     asked = asked_names(request.query)
@@ -82,7 +84,7 @@ async def with_unknown_names(
     return replace(answer, hits=(), omitted=0, needs_clarification=True, clarification=asking)
 
 
-def _undefined(view: View, request: SearchRequest) -> list[_Asked]:
+def _find_undefined_names(view: View, request: SearchRequest) -> list[_Asked]:
     """Return the names of a request that no definition and no file has."""
     asked: list[_Asked] = []
     for field in _GIVEN:
@@ -101,7 +103,9 @@ def _is_defined(view: View, asked: _Asked) -> bool:
     return asked.field == _GIVEN[2] and bool(view.edges([asked.lookup], "in").edges)
 
 
-async def _occurs(services: SearchServices, progress: SearchProgress, asked: _Asked) -> bool:
+async def _occurs_in_texts(
+    services: SearchServices, progress: SearchProgress, asked: _Asked
+) -> bool:
     """Return whether every part of a name occurs in documents that the caller may read."""
     parts = [part for part in name_parts(asked.name, folded=False) if part]
     if not parts:
@@ -122,6 +126,6 @@ async def _occurs(services: SearchServices, progress: SearchProgress, asked: _As
     )
 
 
-def _problem(name: str, nearest: Sequence[str]) -> str:
+def _describe_problem(name: str, nearest: Sequence[str]) -> str:
     said = f"no file that you may read has {name!r}"
     return f"{said}. Nearest names: {', '.join(nearest)}" if nearest else said

@@ -1,4 +1,4 @@
-"""Describes what an answer about relations may lack because only running the code would show it."""
+"""Describes relations that an answer may lack because they are only known when the code runs."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Question:
     direction: Direction
 
 
-def may_lack(
+def describe_unresolved(
     question: Question,
     nodes: Sequence[Node],
     unresolved: Mapping[str, Sequence[Unresolved]],
@@ -64,40 +64,38 @@ def may_lack(
     statement about one route or table counts if the answer includes that node.
 
     Args:
-        question: the question about relations.
         nodes: the nodes that the answer visited.
         unresolved: unresolved statements, by source.
-        view: the caller's view.
     """
     found = [
         (uri_of(source, one.path), one)
         for source, told in unresolved.items()
         for one in told
-        if _concerns(one.about, question, [n for n in nodes if n.repository == source], nodes)
+        if _may_affect(one.about, question, [n for n in nodes if n.repository == source], nodes)
     ]
     readable = {one.uri for one in view.files(list({FILE + uri for uri, _ in found}))}
     counts = [(uri, one) for uri, one in found if uri in readable]
-    return _told(counts) if counts else None
+    return _describe_statements(counts) if counts else None
 
 
-def unfollowed(question: Question, calls: Collection[FoundEdge], view: View) -> str | None:
+def describe_unfollowed_calls(
+    question: Question, calls: Collection[FoundEdge], view: View
+) -> str | None:
     """Describe calls on the repository's own facades that lead to no definition, or return None.
 
     The repository itself decides which class such a facade stands for.
 
     Args:
-        question: the question about relations.
         calls: calls that the walk read and that lead to no definition.
-        view: the caller's view.
     """
     if question.kinds and "calls" not in question.kinds:
         return None
-    owners = sorted({_owner(one) for one in calls} - {""})
+    owners = sorted({_class_of(one) for one in calls} - {""})
     if not owners:
         return None
     extends = view.edges(owners, "out", only=("extends",)).edges
     facades = {(one.source, one.stated_of) for one in extends if one.target == _FACADE}
-    met = [one for one in calls if (one.source, _owner(one)) in facades]
+    met = [one for one in calls if (one.source, _class_of(one)) in facades]
     if not met:
         return None
     places = sorted({(one.uri, one.line_start, one.target) for one in met})
@@ -109,26 +107,28 @@ def unfollowed(question: Question, calls: Collection[FoundEdge], view: View) -> 
     )
 
 
-def _owner(call: FoundEdge) -> str:
+def _class_of(call: FoundEdge) -> str:
     return call.target.rpartition("::")[0]
 
 
-def concerned(question: Question, nodes: Sequence[Node]) -> bool:
-    """Return whether an answer may lack computed relations; otherwise no statement must be read."""
-    return any(_may_hold(about, question, nodes, nodes) for about in (ROUTES, TABLES))
+def may_lack_relations(question: Question, nodes: Sequence[Node]) -> bool:
+    """Return whether an answer may lack computed relations; if not, do not read the statements."""
+    return any(_may_add_relations(about, question, nodes, nodes) for about in (ROUTES, TABLES))
 
 
-def _concerns(about: str, question: Question, own: Sequence[Node], nodes: Sequence[Node]) -> bool:
+def _may_affect(about: str, question: Question, own: Sequence[Node], nodes: Sequence[Node]) -> bool:
     if about in _KINDS:
-        return _may_hold(about, question, own, nodes)
+        return _may_add_relations(about, question, own, nodes)
     if about:
         of = TABLES if about.startswith(TABLE) else ROUTES
-        return _asked(of, question) and any(one.name == about for one in own)
-    return any(_may_hold(one, question, own, nodes) for one in _KINDS)
+        return _is_requested(of, question) and any(one.name == about for one in own)
+    return any(_may_add_relations(one, question, own, nodes) for one in _KINDS)
 
 
-def _may_hold(about: str, question: Question, own: Sequence[Node], nodes: Sequence[Node]) -> bool:
-    if not _asked(about, question):
+def _may_add_relations(
+    about: str, question: Question, own: Sequence[Node], nodes: Sequence[Node]
+) -> bool:
+    if not _is_requested(about, question):
         return False
     if not nodes:
         return about == _about_of(question.name)
@@ -136,7 +136,7 @@ def _may_hold(about: str, question: Question, own: Sequence[Node], nodes: Sequen
     return any(one.source_type in types for one in own)
 
 
-def _asked(about: str, question: Question) -> bool:
+def _is_requested(about: str, question: Question) -> bool:
     return not question.kinds or not _KINDS[about].isdisjoint(question.kinds)
 
 
@@ -148,7 +148,7 @@ def _about_of(name: str) -> str:
     return ROUTES if prefix in {"", ENDPOINT, MIDDLEWARE} else ""
 
 
-def _told(found: Sequence[tuple[str, Unresolved]]) -> str:
+def _describe_statements(found: Sequence[tuple[str, Unresolved]]) -> str:
     shown = "; ".join(_places(found[:_MOST_TOLD]))
     more = len(found) - _MOST_TOLD
     return (

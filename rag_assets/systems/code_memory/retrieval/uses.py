@@ -172,7 +172,6 @@ def uses_of_nodes(
     """Return the uses of definitions by name.
 
     Args:
-        view: the caller's view.
         nodes: definitions; other nodes are ignored.
         stated: uris, lines and names of known uses, which are left out.
     """
@@ -190,7 +189,7 @@ def uses_of_nodes(
     return _Resolving(view, targets, files, stated, omitted=omitted).found()
 
 
-def stated_uses(relations: Iterable[Relation]) -> set[StatedUse]:
+def collect_stated_uses(relations: Iterable[Relation]) -> set[StatedUse]:
     """Return the uses that relations state; `uses_of_nodes` leaves them out."""
     return {
         (one.uri, one.line_start, _last_part(one.target, one.uri))
@@ -254,7 +253,7 @@ class _Resolving:
         return UsesFound(tuple(ordered), tuple(left), omitted)
 
     def _use(self, target: _Target, file: _File, place: NameUse) -> Use | None:
-        """Return a place as a use of a definition; None if it does not use it."""
+        """Return the use of a definition at a place; None if it is already known or not a use."""
         row = file.row
         if place.kind == "definition" or (row.uri, place.line, target.name) in self._stated:
             return None
@@ -272,7 +271,7 @@ class _Resolving:
             return None
         candidates = self._candidates[row.source, target.family, target.name]
         within = _innermost(self._symbols[row.uri], place.line)
-        why = "" if is_foreign else self._why(target, file, place, within, candidates)
+        why = "" if is_foreign else self._explain_certainty(target, file, place, within, candidates)
         why = BY_INDEX if exact else why
         return Use(
             *(target.node.name, target.name, place.kind, place.receiver, row.uri, place.line),
@@ -284,7 +283,7 @@ class _Resolving:
         first, last = node.line_start or 0, node.line_end or 0
         return first <= line <= last
 
-    def _why(
+    def _explain_certainty(
         self,
         target: _Target,
         file: _File,
@@ -301,20 +300,20 @@ class _Resolving:
             return "receiver"
         if place.receiver in {"", "self"} and target.holder:
             inside = within is not None and _is_held(within.name, target.holder)
-            if inside and not self._rivals(target, candidates):
+            if inside and not self._has_rival(target, candidates):
                 return "same class"
         if place.receiver == "":
-            near = self._near(target, file, candidates)
+            near = self._explain_bare_name(target, file, candidates)
             if near:
                 return near
         is_told = place.receiver == "" or _WORDS.search(target.name) is not None
         return "only definition" if is_only and is_told else ""
 
-    def _rivals(self, target: _Target, candidates: Collection[str]) -> bool:
-        """Return whether the same holder contains another definition with this name."""
+    def _has_rival(self, target: _Target, candidates: Collection[str]) -> bool:
+        """Return whether the target's holder contains one more definition with this name."""
         return any(one != target.node.name and _is_held(one, target.holder) for one in candidates)
 
-    def _near(self, target: _Target, file: _File, candidates: Collection[str]) -> str:
+    def _explain_bare_name(self, target: _Target, file: _File, candidates: Collection[str]) -> str:
         """Return why a bare name means a definition: same file, import or same package."""
         places = self._places(target)
         if file.row.uri == target.node.uri:
@@ -397,11 +396,10 @@ class _Resolving:
         return int(use.kind in _MENTIONS), int(not is_alike), _ORDER.index(use.kind)
 
 
-def named_places(view: View, name: str) -> UsesFound:
+def find_places_of_name(view: View, name: str) -> UsesFound:
     """Return the places of a name, defined or not: what `grep -w` would find.
 
     Args:
-        view: the caller's view.
         name: one word.
     """
     names = view.name_uses([name], [], MOST_ROWS)
@@ -418,7 +416,7 @@ def named_places(view: View, name: str) -> UsesFound:
 
 
 def _target(node: Node) -> _Target | None:
-    """Return what is needed to look for a definition; None for other nodes."""
+    """Return the target for a definition; None for any other node."""
     if node.uri is None or node.name.startswith((*PREFIXES, FILE, "route:")):
         return None
     name = _last_part(node.name, node.uri)

@@ -75,12 +75,12 @@ class View:
         defined = self.defined([*dict.fromkeys([name, wanted])])
         exactly = [one for one in defined if one.name == name] or defined
         if name.startswith(tuple(PREFIXES)):
-            return exactly or self._permitted(self.relations.called(keys_of(name)))
+            return exactly or self._filter_permitted(self.relations.called(keys_of(name)))
         # Only a qualified name, or a name that contains its file name, is unambiguous.
         if exactly and any(mark in name for mark in "\\#."):
             return exactly
         shorts = [short_name(wanted), *keys_of(name)]
-        called = self._permitted(self.relations.called(shorts))
+        called = self._filter_permitted(self.relations.called(shorts))
         precise = [one for one in called if "." in wanted and ends(one.name, wanted)]
         return list(dict.fromkeys([*exactly, *(precise or called)]))
 
@@ -105,59 +105,59 @@ class View:
 
     def _ending(self, found: Sequence[FoundSymbol], parts: tuple[str, ...]) -> list[FoundSymbol]:
         """Return the readable definitions whose qualified name ends with these parts."""
-        permitted = self._permitted(found)
+        permitted = self._filter_permitted(found)
         return [one for one in permitted if name_parts(one.name)[-len(parts) :] == parts]
 
     def files_called(self, name: str) -> list[FoundDocument]:
         """Return the documents with a path that ends with this file name or path."""
-        return self._permitted(self.relations.files_called(name.strip("/"), MOST_SPELLED))
+        return self._filter_permitted(self.relations.files_called(name.strip("/"), MOST_SPELLED))
 
     def name_uses(self, wanted: Collection[str], names: Collection[str], limit: int) -> NamesRead:
         """Return the places of names in documents; see Relations.name_uses."""
         rows = self.relations.name_uses(wanted, names, limit) if wanted else []
-        return NamesRead(self._permitted(rows), is_cut=len(rows) >= limit)
+        return NamesRead(self._filter_permitted(rows), is_cut=len(rows) >= limit)
 
     def defined(self, names: Sequence[str]) -> list[FoundSymbol]:
         """Return the definitions with these qualified names."""
-        return self._permitted(self.relations.named(names)) if names else []
+        return self._filter_permitted(self.relations.named(names)) if names else []
 
     def within(self, uri: str) -> list[FoundSymbol]:
         """Return the definitions in a document."""
-        return self._permitted(self.relations.within([uri]))
+        return self._filter_permitted(self.relations.within([uri]))
 
     def stated(self, kind: str) -> list[FoundEdge]:
         """Return the edges of a kind, with any target."""
-        return self._permitted(self.relations.stated(kind, MOST_EDGES))
+        return self._filter_permitted(self.relations.stated(kind, MOST_EDGES))
 
     def naming(self, spellings: Sequence[str], kind: str) -> list[FoundEdge]:
         """Return the edges of a kind with a target spelled in one of these ways."""
-        return self._permitted(self.relations.naming(spellings, kind, MOST_EDGES))
+        return self._filter_permitted(self.relations.naming(spellings, kind, MOST_EDGES))
 
     def exact(self, nodes: Sequence[str]) -> list[FoundEdge]:
         """Return the edges to nodes that a SCIP index states."""
         found = self.relations.edges(nodes, "in", MOST_EDGES).edges
-        return [one for one in self._permitted(found) if one.how == "scip"]
+        return [one for one in self._filter_permitted(found) if one.how == "scip"]
 
     def documents(self, source_types: Sequence[str]) -> list[FoundDocument]:
         """Return the documents of these source types."""
-        return self._permitted(self.relations.documents(source_types))
+        return self._filter_permitted(self.relations.documents(source_types))
 
     def without_names(self, source_types: Sequence[str]) -> list[FoundDocument]:
         """Return the documents of these source types that were not yet scanned for names."""
-        return self._permitted(self.relations.without_names(source_types))
+        return self._filter_permitted(self.relations.without_names(source_types))
 
     def readable_of(self, sources: Sequence[str]) -> list[str]:
-        """Return those of the sources in which the caller may read at least one document."""
-        found = {one.source for one in self._permitted(self.relations.first_of(sources))}
+        """Return the sources in which the caller may read at least one document."""
+        found = {one.source for one in self._filter_permitted(self.relations.first_of(sources))}
         return [one for one in sources if one in found]
 
     def like(self, parts: Sequence[str], limit: int) -> list[FoundSymbol]:
         """Return some definitions with a name that contains one of these parts."""
-        return self._permitted(self.relations.like(parts, limit))
+        return self._filter_permitted(self.relations.like(parts, limit))
 
     def within_any(self, uris: Sequence[str]) -> list[FoundSymbol]:
         """Return the definitions in several documents."""
-        return self._permitted(self.relations.within(uris)) if uris else []
+        return self._filter_permitted(self.relations.within(uris)) if uris else []
 
     def edges(
         self,
@@ -189,10 +189,10 @@ class View:
             without=without,
             whole=most is not None,
         )
-        return replace(found, edges=self._resolved(self._permitted(found.edges)))
+        return replace(found, edges=self._resolve_ends(self._filter_permitted(found.edges)))
 
-    def _resolved(self, edges: Sequence[FoundEdge]) -> list[FoundEdge]:
-        """Return the edges; an end that can only mean one definition is replaced by it."""
+    def _resolve_ends(self, edges: Sequence[FoundEdge]) -> list[FoundEdge]:
+        """Replace each end of the edges that can refer to only one definition with its name."""
         # Names of a SCIP index are whole; they must not lead to a nearer definition.
         spelled = [edge for edge in edges if edge.how != "scip"]
         named = {end for edge in spelled for end in (edge.target, edge.stated_of)}
@@ -216,14 +216,14 @@ class View:
         lost = [sought for sought, definition in met.items() if definition is None]
         met |= self._handed_on.definitions(lost) if lost else {}
 
-        def resolved(name: str, edge: FoundEdge) -> str:
+        def resolve_end(name: str, edge: FoundEdge) -> str:
             if name not in shorts:
                 return name
             return met.get(Sought(edge.source, name, path_of(edge.uri))) or name
 
         return [
             edge._replace(
-                target=resolved(edge.target, edge), stated_of=resolved(edge.stated_of, edge)
+                target=resolve_end(edge.target, edge), stated_of=resolve_end(edge.stated_of, edge)
             )
             if edge.how != "scip" and (edge.target in shorts or edge.stated_of in shorts)
             else edge
@@ -240,7 +240,9 @@ class View:
     @property
     def _handed_on(self) -> HandedOn:
         return HandedOn(
-            lambda names, way: self._permitted(self.relations.edges(names, way, MOST_EDGES).edges),
+            lambda names, way: self._filter_permitted(
+                self.relations.edges(names, way, MOST_EDGES).edges
+            ),
             lambda shorts: self.relations.names_called(shorts, self._permits),
         )
 
@@ -301,7 +303,7 @@ class View:
             names: `file:` and a document's URI.
         """
         uris = [name.removeprefix(FILE) for name in names if name.startswith(FILE)]
-        found = self._permitted(self.relations.at(uris)) if uris else []
+        found = self._filter_permitted(self.relations.at(uris)) if uris else []
         return [file_node(FILE + one.uri, repository_of(one.source)) for one in found]
 
     def with_evidence(self, found: Sequence[tuple[FoundEdge, Relation]]) -> list[Relation]:
@@ -322,12 +324,12 @@ class View:
             for place, (_, relation) in zip(places, found, strict=True)
         ]
 
-    def _permitted(self, found: Sequence[_Place]) -> list[_Place]:
+    def _filter_permitted(self, found: Sequence[_Place]) -> list[_Place]:
         return [one for one in found if self.policy.permits(self.caller, one)]
 
 
 def _of_definition(edge: FoundEdge, first: Mapping[NodeKey, str]) -> FoundEdge:
-    """Return an edge in which files at its ends are replaced by the definitions they stand for."""
+    """Replace the files at the ends of an edge with the definitions that they stand for."""
     source = first.get((edge.source, edge.stated_of), edge.stated_of)
     target = first.get((edge.source, edge.target), edge.target)
     if (source, target) == (edge.stated_of, edge.target):

@@ -24,7 +24,7 @@ from rag_assets.systems.code_memory.retrieval.nodes import (
     Node,
     NodeKey,
     Relation,
-    constructed,
+    class_of_constructor,
     node_of,
     other_node,
     relation_of,
@@ -32,11 +32,11 @@ from rag_assets.systems.code_memory.retrieval.nodes import (
 )
 from rag_assets.systems.code_memory.retrieval.unresolved import (
     Question,
-    concerned,
-    may_lack,
-    unfollowed,
+    describe_unfollowed_calls,
+    describe_unresolved,
+    may_lack_relations,
 )
-from rag_assets.systems.code_memory.retrieval.uses import stated_uses, uses_of_nodes
+from rag_assets.systems.code_memory.retrieval.uses import collect_stated_uses, uses_of_nodes
 from rag_assets.systems.code_memory.retrieval.view import MOST_EDGES, RelationsChanged, View
 from rag_assets.systems.code_memory.symbols.names import MEMBER
 
@@ -127,7 +127,9 @@ class Walker:
         """
 
         def walk(view: View) -> Walk:
-            found = self.walked(view, tenant_id, Question(name, kinds, direction), depth=depth)
+            found = self.walk_in_view(
+                view, tenant_id, Question(name, kinds, direction), depth=depth
+            )
             return found if direction == "out" else _with_uses(view, found, kinds)
 
         return self.ask(tenant_id, caller, walk) or Walk()
@@ -155,7 +157,7 @@ class Walker:
             view = self.serving_view(tenant_id, caller, from_memory=False)
             return None if view is None else read(view)
 
-    def walked(self, view: View, tenant_id: str, question: Question, *, depth: int) -> Walk:
+    def walk_in_view(self, view: View, tenant_id: str, question: Question, *, depth: int) -> Walk:
         """Return the walk from a name in a view; several walks of one answer may share the view.
 
         Args:
@@ -175,20 +177,22 @@ class Walker:
                 frontier = walking.step(frontier)
         found = walking.found()
         lacks = [
-            self._lacking(tenant_id, view, question, found),
-            unfollowed(question, walking.lost_calls, view),
+            self._describe_missing(tenant_id, view, question, found),
+            describe_unfollowed_calls(question, walking.lost_calls, view),
         ]
         why = "; ".join(one for one in (found.why, *lacks) if one)
         return replace(found, complete=not why, why=why or None)
 
-    def _lacking(self, tenant_id: str, view: View, question: Question, found: Walk) -> str | None:
+    def _describe_missing(
+        self, tenant_id: str, view: View, question: Question, found: Walk
+    ) -> str | None:
         """Describe the computed routes and tables that an answer may lack; None without any."""
-        if not concerned(question, found.nodes):
+        if not may_lack_relations(question, found.nodes):
             return None
         unresolved = code_catalog(self._catalog).derivations.unresolved(tenant_id)
         if not any(unresolved.values()):
             return None
-        return may_lack(question, found.nodes, unresolved, view)
+        return describe_unresolved(question, found.nodes, unresolved, view)
 
     def serving_view(
         self, tenant_id: str, caller: Caller, *, from_memory: bool = True
@@ -223,10 +227,7 @@ class Walker:
         """Return a caller's view of the relations of a tenant's build.
 
         Args:
-            build: the build of the tenant.
-            caller: who asks.
             moment: the relations' state, and the scopes that the caller's principals may read.
-            from_memory: see serving_view.
         """
         principals = self._policy.principals(caller)
         relations = code_catalog(self._catalog).relations
@@ -239,7 +240,7 @@ class Walker:
 def _with_uses(view: View, found: Walk, kinds: Sequence[str]) -> Walk:
     """Add the uses of a walk's start nodes, found by name, to the walk."""
     begun = [node for node in found.nodes if node.name in found.begun]
-    by_name = uses_of_nodes(view, begun, stated=stated_uses(found.relations))
+    by_name = uses_of_nodes(view, begun, stated=collect_stated_uses(found.relations))
     uses = [one.relation for one in (*by_name.certain, *by_name.possible)]
     uses = [one for one in uses if not kinds or one.kind in kinds]
     left = max(0, len(uses) - MOST_USES) + by_name.omitted
@@ -282,7 +283,11 @@ class _Walking:
         own = self._edges(frontier, "in", only=(MEMBER,))
         members = [(edge.source, edge.stated_of) for edge in own]
         # Code that creates an object uses the constructor of its class.
-        made = [(source, constructed(name)) for source, name in frontier if constructed(name)]
+        made = [
+            (source, class_of_constructor(name))
+            for source, name in frontier
+            if class_of_constructor(name)
+        ]
         edges = self._edges([*frontier, *members, *made], self._direction)
         known = self._view.ends(edges, self._nodes)
         new: list[NodeKey] = []

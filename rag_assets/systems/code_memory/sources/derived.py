@@ -1,4 +1,4 @@
-"""A source whose documents are derived from the files of another source: routes and tables.
+"""A source of routes and tables that are derived from the files of a different source.
 
 At its end, a sync puts these records into the catalog (pipeline/deriving.py). In a tenant whose
 profile derives documents, there is one derived source for each source of files.
@@ -39,15 +39,16 @@ def derived_source(files: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def repository_of(source: str) -> str:
-    """Return the source of files that a derived or runs source belongs to; others unchanged."""
+    """Return the source of files that a derived or runs source belongs to; else the same name."""
     return source.removesuffix(_SUFFIX).removesuffix(RUNS_SUFFIX)
 
 
 def _build(config: DerivedConfig, context: SourceContext) -> RecordsSource:
     if context.records is None:
         raise ConfigurationError(
-            f"source {config.name!r}: derived documents need a catalog, and none is open",
-            hint="open it with the tenant's catalog",
+            f"source {config.name!r} cannot be opened without a catalog, which stores its derived"
+            " documents",
+            hint="open the source with the tenant's catalog",
         )
     return RecordsSource(RecordsConfig(name=config.name), context.records)
 

@@ -110,15 +110,15 @@ class GitConfig(SourceConfig):
 
     @field_validator("include", "exclude")
     @classmethod
-    def _usable(cls, globs: tuple[str, ...]) -> tuple[str, ...]:
+    def _require_valid_globs(cls, globs: tuple[str, ...]) -> tuple[str, ...]:
         compile_globs(globs, ignore_case=True)
         return globs
 
     @field_validator("scip")
     @classmethod
-    def _plain(cls, paths: tuple[str, ...]) -> tuple[str, ...]:
+    def _require_plain_paths(cls, paths: tuple[str, ...]) -> tuple[str, ...]:
         if any(part in {".", ".."} for path in paths for part in path.split("/")):
-            raise ValueError("write the path without `.` and `..`")
+            raise ValueError("the path must not contain the parts `.` and `..`")
         return paths
 
 
@@ -138,7 +138,7 @@ class GitSource:
         roots: the folders that may be read.
 
     Raises:
-        ConfigurationError: the root may not be used.
+        ConfigurationError: the root is not an allowed folder.
     """
 
     def __init__(self, config: GitConfig, roots: Roots | None = None) -> None:
@@ -201,14 +201,14 @@ class GitSource:
             repository = self._open()
             if self._config.ref == WORKTREE:
                 worktree = _worktree_of(repository)[1]
-                folders = self._remembered(worktree.folders)
+                folders = self._select_folders(worktree.folders)
                 yield from self._list_worktree(worktree)
             else:
-                folders = self._remembered()
+                folders = self._select_folders()
                 yield from self._list_commit(repository)
             self._folders = folders
         except ListingFailed as error:
-            raise self._named(error) from error
+            raise self._add_source_name(error) from error
 
     def state(self) -> str:
         """Return a hash of the tree, the facts of the worktree's files, and the folders.
@@ -225,12 +225,12 @@ class GitSource:
             if self._config.ref != WORKTREE:
                 tree = repository.tree(repository.commit(self._config.ref))
                 indexes = _state_of_indexes(self._indexes.find())
-                return key_of("git", tree, info, folders_as_json(self._remembered()), *indexes)
+                return key_of("git", tree, info, folders_as_json(self._select_folders()), *indexes)
             tree, worktree = _worktree_of(repository)
         except ListingFailed as error:
-            raise self._named(error) from error
+            raise self._add_source_name(error) from error
         facts = [_state_of(file) for file in worktree.files.values()]
-        folders = folders_as_json(self._remembered(worktree.folders))
+        folders = folders_as_json(self._select_folders(worktree.folders))
         attributes = worktree.attributes.state(worktree.files)
         indexes = _state_of_indexes(self._indexes.find(worktree.files))
         state = tree, info, repository.autocrlf, facts, attributes, folders
@@ -242,20 +242,20 @@ class GitSource:
 
     def stream(self, document_path: str, *, max_bytes: int) -> Iterator[bytes]:
         """Yield the content of one file in pieces; see DocumentSource.stream."""
-        return self._disk.content(self._pieces(document_path, max_bytes), document_path)
+        return self._disk.content(self._read_pieces(document_path, max_bytes), document_path)
 
-    def _pieces(self, document_path: str, max_bytes: int) -> Iterator[bytes]:
+    def _read_pieces(self, document_path: str, max_bytes: int) -> Iterator[bytes]:
         if document_path in self._indexes:
             yield self._indexes.read(document_path).encode()
             return
         try:
-            content = self._content(document_path, max_bytes)
+            content = self._read_content(document_path, max_bytes)
         except ListingFailed as error:
-            raise DocumentVanished(f"gone since it was listed: {document_path!r}") from error
+            raise DocumentVanished(f"deleted since it was listed: {document_path!r}") from error
         if content is None:
-            raise DocumentVanished(f"gone since it was listed: {document_path!r}")
+            raise DocumentVanished(f"deleted since it was listed: {document_path!r}")
         if len(content) > max_bytes:
-            raise self._too_large(document_path, max_bytes)
+            raise self._too_large_error(document_path, max_bytes)
         for start in range(0, len(content), PIECE_BYTES):
             yield content[start : start + PIECE_BYTES]
 
@@ -288,7 +288,7 @@ class GitSource:
         repository = self._open()
         return repository, repository.commit(self._config.ref)
 
-    def _remembered(
+    def _select_folders(
         self, listed: Mapping[str, FolderIdentity] = MappingProxyType({})
     ) -> dict[str, FolderIdentity]:
         """Return the folders to remember: the listed folders, or only the root if none are listed.
@@ -298,7 +298,10 @@ class GitSource:
         """
         root = listed.get("") or FolderIdentity.at(self._root)
         if root is None:
-            raise ListingFailed(f"the root {str(self._root)!r} is missing")
+            raise ListingFailed(
+                f"the root {str(self._root)!r} does not exist",
+                hint="create the folder, or mount the volume that contains it",
+            )
         return {**listed, "": root.as_file_system() if self._config.follow_root_link else root}
 
     def _open(self) -> Repository:
@@ -318,12 +321,14 @@ class GitSource:
         objects = repository.objects
         for path in sorted(files):
             file = files[path]
-            if path in self._indexes or self._is_out(exclusion.by_name(path)):
+            if path in self._indexes or self._is_left_out(exclusion.by_name(path)):
                 continue
             size = objects.size(file.oid, "blob")
-            if self._is_out("too-large" if size > self.max_bytes else None):
+            if self._is_left_out("too-large" if size > self.max_bytes else None):
                 continue
-            if not self._is_out(exclusion.by_content(path, objects.read_sized(file.oid, "blob"))):
+            if not self._is_left_out(
+                exclusion.by_content(path, objects.read_sized(file.oid, "blob"))
+            ):
                 yield self._document(path, _Listed(file.oid, None), size)
         yield from self._list_indexes(exclusion, self._indexes.find())
 
@@ -331,12 +336,12 @@ class GitSource:
         exclusion = self._exclusion(worktree.attributes, worktree.files)
         listed_at_ns = time.time_ns()
         for path, file in worktree.files.items():
-            if path in self._indexes or self._is_out(exclusion.by_name(path)):
+            if path in self._indexes or self._is_left_out(exclusion.by_name(path)):
                 continue
-            if self._is_out("too-large" if worktree.size(file) > self.max_bytes else None):
+            if self._is_left_out("too-large" if worktree.size(file) > self.max_bytes else None):
                 continue
             held = worktree.held(file, self.max_bytes)
-            if held is None or self._is_out(exclusion.by_content(path, held.content)):
+            if held is None or self._is_left_out(exclusion.by_content(path, held.content)):
                 continue
             sure = held.sure or _is_settled(file, listed_at_ns)
             blob = held.blob if sure else None
@@ -349,7 +354,7 @@ class GitSource:
     ) -> Iterator[ListedDocument]:
         """Yield the SCIP indexes; Git may ignore them, but not `exclude` of the source."""
         for path, facts in indexes.items():
-            if not self._is_out("not-included" if exclusion.is_excluded(path) else None):
+            if not self._is_left_out("not-included" if exclusion.is_excluded(path) else None):
                 listed = self._document(path, _Listed(None, facts), 0)
                 yield replace(listed, media_type=DERIVED_TYPE, source_type="scip")
 
@@ -359,7 +364,7 @@ class GitSource:
         modes = {path: file.mode for path, file in files.items()}
         return Exclusion(self._config.include, self._config.exclude, attributes, modes)
 
-    def _is_out(self, rule: str | None) -> bool:
+    def _is_left_out(self, rule: str | None) -> bool:
         if rule is None:
             return False
         self._left_out[rule] += 1
@@ -383,11 +388,11 @@ class GitSource:
             version=listed.blob,
         )
 
-    def _content(self, path: str, max_bytes: int) -> bytes | None:
-        repository, tree = self._opened()
+    def _read_content(self, path: str, max_bytes: int) -> bytes | None:
+        repository, tree = self._open_for_reading()
         listed = self._listed.get(path)
         if listed is not None and listed.blob is not None:
-            return self._blob(repository, path, listed.blob, max_bytes)
+            return self._read_blob(repository, path, listed.blob, max_bytes)
         committed = repository.file_at(tree, path)
         if committed is not None and committed.mode not in REGULAR:
             committed = None
@@ -396,12 +401,12 @@ class GitSource:
             content = read_unchanged(self._root, path, facts, max_bytes)
             if content is not None:
                 return repository.stored.of(path, content, committed).content
-            return self._not_read(repository, path, committed, max_bytes)
+            return self._read_committed(repository, path, committed, max_bytes)
         if committed is None:
             return None
-        return self._blob(repository, path, committed.oid, max_bytes)
+        return self._read_blob(repository, path, committed.oid, max_bytes)
 
-    def _not_read(
+    def _read_committed(
         self, repository: Repository, path: str, committed: TreeFile | None, max_bytes: int
     ) -> bytes | None:
         """Return the content of a file that could not be read from the worktree, if it exists."""
@@ -411,30 +416,30 @@ class GitSource:
             # The file may be left out of the worktree on purpose: then use the committed content.
             if committed is None or not repository.is_skipped(path):
                 return None
-            return self._blob(repository, path, committed.oid, max_bytes)
+            return self._read_blob(repository, path, committed.oid, max_bytes)
         if size > max_bytes:
-            raise self._too_large(path, max_bytes)
+            raise self._too_large_error(path, max_bytes)
         return None
 
-    def _blob(self, repository: Repository, path: str, oid: str, max_bytes: int) -> bytes:
+    def _read_blob(self, repository: Repository, path: str, oid: str, max_bytes: int) -> bytes:
         if repository.objects.size(oid, "blob") > max_bytes:
-            raise self._too_large(path, max_bytes)
+            raise self._too_large_error(path, max_bytes)
         return repository.objects.read(oid, "blob")
 
-    def _opened(self) -> tuple[Repository, str]:
-        """Return the repository and the tree to read from; all documents use the same."""
+    def _open_for_reading(self) -> tuple[Repository, str]:
+        """Return the repository and the tree to read from; open them only once."""
         if self._reading is None:
             repository = self._open()
             self._reading = repository, repository.tree(repository.commit(self._config.ref))
         return self._reading
 
-    def _too_large(self, path: str, max_bytes: int) -> DocumentTooLarge:
+    def _too_large_error(self, path: str, max_bytes: int) -> DocumentTooLarge:
         return DocumentTooLarge(
-            f"over the limit of {readable_size(max_bytes)}: {path!r}",
-            hint="raise max_bytes of the source, or exclude the file",
+            f"{path!r} is larger than the limit of {readable_size(max_bytes)}",
+            hint="increase max_bytes of the source, or exclude the file",
         )
 
-    def _named(self, error: ListingFailed) -> ListingFailed:
+    def _add_source_name(self, error: ListingFailed) -> ListingFailed:
         return ListingFailed(f"source {self.name}: {error.message}", hint=error.hint)
 
 
@@ -471,7 +476,7 @@ def _state_of_indexes(
 
 
 def _is_settled(file: WorktreeFile, listed_at_ns: int) -> bool:
-    """Return whether any later change to a file that was read is certain to change its mtime."""
+    """Return whether every later change of the file is certain to change its mtime."""
     if file.facts is None:
         return True
     written = file.facts.st_mtime_ns

@@ -1,4 +1,4 @@
-"""A source of the changes and summaries that agent runs report about another source's files.
+"""A source of the changes and summaries that agent runs report about a repository's files.
 
 The service puts these records into the catalog when events of runs arrive. In a tenant whose
 profile records runs, there is one runs source for each source of files.
@@ -41,8 +41,9 @@ def runs_source(files: Mapping[str, Any]) -> dict[str, Any]:
 def _build(config: RunsConfig, context: SourceContext) -> RecordsSource:
     if context.records is None:
         raise ConfigurationError(
-            f"source {config.name!r}: events of runs need a catalog, and none is open",
-            hint="open it with the tenant's catalog",
+            f"source {config.name!r} cannot be opened without a catalog, which stores the events of"
+            " runs",
+            hint="open the source with the tenant's catalog",
         )
     return RecordsSource(RecordsConfig(name=config.name, scope=config.scope), context.records)
 

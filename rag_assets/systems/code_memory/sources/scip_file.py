@@ -97,22 +97,22 @@ class ScipFiles:
         place = self._named.get(path, self._root / path)
         if path in self._named and _facts(place) is None:
             raise DocumentRejected(
-                f"the SCIP index {path!r} is missing, or a link",
-                hint="write it, or remove its path from `scip` of the source",
+                f"the SCIP index {path!r} is missing, or is a link",
+                hint="create the file, or remove its path from `scip` of the source",
             )
         pieces = stream_file(place.parent, place.name, max_bytes=MOST_BYTES)
         return text_of_index(b"".join(pieces), path)
 
 
 def _listed_path(path: str) -> str:
-    """Return the path under which an index is listed; another folder's name is not shown."""
+    """Return the path under which an index is listed; hide folders outside of the root."""
     return (
         f".scip/{key_of('scip', path)[:8]}/{posixpath.basename(path)}" if path[0] == "/" else path
     )
 
 
 def _facts(place: Path) -> os.stat_result | None:
-    """Return the facts of a file; None if it is missing or no regular file."""
+    """Return the facts of a file; None if it is missing or not a regular file."""
     try:
         facts = place.lstat()
     except OSError:
@@ -140,19 +140,20 @@ def text_of_index(data: bytes, path: str) -> str:
     if len(data) > MOST_BYTES:
         raise DocumentTooLarge(
             f"the SCIP index {path!r} is larger than {MOST_BYTES >> 20} MiB",
-            hint="write an index for each subproject",
+            hint="create a separate index for each subproject",
         )
     try:
-        root, documents = _decoded(memoryview(data))
+        root, documents = _decode_index(memoryview(data))
     except (ValueError, IndexError) as error:
         raise DocumentRejected(
-            f"{path!r} is damaged, or no SCIP index", hint="write it again with its tool"
+            f"{path!r} is damaged, or is not a SCIP index",
+            hint="create the index again with the tool that wrote it",
         ) from error
-    text = "\n".join(_lines(path, root, documents)) + "\n"
+    text = "\n".join(_write_lines(path, root, documents)) + "\n"
     if len(text) > _MOST_CHARACTERS:
         raise DocumentTooLarge(
-            f"the SCIP index {path!r} has too many occurrences",
-            hint="write an index for each subproject",
+            f"the text of the SCIP index {path!r} has more than {_MOST_CHARACTERS:,} characters",
+            hint="create a separate index for each subproject",
         )
     return text
 
@@ -171,59 +172,59 @@ class _Document:
     occurrences: list[_Found] = field(default_factory=list)
 
 
-def _decoded(data: memoryview) -> tuple[str, list[_Document]]:
+def _decode_index(data: memoryview) -> tuple[str, list[_Document]]:
     """Return the root folder of the project, and the documents of an index.
 
     Raises:
-        ValueError, IndexError: the bytes are no SCIP index.
+        ValueError, IndexError: the bytes are not a SCIP index.
     """
     root, is_index = "", False
     documents = []
-    for number, value in _fields(data):
+    for number, value in _read_fields(data):
         match number:
             case 1:
                 is_index = True
-                of_metadata = dict(_fields(_view(value)))
-                root = _text(_view(of_metadata.get(_PROJECT_ROOT, memoryview(b""))))
+                of_metadata = dict(_read_fields(_require_bytes(value)))
+                root = _decode_text(_require_bytes(of_metadata.get(_PROJECT_ROOT, memoryview(b""))))
             case 2:
-                documents.append(_document(_view(value)))
+                documents.append(_read_document(_require_bytes(value)))
     if not is_index:
-        raise ValueError("there is no metadata")
+        raise ValueError("the index has no metadata")
     return root, documents
 
 
-def _document(data: memoryview) -> _Document:
+def _read_document(data: memoryview) -> _Document:
     found = _Document()
-    for number, value in _fields(data):
+    for number, value in _read_fields(data):
         match number, value:
             case 1, memoryview():
-                found.path = _text(value)
+                found.path = _decode_text(value)
             case 2, memoryview():
-                if (one := _occurrence(value)) is not None:
+                if (one := _read_occurrence(value)) is not None:
                     found.occurrences.append(one)
             case 5, memoryview() if len(value):
-                found.text_hash = hash_of_text(_text(value))
+                found.text_hash = hash_of_text(_decode_text(value))
             case 6, int() if value in _ENCODINGS:
                 found.encoding = value
     return found
 
 
-def _occurrence(data: memoryview) -> _Found | None:
+def _read_occurrence(data: memoryview) -> _Found | None:
     """Return an occurrence; None for a local symbol, and for a range of several lines."""
     places: list[int] = []
     symbol, roles = "", 0
-    for number, value in _fields(data):
+    for number, value in _read_fields(data):
         match number, value:
             case 1, int():
                 places.append(value)
             case 1, memoryview():
-                places += _numbers(value)
+                places += _read_numbers(value)
             case 2, memoryview():
-                symbol = _text(value)
+                symbol = _decode_text(value)
             case 3, int():
                 roles = value
             case 8, memoryview():
-                of_range = dict(_fields(value))
+                of_range = dict(_read_fields(value))
                 places = [at for key in _RANGE if isinstance(at := of_range.get(key, 0), int)]
     if not symbol or symbol.startswith("local ") or len(places) != len(_RANGE):
         return None
@@ -235,7 +236,7 @@ _RANGE: Final = (1, 2, 3)
 """Fields of a range within one line: line, first and last column."""
 _PROJECT_ROOT: Final = 3
 _CONTINUED: Final = 1 << 7
-"""Bit of a byte that another byte of the same number follows."""
+"""Bit that is set if one more byte of the same number follows."""
 _MOST_BITS: Final = 64
 _LENGTH: Final = 2
 """Wire type of texts and messages, which start with their length."""
@@ -243,30 +244,30 @@ _FIXED_BYTES: Final = {1: 8, 5: 4}
 """Bytes of a number of fixed size, by its wire type."""
 
 
-def _fields(data: memoryview) -> Iterator[tuple[int, int | memoryview]]:
+def _read_fields(data: memoryview) -> Iterator[tuple[int, int | memoryview]]:
     """Yield the fields of a message: the number of each, and its number or bytes.
 
     Raises:
-        ValueError, IndexError: the bytes are no message.
+        ValueError, IndexError: the bytes are not a message.
     """
     at, end = 0, len(data)
     while at < end:
-        key, at = _varint(data, at)
+        key, at = _read_varint(data, at)
         kind = key & 7
         if kind == 0:
-            value, at = _varint(data, at)
+            value, at = _read_varint(data, at)
             yield key >> 3, value
             continue
         size = _FIXED_BYTES.get(kind, -1)
         if kind == _LENGTH:
-            size, at = _varint(data, at)
+            size, at = _read_varint(data, at)
         if size < 0 or at + size > end or not key >> 3:
-            raise ValueError("no protobuf message")
+            raise ValueError("the bytes are not a protobuf message")
         yield key >> 3, data[at : at + size]
         at += size
 
 
-def _varint(data: memoryview, at: int) -> tuple[int, int]:
+def _read_varint(data: memoryview, at: int) -> tuple[int, int]:
     """Return a number of variable length, and the offset after it."""
     byte = data[at]
     if byte < _CONTINUED:
@@ -280,29 +281,29 @@ def _varint(data: memoryview, at: int) -> tuple[int, int]:
     return value | byte << shift, at + 1
 
 
-def _numbers(data: memoryview) -> Iterator[int]:
+def _read_numbers(data: memoryview) -> Iterator[int]:
     at = 0
     while at < len(data):
-        value, at = _varint(data, at)
+        value, at = _read_varint(data, at)
         yield value
 
 
-def _view(value: int | memoryview) -> memoryview:
+def _require_bytes(value: int | memoryview) -> memoryview:
     if not isinstance(value, memoryview):
-        raise ValueError("a number in place of a message")  # noqa: TRY004
+        raise ValueError("a field contains a number instead of a message")  # noqa: TRY004
     return value
 
 
-def _text(value: memoryview) -> str:
+def _decode_text(value: memoryview) -> str:
     return str(value, "utf-8")
 
 
 def hash_of_text(text: str) -> str:
-    """Return a hash of a text that does not depend on its kind of line ends."""
+    """Return a hash of a text that is the same for all kinds of line ends."""
     return sha256_hex(text.replace("\r\n", "\n"))[:16]
 
 
-def _lines(path: str, root: str, documents: Iterable[_Document]) -> Iterator[str]:
+def _write_lines(path: str, root: str, documents: Iterable[_Document]) -> Iterator[str]:
     """Yield the lines of an index's text."""
     placed = sorted(documents, key=lambda one: one.path)
     yield INDEX + quote(path)
@@ -312,7 +313,7 @@ def _lines(path: str, root: str, documents: Iterable[_Document]) -> Iterator[str
     for document in placed:
         for *_, symbol, is_definition in document.occurrences:
             if symbol not in parsed:
-                parsed[symbol] = _parsed_symbol(symbol)
+                parsed[symbol] = _parse_symbol(symbol)
             found = parsed[symbol]
             if is_definition and found is not None and symbol not in numbers:
                 numbers[symbol] = len(numbers)
@@ -329,7 +330,7 @@ def _lines(path: str, root: str, documents: Iterable[_Document]) -> Iterator[str
                 yield f"{line} {start} {end} -{quote(found.name)}"
 
 
-def _parsed_symbol(symbol: str) -> IndexedSymbol | None:
+def _parse_symbol(symbol: str) -> IndexedSymbol | None:
     """Return the last parts of a symbol; None for a module, a parameter or a type parameter."""
     # Spaces within a part are doubled.
     descriptors = re.split(r"(?<! ) (?! )", symbol, maxsplit=4)[-1]

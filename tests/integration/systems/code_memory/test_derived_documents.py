@@ -20,7 +20,10 @@ from rag_assets.storage.catalog.journal.events import EventKind
 from rag_assets.systems.code_memory.answers import CodeAnswers
 from rag_assets.systems.code_memory.catalog.code_catalog import code_catalog
 from rag_assets.systems.code_memory.definitions import relations_report
-from rag_assets.systems.code_memory.pipeline.deriving import derive_documents, underived
+from rag_assets.systems.code_memory.pipeline.deriving import (
+    derive_documents,
+    explain_outdated_derivations,
+)
 from rag_assets.systems.code_memory.pipeline.labelling import files_of
 from rag_assets.systems.code_memory.retrieval.walk import Walker
 from tests.driving import Driver
@@ -165,11 +168,11 @@ def test_what_was_not_derived_before_a_crash_makes_the_tenant_due(
     with driver.locked(tenant) as ctx:
         serving = ctx.catalog.generations.serving(tenant)
         assert serving is not None
-        assert underived(ctx.catalog, ctx.tenant, serving.number)
+        assert explain_outdated_derivations(ctx.catalog, ctx.tenant, serving.number)
         assert files_of(ctx, list(code_catalog(ctx.catalog).kinds.indexed(tenant, serving.number)))
     assert driver.sync(tenant)["derived"] == 3
     with driver.locked(tenant) as ctx:
-        assert underived(ctx.catalog, ctx.tenant, serving.number) is None
+        assert explain_outdated_derivations(ctx.catalog, ctx.tenant, serving.number) is None
 
 
 def test_questions_for_relations_need_no_vector(made: tuple[str, Path], driver: Driver) -> None:

@@ -14,7 +14,7 @@ from rag_assets.retrieval.model import Caller
 from rag_assets.storage.catalog.lock import Holder
 from rag_assets.systems.code_memory.answers import CodeAnswers
 from rag_assets.systems.code_memory.catalog.tables import name_uses
-from rag_assets.systems.code_memory.retrieval.uses import named_places
+from rag_assets.systems.code_memory.retrieval.uses import find_places_of_name
 from rag_assets.systems.code_memory.retrieval.walk import Walker
 from rag_assets.tenants.file import TenantsFile
 from tests.driving import Driver
@@ -90,12 +90,12 @@ def test_a_reader_of_one_scope_sees_no_name_of_another(sources: Path, driver: Dr
             assert "Nothing uses it" not in some
     view = Walker(driver.session.catalog).serving_view(PROJECT, may_open)
     assert view is not None
-    assert {use.uri for use in named_places(view, "lift_lid").possible} == {
+    assert {use.uri for use in find_places_of_name(view, "lift_lid").possible} == {
         "open/caller.rb",
         "open/shared.rb",
     }
-    assert named_places(view, "ClosedBox").possible == ()
-    defined = [use.relation for use in named_places(view, "lift_lid").possible]
+    assert find_places_of_name(view, "ClosedBox").possible == ()
+    defined = [use.relation for use in find_places_of_name(view, "lift_lid").possible]
     assert "defines" in {relation.kind for relation in defined}, "a definition is a place too"
 
 

@@ -18,7 +18,7 @@ from rag_assets.retrieval.model import Caller, SearchAnswer, SearchRequest
 from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.systems.code_memory.retrieval.walk import MOST_STEPS, Walker
-from rag_assets.systems.code_memory.runs import Run, Runs, parsed_events
+from rag_assets.systems.code_memory.runs import Run, Runs, parse_events
 from rag_assets.tenants.model import Tenant
 from tests.driving import Driver
 from tests.installation import FAST, Installation
@@ -119,7 +119,7 @@ def test_what_runs_changed_is_walked_to(retriever: Retriever, driver: Driver) ->
     record, runs = catalog.tenants.get(TENANT), Runs(catalog.database)
     runs.put(record.ref, Run("r7", rag_enabled=True, model="gpt-4o"), by="ann")
     change = {"id": "e1", "kind": "file_updated", "path": CONTROLLER, "summary": "Totals rounded."}
-    events = parsed_events(json.dumps(change).encode())
+    events = parse_events(json.dumps(change).encode())
     assert runs.receive(record.ref, Tenant.from_config(record.config), "r7", events) == 1
     driver.sync(TENANT)
     answer = asked(retriever, "What did previous runs change about InvoiceController?")

@@ -174,7 +174,7 @@ def test_what_was_erased_meanwhile_is_not_recorded_again(driver: Driver) -> None
     with driver.locked(TENANT) as ctx:
         whole = rows(ctx)
         stated = Relations((Symbol("erased", "function", True, 1, 1),), ())
-        code_catalog(ctx.catalog).relation_drift.record_anew(ctx.ref, {"f" * 64: stated})
+        code_catalog(ctx.catalog).relation_drift.replace_rows(ctx.ref, {"f" * 64: stated})
         assert rows(ctx) == whole
 
 

@@ -254,7 +254,7 @@ def test_a_walk_during_a_publication_keeps_relations_of_the_replaced_document(ke
             kept.write("repo", {name: f"# another line\n{text}"})
             kept.driver.sync(TENANT)
         question = Question("walked.during.During", (), "out")
-        return walker.walked(view, TENANT, question, depth=1)
+        return walker.walk_in_view(view, TENANT, question, depth=1)
 
     found = walker.ask(TENANT, Caller(), walk_and_publish)
     assert found is not None
@@ -389,11 +389,11 @@ def test_rows_that_are_made_anew_are_read_again(kept: Kept) -> None:
     with kept.driver.locked(TENANT) as ctx:
         relations = relations_of_texts(ctx, {held.text_key: "text/x-php"})
         assert relations.keys() == {held.text_key}
-        code_catalog(kept.catalog).relation_drift.record_anew(
+        code_catalog(kept.catalog).relation_drift.replace_rows(
             ctx.ref, {held.text_key: Recorded((), ())}
         )
         assert told not in kept.walked(STORE)
-        code_catalog(kept.catalog).relation_drift.record_anew(ctx.ref, relations)
+        code_catalog(kept.catalog).relation_drift.replace_rows(ctx.ref, relations)
     assert told in kept.walked(STORE)
     assert kept.graph().segments[0] is not graph.segments[0]
 

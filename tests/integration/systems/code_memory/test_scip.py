@@ -125,7 +125,7 @@ def test_a_damaged_index_is_reported_and_the_rest_is_indexed(
         if one.status != "READY"
     }
     assert failed.keys() == {"repo/index.scip", "repo/gone.scip"}
-    assert "is damaged, or no SCIP index" in str(failed["repo/index.scip"])
+    assert "is damaged, or is not a SCIP index" in str(failed["repo/index.scip"])
     assert "'gone.scip' is missing" in str(failed["repo/gone.scip"])
     assert "checkout.py:14" in answers(driver, tenant).what_touches(
         symbol="shop.models.Invoice.total"

@@ -290,7 +290,7 @@ def test_a_repository_has_no_hook_written_out_of_its_git_folder(
     else:
         (repository / ".git/hooks").symlink_to(outside)
     for change in (install_hooks, lambda _, *rest: remove_hooks(*rest)):
-        with pytest.raises(ConfigurationError, match=r"out of its \.git"):
+        with pytest.raises(ConfigurationError, match=r"outside of its \.git"):
             change(local, "shop", repository)
     assert not [*outside.iterdir(), *(repository / ".githooks").iterdir()]
 
@@ -318,7 +318,7 @@ def test_where_hooks_are_switched_off_none_is_installed(local: Path, repository:
         install_hooks(local, "shop", repository)
     with pytest.raises(ListingFailed):
         install_hooks(local, "shop", repository / "objects")
-    with pytest.raises(ConfigurationError, match="no id"):
+    with pytest.raises(ConfigurationError, match="not the id of a tenant"):
         install_hooks(local, "../shop", repository)
 
 

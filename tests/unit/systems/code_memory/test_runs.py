@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rag_assets.common.invalid_values import InvalidFields
-from rag_assets.systems.code_memory.runs import MOST_EVENTS, MOST_LINE, parsed_events
+from rag_assets.systems.code_memory.runs import MOST_EVENTS, MOST_LINE, parse_events
 
 CHANGE = {"id": "1", "kind": "file_updated", "path": "app/Models/Invoice.php"}
 
@@ -19,20 +19,20 @@ def lines(*events: Any) -> bytes:
 
 def problems(body: bytes) -> list[tuple[tuple[Any, ...], str]]:
     with pytest.raises(InvalidFields) as raised:
-        parsed_events(body)
+        parse_events(body)
     return [(error["loc"], error["msg"]) for error in raised.value.errors]
 
 
 def test_events_are_read_line_by_line() -> None:
     summary = {"id": "2", "kind": "final_summary", "summary": "Done.", "at": "2026-11-24T01:00:00Z"}
-    first, second = parsed_events(lines(CHANGE) + b"\r\n\n" + lines(summary)[:-1])
+    first, second = parse_events(lines(CHANGE) + b"\r\n\n" + lines(summary)[:-1])
     assert (first.path, first.action, first.summary, first.at) == (CHANGE["path"], "", "", None)
     assert second.at is not None
     assert second.at.isoformat() == "2026-11-24T01:00:00+00:00"
 
 
 def test_paths_are_those_within_the_repository() -> None:
-    [event] = parsed_events(lines({**CHANGE, "path": " ./app//Models/../Models/Invoice.php "}))
+    [event] = parse_events(lines({**CHANGE, "path": " ./app//Models/../Models/Invoice.php "}))
     assert event.path == "app/Models/Invoice.php"
 
 
@@ -81,9 +81,9 @@ def test_a_line_that_is_no_event_is_told_by_its_number(line: bytes) -> None:
 
 
 def test_a_request_has_some_events_and_not_too_many() -> None:
-    assert problems(b"\n \n") == [(("body", 1), "line 1: there is no event")]
+    assert problems(b"\n \n") == [(("body", 1), "line 1: the request contains no event")]
     many = [{**CHANGE, "id": str(number)} for number in range(MOST_EVENTS + 1)]
-    assert len(parsed_events(lines(*many[:-1]))) == MOST_EVENTS
+    assert len(parse_events(lines(*many[:-1]))) == MOST_EVENTS
     [(where, _)] = problems(lines(*many))
     assert where == ("body", MOST_EVENTS + 1)
 

@@ -69,22 +69,22 @@ class GraphLoader:
             ServiceUnavailable: Postgres does not answer.
         """
         with self._database.snapshot() as connection:
-            found = _documents(connection, key)
-            kept = _Kept() if former is None else _kept(former, found)
+            found = _read_documents(connection, key)
+            kept = _ReusedSegments() if former is None else _choose_segments(former, found)
             missing = sorted(found.keys - kept.texts.keys())
             if missing:
-                added = _loaded(connection, key, missing, kept.next_text, most - kept.bytes)
+                added = _load_segment(connection, key, missing, kept.next_text, most - kept.bytes)
                 if added is None:
                     return None
                 segment, numbers = added.done()
-                kept = _Kept((*kept.segments, segment), {**kept.texts, **numbers})
-        by_id = _by_id(found.rows, kept.texts)
+                kept = _ReusedSegments((*kept.segments, segment), {**kept.texts, **numbers})
+        by_id = _build_documents(found.rows, kept.texts)
         graph = Graph(key, found.state, kept.segments, kept.texts, by_id)
         return graph if graph.bytes <= most else None
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
+class _ReusedSegments:
     """Segments that are reused, and the numbers of the needed texts in them."""
 
     segments: tuple[Segment, ...] = ()
@@ -99,7 +99,7 @@ class _Kept:
         return sum(one.bytes for one in self.segments)
 
 
-def _documents(connection: Connection, key: GraphKey) -> _Documents:
+def _read_documents(connection: Connection, key: GraphKey) -> _Documents:
     known = and_(
         document_kinds.c.tenant == documents.c.tenant,
         document_kinds.c.document_id == documents.c.document_id,
@@ -119,14 +119,14 @@ def _documents(connection: Connection, key: GraphKey) -> _Documents:
     return _Documents(RelationState(*state), connection.execute(query).all())
 
 
-def _kept(former: Graph, found: _Documents) -> _Kept:
+def _choose_segments(former: Graph, found: _Documents) -> _ReusedSegments:
     """Return the segments to reuse: all of them, only the first, or none.
 
     When there are many small segments, they are combined. Everything is loaded again if too much of
     it belongs to texts that no document has.
     """
     if former.state.rows != found.state.rows or not former.segments:
-        return _Kept()
+        return _ReusedSegments()
     wanted = found.keys
     texts = {key: number for key, number in former.texts.items() if key in wanted}
     segments = former.segments
@@ -135,10 +135,14 @@ def _kept(former: Graph, found: _Documents) -> _Kept:
         texts = {key: number for key, number in texts.items() if number < segments[0].count}
     held = sum(one.count for one in segments)
     alive = len(texts) * _WASTE > held or held - len(texts) < _FEW_TEXTS
-    return _Kept(segments, texts) if alive and segments[0].count * _WASTE > held else _Kept()
+    return (
+        _ReusedSegments(segments, texts)
+        if alive and segments[0].count * _WASTE > held
+        else _ReusedSegments()
+    )
 
 
-def _loaded(
+def _load_segment(
     connection: Connection, key: GraphKey, texts: Sequence[str], first: int, most: int
 ) -> SegmentBuilder | None:
     """Return a segment of texts; None if it would exceed the maximum size."""
@@ -164,7 +168,9 @@ def _rows_of(
     )
 
 
-def _by_id(rows: Sequence[Sequence[Any]], texts: Mapping[str, int]) -> dict[str, GraphDocument]:
+def _build_documents(
+    rows: Sequence[Sequence[Any]], texts: Mapping[str, int]
+) -> dict[str, GraphDocument]:
     intern = sys.intern
     return {
         document_id: GraphDocument(

@@ -60,7 +60,7 @@ class RelationGraphs:
         self._tenants: OrderedDict[str, _Tenant] = OrderedDict()
 
     def of(self, key: GraphKey, state: RelationState) -> Graph | None:
-        """Return the graph of a build in exactly this state; None while it is not available.
+        """Return the graph of a build in exactly this state; None if it is not loaded.
 
         Only the second query for a tenant loads its graph: a process that queries once does not
         need it.
@@ -69,7 +69,7 @@ class RelationGraphs:
             tenant = self._tenants.get(key.ref.id)
             if tenant is None:
                 self._tenants[key.ref.id] = _Tenant()
-                self._forget_some()
+                self._drop_least_used()
                 return None
             self._tenants.move_to_end(key.ref.id)
             graph = tenant.graph
@@ -103,9 +103,9 @@ class RelationGraphs:
             with self._lock:
                 tenant.graph, tenant.loads = graph, False
                 tenant.not_before = time.monotonic() + rest
-                self._forget_some()
+                self._drop_least_used()
 
-    def _forget_some(self) -> None:
+    def _drop_least_used(self) -> None:
         """Drop the least recently queried graphs until the others fit."""
         while len(self._tenants) > _MOST_TENANTS:
             self._tenants.popitem(last=False)

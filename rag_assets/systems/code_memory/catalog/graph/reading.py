@@ -25,12 +25,12 @@ from rag_assets.systems.code_memory.catalog.graph.segment import Segment
 from rag_assets.systems.code_memory.catalog.relation_names import (
     Nameless,
     defined,
-    nameless_apart,
     own_spellings_of,
     qualified,
+    separate_nameless,
     spellings_of,
 )
-from rag_assets.systems.code_memory.catalog.relations import RelationRows, spelled
+from rag_assets.systems.code_memory.catalog.relations import RelationRows, list_spellings
 from rag_assets.systems.code_memory.symbols.naming import CALLED, local_names
 
 _Row: TypeAlias = tuple[str, int, Segment, int, GraphDocument]
@@ -82,9 +82,9 @@ class GraphRelations:
     ) -> FoundEdges:
         """See Relations."""
         found: dict[tuple[str, int], FoundEdge] = {}
-        names, nameless = nameless_apart(nodes)
-        own = spelled(own_spellings_of, names) if direction != "in" else []
-        named = spelled(spellings_of, names) if direction != "out" else []
+        names, nameless = separate_nameless(nodes)
+        own = list_spellings(own_spellings_of, names) if direction != "in" else []
+        named = list_spellings(spellings_of, names) if direction != "out" else []
         named = [name for name in named if self._may_mean_one(name)]
         kinds = _Kinds(frozenset(only), frozenset(without))
         cut = False
@@ -121,8 +121,8 @@ class GraphRelations:
         """See Relations."""
         wanted = frozenset(names)
         found: dict[tuple[str, str, int], FoundSymbol] = {}
-        names, nameless = nameless_apart(wanted)
-        rows = self._symbol_rows(spelled(local_names, names), "symbol")
+        names, nameless = separate_nameless(wanted)
+        rows = self._symbol_rows(list_spellings(local_names, names), "symbol")
         by_name = [
             self._symbol(segment, row, document)
             for _, _, segment, row, document in sorted(rows, key=_BY_PLACE)
@@ -229,10 +229,10 @@ class GraphRelations:
         return found
 
     def _edge(self, segment: Segment, row: int, document: GraphDocument) -> FoundEdge:
-        return _read(self._graph.edges_met, _edge, segment, row, document)
+        return _read_cached(self._graph.edges_met, _edge, segment, row, document)
 
     def _symbol(self, segment: Segment, row: int, document: GraphDocument) -> FoundSymbol:
-        return _read(self._graph.symbols_met, _symbol, segment, row, document)
+        return _read_cached(self._graph.symbols_met, _symbol, segment, row, document)
 
     def _edge_rows(self, names: Iterable[str], column: str, wanted: _Kinds) -> Iterator[_Row]:
         holders, scopes = self._graph.holders, self._scopes
@@ -278,7 +278,7 @@ class GraphRelations:
                         yield document.uri, symbols.position[row], segment, row, document
 
 
-def _read(
+def _read_cached(
     met: dict[tuple[int, int, str], _Found],
     made: Callable[[Segment, int, GraphDocument], _Found],
     segment: Segment,

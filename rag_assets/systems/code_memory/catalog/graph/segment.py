@@ -79,7 +79,7 @@ class Segment:
 
     @property
     def bytes(self) -> int:
-        """Return its approximate size, calculated without going through all data."""
+        """Return the approximate size of the segment in bytes, without reading all data."""
         rows = len(self.edges.text) * len(Edges.__slots__)
         rows += len(self.symbols.text) * (len(Symbols.__slots__) + _HASH // _NUMBER)
         lookups = (self.stated_of, self.target, self.symbol, self.short)
@@ -148,7 +148,7 @@ class SegmentBuilder:
 
     @property
     def bytes(self) -> int:
-        """Return the approximate size of the segment."""
+        """Return the approximate size of the segment in bytes."""
         rows = len(self._edges.text) * (len(Edges.__slots__) + 3)
         rows += len(self._symbols.text) * (len(Symbols.__slots__) + _HASH // _NUMBER + 3)
         return rows * _NUMBER + self._names.bytes

@@ -1,4 +1,4 @@
-"""Expand: adds candidates that are related to the best ones, in tenants that read source code.
+"""The search step Expand: adds candidates that are related to the best ones.
 
 An answer may lie along a chain ("who is notified when a payment arrives"). The question then only
 has words of the two ends of the chain. The links in between are found by their relations.
@@ -19,11 +19,11 @@ from rag_assets.retrieval.search_progress import Ranking, SearchProgress, Walked
 from rag_assets.retrieval.steps.protocol import SearchServices, TrustedStep
 from rag_assets.storage.index.model import MOST_PLACES, Candidate, Place
 from rag_assets.systems.code_memory.chunker import reads_code
-from rag_assets.systems.code_memory.retrieval.arranging import Rated, arranged
+from rag_assets.systems.code_memory.retrieval.arranging import Rated, arrange_candidates
 from rag_assets.systems.code_memory.retrieval.asked_kinds import asked_kinds
 from rag_assets.systems.code_memory.retrieval.nodes import Node, NodeKey, node_of
 from rag_assets.systems.code_memory.retrieval.relevance import Relevance, relevance
-from rag_assets.systems.code_memory.retrieval.steps.places import found_places, place_of
+from rag_assets.systems.code_memory.retrieval.steps.places import find_entries_at, place_of
 from rag_assets.systems.code_memory.retrieval.steps.views import Views
 from rag_assets.systems.code_memory.retrieval.surroundings import Surroundings
 from rag_assets.systems.code_memory.retrieval.view import View
@@ -66,13 +66,15 @@ class Expand(TrustedStep):
             found = {id_: _LATER / (_LATER + rank) for rank, id_ in enumerate(order)}
             best = [by_id[id_] for id_ in order[:_BEGUN_AT]]
             view, surroundings = await run_sync(self._views.with_surroundings, progress)
-            walk = await run_sync(partial(_walked, view, surroundings, best, found))
+            walk = await run_sync(partial(_walk_from_candidates, view, surroundings, best, found))
             if not walk.relevance.gained:
                 return progress
-            places = await found_places(self._services, progress, [*walk.gains])
-            rated = _rated(progress, {**by_id, **{c.id: c for c in places}}, found, walk)
+            places = await find_entries_at(self._services, progress, [*walk.gains])
+            rated = _rate_candidates(progress, {**by_id, **{c.id: c for c in places}}, found, walk)
             depth = progress.search.depth
-            arrangement = arranged(rated, asked_kinds(progress.search.request.query), depth)
+            arrangement = arrange_candidates(
+                rated, asked_kinds(progress.search.request.query), depth
+            )
         paths = tuple(one.path for one in walk.relevance.gained if len(one.path) > 1)
         walked = Walked(frozenset(), paths, walk.relevance.complete)
         # Clear the former ranks: the new order includes them, and they must not count twice.
@@ -94,7 +96,7 @@ class _Walk:
     types: Mapping[tuple[str, str], str]
 
 
-def _walked(
+def _walk_from_candidates(
     view: View,
     surroundings: Surroundings,
     candidates: Sequence[Candidate],
@@ -130,7 +132,7 @@ def _walked(
     return _Walk(brought, {place: gains[place] for place in ordered}, types)
 
 
-def _rated(
+def _rate_candidates(
     progress: SearchProgress,
     candidates: Mapping[str, Candidate],
     found: Mapping[str, float],

@@ -18,7 +18,7 @@ _WHOLE: Final = frozenset({"route", "table"})
 """Types of documents that consist of one passage."""
 
 
-def related(found: Flow) -> list[Place]:
+def list_related_places(found: Flow) -> list[Place]:
     """Return places of reached nodes, and of documents that state their relations, by relevance.
 
     The start nodes of the walk come first.
@@ -62,7 +62,7 @@ def place_of(one: Reached) -> Place | None:
     return place if whole or (place is not None and place.symbol is not None) else None
 
 
-async def found_places(
+async def find_entries_at(
     services: SearchServices, progress: SearchProgress, places: Sequence[Place]
 ) -> Sequence[Candidate]:
     """Return the entries at places that pass the request's filters, in the order of the places.

@@ -10,7 +10,7 @@ from rag_assets.retrieval.steps.protocol import SearchServices
 from rag_assets.systems.code_memory.catalog.graph.graph import GraphKey
 from rag_assets.systems.code_memory.catalog.graph.reading import GraphRelations
 from rag_assets.systems.code_memory.catalog.relation_state import RelationMoment
-from rag_assets.systems.code_memory.retrieval.surroundings import KeptSurroundings, Surroundings
+from rag_assets.systems.code_memory.retrieval.surroundings import Surroundings, SurroundingsCache
 from rag_assets.systems.code_memory.retrieval.view import View
 from rag_assets.systems.code_memory.retrieval.walk import Walker
 
@@ -27,7 +27,7 @@ class Views:
     def __init__(self, services: SearchServices) -> None:
         self._walker = Walker(services.catalog, services.policy)
         self._services = services
-        self._surroundings = services.of_system(KeptSurroundings)
+        self._surroundings = services.of_system(SurroundingsCache)
 
     def moment(self, progress: SearchProgress) -> RelationMoment:
         """Return the relations that the caller could read when this search first asked for them."""

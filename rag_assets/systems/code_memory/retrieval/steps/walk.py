@@ -1,4 +1,4 @@
-"""Walk: finds candidates related to the names in a question, in tenants that read source code."""
+"""The search step Walk: finds candidates related to the names in a question."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from rag_assets.systems.code_memory.retrieval.asked_names import AskedNames, ask
 from rag_assets.systems.code_memory.retrieval.flow import Flow, flow
 from rag_assets.systems.code_memory.retrieval.nodes import Node, NodeKey, node_of
 from rag_assets.systems.code_memory.retrieval.steps.places import (
-    found_places,
+    find_entries_at,
+    list_related_places,
     place_of_node,
-    related,
     start_places,
 )
 from rag_assets.systems.code_memory.retrieval.steps.views import Views
@@ -86,13 +86,19 @@ class Walk(TrustedStep):
         search = progress.search
         with progress.timings.part("walk"):
             view, surroundings = await run_sync(self._views.with_surroundings, progress)
-            exact = await run_sync(partial(_exact, view, asked)) if asked.is_bare else ([], [])
-            found, are_known = await run_sync(
-                partial(walked_from, view, surroundings, search.tenant, asked)
+            exact = (
+                await run_sync(partial(_find_exact_places, view, asked))
+                if asked.is_bare
+                else ([], [])
             )
-            chosen = _chosen(found, asked) if are_known else None
+            found, are_known = await run_sync(
+                partial(find_related_nodes, view, surroundings, search.tenant, asked)
+            )
+            chosen = _select_answers(found, asked) if are_known else None
             leading = await self._leading(*exact, progress)
-            behind = await found_places(self._services, progress, related(chosen or found))
+            behind = await find_entries_at(
+                self._services, progress, list_related_places(chosen or found)
+            )
             candidates = [*{one.id: one for one in (*leading, *behind)}.values()]
         if not candidates:
             return progress
@@ -120,7 +126,7 @@ class Walk(TrustedStep):
 
         A long definition has several passages; a short one shares its passage with others.
         """
-        at_places = await found_places(self._services, progress, places)
+        at_places = await find_entries_at(self._services, progress, places)
         joined = [one for one in definitions if not _has_passage(one)]
         named = await self._named_in_documents(joined, progress) if joined else []
         if not named and len(at_places) <= len(places):
@@ -180,11 +186,11 @@ def _holds(entry: StoredEntry, candidate: Candidate, definitions: Sequence[Found
     )
 
 
-def walked_from(
+def find_related_nodes(
     view: View, surroundings: Surroundings, tenant: Tenant, asked: AskedNames
 ) -> tuple[Flow, bool]:
     """Return the nodes related to the names in a question, and whether all names are known."""
-    by_name = [_named(view, tenant, name) for name in asked.names]
+    by_name = [_find_nodes(view, tenant, name) for name in asked.names]
     nodes = {key: node for named in by_name for key, node in named.items()}
     begun = dict(islice(nodes.items(), _MOST_SEEDS))
     seeds = dict.fromkeys(begun, 1.0)
@@ -193,7 +199,7 @@ def walked_from(
     return found, all(by_name)
 
 
-def _exact(view: View, asked: AskedNames) -> tuple[list[Place], list[FoundSymbol]]:
+def _find_exact_places(view: View, asked: AskedNames) -> tuple[list[Place], list[FoundSymbol]]:
     """Return the places of definitions and files with exactly these names.
 
     Returns:
@@ -227,7 +233,7 @@ def _distance(name: str, one: FoundSymbol) -> tuple[bool, bool, bool, int, str]:
     return is_other, is_test(path_of(one.uri)), is_derived, len(defined), one.name
 
 
-def _named(view: View, tenant: Tenant, name: str) -> dict[NodeKey, Node]:
+def _find_nodes(view: View, tenant: Tenant, name: str) -> dict[NodeKey, Node]:
     """Return the nodes that a name refers to; for a file's name, the definitions in the file."""
     found = view.named(name)
     if not found and "/" in name:
@@ -237,7 +243,7 @@ def _named(view: View, tenant: Tenant, name: str) -> dict[NodeKey, Node]:
     return {(one.source, one.name): node_of(one) for one in found}
 
 
-def _chosen(found: Flow, asked: AskedNames) -> Flow | None:
+def _select_answers(found: Flow, asked: AskedNames) -> Flow | None:
     """Return the nodes that answer a question about relations alone; None for other questions.
 
     These nodes are near enough, and have a type that the question asks for. If there are none, the

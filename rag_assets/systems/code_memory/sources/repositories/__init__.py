@@ -3,7 +3,7 @@
 libgit2 serves only as the object database. Refs, the index, configuration, ignore rules and
 attributes are parsed here, from files that are opened without following links. A repository
 therefore cannot name a command, a file or a folder that is then used. Hooks, filters, fsmonitor,
-external diffs, credential helpers and included files need not be refused: this code does not know
+external diffs, credential helpers and included files do not have to be blocked: this code ignores
 them.
 
 `folders` finds a repository, `refs` its commits, `objects` and `trees` their content, `worktree`

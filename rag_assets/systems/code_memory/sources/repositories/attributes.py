@@ -61,7 +61,7 @@ class Attributes:
         self._macros: dict[str, Mapping[str, AttributeValue]] = {"binary": _BINARY}
         self._folders: dict[str, tuple[_File, ...]] = {}
         self._digests: dict[str, str] = {}
-        self._info = self._parsed(info, "", 0, "info/attributes") if info else None
+        self._info = self._parse_file(info, "", 0, "info/attributes") if info else None
 
     def of(self, path: str) -> dict[str, AttributeValue]:
         """Return the attributes that are specified for a file."""
@@ -104,7 +104,7 @@ class Attributes:
         content = self._read(folder)
         if content is not None:
             self._digests[folder] = sha256_hex(content)
-        own = self._parsed(content, folder, len(_bytes(folder)), folder + GITATTRIBUTES)
+        own = self._parse_file(content, folder, len(_bytes(folder)), folder + GITATTRIBUTES)
         if not folder:
             return tuple(file for file in (self._info, own) if file is not None)
         if own is None:
@@ -112,16 +112,19 @@ class Attributes:
         kept = 1 if self._info is not None else 0
         return (*above[:kept], own, *above[kept:])
 
-    def _parsed(self, content: bytes | None, folder: str, base: int, where: str) -> _File | None:
+    def _parse_file(
+        self, content: bytes | None, folder: str, base: int, where: str
+    ) -> _File | None:
         if not content:
             return None
         if len(content) > MAX_ATTRIBUTES_BYTES:
             raise ListingFailed(
-                f"{where!r} is larger than {MAX_ATTRIBUTES_BYTES} bytes", hint="shorten it"
+                f"the attributes file {where!r} is larger than {MAX_ATTRIBUTES_BYTES:,} bytes",
+                hint="shorten the file",
             )
         told: dict[str, list[tuple[Rule, AttributeValue]]] = {}
         for line in content.removeprefix(b"\xef\xbb\xbf").split(b"\n"):
-            pattern, states = _line(line)
+            pattern, states = _split_line(line)
             if pattern.startswith(b"[attr]"):
                 if not folder and len(self._macros) < _MAX_MACROS:
                     name = pattern.removeprefix(b"[attr]").decode("utf-8", "replace")
@@ -132,7 +135,7 @@ class Attributes:
                 for name, value in self._states(states).items():
                     if name in _READ:
                         told.setdefault(name, []).append((rule, value))
-        return _compiled(told, base, where) if told else None
+        return _compile_rules(told, base, where) if told else None
 
     def _states(self, states: list[bytes]) -> dict[str, AttributeValue]:
         found: dict[str, AttributeValue] = {}
@@ -148,14 +151,17 @@ class Attributes:
         return found
 
 
-def _compiled(
+def _compile_rules(
     told: Mapping[str, list[tuple[Rule, AttributeValue]]], base: int, where: str
 ) -> _File:
     wildcards = sum(
         rule.literal is None and rule.suffix is None for rules in told.values() for rule, _ in rules
     )
     if wildcards > MAX_WILDCARDS:
-        raise ListingFailed(f"{where!r} has more than {MAX_WILDCARDS} wildcards", hint="shorten it")
+        raise ListingFailed(
+            f"the patterns in {where!r} contain more than {MAX_WILDCARDS:,} wildcards",
+            hint="remove patterns from the file",
+        )
     return _File(
         {
             name: (Rules([rule for rule, _ in rules]), tuple(value for _, value in rules))
@@ -165,7 +171,7 @@ def _compiled(
     )
 
 
-def _line(raw: bytes) -> tuple[bytes, list[bytes]]:
+def _split_line(raw: bytes) -> tuple[bytes, list[bytes]]:
     """Return the pattern and the states of a line; both empty for comments and ignored lines."""
     line = raw.strip(b" \t\r")
     if not line or line.startswith(b"#") or len(line) > _MAX_LINE_BYTES:

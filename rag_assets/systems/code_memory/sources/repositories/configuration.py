@@ -33,7 +33,7 @@ def parse_configuration(content: bytes) -> dict[str, str]:
         key = _KEY.match(line)
         if section is None or key is None:
             continue
-        value = _value(line[key.end() :]) if key[2] else ""
+        value = _parse_value(line[key.end() :]) if key[2] else ""
         found[f"{section}.{key[1].decode().lower()}"] = value
     return found
 
@@ -43,7 +43,7 @@ def is_true(settings: dict[str, str], name: str) -> bool:
     return settings.get(name, "false").lower() in _TRUE
 
 
-def _value(raw: bytes) -> str:
+def _parse_value(raw: bytes) -> str:
     """Return a value without its comment and quotation marks, and with escapes resolved."""
     out = bytearray()
     quoted = escaped = False

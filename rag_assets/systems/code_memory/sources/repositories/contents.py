@@ -44,7 +44,7 @@ class Conversion:
         """
         encoding = attributes.get("working-tree-encoding")
         return cls(
-            _text(attributes, autocrlf),
+            _is_text_attribute(attributes, autocrlf),
             attributes.get("ident") is True,
             encoding if isinstance(encoding, str) else None,
         )
@@ -80,7 +80,7 @@ def is_binary(content: bytes) -> bool:
     return b"\0" in content[:BINARY_BYTES]
 
 
-def _text(attributes: Mapping[str, AttributeValue], autocrlf: str) -> bool | None:
+def _is_text_attribute(attributes: Mapping[str, AttributeValue], autocrlf: str) -> bool | None:
     text = attributes.get("text", attributes.get("crlf"))
     if text in (True, "input"):
         return True

@@ -98,7 +98,6 @@ class Exclusion:
         """Return the rule that excludes a file because of its content; None if none does.
 
         Args:
-            path: path of the file.
             content: the whole content of the file.
         """
         if not content.strip():
@@ -161,13 +160,13 @@ class Exclusion:
 def _by_attributes(path: str, attributes: dict[str, AttributeValue]) -> ExclusionRule | None:
     """Return the rule for a file's attributes and name; attributes take precedence."""
     documentation = _is_set(attributes.get(DOCUMENTATION))
-    vendored = _told(attributes.get(VENDORED))
+    vendored = _is_switched_on(attributes.get(VENDORED))
     if vendored or (vendored is None and not documentation and is_vendored(path)):
         return "vendored"
-    generated = _told(attributes.get(GENERATED))
+    generated = _is_switched_on(attributes.get(GENERATED))
     if generated or (generated is None and is_generated_name(path)):
         return "generated"
-    if _told(attributes.get(DETECTABLE)) is False and not documentation:
+    if _is_switched_on(attributes.get(DETECTABLE)) is False and not documentation:
         return "undetectable"
     if attributes.get("filter") == "lfs":
         return "lfs"
@@ -178,7 +177,7 @@ def _decide(rules: Rules | None, folder: bytes, name: bytes) -> bool | None:
     return None if rules is None else rules.decide(folder, name, is_folder=True)
 
 
-def _told(value: AttributeValue) -> bool | None:
+def _is_switched_on(value: AttributeValue) -> bool | None:
     """Return whether a linguist attribute is set and not "false"; None if it is unspecified."""
     if value is None or isinstance(value, bool):
         return value
@@ -186,7 +185,7 @@ def _told(value: AttributeValue) -> bool | None:
 
 
 def _is_set(value: AttributeValue) -> bool:
-    return _told(value) is True
+    return _is_switched_on(value) is True
 
 
 def _bytes(text: str) -> bytes:

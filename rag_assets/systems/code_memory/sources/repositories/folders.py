@@ -15,7 +15,7 @@ from rag_assets.systems.code_memory.sources.repositories.configuration import pa
 GIT = ".git"
 _MAX_POINTER_BYTES = 64 * 1024
 _MAX_CONFIG_BYTES = 4 << 20
-_HINT = "name the top folder of a clone, or a bare repository"
+_HINT = "set root to the top folder of a clone, or to a bare repository"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,20 +45,21 @@ def locate(root: Path) -> RepositoryFolders:
         root: the folder, absolute and resolved.
 
     Raises:
-        ListingFailed: the repository is missing, or may not be used.
+        ListingFailed: the repository is missing, or must not be used.
     """
     mode = _mode(root / GIT)
     if mode is not None and stat.S_ISDIR(mode):
-        return _whole(root, root / GIT, bare=False)
+        return _require_parts(root, root / GIT, bare=False)
     if mode is not None and stat.S_ISREG(mode):
-        return _pointed(root)
+        return _follow_pointer(root)
     if mode is not None:
-        raise ListingFailed(f"{str(root / GIT)!r} is a link or a special file", hint=_HINT)
+        raise ListingFailed(f"{str(root / GIT)!r} is a link or not a regular file", hint=_HINT)
     if _mode(root) is None:
         raise ListingFailed(
-            f"the root {str(root)!r} is missing", hint="create it, or mount what belongs there"
+            f"the root {str(root)!r} does not exist",
+            hint="create the folder, or mount the volume that contains it",
         )
-    return _whole(root, root, bare=True)
+    return _require_parts(root, root, bare=True)
 
 
 def read_small(folder: Path, names: Sequence[str], limit: int) -> bytes | None:
@@ -93,7 +94,9 @@ def read_small(folder: Path, names: Sequence[str], limit: int) -> bytes | None:
     with os.fdopen(descriptor, "rb") as file:
         content = file.read(limit + 1)
     if len(content) > limit:
-        raise ListingFailed(f"{path!r} is larger than {limit} bytes")
+        raise ListingFailed(
+            f"the repository's file {path!r} is larger than the limit of {limit:,} bytes"
+        )
     return content
 
 
@@ -102,31 +105,31 @@ def read_configuration(common: Path) -> dict[str, str]:
     return parse_configuration(read_small(common, ["config"], _MAX_CONFIG_BYTES) or b"")
 
 
-def _whole(root: Path, own: Path, *, bare: bool) -> RepositoryFolders:
-    """Return a repository whose parts are all in one folder."""
+def _require_parts(root: Path, own: Path, *, bare: bool) -> RepositoryFolders:
+    """Return the repository in one folder; raise ListingFailed if a part is missing."""
     missing = [n for n in ("HEAD", "objects") if _mode(own / n) is None]
     if missing:
         raise ListingFailed(
-            f"{str(root)!r} is no Git repository: {missing[0]} is missing", hint=_HINT
+            f"{str(root)!r} is not a Git repository: {missing[0]} is missing", hint=_HINT
         )
     return RepositoryFolders(root, own, own, bare)
 
 
-def _pointed(root: Path) -> RepositoryFolders:
+def _follow_pointer(root: Path) -> RepositoryFolders:
     """Return the repository that a `.git` file points to."""
     content = read_small(root, [GIT], _MAX_POINTER_BYTES) or b""
     if not content.startswith(b"gitdir:"):
-        raise ListingFailed(f"{str(root / GIT)!r} names no repository", hint=_HINT)
-    own = _resolved(root, content.removeprefix(b"gitdir:"))
+        raise ListingFailed(f"{str(root / GIT)!r} does not point to a repository", hint=_HINT)
+    own = _resolve_pointer(root, content.removeprefix(b"gitdir:"))
     common = own
     pointer = read_small(own, ["commondir"], _MAX_POINTER_BYTES)
     if pointer is not None:
-        common = _resolved(own, pointer)
+        common = _resolve_pointer(own, pointer)
         if own.parent != common / "worktrees":
-            raise _not_pointed_back(root, own)
+            raise _pointer_error(root, own)
     if not own.is_relative_to(root) and not _points_back(root, own, linked=pointer is not None):
-        raise _not_pointed_back(root, own)
-    whole = _whole(root, common, bare=False)
+        raise _pointer_error(root, own)
+    whole = _require_parts(root, common, bare=False)
     return RepositoryFolders(root, own, whole.common, bare=False)
 
 
@@ -134,23 +137,25 @@ def _points_back(root: Path, own: Path, *, linked: bool) -> bool:
     """Return whether a repository elsewhere names this root as its worktree."""
     if linked:
         back = read_small(own, ["gitdir"], _MAX_POINTER_BYTES)
-        return back is not None and _resolved(own, back) == root / GIT
+        return back is not None and _resolve_pointer(own, back) == root / GIT
     worktree = read_configuration(own).get("core.worktree")
-    return worktree is not None and _resolved(own, os.fsencode(worktree)) == root
+    return worktree is not None and _resolve_pointer(own, os.fsencode(worktree)) == root
 
 
-def _not_pointed_back(root: Path, own: Path) -> ListingFailed:
+def _pointer_error(root: Path, own: Path) -> ListingFailed:
     return ListingFailed(
-        f"{str(root / GIT)!r} leads to {str(own)!r}, which does not name this folder",
-        hint="`git worktree repair` there, or name a folder that holds its own .git",
+        f"{str(root / GIT)!r} points to {str(own)!r}, which does not name this folder as its"
+        " worktree",
+        hint="run `git worktree repair` in that repository, or set root to a folder that contains"
+        " its own .git folder",
     )
 
 
-def _resolved(base: Path, pointer: bytes) -> Path:
+def _resolve_pointer(base: Path, pointer: bytes) -> Path:
     try:
         return (base / os.fsdecode(pointer.strip())).resolve()
     except (OSError, ValueError, RuntimeError):
-        raise ListingFailed(f"a file in {str(base)!r} names no folder", hint=_HINT) from None
+        raise ListingFailed(f"a path stored in {str(base)!r} is not valid", hint=_HINT) from None
 
 
 def _mode(path: Path) -> int | None:

@@ -66,7 +66,6 @@ def is_generated(path: str, content: bytes) -> bool:
     """Return whether a program wrote a file's content.
 
     Args:
-        path: path of the file.
         content: the whole content of the file.
     """
     suffix = path.rpartition("/")[2].rpartition(".")[2].lower()
@@ -76,7 +75,7 @@ def is_generated(path: str, content: bytes) -> bool:
         return True
     if suffix in ("yml", "yaml") and b"recorded_with: VCR" in content[-200:]:
         return True
-    return _says_so(suffix, content[:_HEADER_BYTES])
+    return _has_generated_mark(suffix, content[:_HEADER_BYTES])
 
 
 def _is_minified(content: bytes) -> bool:
@@ -90,7 +89,7 @@ def _is_minified(content: bytes) -> bool:
     return any(_SOURCE_MAP.match(line) for line in last)
 
 
-def _says_so(suffix: str, head: bytes) -> bool:
+def _has_generated_mark(suffix: str, head: bytes) -> bool:
     lowered = head.lower()
     if not any(word in lowered for word in _WORDS):
         return False

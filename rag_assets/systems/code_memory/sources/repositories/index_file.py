@@ -17,7 +17,7 @@ _FACTS: Final = struct.Struct(">10I20sH")
 _EXTENDED, _SKIP_WORKTREE, _INTENT_TO_ADD = 0x4000, 0x4000, 0x2000
 _FOLDER: Final = 0o040000
 _WORD = 0xFFFFFFFF
-_HINT = "remove the file `index` and run `git reset`"
+_HINT = "delete the file `index` in that folder, then run `git reset` in the worktree"
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,12 +103,12 @@ def read_index(own: Path) -> Index | None:
     if content is None:
         return None
     try:
-        return _parsed(content, written)
+        return _parse_index(content, written)
     except (struct.error, IndexError, ValueError) as error:
-        raise ListingFailed(f"the index in {str(own)!r} is damaged", hint=_HINT) from error
+        raise ListingFailed(f"the git index in {str(own)!r} is damaged", hint=_HINT) from error
 
 
-def _parsed(content: bytes, written: tuple[int, int]) -> Index | None:
+def _parse_index(content: bytes, written: tuple[int, int]) -> Index | None:
     signature, version, count = struct.unpack_from(">4sII", content)
     if signature != b"DIRC" or version not in (2, 3, 4):
         raise ValueError
@@ -124,7 +124,7 @@ def _parsed(content: bytes, written: tuple[int, int]) -> Index | None:
             (more,) = struct.unpack_from(">H", content, end)
             end += 2
         if version == 4:  # noqa: PLR2004
-            stripped, end = _number(content, end)
+            stripped, end = _read_number(content, end)
             stop = content.index(b"\0", end)
             path = path[: len(path) - stripped] + content[end:stop]
             at = stop + 1
@@ -154,7 +154,7 @@ def _entry(facts: tuple[Any, ...], flags: int, more: int) -> IndexEntry:
 
 
 def _is_split(content: bytes, at: int) -> bool:
-    """Return whether an extension refers to entries in another file."""
+    """Return whether an extension refers to entries in a different file."""
     while at + 8 <= len(content) - 20:
         signature, size = struct.unpack_from(">4sI", content, at)
         if signature == b"link":
@@ -163,7 +163,7 @@ def _is_split(content: bytes, at: int) -> bool:
     return False
 
 
-def _number(content: bytes, at: int) -> tuple[int, int]:
+def _read_number(content: bytes, at: int) -> tuple[int, int]:
     """Return a number that is stored in a variable number of bytes, and the position after it."""
     byte = content[at]
     value = byte & 0x7F

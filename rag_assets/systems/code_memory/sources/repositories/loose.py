@@ -82,19 +82,19 @@ class LooseObjects:
             OSError: it is gone.
         """
         with self._open(oid) as file:
-            return _header(zlib.decompressobj(), file)[0]
+            return _read_header(zlib.decompressobj(), file)[0]
 
     def read(self, oid: str) -> LooseObject:
         """Return an object, verified by its id; errors as in header()."""
         with self._open(oid) as file:
             stream = zlib.decompressobj()
-            found, pending = _header(stream, file)
+            found, pending = _read_header(stream, file)
             content = bytearray(found.content)
             while len(content) <= found.size and not stream.eof:
                 pending = pending or file.read(_PIECE_BYTES)
                 if not pending:
                     break
-                content += _inflated(stream, pending, found.size + 1 - len(content))
+                content += _inflate(stream, pending, found.size + 1 - len(content))
                 pending = stream.unconsumed_tail
         header = b"%s %d\0" % (found.kind.encode(), found.size)
         digest = hashlib.sha1(header + content, usedforsecurity=False).hexdigest()
@@ -116,14 +116,14 @@ class LooseObjects:
         found = set()
         waiting = [(self._folder, "")]
         if self._folder.is_symlink():
-            raise self._link()
+            raise self._link_error()
         while waiting:
             folder, name = waiting.pop()
             try:
                 with os.scandir(folder) as entries:
                     for entry in entries:
                         if entry.is_symlink():
-                            raise self._link()
+                            raise self._link_error()
                         if entry.is_dir(follow_symlinks=False):
                             waiting.append((folder / entry.name, entry.name))
                         elif _FOLDER.fullmatch(name) and len(entry.name) == 38:  # noqa: PLR2004
@@ -136,16 +136,16 @@ class LooseObjects:
                 ) from error
         return found
 
-    def _link(self) -> ListingFailed:
+    def _link_error(self) -> ListingFailed:
         return ListingFailed(
             f"a link is among the objects in {str(self._folder)!r}",
-            hint="copy what it leads to in its place",
+            hint="replace the link with a copy of the file or folder that it points to",
         )
 
 
-def _header(stream: zlib._Decompress, file: BinaryIO) -> tuple[LooseObject, bytes]:
+def _read_header(stream: zlib._Decompress, file: BinaryIO) -> tuple[LooseObject, bytes]:
     """Return the header, with the content unpacked so far, and the packed data that remain."""
-    begun = _inflated(stream, file.read(_PIECE_BYTES), _HEADER_BYTES)
+    begun = _inflate(stream, file.read(_PIECE_BYTES), _HEADER_BYTES)
     found = _HEADER.match(begun)
     if found is None:
         raise LooseDamaged
@@ -153,7 +153,7 @@ def _header(stream: zlib._Decompress, file: BinaryIO) -> tuple[LooseObject, byte
     return rest, stream.unconsumed_tail
 
 
-def _inflated(stream: zlib._Decompress, packed: bytes, most: int) -> bytes:
+def _inflate(stream: zlib._Decompress, packed: bytes, most: int) -> bytes:
     try:
         return stream.decompress(packed, most)
     except zlib.error as error:

@@ -25,7 +25,7 @@ _KINDS: Final[dict[int, ObjectKind]] = {1: "commit", 2: "tree", 3: "blob", 4: "t
 _MAX_META_BYTES = 64 << 20
 _MAX_ALTERNATES_BYTES = 64 * 1024
 _MAX_TAGS = 10
-_HINT = "`git fsck` in the repository says what is damaged; `git fetch --refetch` gets it again"
+_HINT = "run `git fsck` to list damaged objects, and `git fetch --refetch` to fetch them again"
 
 
 class Objects:
@@ -48,22 +48,24 @@ class Objects:
         """Return the size of an object in bytes, without unpacking the object.
 
         Raises:
-            ListingFailed: it is missing, damaged or of another kind.
+            ListingFailed: it is missing, damaged or of a different kind.
         """
         found, size = self._header(oid, kind)
         if found != kind:
-            raise ListingFailed(f"the object {oid} is no {kind}", hint=_HINT)
+            raise ListingFailed(f"the object {oid} is not a {kind}", hint=_HINT)
         return size
 
     def read(self, oid: str, kind: ObjectKind) -> bytes:
         """Return the content of an object, verified by its id.
 
         Raises:
-            ListingFailed: it is missing, damaged, of another kind, or too large for its kind.
+            ListingFailed: it is missing, damaged, of a different kind, or too large for its kind.
         """
         size = self.size(oid, kind)
         if kind != "blob" and size > _MAX_META_BYTES:
-            raise ListingFailed(f"the {kind} {oid} is larger than {_MAX_META_BYTES} bytes")
+            raise ListingFailed(
+                f"the {kind} {oid} is larger than the limit of {_MAX_META_BYTES:,} bytes"
+            )
         return self.read_sized(oid, kind)
 
     def read_sized(self, oid: str, kind: ObjectKind) -> bytes:
@@ -74,7 +76,7 @@ class Objects:
                 return self._loose.read(oid).content
             return self._odb().read(oid)[1]
 
-        return self._tried_twice(oid, kind, content)
+        return self._read_with_retry(oid, kind, content)
 
     def commit(self, oid: str) -> str:
         """Return the id of the commit that an id refers to, directly or through a tag.
@@ -88,15 +90,17 @@ class Objects:
                 return oid
             if kind != "tag":
                 break
-            oid = _header(self.read(oid, "tag"), b"object")
-        raise ListingFailed(f"{oid} is no commit", hint="name a branch, a tag or a commit")
+            oid = _read_header_line(self.read(oid, "tag"), b"object")
+        raise ListingFailed(
+            f"the object {oid} is not a commit", hint="set ref to a branch, a tag or a commit"
+        )
 
     def tree(self, commit: str) -> str:
         """Return the id of a commit's tree."""
-        return _header(self.read(commit, "commit"), b"tree")
+        return _read_header_line(self.read(commit, "commit"), b"tree")
 
-    def expanded(self, prefix: str) -> str | None:
-        """Return the id with this prefix; None if there is none or more than one."""
+    def expand_id(self, prefix: str) -> str | None:
+        """Return the id with this prefix; None if no id or more than one id has it."""
         found = set(self._loose.beginning_with(prefix))
         for backend in self._odb().backends:
             try:
@@ -120,20 +124,20 @@ class Objects:
             found, size = self._odb().read_header(oid)
             return _KINDS.get(int(found)), int(size)
 
-        return self._tried_twice(oid, kind, header)
+        return self._read_with_retry(oid, kind, header)
 
-    def _tried_twice(self, oid: str, kind: ObjectKind, reading: Callable[[], _Read]) -> _Read:
+    def _read_with_retry(self, oid: str, kind: ObjectKind, reading: Callable[[], _Read]) -> _Read:
         """Return the result of a read; retry if the object was being written or packed."""
         try:
             return reading()
         except (KeyError, FileNotFoundError):
             self._loose.look_again()
         except Exception as error:
-            raise _damaged(oid, kind, error) from error
+            raise _damage_error(oid, kind, error) from error
         try:
             return reading()
         except Exception as error:
-            raise _damaged(oid, kind, error) from error
+            raise _damage_error(oid, kind, error) from error
 
     def _odb(self) -> Odb:
         if self._packs is None:
@@ -145,21 +149,22 @@ class Objects:
         return self._packs
 
 
-def _damaged(oid: str, kind: ObjectKind, error: Exception) -> ListingFailed:
+def _damage_error(oid: str, kind: ObjectKind, error: Exception) -> ListingFailed:
     reason = "missing" if isinstance(error, (KeyError, FileNotFoundError)) else "damaged"
     return ListingFailed(f"the {kind} {oid} is {reason}", hint=_HINT)
 
 
 def _require_own(common: Path) -> None:
-    """Refuse alternates: borrowed objects belong to another repository, with other readers."""
+    """Refuse alternates: their objects belong to a different repository, with other readers."""
     if read_small(common, ["objects", "info", "alternates"], _MAX_ALTERNATES_BYTES):
         raise ListingFailed(
-            f"the repository in {str(common)!r} borrows objects of another one (alternates)",
-            hint="`git repack -a -d`, then remove objects/info/alternates",
+            f"the repository in {str(common)!r} borrows objects from a different repository"
+            " (alternates), which is not supported",
+            hint="run `git repack -a -d`, then delete objects/info/alternates",
         )
 
 
-def _header(content: bytes, name: bytes) -> str:
+def _read_header_line(content: bytes, name: bytes) -> str:
     """Return the id in a header line of a commit or tag."""
     for line in content.split(b"\n"):
         key, _, value = line.partition(b" ")
@@ -167,4 +172,4 @@ def _header(content: bytes, name: bytes) -> str:
             return value.decode("ascii", "replace")
         if not line:
             break
-    raise ListingFailed(f"a commit or tag has no {name.decode()}", hint=_HINT)
+    raise ListingFailed(f"a commit or tag has no line {name.decode()!r}", hint=_HINT)

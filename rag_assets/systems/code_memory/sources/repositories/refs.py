@@ -58,8 +58,11 @@ class Refs:
         """
         content = read_small(self._folders.own, ["HEAD"], _MAX_REF_BYTES)
         if content is None:
-            raise ListingFailed(f"{str(self._folders.own)!r} has no HEAD")
-        oid, target = _parsed("HEAD", content)
+            raise ListingFailed(
+                f"the file HEAD is missing in {str(self._folders.own)!r}",
+                hint="run `git symbolic-ref HEAD refs/heads/BRANCH`",
+            )
+        oid, target = _parse_ref("HEAD", content)
         return Head(oid if target is None else self._follow(target), target)
 
     def resolve(self, name: str, objects: Objects) -> str:
@@ -67,7 +70,6 @@ class Refs:
 
         Args:
             name: name of a branch or tag, or a whole or abbreviated id of a commit.
-            objects: the objects of the repository.
 
         Raises:
             ListingFailed: the name does not exist; the hint lists similar names.
@@ -81,14 +83,14 @@ class Refs:
                 oid = self._follow(prefix + name)
                 if oid is not None:
                     return objects.commit(oid)
-        oid = objects.expanded(name) if _ABBREVIATED.fullmatch(name) else None
+        oid = objects.expand_id(name) if _ABBREVIATED.fullmatch(name) else None
         if oid is not None:
             return objects.commit(oid)
-        raise ListingFailed(f"no branch, tag or commit {name!r}", hint=self._alike(name))
+        raise ListingFailed(f"no branch, tag or commit {name!r}", hint=self._suggest_names(name))
 
     def names(self) -> list[str]:
         """Return the short names of all branches and tags, sorted."""
-        full = {*self._packed(), *self._loose()}
+        full = {*self._read_packed_refs(), *self._list_loose_refs()}
         return sorted(
             name.removeprefix(prefix)
             for name in full
@@ -96,11 +98,11 @@ class Refs:
             if name.startswith(prefix)
         )
 
-    def _alike(self, name: str) -> str:
+    def _suggest_names(self, name: str) -> str:
         names = self.names()[:_MAX_NAMES]
         near = difflib.get_close_matches(name[:200], names, n=5, cutoff=0.5) or names[:5]
         listed = ", ".join(near)
-        return f"name one that there is, such as {listed}" if near else "it has no branch yet"
+        return f"choose an existing one, such as {listed}" if near else "create a branch first"
 
     def _follow(self, name: str) -> str | None:
         for _ in range(_MAX_DEPTH):
@@ -108,18 +110,21 @@ class Refs:
             if target is None:
                 return oid
             name = target
-        raise ListingFailed(f"the ref {name!r} leads to itself")
+        raise ListingFailed(
+            f"the symbolic ref {name!r} leads back to itself, or over more than {_MAX_DEPTH} refs",
+            hint="run `git symbolic-ref` to point it to a branch",
+        )
 
     def _read(self, name: str) -> tuple[str | None, str | None]:
         """Return the id that a ref holds, or else the ref that it points to; None if missing."""
         if not is_name(name):
-            raise ListingFailed(f"not the name of a ref: {name!r}")
+            raise ListingFailed(f"{name!r} is not a valid name of a ref")
         content = read_small(self._folders.common, name.split("/"), _MAX_REF_BYTES)
         if content is not None:
-            return _parsed(name, content)
-        return self._packed().get(name), None
+            return _parse_ref(name, content)
+        return self._read_packed_refs().get(name), None
 
-    def _packed(self) -> dict[str, str]:
+    def _read_packed_refs(self) -> dict[str, str]:
         """Return the refs in the file packed-refs, by full name."""
         content = read_small(self._folders.common, ["packed-refs"], _MAX_PACKED_BYTES)
         found = {}
@@ -128,17 +133,20 @@ class Refs:
                 continue
             oid, _, name = line.decode("utf-8", "surrogateescape").partition(" ")
             if not _ID.fullmatch(oid) or not name:
-                raise ListingFailed("packed-refs is damaged", hint="`git pack-refs` writes it anew")
+                raise ListingFailed(
+                    "the file packed-refs of the repository is damaged",
+                    hint="run `git pack-refs --all` to write it again",
+                )
             found[name] = oid
         return found
 
-    def _loose(self) -> Iterator[str]:
+    def _list_loose_refs(self) -> Iterator[str]:
         """Yield the full names of the refs that are stored in separate files."""
         waiting = [self._folders.common / "refs"]
         count = 0
         while waiting and count < _MAX_NAMES:
             folder = waiting.pop()
-            for entry in _entries(folder):
+            for entry in _list_entries(folder):
                 count += 1
                 if entry.is_dir(follow_symlinks=False):
                     waiting.append(folder / entry.name)
@@ -154,7 +162,7 @@ def is_name(name: str) -> bool:
     )
 
 
-def _entries(folder: Path) -> list[os.DirEntry[str]]:
+def _list_entries(folder: Path) -> list[os.DirEntry[str]]:
     try:
         with os.scandir(folder) as entries:
             return list(entries)
@@ -162,10 +170,10 @@ def _entries(folder: Path) -> list[os.DirEntry[str]]:
         return []
 
 
-def _parsed(name: str, content: bytes) -> tuple[str | None, str | None]:
+def _parse_ref(name: str, content: bytes) -> tuple[str | None, str | None]:
     text = content.decode("utf-8", "surrogateescape").strip()
     if text.startswith("ref:"):
         return None, text.removeprefix("ref:").strip()
     if _ID.fullmatch(text):
         return text, None
-    raise ListingFailed(f"the ref {name!r} is damaged", hint="`git update-ref` sets it anew")
+    raise ListingFailed(f"the ref {name!r} is damaged", hint="set it with `git update-ref`")

@@ -79,7 +79,7 @@ class Repository:
         if ref == WORKTREE and self.folders.bare:
             raise ListingFailed(
                 f"the repository in {str(self.folders.root)!r} is bare: it has no worktree",
-                hint="set `ref: HEAD`, or name a branch",
+                hint="set `ref: HEAD`, or set ref to a branch",
             )
         if ref in (WORKTREE, HEAD):
             commit = self.refs.head().commit
@@ -106,7 +106,9 @@ class Repository:
             if found is None or found.mode not in REGULAR:
                 return None
             if self.objects.size(found.oid, "blob") > MAX_ATTRIBUTES_BYTES:
-                raise ListingFailed(f"{folder + GITATTRIBUTES!r} is too large", hint="shorten it")
+                raise ListingFailed(
+                    f"{folder + GITATTRIBUTES!r} is too large", hint="shorten the file"
+                )
             return self.objects.read(found.oid, "blob")
 
         return Attributes(read, read_info_attributes(self.folders))
@@ -157,12 +159,14 @@ class Repository:
         kind = self._settings.get("extensions.objectformat", "sha1").lower()
         if kind != "sha1":
             raise ListingFailed(
-                f"the repository in {str(self.folders.root)!r} names its objects by {kind}",
-                hint="repositories with SHA-1 ids can be read: clone it into one",
+                f"the repository in {str(self.folders.root)!r} uses {kind} object ids, but only"
+                " SHA-1 ids are supported",
+                hint="use a copy of the repository that was created with --object-format=sha1",
             )
         storage = self._settings.get("extensions.refstorage", "files").lower()
         if storage != "files":
             raise ListingFailed(
-                f"the repository in {str(self.folders.root)!r} keeps its refs as {storage}",
-                hint="`git refs migrate --ref-format=files`",
+                f"the repository in {str(self.folders.root)!r} stores its refs in the format"
+                f" {storage}, which is not supported",
+                hint="run `git refs migrate --ref-format=files` in the repository",
             )

@@ -68,18 +68,18 @@ def left_out_translations(paths: Iterable[str]) -> dict[str, str]:
     known = frozenset(paths)
     alike: defaultdict[bytes, dict[str, str]] = defaultdict(dict)
     for path in known:
-        for template, language in _readings(path):
+        for template, language in _list_readings(path):
             alike[_digest(template)][language] = path
     groups: list[tuple[str, dict[str, str]]] = []
     for key, found in alike.items():
         if len(found) >= _FEWEST:
-            original = _original(key, found)
+            original = _find_original(key, found)
             if _are_translations(found, has_original=original in known):
                 groups.append((original, found))
     spread = Counter(language for _, found in groups for language in found)
     left_out: dict[str, str] = {}
     for original, found in groups:
-        kept = original if original in known else found[_kept(found, spread)]
+        kept = original if original in known else found[_choose_indexed(found, spread)]
         left_out.update((path, kept) for path in found.values() if path != kept)
     return left_out
 
@@ -94,22 +94,22 @@ def _are_translations(found: Mapping[str, str], *, has_original: bool) -> bool:
         return True
     if _CONFIGURATION.search(path) is not None:
         return False
-    return has_original or _english(found) is not None or len(languages) >= _FEWEST_ANYWHERE
+    return has_original or _find_english(found) is not None or len(languages) >= _FEWEST_ANYWHERE
 
 
-def _english(found: Iterable[str]) -> str | None:
+def _find_english(found: Iterable[str]) -> str | None:
     by_name = {language.lower(): language for language in found}
     return next((by_name[one] for one in _ENGLISH if one in by_name), None)
 
 
-def _kept(found: Mapping[str, str], spread: Counter[str]) -> str:
-    return _english(found) or min(found, key=lambda one: (-spread[one], one))
+def _choose_indexed(found: Mapping[str, str], spread: Counter[str]) -> str:
+    return _find_english(found) or min(found, key=lambda one: (-spread[one], one))
 
 
-def _original(key: bytes, found: Mapping[str, str]) -> str:
+def _find_original(key: bytes, found: Mapping[str, str]) -> str:
     """Return the path of the original text, which has no language in it."""
     path = next(iter(found.values()))
-    template = next(one for one, _ in _readings(path) if _digest(one) == key)
+    template = next(one for one, _ in _list_readings(path) if _digest(one) == key)
     return re.sub(r"[._-]\{\}|\{\}\.lproj(?=/)", "", template)
 
 
@@ -118,7 +118,7 @@ def _digest(template: str) -> bytes:
     return blake2b(template.encode("utf-8", "surrogateescape"), digest_size=16).digest()
 
 
-def _readings(path: str) -> Iterator[tuple[str, str]]:
+def _list_readings(path: str) -> Iterator[tuple[str, str]]:
     """Yield a path without one of its last parts that may be a language, and that language."""
     lowered = path.lower()
     if not lowered.endswith((*_DATA, *_PROGRAMS)):

@@ -36,10 +36,9 @@ class TreeFile:
 
 
 def files_of(objects: Objects, tree: str) -> dict[str, TreeFile]:
-    """Return all files in a tree by path; files that a worktree may not contain are left out.
+    """Return all files in a tree by path; leave out files that a worktree must not contain.
 
     Args:
-        objects: the objects of the repository.
         tree: id of the tree.
 
     Raises:
@@ -80,19 +79,21 @@ def _read_trees(objects: Objects, tree: str) -> dict[str, list[_Entry]]:
             sizes[oid] = _paths_of(trees[oid], sizes)
         else:
             trees[oid] = [
-                one for one in _entries(objects.read(oid, "tree"), oid) if _is_usable(one)
+                one for one in _parse_entries(objects.read(oid, "tree"), oid) if _is_usable(one)
             ]
             entries += len(trees[oid])
             below = {entry for mode, _, entry in trees[oid] if mode == _FOLDER}
             if any(entry in trees and entry not in sizes for entry in below):
-                raise ListingFailed(f"the tree {oid} is damaged", hint="`git fsck` says more")
+                raise ListingFailed(
+                    f"the tree {oid} is damaged", hint="run `git fsck` to list damaged objects"
+                )
             waiting += [entry for entry in below if entry not in sizes]
         paths, name_bytes = sizes.get(oid, (entries, 0))
         if paths > _MAX_FILES or name_bytes > _MAX_NAME_BYTES:
             raise ListingFailed(
-                f"the tree {tree} holds more than {_MAX_FILES:,} files and folders, or paths of"
-                f" more than {_MAX_NAME_BYTES >> 20} MiB",
-                hint="name a ref without them",
+                f"the tree {tree} contains more than {_MAX_FILES:,} files and folders, or its paths"
+                f" have more than {_MAX_NAME_BYTES >> 20} MiB in total",
+                hint="set ref to a commit with fewer files",
             )
     return trees
 
@@ -127,24 +128,26 @@ def file_at(objects: Objects, tree: str, path: str) -> TreeFile | None:
 
 
 def _entry(objects: Objects, tree: str, name: bytes) -> TreeFile | None:
-    for mode, found, oid in _entries(objects.read(tree, "tree"), tree):
+    for mode, found, oid in _parse_entries(objects.read(tree, "tree"), tree):
         if found == name:
             return TreeFile(mode, oid)
     return None
 
 
-def _entries(content: bytes, tree: str) -> Iterator[_Entry]:
+def _parse_entries(content: bytes, tree: str) -> Iterator[_Entry]:
     at = 0
     while at < len(content):
         blank = content.find(b" ", at)
         end = content.find(b"\0", blank)
         if blank < 0 or end < 0 or end + 21 > len(content):
-            raise ListingFailed(f"the tree {tree} is damaged", hint="`git fsck` says more")
+            raise ListingFailed(
+                f"the tree {tree} is damaged", hint="run `git fsck` to list damaged objects"
+            )
         try:
             mode = int(content[at:blank], 8)
         except ValueError:
             raise ListingFailed(
-                f"the tree {tree} is damaged", hint="`git fsck` says more"
+                f"the tree {tree} is damaged", hint="run `git fsck` to list damaged objects"
             ) from None
         yield mode, content[blank + 1 : end], content[end + 1 : end + 21].hex()
         at = end + 21

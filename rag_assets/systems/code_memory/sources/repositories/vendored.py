@@ -69,8 +69,8 @@ def _patterns() -> _Patterns:
             start.append(pattern[1:])
         else:
             anywhere.append(pattern[len(idle) :])
-    return _Patterns(*(_any_of(patterns) for patterns in (start, component, anywhere)))
+    return _Patterns(*(_join_patterns(patterns) for patterns in (start, component, anywhere)))
 
 
-def _any_of(patterns: list[str]) -> re.Pattern[str]:
+def _join_patterns(patterns: list[str]) -> re.Pattern[str]:
     return re.compile("|".join(f"(?:{pattern})" for pattern in patterns))

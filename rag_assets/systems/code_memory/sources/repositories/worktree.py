@@ -86,7 +86,6 @@ class StoredContents:
         """Return a file's content as git would store it, and its blob if the commit has the same.
 
         Args:
-            path: path of the file.
             content: the content as it is in the worktree.
             committed: the commit's file of this path.
         """
@@ -230,7 +229,8 @@ def read_unchanged(
     except OSError as error:
         if isinstance(error, PermissionError):
             raise ListingFailed(
-                f"no permission to read {path!r}", hint="let the service's user read it"
+                f"no permission to read {path!r}",
+                hint="give the user of the service the permission to read the file",
             ) from error
         return None  # A link has replaced the file or a folder above it.
     if descriptor is None:
@@ -245,7 +245,7 @@ def read_unchanged(
 
 
 def same_facts(one: os.stat_result, other: os.stat_result) -> bool:
-    """Return whether two sets of facts show the same file without a write in between."""
+    """Return whether two sets of facts describe the same unchanged file."""
     return (one.st_size, one.st_mtime_ns, one.st_ctime_ns, one.st_ino) == (
         *(other.st_size, other.st_mtime_ns, other.st_ctime_ns, other.st_ino),
     )
@@ -256,7 +256,10 @@ def _selection(folders: RepositoryFolders) -> Selection:
     try:
         ignored = compile_gitignore(content) if content else None
     except ValueError as error:
-        raise ListingFailed(f"info/exclude cannot be used: {error}", hint="shorten it") from error
+        raise ListingFailed(
+            f"the repository's file info/exclude cannot be used: {error}",
+            hint="shorten the file",
+        ) from error
     plain = Selection.of(("*",), (), gitignore=True)
     return replace(plain, ignored=ignored, repositories=False)
 
@@ -274,7 +277,10 @@ def _facts_of(root: Path, paths: Iterable[str]) -> Iterator[tuple[str, os.stat_r
             continue
         except OSError as error:
             if isinstance(error, PermissionError):
-                raise ListingFailed(f"no permission to list the folder {folder!r}") from error
+                raise ListingFailed(
+                    f"no permission to list the folder {folder!r}",
+                    hint="give the user of the service the permission to list the folder",
+                ) from error
             continue  # A link has replaced it.
         try:
             for name in names:

@@ -18,8 +18,8 @@ from rag_assets.systems.code_memory.derived.documents import (
 )
 from rag_assets.systems.code_memory.derived.laravel import speaks_of_laravel
 from rag_assets.systems.code_memory.derived.model import Derivation, DerivedDocument, Statement
-from rag_assets.systems.code_memory.derived.text import read, rendered
-from rag_assets.systems.code_memory.derived.unresolved import Unresolved, first_of
+from rag_assets.systems.code_memory.derived.text import read, render_document
+from rag_assets.systems.code_memory.derived.unresolved import Unresolved, limit_unresolved
 from rag_assets.systems.code_memory.reading import read_code
 from rag_assets.systems.code_memory.relations.relations import Edge, relations_of
 from rag_assets.systems.code_memory.settings.reader import read_json
@@ -92,7 +92,7 @@ def facts_of(files: Mapping[str, str]) -> list[FileFacts]:
 
 
 def edges(document: DerivedDocument) -> Sequence[Edge]:
-    return relations_of(read(rendered(document)).facts, names="none").edges
+    return relations_of(read(render_document(document)).facts, names="none").edges
 
 
 def test_a_route_has_its_controller_its_guards_and_the_lines_that_state_them() -> None:
@@ -261,7 +261,8 @@ def test_a_route_of_django_is_stated_by_the_line_that_it_begins_on() -> None:
 def test_what_moves_in_a_file_changes_no_embedded_text() -> None:
     moved = {**LARAVEL, "routes/web.php": LARAVEL["routes/web.php"].replace("<?php", "<?php\n\n")}
     before, after = (
-        {one.name: rendered(one) for one in derived(files).documents} for files in (LARAVEL, moved)
+        {one.name: render_document(one) for one in derived(files).documents}
+        for files in (LARAVEL, moved)
     )
     name = "route:POST /invoices"
     assert before[name] != after[name]
@@ -373,7 +374,7 @@ def test_what_is_written_is_read(uri: str, name: str, stated: list[Statement]) -
     lines = (f"route {heading}", "methods: GET, HEAD", f"name: {name}")
     called = route_keys(("GET", "HEAD"), f"/{uri}", name)
     document = DerivedDocument("route", f"route:{heading}", called, lines, tuple(stated))
-    text = rendered(document)
+    text = render_document(document)
     reading = read(text)
     declared, *facts = reading.facts
     assert declared.symbol == document.name
@@ -401,7 +402,7 @@ def test_a_text_that_is_no_derived_document_says_so_and_states_nothing() -> None
 
 def test_a_table_is_called_by_its_name_alone() -> None:
     [table] = [one for one in derived(LARAVEL).documents if one.source_type == "table"]
-    assert read(rendered(table)).facts[0].values["called"] == list(table_keys("invoices"))
+    assert read(render_document(table)).facts[0].values["called"] == list(table_keys("invoices"))
 
 
 COMPUTED = {
@@ -468,13 +469,13 @@ def test_of_many_routes_that_are_computed_tables_and_what_is_general_are_kept() 
     routes = [Unresolved("web.php", n, "the name is computed", f"route:GET /{n}") for n in range(9)]
     any_route = Unresolved("web.php", 99, "the URI is computed", "routes")
     tables = [Unresolved("m.php", 1, "the table is computed", "tables")]
-    kept = first_of([*routes, any_route, *tables], 3)
+    kept = limit_unresolved([*routes, any_route, *tables], 3)
     assert kept[:3] == [*tables, any_route, routes[0]]
     # It is about any route from now on: which ones are left out is not told.
     assert kept[3:] == [
         Unresolved("web.php", 1, "the name is computed, and 7 statements after it", "routes")
     ]
-    assert first_of([*routes, *tables], 9) == [*tables, *routes]
+    assert limit_unresolved([*routes, *tables], 9) == [*tables, *routes]
 
 
 def test_a_table_between_two_models_is_told_by_its_usual_name() -> None:

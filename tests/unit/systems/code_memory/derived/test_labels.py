@@ -6,9 +6,9 @@ import pytest
 
 from rag_assets.systems.code_memory.derived.labels import (
     READ_KINDS,
-    deciding,
     keep_deciding,
     kinds_of,
+    list_deciding_facts,
 )
 from rag_assets.systems.code_memory.reading import read_code
 from rag_assets.systems.code_memory.symbols.model import FileFacts
@@ -63,18 +63,18 @@ def test_a_repository_that_speaks_of_rest_framework_alone_is_djangos() -> None:
 )
 def test_only_what_decides_kinds_is_compared(before: str, after: str, *, same: bool) -> None:
     former, newer = (
-        deciding(file("a.php", f"<?php {text}").facts, "php") for text in (before, after)
+        list_deciding_facts(file("a.php", f"<?php {text}").facts, "php") for text in (before, after)
     )
     assert (former == newer) is same
 
 
 def test_of_python_all_but_calls_decides() -> None:
     former, newer, other = (
-        deciding(file("a.py", text).facts, "python")
+        list_deciding_facts(file("a.py", text).facts, "python")
         for text in (VIEWS, VIEWS.replace("...", "print(1)"), VIEWS.replace("(View)", ""))
     )
     assert former == newer != other
-    assert deciding(file("a.py", VIEWS).facts, "markdown") == []
+    assert list_deciding_facts(file("a.py", VIEWS).facts, "markdown") == []
 
 
 def test_kinds_follow_from_what_decides_them_alone() -> None:

@@ -11,9 +11,9 @@ from rag_assets.systems.code_memory.derived.scip import (
     ScipIndex,
     ScipReferences,
     SourceFile,
-    exact_references,
+    find_exact_references,
 )
-from rag_assets.systems.code_memory.derived.text import read, rendered
+from rag_assets.systems.code_memory.derived.text import read, render_document
 from rag_assets.systems.code_memory.reading import read_code
 from rag_assets.systems.code_memory.relations.relations import relations_of
 from rag_assets.systems.code_memory.sources.repositories.names import repository_type_of
@@ -48,7 +48,7 @@ def references_of(project: str, changes: Mapping[str, str] | None = None) -> Sci
     """Return the references of a project's index."""
     data = (PROJECTS / project / "index.scip").read_bytes()
     index = ScipIndex.read(text_of_index(data, "index.scip"))
-    return exact_references([index], sources_of(project, changes))
+    return find_exact_references([index], sources_of(project, changes))
 
 
 def stated(found: ScipReferences, path: str) -> set[tuple[str, str, str, int]]:
@@ -176,7 +176,7 @@ def test_exact_references_ignore_paths_that_leave_the_repository(path: str) -> N
 def test_exact_references_find_the_folder_of_a_subproject(index: str, root: str) -> None:
     data = index_of([Document("a.py", [(0, 4, 5, "f().", 1), (4, 11, 12, "f().", 8)])], root)
     sources = read_sources({"back/a.py": TEXT, "front/a.py": TEXT})
-    found = exact_references([ScipIndex.read(text_of_index(data, index))], sources)
+    found = find_exact_references([ScipIndex.read(text_of_index(data, index))], sources)
     assert stated(found, "back/a.py") == {("calls", "", "back.a.f", 5)}
     assert stated(found, "front/a.py") == set()
 
@@ -184,14 +184,14 @@ def test_exact_references_find_the_folder_of_a_subproject(index: str, root: str)
 def references_of_made(document: Document) -> ScipReferences:
     """Return the references of an index with one document, in a repository with one file."""
     index = ScipIndex.read(text_of_index(index_of([document]), "index.scip"))
-    return exact_references([index], read_sources({"a.py": TEXT}))
+    return find_exact_references([index], read_sources({"a.py": TEXT}))
 
 
 def test_the_text_of_references_states_edges_and_has_no_unit() -> None:
     [document] = [
         one for one in references_of("shop").documents if one.name == "repo/shop/checkout.py"
     ]
-    reading = read(rendered(document))
+    reading = read(render_document(document))
     assert reading.units == ()
     edges = relations_of(reading.facts, names="none").edges
     assert {(one.kind, one.source, one.target, one.line_start) for one in edges} >= {

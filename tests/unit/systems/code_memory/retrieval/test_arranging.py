@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_assets.storage.index.model import Candidate
-from rag_assets.systems.code_memory.retrieval.arranging import Rated, arranged
+from rag_assets.systems.code_memory.retrieval.arranging import Rated, arrange_candidates
 from rag_assets.systems.code_memory.retrieval.asked_kinds import AskedKinds
 
 NOTHING = AskedKinds(frozenset(), tests=False, topic="")
@@ -23,7 +23,7 @@ def names(found: list[Candidate]) -> list[str]:
 
 
 def order(*given: Rated, asked: AskedKinds = NOTHING) -> list[str]:
-    return names(arranged(given, asked, 10))
+    return names(arrange_candidates(given, asked, 10))
 
 
 def test_another_file_comes_before_the_second_passage_of_one() -> None:
@@ -85,5 +85,5 @@ def test_every_candidate_is_there_once(
 ) -> None:
     given_ = [rated(*one) for one in items]
     asked = AskedKinds(frozenset({"policy"}), tests=False, topic="")
-    found = arranged(given_, asked, count)
+    found = arrange_candidates(given_, asked, count)
     assert sorted(one.id for one in found) == sorted(one.candidate.id for one in given_)

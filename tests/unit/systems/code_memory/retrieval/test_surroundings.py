@@ -14,8 +14,8 @@ from rag_assets.systems.code_memory.retrieval.nodes import Node, NodeKey, node_o
 from rag_assets.systems.code_memory.retrieval.relevance import relevance
 from rag_assets.systems.code_memory.retrieval.surroundings import (
     Around,
-    KeptSurroundings,
     Surroundings,
+    SurroundingsCache,
 )
 from rag_assets.systems.code_memory.retrieval.view import View
 from rag_assets.systems.code_memory.symbols.names import FILE, MEMBER
@@ -185,7 +185,7 @@ def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_states_and_scopes_are_kept_apart() -> None:
-    kept = KeptSurroundings()
+    kept = SurroundingsCache()
     one = kept.of("state", frozenset({"public"}))
     assert kept.of("state", frozenset({"public"})) is one
     others = [kept.of("state", frozenset({name})) for name in "abcd"]

@@ -14,7 +14,7 @@ from rag_assets.retrieval.steps.protocol import SearchServices
 from rag_assets.retrieval.steps.verify import Verify
 from rag_assets.storage.index.model import Candidate
 from rag_assets.systems.code_memory.retrieval import unknown_names
-from rag_assets.systems.code_memory.retrieval.unknown_names import with_unknown_names
+from rag_assets.systems.code_memory.retrieval.unknown_names import report_unknown_names
 
 HIT = cast("Hit", object())
 
@@ -46,7 +46,7 @@ def answer_to(
     progress.search.request = SearchRequest.of(query=query, **given)
     services = Mock(searcher=Mock(rankings=AsyncMock(side_effect=rankings)))
     return asyncio.run(
-        with_unknown_names(
+        report_unknown_names(
             cast("SearchServices", services),
             cast("SearchProgress", progress),
             SearchAnswer(hits=(HIT,)),

@@ -78,7 +78,7 @@ def test_text_of_index_ignores_descriptors_that_define_no_name(descriptors: str)
     ],
 )
 def test_text_of_index_refuses_what_is_no_index(data: bytes) -> None:
-    with pytest.raises(DocumentRejected, match=r"'x/index.scip' is damaged, or no SCIP index"):
+    with pytest.raises(DocumentRejected, match=r"'x/index.scip' is damaged, or is not a SCIP"):
         text_of_index(data, "x/index.scip")
 
 
@@ -138,7 +138,7 @@ def test_git_source_never_lists_an_index_as_a_text(tmp_path: Path) -> None:
     made.commit({"a.py": "x = 1\n", "docs/index.scip": "a text\n", "index.scip": "a text\n"})
     source = made.source(include=["**/*"])
     assert listed(source).keys() == {"a.py", "index.scip"}
-    with pytest.raises(DocumentRejected, match="no SCIP index"):
+    with pytest.raises(DocumentRejected, match="not a SCIP index"):
         source.read("index.scip", max_bytes=1 << 20)
 
 
