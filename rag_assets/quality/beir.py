@@ -45,10 +45,10 @@ def qrels_of(folder: Path, split: str | None) -> Path:
     if split is None:
         split = next(iter(found)) if len(found) == 1 else _DEFAULT_SPLIT
     if split not in found:
-        splits = f"it has {', '.join(found)}: name one with --split" if found else None
+        splits = f"choose one of its splits with --split: {', '.join(found)}" if found else None
         raise ConfigurationError(
-            f"{folder.name}: there are no qrels {split!r}",
-            hint=splits or f"put them into {_QRELS}/{_DEFAULT_SPLIT}.tsv",
+            f"{folder.name}: the folder has no qrels for the split {split!r}",
+            hint=splits or f"add the file {_QRELS}/{_DEFAULT_SPLIT}.tsv",
         )
     return found[split]
 
@@ -62,13 +62,13 @@ def read_queries(path: Path, lines: Lines) -> dict[str, Entry]:
         try:
             given = json.loads(line)
         except ValueError:
-            lines.add(number, "it is not JSON")
+            lines.add(number, "the line is not valid JSON")
             continue
         if not isinstance(given, Mapping):
             lines.add(number, "a query must have _id and text")
         elif (entry := _query(given, number, lines)) is not None:
             if entry.id in found:
-                lines.add(number, f"its _id stands in line {found[entry.id].place.line} already")
+                lines.add(number, f"the _id is already used in line {found[entry.id].place.line}")
             found.setdefault(entry.id, entry)
     return found
 
@@ -137,7 +137,7 @@ def _query(given: Mapping[str, Any], number: int, lines: Lines) -> Entry | None:
 
 def _row_fault(cells: Sequence[str], queries: Mapping[str, Entry]) -> str | None:
     if len(cells) != _COLUMNS:
-        return f"it has {len(cells)} columns, not query-id, corpus-id and score"
+        return f"the line has {len(cells)} columns, but needs query-id, corpus-id and score"
     query, document, grade = cells
     if query not in queries:
         return f"{QUERIES} has no query with this id"

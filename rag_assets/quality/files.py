@@ -71,7 +71,7 @@ def _read(path: Path, split: str | None) -> Iterator[tuple[list[Entry], Lines]]:
         if not files:
             raise ConfigurationError(
                 f"{path.name}: the folder has no judgements",
-                hint=f"it must have {QUERIES} and qrels, or files that end in {SUFFIXES[0]}",
+                hint=f"add {QUERIES} and qrels, or files that end in {SUFFIXES[0]}",
             )
     for file in files:
         lines = Lines(file.name)
@@ -97,7 +97,7 @@ def _combined(
         if entry.question is None:
             continue
         if entry.id in first:
-            faults.append(f"{entry.place}: its id stands in {first[entry.id].place} already")
+            faults.append(f"{entry.place}: the id is already used in {first[entry.id].place}")
         else:
             first[entry.id] = entry
     found = {id_: entry.question for id_, entry in first.items() if entry.question is not None}
@@ -106,7 +106,7 @@ def _combined(
     for entry in sorted(entries, key=lambda entry: entry.question is None):
         question = found.get(entry.id) or present.get(entry.id)
         if question is None:
-            faults.append(f"{entry.place}: there is no question with this id")
+            faults.append(f"{entry.place}: no question has this id")
             continue
         where.setdefault(entry.id, entry.place)
         found[entry.id] = replace(
@@ -135,19 +135,19 @@ def _twice(judgements: Sequence[ReadJudgement]) -> Iterator[str]:
     for read in judgements:
         key = (read.judgement.path, read.judgement.quote)
         if key in seen:
-            yield f"{read.place}: the same is judged in line {seen[key].line} already"
+            yield f"{read.place}: this passage is already judged in line {seen[key].line}"
         seen.setdefault(key, read.place)
 
 
 def _fault(question: JudgedQuestion) -> str | None:
     if question.kind == UNANSWERED:
-        answered = "it is of the kind none, and something answers it"
+        answered = "the question has the kind none, but a judged passage answers it"
         return answered if question.answerable else None
     if question.answerable or (question.is_of_documents and question.relevant):
         return None
     return (
-        f"nothing that is relevant has a grade of {question.relevant_from} or more; if nothing"
-        f" answers it, it is of the kind {UNANSWERED}"
+        f"no judgement has a grade of {question.relevant_from} or more; if no passage answers the"
+        f" question, set its kind to {UNANSWERED}"
     )
 
 
@@ -156,7 +156,7 @@ def _refused(entries: Sequence[Entry], is_refused: Callable[[str], bool]) -> Ite
         asked = entry.question
         own = (entry.id, *((asked.question, asked.kind) if asked else ()))
         if any(map(is_refused, own)):
-            yield f"{entry.place}: it holds a credential"
+            yield f"{entry.place}: the question contains a credential"
         for read in entry.judgements:
             if any(map(is_refused, filter(None, (read.judgement.path, read.judgement.quote)))):
-                yield f"{read.place}: it holds a credential"
+                yield f"{read.place}: the question contains a credential"

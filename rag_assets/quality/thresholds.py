@@ -141,8 +141,8 @@ def serving_build(ctx: TenantContext) -> Generation:
     serving = ctx.catalog.generations.serving(ctx.ref.id)
     if serving is None:
         raise ConfigurationError(
-            f"tenant {ctx.ref.id!r} has no build that serves",
-            hint=f"`rag-assets sync {ctx.ref.id}` first",
+            f"tenant {ctx.ref.id!r} has no serving build",
+            hint=f"run `rag-assets sync {ctx.ref.id}` first",
         )
     return serving
 
@@ -176,15 +176,15 @@ def set_threshold(
     uses = _uses(ctx.tenant)
     if use not in uses:
         raise ConfigurationError(
-            f"the searches of tenant {ctx.ref.id!r} have no use {use!r}",
+            f"tenant {ctx.ref.id!r} has no searches for the use {use!r}",
             hint=f"choose one of: {', '.join(name for name in uses if name) or 'none'}",
         )
     if value is not None:
         _require_valid(value, reason)
     if is_configured(ctx.tenant):
         raise ConfigurationError(
-            f"tenant {ctx.ref.id!r} has a threshold by its configuration",
-            hint="take out retrieval.min_score and retrieval.threshold_from first",
+            f"the configuration of tenant {ctx.ref.id!r} already sets a threshold",
+            hint="remove retrieval.min_score and retrieval.threshold_from first",
         )
     masked = masker_of(ctx.settings.local).text(reason.strip())
     ctx.catalog.thresholds.set_value(
@@ -197,13 +197,13 @@ def _require_valid(value: float, reason: str) -> None:
     # For NaN, the comparison is false as well.
     if not -1.0 <= value <= 1.0:
         raise ConfigurationError(
-            "the threshold is out of range", hint="a cosine lies between -1 and 1"
+            "the threshold is out of range", hint="set a cosine between -1 and 1"
         )
     if not reason.strip():
-        raise ConfigurationError("a threshold is set for a reason", hint="give the reason")
+        raise ConfigurationError("the reason for the threshold is missing", hint="add a reason")
     if len(reason) > MAX_REASON_CHARACTERS:
         raise ConfigurationError(
-            "the reason is too long", hint=f"{MAX_REASON_CHARACTERS:,} characters at most"
+            "the reason is too long", hint=f"use at most {MAX_REASON_CHARACTERS:,} characters"
         )
 
 

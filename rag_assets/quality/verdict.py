@@ -132,10 +132,10 @@ def _description(
     builds = f"build {comparison.new.generation}", f"build {comparison.serving.generation}"
     lower = [one for one in guarded if one.is_lower]
     values = ", ".join(f"{one.measure} {one.new:.3f} against {one.serving:.3f}" for one in guarded)
-    compared = f"{builds[0]} beside {builds[1]}, which serves: {values}" if values else ""
+    compared = f"{builds[0]} compared with {builds[1]}, which serves: {values}" if values else ""
     if few:
         asked = counted(len(comparison.new.people.ids), "judged question")
-        note = f"only {asked}, of at least {limits.least}: nothing is forbidden by them"
+        note = f"only {asked}, fewer than the required {limits.least}: the build is not held back"
         return f"{note}; {compared}" if compared else note
     if not lower:
         return compared

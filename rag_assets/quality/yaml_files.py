@@ -48,7 +48,9 @@ def read_yaml(path: Path, lines: Lines) -> list[Entry]:
     if isinstance(document, Mapping):
         return list(_additions(document, lines))
     if not lines.wrong:
-        lines.add(1, "it must be a list of questions, or a mapping of their ids to judgements")
+        lines.add(
+            1, "the file must be a list of questions, or a mapping of their ids to judgements"
+        )
     return []
 
 
@@ -95,11 +97,11 @@ def _loaded(path: Path, lines: Lines) -> Any:
         return YAML(typ="rt", pure=True).load(lines.text_of(path))
     except DuplicateKeyError as error:
         # The parser's own message would quote the values.
-        lines.add(_line_of(error), "a name stands there twice")
+        lines.add(_line_of(error), "a name occurs twice in one mapping")
     except MarkedYAMLError as error:
-        lines.add(_line_of(error), f"it is not YAML: {error.problem or 'unreadable'}")
+        lines.add(_line_of(error), f"the file is not valid YAML: {error.problem or 'unreadable'}")
     except YAMLError:
-        lines.add(1, "it is not YAML")
+        lines.add(1, "the file is not valid YAML")
     return None
 
 
@@ -112,7 +114,7 @@ def _questions(document: Any, lines: Lines) -> Iterator[Entry]:
     for at, given in enumerate(document):
         line = int(document.lc.item(at)[0]) + 1
         if not isinstance(given, Mapping):
-            lines.add(line, "a question must have an id, a question and what is relevant")
+            lines.add(line, "a question must be a mapping with id, question and relevant")
         elif (entry := _question(given, line, lines)) is not None:
             yield entry
 
@@ -173,7 +175,9 @@ def _take(entry: Entry, given: Any, line: int, lines: Lines) -> None:
             entry.pool.add(str(one))
         else:
             entry.is_whole = False
-            lines.add(its_line, "it must be a judgement with a path, or the hash of a passage")
+            lines.add(
+                its_line, "the item must be a judgement with a path, or the hash of a passage"
+            )
 
 
 def _judge(entry: Entry, given: Mapping[Any, Any], line: int, lines: Lines) -> None:
@@ -195,7 +199,9 @@ def _judge(entry: Entry, given: Mapping[Any, Any], line: int, lines: Lines) -> N
 
 def _unknown(given: Mapping[Any, Any], known: Sequence[str]) -> list[str | None]:
     more = [str(name) for name in given if name not in known]
-    return [f"there is no field {name[:40]!r}; known are {', '.join(known)}" for name in more]
+    return [
+        f"unknown field {name[:40]!r}; the known fields are {', '.join(known)}" for name in more
+    ]
 
 
 def _id_of(value: object) -> object:

@@ -43,8 +43,8 @@ def require_languages(languages: Sequence[str], folder: str | None) -> None:
     if missing:
         raise ConfigurationError(
             f"parser.ocr_languages: {missing[0]}.traineddata is not in {where}",
-            hint="put Tesseract's data of the languages in one folder and name it in"
-            " parser.ocr_data",
+            hint="put the Tesseract data files of all languages into one folder, and set"
+            " parser.ocr_data to that folder",
         )
 
 
@@ -96,7 +96,7 @@ class OcrTime:
         """
         if self.read + self.left_out >= self._limits.ocr_pages:
             raise DocumentTooLarge(
-                f"it has more than {self._limits.ocr_pages:,} scanned pages",
+                f"the document has more than {self._limits.ocr_pages:,} scanned pages",
                 hint="split the document",
             )
         allowed = PAGE_SECONDS + ALLOWED_SECONDS * (self.read + 1)
@@ -128,7 +128,7 @@ class OcrTime:
             DocumentTimeout: all pages were left out.
         """
         if self.left_out and not self.read:
-            raise DocumentTimeout(f"reading a page by OCR took longer than {PAGE_SECONDS:g} s")
+            raise DocumentTimeout(f"OCR of a page took longer than {PAGE_SECONDS:g} s")
 
 
 class TextReader:
@@ -166,7 +166,7 @@ class TextReader:
 
         self._api.SetImageBytes(pixels.data, pixels.width, pixels.height, 1, pixels.stride)
         if not self._api.Recognize(int(PAGE_SECONDS * 1000)):
-            raise DocumentTimeout(f"reading a page by OCR took longer than {PAGE_SECONDS:g} s")
+            raise DocumentTimeout(f"OCR of a page took longer than {PAGE_SECONDS:g} s")
         found = self._api.GetIterator()
         if found is None:
             return

@@ -37,7 +37,7 @@ _SMALL = 4_000_000
 """Number of pixels up to which a page is enlarged, since letters on screens are smaller than in
 print."""
 _MOST_ENLARGED = 3.0
-_DAMAGED = "it is damaged: its pixels cannot be read"
+_DAMAGED = "the picture is damaged: its pixels cannot be read"
 
 
 def warm_up() -> None:
@@ -72,13 +72,13 @@ def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimi
     """
     if not options.ocr:
         raise DocumentScanned(
-            "it is a picture, and OCR is off", hint="set parser.ocr: true for the tenant"
+            "the document is a picture, but OCR is off", hint="set parser.ocr: true for the tenant"
         )
     pages = _Pages(data, options, limits)
     pieces = list(bounded(pages.pieces(), limits))
     if not pieces:
         pages.time.require_any()
-        raise DocumentScanned(f"no text, by OCR neither ({pages.count:,} pages)")
+        raise DocumentScanned(f"no text was found, not even by OCR ({pages.count:,} pages)")
     text, blocks = assembled(pieces)
     return ParsedText(
         text,
@@ -138,7 +138,7 @@ def _frames(image: Image, limits: ParseLimits) -> Iterator[int]:
     while True:
         if number >= limits.ocr_pages:
             raise DocumentTooLarge(
-                f"it has more than {limits.ocr_pages:,} pages", hint="split the document"
+                f"the picture has more than {limits.ocr_pages:,} pages", hint="split the document"
             )
         try:
             with _told_as_damage():
@@ -156,8 +156,8 @@ def _require_size(image: Image) -> None:
     width, height = image.size
     if width * height > _MOST_DECODED:
         raise DocumentTooLarge(
-            f"it has {width:,} by {height:,} pixels, over the limit of {_MOST_DECODED:,}",
-            hint="scale it down",
+            f"the picture has {width:,} by {height:,} pixels, over the limit of {_MOST_DECODED:,}",
+            hint="scale the picture down",
         )
 
 
@@ -179,7 +179,8 @@ def _told_as_damage() -> Iterator[None]:
         raise
     except PIL.Image.DecompressionBombError:
         raise DocumentTooLarge(
-            f"it has more pixels than the limit of {_MOST_DECODED:,}", hint="scale it down"
+            f"the picture has more pixels than the limit of {_MOST_DECODED:,}",
+            hint="scale the picture down",
         ) from None
     except Exception:
         raise DocumentRejected(_DAMAGED) from None

@@ -58,7 +58,7 @@ def read_bracket(pattern: bytes, start: int) -> tuple[bytes, int]:
 
 def _char(pattern: bytes, at: int) -> int:
     if at >= len(pattern):
-        raise ValueError("a bracket is not closed")
+        raise ValueError("a bracket expression is not closed")
     return pattern[at]
 
 
@@ -79,10 +79,10 @@ def _named_class(pattern: bytes, at: int) -> bytes | None:
         return None
     end = pattern.find(b"]", at + 2)
     if end < 0:
-        raise ValueError("a bracket is not closed")
+        raise ValueError("a bracket expression is not closed")
     if end == at + 2 or pattern[end - 1 : end] != b":":
         return None
     name = pattern[at + 2 : end - 1]
     if name not in _CLASSES:
-        raise ValueError("an unknown character class")
+        raise ValueError("a bracket expression has an unknown character class")
     return name

@@ -176,7 +176,7 @@ def compile_globs(patterns: Iterable[str], *, ignore_case: bool) -> Rules:
     for pattern in patterns:
         rule = parse_rule(pattern.encode("utf-8", "surrogateescape"))
         if rule is None:
-            raise ValueError(f"not a usable glob: {pattern!r}")
+            raise ValueError(f"the glob {pattern!r} is empty or malformed")
         rules.append(rule)
     return Rules(rules, ignore_case=ignore_case)
 
@@ -190,7 +190,7 @@ def compile_gitignore(content: bytes) -> Rules:
             MAX_WILDCARDS patterns that would have to be tried one by one.
     """
     if len(content) > MAX_GITIGNORE_BYTES:
-        raise ValueError(f"more than {MAX_GITIGNORE_BYTES} bytes")
+        raise ValueError(f"the file has more than {MAX_GITIGNORE_BYTES} bytes")
     rules = []
     for raw in content.removeprefix(b"\xef\xbb\xbf").split(b"\n"):
         line = _without_trailing_spaces(raw.removesuffix(b"\r"))
@@ -199,7 +199,7 @@ def compile_gitignore(content: bytes) -> Rules:
             if rule is not None:
                 rules.append(rule)
     if sum(rule.literal is None and rule.suffix is None for rule in rules) > MAX_WILDCARDS:
-        raise ValueError(f"more than {MAX_WILDCARDS} patterns with wildcards")
+        raise ValueError(f"the file has more than {MAX_WILDCARDS} patterns with wildcards")
     return Rules(rules)
 
 
@@ -271,7 +271,7 @@ def _tokens(pattern: bytes) -> Iterator[bytes]:
         elif char == b"\\":
             char = pattern[at + 1 : at + 2]
             if not char:
-                raise ValueError("nothing follows the backslash")
+                raise ValueError("the pattern ends with a backslash")
             token, at = re.escape(char), at + 2
         else:
             token, at = (b"[^/]" if char == b"?" else re.escape(char)), at + 1

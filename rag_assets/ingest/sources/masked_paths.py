@@ -42,10 +42,10 @@ class ListedPaths:
         try:
             return self._by_id[wanted]
         except KeyError:
-            raise DocumentVanished("gone since it was listed") from None
+            raise DocumentVanished("the document was removed after it was listed") from None
 
     def _listed(self) -> dict[str, str]:
         try:
             return {document.document_id: document.path for document in self._source.list()}
         except ListingFailed:
-            raise DocumentVanished("its source cannot be listed now") from None
+            raise DocumentVanished("the source of the document cannot be listed now") from None

@@ -267,7 +267,7 @@ def _read_ignores(folder: _Folder, path: str) -> _Ignores | None:
     except ValueError as error:
         raise ListingFailed(
             f"{path + GITIGNORE!r} cannot be used: {error}",
-            hint="shorten it, or set gitignore: false for the source",
+            hint="shorten the file, or set gitignore: false for the source",
         ) from error
     return _Ignores(rules, len(_bytes(path)), folder.ignores)
 
@@ -283,15 +283,16 @@ def _open_root(root: Path) -> int:
 def _failure(what: str, error: OSError) -> ListingFailed:
     """Convert an error of the operating system to a ListingFailed."""
     if isinstance(error, FileNotFoundError):
-        return ListingFailed(f"{what} is missing", hint="create it, or mount what belongs there")
+        return ListingFailed(f"{what} is missing", hint="create it, or mount its disk or share")
     if isinstance(error, PermissionError):
         return ListingFailed(
-            f"no permission to list {what}", hint="let the service's user read it, or exclude it"
+            f"no permission to list {what}",
+            hint="give the user of this service read access, or exclude it",
         )
     if isinstance(error, NotADirectoryError) or error.errno == errno.ELOOP:
         return ListingFailed(
             f"{what} is not a folder, or was replaced while it was listed",
-            hint="if it is a link, name the folder it leads to",
+            hint="if it is a link, use the folder that the link leads to",
         )
     return ListingFailed(f"{what} cannot be listed: {error.strerror}")
 

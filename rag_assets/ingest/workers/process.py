@@ -154,7 +154,7 @@ class WorkerProcess:
                 return
             raise WorkerUnavailable(
                 f"a parser process ended while it started (exit code {self._process.wait()})",
-                hint=f"see what `python -m {_WORKER} < /dev/null` says",
+                hint=f"run `python -m {_WORKER} < /dev/null` to see the error",
             )
         self._ready = True
 
@@ -178,12 +178,12 @@ class WorkerProcess:
         self.kill()
         if deadline.passed or code == -signal.SIGXCPU:
             return DocumentTimeout(
-                f"it took longer than {deadline.seconds:g} s to parse",
-                hint="a larger parser.seconds gives it more",
+                f"parsing the document took longer than {deadline.seconds:g} s",
+                hint="increase parser.seconds to allow more time",
             )
         if code in _OUT_OF_MEMORY:
             return _too_costly()
-        return DocumentRejected(f"its parser crashed (exit code {code})")
+        return DocumentRejected(f"the parser of the document crashed (exit code {code})")
 
     def _answer(
         self, header: Mapping[str, Any], data: bytes, deadline: Deadline
@@ -233,8 +233,8 @@ def _started() -> subprocess.Popen[bytes]:
 
 def _too_costly() -> DocumentTooCostly:
     return DocumentTooCostly(
-        "it needs more memory than one document may use",
-        hint="split the document; a larger parser.memory_mb gives it more",
+        "the document needs more memory than one document may use",
+        hint="split the document, or increase parser.memory_mb",
     )
 
 

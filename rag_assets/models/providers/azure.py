@@ -102,9 +102,9 @@ class AzureConnection(OpenAIConnection):
             )
         if is_of_azure:
             return ProviderRefused(
-                f"{self.server.id}: the managed identity of this installation has no token",
+                f"{self.server.id}: this installation's managed identity has no token",
                 hint="assign an identity to the machine or pod, with the role Cognitive Services"
-                " OpenAI User; or take identity out of connection, and set a key",
+                " OpenAI User; or remove identity from connection, and set a key",
                 fault="key",
             )
         return super()._refusal(error)

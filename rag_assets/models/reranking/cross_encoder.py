@@ -229,6 +229,6 @@ class _Pairs:
         if shape not in {(1,), (1, 1), (1, _TWO_CLASSES)}:
             raise ConfigurationError(
                 f"the ONNX model's output {self._output} has the shape {shape}, which is not one"
-                f" score a pair: {weights}",
+                f" score per pair: {weights}",
                 hint="set the folder of a cross-encoder; an embedding model cannot rerank",
             )

@@ -176,7 +176,7 @@ class _BoundedTransport(httpx2.AsyncBaseTransport):
             await response.aclose()
             if good:
                 raise MalformedResponse(
-                    "a provider's response is compressed, which the request excluded"
+                    "a provider compressed its response, although the request excluded this"
                 )
             return httpx2.Response(response.status_code, headers=taken)
         stream = _BoundedStream(response, self._most_bytes if good else _MOST_REFUSAL_BYTES)
@@ -222,7 +222,9 @@ class _PinnedTransport(httpx2.AsyncBaseTransport):
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         if _parse_origin(request.url) != self._origin:
-            raise build_unsent_refusal("a request to another server than base_url's was blocked")
+            raise build_unsent_refusal(
+                "a request to a server other than that of base_url was blocked"
+            )
         for address in await self._pinned():
             try:
                 return await self._inner.handle_async_request(self._to(address, request))

@@ -58,7 +58,7 @@ def detect_file(file: BinaryIO, media_type: str | None = None) -> str:
             names the type.
     """
     if not any(piece.strip() for piece in pieces_of(file)):
-        raise DocumentEmpty("it is empty")
+        raise DocumentEmpty("the document is empty")
     file.seek(0)
     data = file.read(_BEGINNING)
     if taken := _taken_as_declared(data, media_type):
@@ -75,7 +75,7 @@ def detect_file(file: BinaryIO, media_type: str | None = None) -> str:
     if PDF_MARK in data[:_PDF_MARK_WITHIN] and (declared == PDF or not is_text):
         return PDF
     if meaning := meaning_of(data, is_text=is_text):
-        raise DocumentUnsupported(f"it is {meaning}", hint=hint_for(meaning))
+        raise DocumentUnsupported(f"unsupported format: {meaning}", hint=hint_for(meaning))
     return _text_type(data, declared)
 
 
@@ -102,7 +102,7 @@ def _text_type(data: bytes, declared: str | None) -> str:
     if looks_like_mail(data):
         return EML
     if declared in BINARY and declared is not None:
-        raise DocumentRejected(f"it is not {BINARY[declared]}, although its name says so")
+        raise DocumentRejected(f"the document is not {BINARY[declared]}, although its name says so")
     return declared or guessed_type(data)
 
 

@@ -46,9 +46,9 @@ def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimi
         message = message_from_bytes(data)
         pieces = list(bounded(_Reader(options, limits).message(message), limits))
     except RecursionError:
-        raise DocumentRejected("its parts are nested too deeply") from None
+        raise DocumentRejected("the parts of the message are nested too deeply") from None
     if not pieces:
-        raise DocumentEmpty("it holds no text")
+        raise DocumentEmpty("the message contains no text")
     joined, blocks = assembled(pieces)
     title = heading_name(header(message, "Subject")) or None
     return ParsedText(joined, blocks, title, has_lines=False)

@@ -63,7 +63,7 @@ class Package:
         self.archive = Archive(_decrypted(data, options), limits)
         main = [r.part for r in self.related("") if r.kind == "officeDocument"]
         if not main or main[0] not in self.archive:
-            raise DocumentRejected("it is damaged: the main part is missing")
+            raise DocumentRejected("the document is damaged: the main part is missing")
         self.main = main[0]
 
     def xml(self, part: str) -> _Element | None:
@@ -110,7 +110,9 @@ def _parsed(data: bytes) -> _Element:
     from lxml import etree
 
     if any(mark in data for mark in _DOCTYPES):
-        raise DocumentRejected("it declares an XML document type, which Office documents never do")
+        raise DocumentRejected(
+            "the document declares an XML document type, which Office never does"
+        )
     if b"purl.oclc.org" in data:
         for strict, common in _STRICT:
             data = data.replace(strict, common)
@@ -122,9 +124,11 @@ def _parsed(data: bytes) -> _Element:
     try:
         root = etree.fromstring(data, parser)
     except etree.XMLSyntaxError:
-        raise DocumentRejected("it is damaged: a part of it is not well-formed XML") from None
+        raise DocumentRejected("the document is damaged: a part is not well-formed XML") from None
     if root is None or root.getroottree().docinfo.doctype:
-        raise DocumentRejected("it declares an XML document type, which Office documents never do")
+        raise DocumentRejected(
+            "the document declares an XML document type, which Office never does"
+        )
     return root
 
 
@@ -135,10 +139,12 @@ def _decrypted(data: bytes, options: ParseOptions) -> bytes:
     for password in options.passwords:
         if (plain := _decrypted_with(data, password)) is not None:
             return plain
-    tried = "none of parser.passwords opens it" if options.passwords else "needs a password"
+    tried = (
+        ", and none of parser.passwords opens it" if options.passwords else " and needs a password"
+    )
     raise DocumentEncrypted(
-        f"it is encrypted, {tried}",
-        hint="give its password in parser.passwords, or store a copy without one",
+        f"the document is encrypted{tried}",
+        hint="add its password to parser.passwords, or store a copy without a password",
     )
 
 
@@ -154,5 +160,7 @@ def _decrypted_with(data: bytes, password: str) -> bytes | None:
     except (InvalidKeyError, DecryptionError):
         return None
     except FileFormatError:
-        raise DocumentRejected("it is damaged: not a readable encrypted document") from None
+        raise DocumentRejected(
+            "the document is damaged: not a readable encrypted document"
+        ) from None
     return target.getvalue()

@@ -58,7 +58,7 @@ def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimi
     found = chain.from_iterable(_sheet(workbook, name, limits) for name in names)
     pieces = list(bounded(found, limits))
     if not pieces:
-        raise DocumentEmpty("no cell of a sheet that is shown holds anything")
+        raise DocumentEmpty("the workbook has no cell with content on any visible sheet")
     text, blocks = assembled(pieces)
     pages = len(workbook.sheet_names)
     return ParsedText(text, blocks, package.title(), pages, has_lines=False)
@@ -90,8 +90,8 @@ def _check_extent(sheet: bytes, limits: ParseLimits) -> None:
         cells = _extent(_FILLED.findall(sheet))
     if cells > limits.cells:
         raise DocumentTooLarge(
-            f"a sheet reaches over {cells:,} cells, over the limit of {limits.cells:,}",
-            hint="split the sheet, or clear cells that lie far from all others",
+            f"a sheet extends over {cells:,} cells, over the limit of {limits.cells:,}",
+            hint="split the sheet, or clear the cells that are far away from all others",
         )
 
 
@@ -122,7 +122,7 @@ def _opened(data: bytes) -> CalamineWorkbook:
 
 
 def _damaged() -> DocumentRejected:
-    return DocumentRejected("it is damaged: not a readable workbook")
+    return DocumentRejected("the document is damaged: not a readable workbook")
 
 
 def _shown_sheets(workbook: CalamineWorkbook) -> list[str]:

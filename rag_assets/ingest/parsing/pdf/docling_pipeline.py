@@ -37,8 +37,9 @@ def require_docling(models: str | None) -> None:
     require_extra("docling", _PACKAGES, "parser.pdf: docling", "set parser.pdf: liteparse")
     if models is None or not Path(models).is_dir():
         raise ConfigurationError(
-            "parser.pdf: docling needs models, and parser.docling_models names no folder of them",
-            hint="`docling-tools models download -o FOLDER` gets them; none is fetched at run time",
+            "parser.pdf: docling needs its models, but parser.docling_models is not their folder",
+            hint="run `docling-tools models download -o FOLDER`, and set parser.docling_models to"
+            " FOLDER; models are never downloaded at run time",
         )
 
 
