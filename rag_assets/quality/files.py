@@ -156,7 +156,7 @@ def _refused(entries: Sequence[Entry], is_refused: Callable[[str], bool]) -> Ite
         asked = entry.question
         own = (entry.id, *((asked.question, asked.kind) if asked else ()))
         if any(map(is_refused, own)):
-            yield f"{entry.place}: the question contains a credential"
+            yield f"{entry.place}: the line contains a credential"
         for read in entry.judgements:
             if any(map(is_refused, filter(None, (read.judgement.path, read.judgement.quote)))):
-                yield f"{read.place}: the question contains a credential"
+                yield f"{read.place}: the line contains a credential"

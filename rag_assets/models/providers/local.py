@@ -159,7 +159,7 @@ def _make_readable(text: str) -> str:
 def _check(options: EmbedderOptions) -> None:
     if options.model is not None and options.path is not None:
         raise ValueError(
-            "model (a shipped model) and path (your own) cannot be combined: set only one of them"
+            "model (shipped) and path (your own model) cannot be combined: set one of them"
         )
     if options.path is not None and not options.path.is_absolute():
         raise ValueError(f"path must be absolute: {options.path}")
@@ -167,8 +167,8 @@ def _check(options: EmbedderOptions) -> None:
         _require_own_settings(options)
     elif options.model is not None and options.model not in _list_shipped():
         raise ValueError(
-            f"the model {options.model!r} is not shipped (shipped: {', '.join(_list_shipped())}; with"
-            f" the extra multilingual: {E5_MODEL}): set path to the folder of the model"
+            f"the model {options.model!r} is not shipped (shipped: {', '.join(_list_shipped())};"
+            f" with the extra multilingual: {E5_MODEL}): set path to the folder of the model"
         )
 
 

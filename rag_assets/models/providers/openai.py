@@ -352,7 +352,7 @@ class OpenAIBatches(OpenAIEndpoint):
                 batch = await sdk.batches.retrieve(batch_id)
             except NotFoundError:
                 raise BatchLost(
-                    "the provider does not have the batch: either it was deleted, or it belongs to a"
+                    "the provider does not have the batch: it was deleted, or belongs to a"
                     " different account"
                 ) from None
             return read(batch)

@@ -247,8 +247,8 @@ class _PinnedTransport(httpx2.AsyncBaseTransport):
                     found = []
                 if not found:
                     raise ProviderUnavailable(
-                        f"base_url has no address: {host}",
-                        hint="check its spelling and this machine's name resolution",
+                        f"the host of base_url has no address: {host}",
+                        hint="check the spelling of the host, and this machine's name resolution",
                     )
                 self._addresses = require_permitted(
                     found, scheme=scheme, host=host, port=port, allowed=self._allowed

@@ -31,8 +31,8 @@ REASONS = {
     "cut in a character": ("# é".encode()[:-1], TEXT,
                            "the document is not UTF-8 text: invalid byte at offset 2"),
     "half of UTF-16": (f"# {MARKER}".encode("utf-16")[:-1], TEXT,
-                       "the document is not UTF-16 text, although its byte order mark says so:"
-                       " error at offset 22"),
+                       ("the document is not UTF-16 text, although its byte order mark says so:"
+                        " error at offset 22")),
     "archive": (b"PK\x03\x04 word/document.xml", TEXT,
                 "the ZIP archive or Office document is damaged or truncated"),
     "text named .pdf": (f"# {MARKER}".encode(), PDF,
