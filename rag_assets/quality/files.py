@@ -51,8 +51,8 @@ def read_judgements(
     wrong = [line for _, lines in read for line in lines.described]
     entries = [entry for found, _ in read for entry in found]
     known = {question.id: question for question in present}
-    questions, faults = _combined(entries, known)
-    refused = _refused(entries, is_refused)
+    questions, faults = _combine_entries(entries, known)
+    refused = _find_refused_texts(entries, is_refused)
     if wrong := [*wrong, *faults, *refused]:
         raise WrongJudgements(wrong)
     places: dict[str, Place] = {}
@@ -87,7 +87,7 @@ def _read_beir(folder: Path, split: str | None) -> Iterator[tuple[list[Entry], L
     yield read_qrels(qrels, queries, lines), lines
 
 
-def _combined(
+def _combine_entries(
     entries: Sequence[Entry], present: Mapping[str, JudgedQuestion]
 ) -> tuple[list[JudgedQuestion], list[str]]:
     """Return the questions with all their judgements, and faults that concern a whole question."""
@@ -111,26 +111,28 @@ def _combined(
         where.setdefault(entry.id, entry.place)
         found[entry.id] = replace(
             question,
-            relevant=_with(question.relevant, entry.judgements),
+            relevant=_merge_judgements(question.relevant, entry.judgements),
             pool=question.pool | entry.pool,
         )
-        faults += _twice(entry.judgements)
+        faults += _find_duplicates(entry.judgements)
     partly = {entry.id for entry in entries if not entry.is_whole}
     faults += [
         f"{where[id_]}: {fault}"
         for id_, one in found.items()
-        if id_ not in partly and (fault := _fault(one))
+        if id_ not in partly and (fault := _find_question_fault(one))
     ]
     return list(found.values()), faults
 
 
-def _with(present: Sequence[Judgement], added: Sequence[ReadJudgement]) -> tuple[Judgement, ...]:
+def _merge_judgements(
+    present: Sequence[Judgement], added: Sequence[ReadJudgement]
+) -> tuple[Judgement, ...]:
     by_passage = {(one.path, one.quote): one for one in present}
     new = (read.judgement for read in added)
     return tuple((by_passage | {(one.path, one.quote): one for one in new}).values())
 
 
-def _twice(judgements: Sequence[ReadJudgement]) -> Iterator[str]:
+def _find_duplicates(judgements: Sequence[ReadJudgement]) -> Iterator[str]:
     seen: dict[tuple[str, str | None], Place] = {}
     for read in judgements:
         key = (read.judgement.path, read.judgement.quote)
@@ -139,7 +141,7 @@ def _twice(judgements: Sequence[ReadJudgement]) -> Iterator[str]:
         seen.setdefault(key, read.place)
 
 
-def _fault(question: JudgedQuestion) -> str | None:
+def _find_question_fault(question: JudgedQuestion) -> str | None:
     if question.kind == UNANSWERED:
         answered = "the question has the kind none, but a judged passage answers it"
         return answered if question.answerable else None
@@ -151,7 +153,9 @@ def _fault(question: JudgedQuestion) -> str | None:
     )
 
 
-def _refused(entries: Sequence[Entry], is_refused: Callable[[str], bool]) -> Iterator[str]:
+def _find_refused_texts(
+    entries: Sequence[Entry], is_refused: Callable[[str], bool]
+) -> Iterator[str]:
     for entry in entries:
         asked = entry.question
         own = (entry.id, *((asked.question, asked.kind) if asked else ()))

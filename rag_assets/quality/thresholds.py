@@ -120,7 +120,7 @@ def measure_curve(
     if not scores:
         return []
     is_judged = any(question.relevant for question in questions)
-    return [_point(at, questions, hits, is_judged=is_judged) for at in _grid(scores)]
+    return [_measure_point(at, questions, hits, is_judged=is_judged) for at in _build_grid(scores)]
 
 
 def suggested(points: Sequence[CurvePoint], loss: float = 0.02) -> float | None:
@@ -149,7 +149,7 @@ def serving_build(ctx: TenantContext) -> Generation:
 
 def list_thresholds(tenant: Tenant, serving: Generation) -> list[Threshold]:
     """Return the threshold in force for each use of a search."""
-    return [_threshold_of_use(tenant, serving, use) for use in _uses(tenant)]
+    return [_threshold_of_use(tenant, serving, use) for use in _list_uses(tenant)]
 
 
 def is_configured(tenant: Tenant) -> bool:
@@ -173,7 +173,7 @@ def set_threshold(
             cosine, the reason is missing or too long, or the configuration fixes the threshold.
     """
     serving = serving_build(ctx)
-    uses = _uses(ctx.tenant)
+    uses = _list_uses(ctx.tenant)
     if use not in uses:
         raise ConfigurationError(
             f"tenant {ctx.ref.id!r} has no searches for the use {use!r}",
@@ -207,7 +207,7 @@ def _require_valid(value: float, reason: str) -> None:
         )
 
 
-def _uses(tenant: Tenant) -> tuple[str, ...]:
+def _list_uses(tenant: Tenant) -> tuple[str, ...]:
     return tuple(profile_of(tenant.profile).thresholds_of_uses) or ("",)
 
 
@@ -227,7 +227,7 @@ def _threshold_of_use(tenant: Tenant, serving: Generation, use: str) -> Threshol
     return Threshold(use, in_force, described, origin, reason, stored.get("at"))
 
 
-def _grid(scores: Sequence[float]) -> list[float]:
+def _build_grid(scores: Sequence[float]) -> list[float]:
     """Return thresholds from the lowest to the highest cosine, in steps of a hundredth."""
     low, high = scores[0], scores[-1]
     step = max(0.01, round((high - low) / _POINTS, 2))
@@ -237,7 +237,7 @@ def _grid(scores: Sequence[float]) -> list[float]:
     return [round(first + step * number, 2) for number in range(count + 1)]
 
 
-def _point(
+def _measure_point(
     threshold: float,
     questions: Sequence[JudgedQuestion],
     hits: Sequence[Sequence[Hit]],
@@ -257,10 +257,10 @@ def _point(
     ]
     return CurvePoint(
         threshold,
-        with_passages=_share([bool(found) for found in kept]) or 0.0,
+        with_passages=_compute_share([bool(found) for found in kept]) or 0.0,
         passages=sum(map(len, kept)) / len(kept),
-        answered=_share(answered),
-        rejected=_share(rejected),
+        answered=_compute_share(answered),
+        rejected=_compute_share(rejected),
     )
 
 
@@ -275,5 +275,5 @@ def _is_relevant(question: JudgedQuestion, hit: Hit) -> bool:
     )
 
 
-def _share(values: Sequence[bool]) -> float | None:
+def _compute_share(values: Sequence[bool]) -> float | None:
     return sum(values) / len(values) if values else None

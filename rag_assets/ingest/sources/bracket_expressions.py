@@ -43,11 +43,11 @@ def read_bracket(pattern: bytes, start: int) -> tuple[bytes, int]:
             at += len(named) + 4
             previous = -1
         elif char == ord("-") and previous >= 0 and _char(pattern, at + 1) != ord("]"):
-            end, at = _escaped(pattern, at + 1)
+            end, at = _read_escaped_character(pattern, at + 1)
             members.update(range(previous, end + 1))
             previous = -1
         else:
-            previous, at = _escaped(pattern, at)
+            previous, at = _read_escaped_character(pattern, at)
             members.add(previous)
     if negated:
         members = set(range(256)) - members
@@ -62,7 +62,7 @@ def _char(pattern: bytes, at: int) -> int:
     return pattern[at]
 
 
-def _escaped(pattern: bytes, at: int) -> tuple[int, int]:
+def _read_escaped_character(pattern: bytes, at: int) -> tuple[int, int]:
     """Return the character at a position, which may be escaped, and the position after it."""
     if _char(pattern, at) == ord("\\"):
         at += 1

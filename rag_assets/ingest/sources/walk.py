@@ -215,21 +215,21 @@ class _Walk:
         with os.scandir(folder.descriptor) as entries:
             for entry in entries:
                 if entry.is_dir(follow_symlinks=False):
-                    if not self._skipped(folder, path, entry.name, is_folder=True):
+                    if not self._is_skipped(folder, path, entry.name, is_folder=True):
                         folder.pending.append(entry.name)
-                elif entry.is_file(follow_symlinks=False) and self._wanted(
+                elif entry.is_file(follow_symlinks=False) and self._is_wanted(
                     folder, path, entry.name
                 ):
                     names.append(entry.name)
         return names
 
-    def _wanted(self, folder: _Folder, path: bytes, name: str) -> bool:
+    def _is_wanted(self, folder: _Folder, path: bytes, name: str) -> bool:
         included = self._selection.include.decide(path, _bytes(name), is_folder=False)
         if included is None:
             included = folder.included
-        return included and not self._skipped(folder, path, name, is_folder=False)
+        return included and not self._is_skipped(folder, path, name, is_folder=False)
 
-    def _skipped(self, folder: _Folder, path: bytes, name: str, *, is_folder: bool) -> bool:
+    def _is_skipped(self, folder: _Folder, path: bytes, name: str, *, is_folder: bool) -> bool:
         raw = _bytes(name)
         return (
             name in _ALWAYS_SKIPPED

@@ -70,7 +70,7 @@ class WorkerProcess:
         self._ready = False
         self._killed = threading.Event()
         self._watchdog = Watchdog(self.kill)
-        self._process = _forked(cache_dir) or _started()
+        self._process = _fork_from_server(cache_dir) or _start_process()
         settings = {"limits": asdict(limits), "cache_dir": str(cache_dir) if cache_dir else None}
         with suppress(OSError):
             self._write(settings)
@@ -212,14 +212,14 @@ def fork_server_socket(cache_dir: Path) -> Path:
     return cache_dir.parent / "forkserver" / "parsers"
 
 
-def _forked(cache_dir: Path | None) -> ForkedProcess | None:
+def _fork_from_server(cache_dir: Path | None) -> ForkedProcess | None:
     if cache_dir is None or sys.platform != "linux":
         return None
     path = str(fork_server_socket(cache_dir))
     return ForkedProcess.start(path, [], scrubbed_environment(os.environ), tempfile.gettempdir())
 
 
-def _started() -> subprocess.Popen[bytes]:
+def _start_process() -> subprocess.Popen[bytes]:
     return subprocess.Popen(  # noqa: S603
         [sys.executable, "-P", "-m", _WORKER],
         stdin=subprocess.PIPE,

@@ -225,7 +225,7 @@ class _PinnedTransport(httpx2.AsyncBaseTransport):
             raise build_unsent_refusal(
                 "a request to a server other than that of base_url was blocked"
             )
-        for address in await self._pinned():
+        for address in await self._resolve_permitted():
             try:
                 return await self._inner.handle_async_request(self._to(address, request))
             except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
@@ -237,7 +237,7 @@ class _PinnedTransport(httpx2.AsyncBaseTransport):
     async def aclose(self) -> None:
         await self._inner.aclose()
 
-    async def _pinned(self) -> list[str]:
+    async def _resolve_permitted(self) -> list[str]:
         scheme, host, port = self._origin
         async with self._resolving:
             if not self._addresses:

@@ -38,7 +38,7 @@ class Archive:
         try:
             self._zip = zipfile.ZipFile(io.BytesIO(data))
         except _DAMAGE:
-            raise _damaged() from None
+            raise _build_damage_error() from None
         self._limit = self._left = limits.expanded_bytes
         if len(self._zip.NameToInfo) > _MOST_PARTS:
             raise DocumentTooCostly(f"the document consists of more than {_MOST_PARTS:,} parts")
@@ -76,7 +76,7 @@ class Archive:
             # For any data, zipfile returns at most the size that was checked.
             return self._zip.read(entry)
         except _DAMAGE:
-            raise _damaged() from None
+            raise _build_damage_error() from None
 
     def _check_size(self, entry: zipfile.ZipInfo) -> None:
         self._left -= entry.file_size
@@ -89,7 +89,7 @@ class Archive:
             raise DocumentTooCostly("the document is packed like a ZIP bomb")
 
 
-def _damaged() -> DocumentRejected:
+def _build_damage_error() -> DocumentRejected:
     return DocumentRejected(
         "the document is damaged or truncated: a part cannot be unpacked",
         hint="copy the file again",

@@ -52,7 +52,7 @@ def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimi
         DocumentRejected: the workbook is encrypted, damaged, too large, or has no text.
     """
     package = Package(data, options, limits)
-    workbook = _opened(_bare(package, limits))
+    workbook = _open_workbook(_copy_needed_parts(package, limits))
     names = _shown_sheets(workbook)
     limits.check_pages(len(names))
     found = chain.from_iterable(_sheet(workbook, name, limits) for name in names)
@@ -64,7 +64,7 @@ def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimi
     return ParsedText(text, blocks, package.title(), pages, has_lines=False)
 
 
-def _bare(package: Package, limits: ParseLimits) -> bytes:
+def _copy_needed_parts(package: Package, limits: ParseLimits) -> bytes:
     """Return a copy of the workbook that contains only sheets, styles and texts."""
     related = package.related(package.main)
     folder, _, name = package.main.rpartition("/")
@@ -111,17 +111,17 @@ def _column(letters: bytes) -> int:
     return number
 
 
-def _opened(data: bytes) -> CalamineWorkbook:
+def _open_workbook(data: bytes) -> CalamineWorkbook:
     from python_calamine import CalamineError, CalamineWorkbook
 
     try:
         return CalamineWorkbook.from_filelike(io.BytesIO(data))
     except CalamineError:
         # The library's message may quote the document.
-        raise _damaged() from None
+        raise _build_damage_error() from None
 
 
-def _damaged() -> DocumentRejected:
+def _build_damage_error() -> DocumentRejected:
     return DocumentRejected("the document is damaged: not a readable workbook")
 
 
@@ -141,7 +141,7 @@ def _sheet(workbook: CalamineWorkbook, name: str, limits: ParseLimits) -> Iterat
     try:
         sheet = workbook.get_sheet_by_name(name)
     except CalamineError:
-        raise _damaged() from None
+        raise _build_damage_error() from None
     rows = _rows(sheet, limits)
     if rows:
         shown = clean(" ".join(name.split()))
@@ -170,7 +170,7 @@ def _rows(sheet: CalamineSheet, limits: ParseLimits) -> dict[int, list[str]]:
     if sheet.start is None:
         return {}
     first_row, _ = sheet.start
-    rows = [list(map(_shown, row)) for row in sheet.to_python(skip_empty_area=True)]
+    rows = [list(map(_format_value, row)) for row in sheet.to_python(skip_empty_area=True)]
     _repeat_merged(sheet, rows, limits)
     used = [any(column) for column in zip(*rows, strict=True)]
     if not all(used):
@@ -187,14 +187,14 @@ def _repeat_merged(sheet: CalamineSheet, rows: list[list[str]], limits: ParseLim
         below = rows[max(0, top + 1 - first_row) : bottom + 1 - first_row]
         left -= len(below)
         if left < 0:
-            raise _damaged()
+            raise _build_damage_error()
         if top >= first_row and column in columns and below:
             value = repeated(rows[top - first_row][column - first_column])
             for row in filter(any, below):
                 row[column - first_column] = value
 
 
-def _shown(value: _Value) -> str:
+def _format_value(value: _Value) -> str:
     """Return a value as a person would write it."""
     if isinstance(value, str):
         text = " ".join(value.split())

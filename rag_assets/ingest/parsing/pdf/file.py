@@ -44,7 +44,7 @@ class PdfFile:
             raise DocumentRejected(
                 "the PDF is truncated: its end is missing", hint="copy the file again"
             )
-        self.document, self.password = _opened(self.data, tuple(passwords))
+        self.document, self.password = _open_pdf(self.data, tuple(passwords))
 
     def __enter__(self) -> Self:
         return self
@@ -106,7 +106,7 @@ def no_text(pages: int, *, ocr: bool) -> DocumentRejected:
     )
 
 
-def _opened(data: bytes, passwords: tuple[str, ...]) -> tuple[PdfDocument, str | None]:
+def _open_pdf(data: bytes, passwords: tuple[str, ...]) -> tuple[PdfDocument, str | None]:
     import pypdfium2 as pdfium
 
     for password in (None, *passwords):
