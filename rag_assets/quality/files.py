@@ -41,7 +41,7 @@ def read_judgements(
         paths: YAML or JSON files, folders of these, and BEIR folders.
         present: known questions, to which mappings may add judgements.
         split: the part of the set whose qrels are read from BEIR folders.
-        is_refused: returns whether a text may not be stored, because it contains a credential.
+        is_refused: returns whether a text must not be stored, because it contains a credential.
 
     Raises:
         ConfigurationError: a path does not hold judgements.

@@ -59,7 +59,7 @@ class KeptVectors:
             The number of questions that were embedded now.
 
         Raises:
-            CapReached: the tenant may not spend so much; earlier vectors are kept.
+            CapReached: the call would exceed a spending cap; earlier vectors are kept.
             ProviderError: a question could not be embedded; earlier vectors are kept.
             ConfigurationError: the embedder is not usable, or caps lack a price.
             IndexInconsistent: the embedder has changed since the build.

@@ -48,7 +48,7 @@ class DiskReader:
         If the folder does not respond, return the configured root; every later read then fails.
 
         Raises:
-            ConfigurationError: the root may not be used.
+            ConfigurationError: the root must not be used.
         """
         locate = partial(roots.locate, self._source, self._folder, follow_link=follow_link)
         try:

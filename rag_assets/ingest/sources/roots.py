@@ -75,7 +75,7 @@ def folders_from_json(folders: Iterable[Sequence[Any]]) -> dict[str, FolderIdent
 
 @dataclass(frozen=True, slots=True)
 class Roots:
-    """The folders that may contain roots of sources, and folders that roots may not touch.
+    """The folders that may contain roots of sources, and folders that roots must not touch.
 
     Attributes:
         allowed: folders that must contain or be a root; empty: any folder.
@@ -98,21 +98,21 @@ class Roots:
             follow_link: whether the source requests it.
 
         Raises:
-            ConfigurationError: the root may not be used.
+            ConfigurationError: the root must not be used.
         """
         real = Path(os.path.realpath(root))
         self.require(source, real)
         return real if follow_link or self.allowed else without_system_link(root)
 
     def require(self, source: str, root: Path) -> None:
-        """Refuse a root that may not be read.
+        """Refuse a root that must not be read.
 
         Args:
             source: the source's given name.
             root: absolute and resolved path of the root.
 
         Raises:
-            ConfigurationError: the root may not be used.
+            ConfigurationError: the root must not be used.
         """
         allowed = [folder.resolve() for folder in self.allowed]
         if allowed and not any(root.is_relative_to(folder) for folder in allowed):

@@ -387,7 +387,7 @@ class _Dense:
         """Project a vector.
 
         Raises:
-            ConfigurationError: the module expects vectors of another length.
+            ConfigurationError: the module expects vectors of a different length.
         """
         if self._matrix.shape[1] != len(vector):
             raise ConfigurationError(

@@ -399,7 +399,7 @@ class SdkEndpoint(SdkConnection[Sdk]):
         """Require one vector for each text.
 
         Raises:
-            WrongShape: the response has another number of vectors.
+            WrongShape: the response has a different number of vectors.
         """
         if vectors is None or len(vectors) != count:
             raise WrongShape(

@@ -64,7 +64,7 @@ class AzureSettings(CloudSettings):
     def recipe(self) -> dict[str, str]:
         """Return the settings that determine a vector; see ConnectionSettings.
 
-        A deployment may serve another model than its name suggests, so its name is one of them.
+        A deployment may serve a model other than its name suggests, so its name is one of them.
         """
         return {"deployment": self.deployment} if self.deployment else {}
 

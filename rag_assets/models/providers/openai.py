@@ -405,7 +405,7 @@ def _require_form(id_: str, form: re.Pattern[str]) -> str:
     """Validate the form of an id, and return the id.
 
     Raises:
-        ValueError: the id has another form.
+        ValueError: the id has a different form.
     """
     if not form.fullmatch(id_):
         raise ValueError("the id has an invalid form")
