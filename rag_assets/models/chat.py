@@ -252,12 +252,12 @@ def convert_failure(error: ProviderError, model: str) -> ChatError | NoProviderK
         case ProviderUnavailable():
             failure = ChatUnavailable(error.message, retry_after=error.retry_after)
         case ProviderRefused():
-            hint = "raise it at the provider" if error.fault == "quota" else error.hint
+            hint = "increase the quota at the provider" if error.fault == "quota" else error.hint
             failure = ChatRefused(error.message, hint=hint, fault=error.fault)
         case InputRejected():
             failure = PromptRejected(
                 f"{model} rejects the request",
-                hint="it may be longer than the model reads: set a smaller token_budget or"
+                hint="the request may be too long for the model: set a smaller token_budget or"
                 " max_tokens",
             )
         case _:

@@ -166,14 +166,16 @@ class EmbedderConfig(_ProviderModelConfig):
         taken = _ANY | (self.offer.options if self.offer else _AUTO_OPTIONS)
         foreign = [name for name, value in self if value is not None and name not in taken]
         if foreign:
-            raise ValueError(f"the provider {self.provider!r} takes no {', '.join(foreign)}")
+            raise ValueError(
+                f"the provider {self.provider!r} does not support {', '.join(foreign)}"
+            )
         return self
 
     @model_validator(mode="after")
     def _require_distinct_providers(self) -> Self:
         names = [options.provider for options in self.providers or ()]
         if len(set(names)) < len(names):
-            raise ValueError("providers has the same provider twice")
+            raise ValueError("providers lists the same provider twice")
         return self
 
     @model_validator(mode="after")
@@ -198,10 +200,10 @@ class EmbedderConfig(_ProviderModelConfig):
     def _require_server_and_dimensions(self, offer: RemoteEmbedding) -> None:
         require_one_credential(self.connection, self.api_key)
         if not provider_of(self.provider).own_server and not (self.base_url and self.model):
-            raise ValueError(f"an {self.provider} server needs its base_url and a model")
+            raise ValueError(f"the provider {self.provider!r} needs a base_url and a model")
         model = offer.known(self.model_name, self.dimensions)
         if self.dimensions is not None and (problem := model.problem_with(self.dimensions)):
-            raise ValueError(f"dimensions do not fit {self.model_name}: {problem}")
+            raise ValueError(f"dimensions does not fit {self.model_name}: {problem}")
 
 
 if TYPE_CHECKING:
@@ -286,13 +288,17 @@ class ChatModelConfig(_ProviderModelConfig):
     def _require_server(self) -> Self:
         require_one_credential(self.connection, self.api_key)
         if self.provider is None and self.base_url is not None:
-            raise ValueError("set the provider whose API the server at base_url implements")
+            raise ValueError(
+                "base_url is set without a provider: set the provider whose API it implements"
+            )
         if self.tokens_per_second is not None and self.base_url is None:
-            raise ValueError("tokens_per_second needs a base_url: it is for your own server")
+            raise ValueError(
+                "tokens_per_second needs a base_url, because it is only for your own server"
+            )
         if self.provider is None:
             return self
         if self.base_url is None and not provider_of(self.provider).own_server:
-            raise ValueError(f"an {self.provider} server needs its base_url")
+            raise ValueError(f"the provider {self.provider!r} needs a base_url")
         return self
 
 
@@ -399,18 +405,18 @@ class RerankConfig(_ProviderModelConfig):
     @model_validator(mode="after")
     def _require_one_reranker(self) -> Self:
         if self.folder is not None and self.url is not None:
-            raise ValueError("set either the folder of a model or the url of an endpoint")
+            raise ValueError("folder and url cannot be combined: set only one of them")
         kinds = [kind for kind in ("provider", "url", "folder") if getattr(self, kind) is not None]
         if not kinds and self.model != MS_MARCO:
             raise ValueError(
-                f"set model: {MS_MARCO} (the shipped model), a provider, the folder of another"
-                " model or the url of an endpoint"
+                f"the reranker is not chosen: set model: {MS_MARCO} (the shipped model), a"
+                " provider, the folder of a different model, or the url of an endpoint"
             )
         kind = kinds[0] if kinds else "shipped model"
         of_any_kind = frozenset[str]().union(*_ALLOWED.values())
         foreign = [name for name in type(self).model_fields if name in of_any_kind - _ALLOWED[kind]]
         if present := [name for name in foreign if getattr(self, name) is not None]:
-            raise ValueError(f"with a {kind}, it takes no {', '.join(present)}")
+            raise ValueError(f"a reranker with a {kind} does not support {', '.join(present)}")
         require_one_credential(self.connection, self.api_key)
         return self
 

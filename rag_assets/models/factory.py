@@ -30,7 +30,7 @@ DEFAULT_CONCURRENCY = 8
 
 
 def _raise_no_key() -> SecretStr:
-    raise NoProviderKey("the embedder has no key", hint="set one with `rag-assets keys set`")
+    raise NoProviderKey("the embedder has no key", hint="set a key with `rag-assets keys set`")
 
 
 def build_embedder(
@@ -279,7 +279,7 @@ def _require_offer(config: EmbedderConfig) -> LocalEmbedding | RemoteEmbedding:
     if config.offer is None:
         raise ConfigurationError(
             f"the embedder's provider is not chosen yet: {config.provider}",
-            hint="name a provider in tenants.yaml",
+            hint="set a provider in tenants.yaml",
         )
     return config.offer
 

@@ -69,7 +69,7 @@ def find_weights(folder: Path) -> Path:
     names = ", ".join(path.name for path in found) or "none"
     raise ConfigurationError(
         f"expected one ONNX model in {folder}, found: {names}",
-        hint="keep one of them, or name it model.onnx",
+        hint="remove all but one of these files, or rename the right file to model.onnx",
     )
 
 
@@ -83,7 +83,7 @@ def find_tokenizer(folder: Path) -> Path:
     if not tokenizer.is_file():
         raise ConfigurationError(
             f"the model's folder has no tokenizer.json: {folder}",
-            hint="save it there with AutoTokenizer.from_pretrained(MODEL).save_pretrained(FOLDER)",
+            hint="save it with AutoTokenizer.from_pretrained(MODEL).save_pretrained(FOLDER)",
         )
     return tokenizer
 

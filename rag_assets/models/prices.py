@@ -28,7 +28,7 @@ class Price(BaseModel):
     @model_validator(mode="after")
     def _batches_cost_no_more(self) -> Self:
         if self.batch_per_million is not None and self.batch_per_million > self.per_million:
-            raise ValueError("batch_per_million is above per_million")
+            raise ValueError("batch_per_million must not be higher than per_million")
         return self
 
     def of(self, tokens: int, *, batch: bool = False) -> float:

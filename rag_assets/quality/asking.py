@@ -161,7 +161,7 @@ class Asker:
         answers = {id_: task.result() for id_, task in tasks.items()}
         if any(found.disabled for found in answers.values()):
             raise ConfigurationError(
-                f"tenant {ctx.ref.id!r} was disabled meanwhile",
+                f"tenant {ctx.ref.id!r} was disabled while its questions were asked",
                 hint=f"enable it with `rag-assets tenants enable {ctx.ref.id}`",
             )
         return answers

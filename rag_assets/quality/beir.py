@@ -45,10 +45,10 @@ def qrels_of(folder: Path, split: str | None) -> Path:
     if split is None:
         split = next(iter(found)) if len(found) == 1 else _DEFAULT_SPLIT
     if split not in found:
-        splits = f"it has {', '.join(found)}: name one with --split" if found else None
+        splits = f"choose one of its splits with --split: {', '.join(found)}" if found else None
         raise ConfigurationError(
-            f"{folder.name}: there are no qrels {split!r}",
-            hint=splits or f"put them into {_QRELS}/{_DEFAULT_SPLIT}.tsv",
+            f"{folder.name}: the folder has no qrels for the split {split!r}",
+            hint=splits or f"add the file {_QRELS}/{_DEFAULT_SPLIT}.tsv",
         )
     return found[split]
 
@@ -62,13 +62,13 @@ def read_queries(path: Path, lines: Lines) -> dict[str, Entry]:
         try:
             given = json.loads(line)
         except ValueError:
-            lines.add(number, "it is not JSON")
+            lines.add(number, "the line is not valid JSON")
             continue
         if not isinstance(given, Mapping):
             lines.add(number, "a query must have _id and text")
-        elif (entry := _query(given, number, lines)) is not None:
+        elif (entry := _parse_query(given, number, lines)) is not None:
             if entry.id in found:
-                lines.add(number, f"its _id stands in line {found[entry.id].place.line} already")
+                lines.add(number, f"the _id is already used in line {found[entry.id].place.line}")
             found.setdefault(entry.id, entry)
     return found
 
@@ -86,7 +86,7 @@ def read_qrels(path: Path, queries: Mapping[str, Entry], lines: Lines) -> list[E
         cells = [cell.strip() for cell in line.rstrip("\r").split("\t")]
         if cells == [""] or (number == 1 and cells == _HEAD.split("\t")):
             continue
-        fault = _row_fault(cells, queries)
+        fault = _find_row_fault(cells, queries)
         if fault is not None:
             lines.add(number, fault)
             continue
@@ -105,14 +105,16 @@ def write_beir(folder: Path, questions: Sequence[JudgedQuestion]) -> int:
         The number of quotes that were left out, since qrels have no quotes.
     """
     (folder / _QRELS).mkdir(parents=True, exist_ok=True)
-    queries = "".join(f"{json.dumps(_as_query(one), ensure_ascii=False)}\n" for one in questions)
+    queries = "".join(
+        f"{json.dumps(_format_query(one), ensure_ascii=False)}\n" for one in questions
+    )
     (folder / QUERIES).write_text(queries, encoding="utf-8")
-    rows = "".join(f"{row}\n" for question in questions for row in _rows(question))
+    rows = "".join(f"{row}\n" for question in questions for row in _format_rows(question))
     (folder / _QRELS / f"{_DEFAULT_SPLIT}.tsv").write_text(f"{_HEAD}\n{rows}", encoding="utf-8")
     return sum(j.quote is not None for question in questions for j in question.relevant)
 
 
-def _query(given: Mapping[str, Any], number: int, lines: Lines) -> Entry | None:
+def _parse_query(given: Mapping[str, Any], number: int, lines: Lines) -> Entry | None:
     id_, question = given.get("_id"), given.get("text")
     faults = (text_fault(id_, "_id"), question_fault(question))
     if wrong := [fault for fault in faults if fault]:
@@ -135,9 +137,9 @@ def _query(given: Mapping[str, Any], number: int, lines: Lines) -> Entry | None:
     return Entry(judged.id, lines.place(number), judged)
 
 
-def _row_fault(cells: Sequence[str], queries: Mapping[str, Entry]) -> str | None:
+def _find_row_fault(cells: Sequence[str], queries: Mapping[str, Entry]) -> str | None:
     if len(cells) != _COLUMNS:
-        return f"it has {len(cells)} columns, not query-id, corpus-id and score"
+        return f"the line has {len(cells)} columns, but needs query-id, corpus-id and score"
     query, document, grade = cells
     if query not in queries:
         return f"{QUERIES} has no query with this id"
@@ -149,7 +151,7 @@ def _row_fault(cells: Sequence[str], queries: Mapping[str, Entry]) -> str | None
         return "the score must be a whole number"
 
 
-def _as_query(question: JudgedQuestion) -> dict[str, Any]:
+def _format_query(question: JudgedQuestion) -> dict[str, Any]:
     facts = {
         "kind": (question.kind, ""),
         "relevant_from": (question.relevant_from, RELEVANT_FROM),
@@ -159,7 +161,7 @@ def _as_query(question: JudgedQuestion) -> dict[str, Any]:
     return {"_id": question.id, "text": question.question, "metadata": metadata}
 
 
-def _rows(question: JudgedQuestion) -> Iterator[str]:
+def _format_rows(question: JudgedQuestion) -> Iterator[str]:
     grades: dict[str, int] = {}
     for judgement in question.relevant:
         grades[judgement.path] = max(judgement.grade, grades.get(judgement.path, 0))

@@ -126,16 +126,16 @@ def compare(ctx: TenantContext, new: Generation, serving: Generation, manner: Ma
     questions, asker = _Questions.of(ctx), Asker(ctx)
     builds = (new, serving)
     found = [_ask(asker, build, questions.asked, manner) for build in builds]
-    same = _in_both(ctx, new, serving, questions, found)
+    same = _find_documents_in_both(ctx, new, serving, questions, found)
     if short := [one for one in questions.asked if _is_short(one, found, same)]:
         deeper = [asker.ask(build, short, manner, top_k=MAX_TOP_K) for build in builds]
-        found = [_joined(*pair) for pair in zip(found, deeper, strict=True)]
-        same = _in_both(ctx, new, serving, questions, found)
+        found = [_join_results(*pair) for pair in zip(found, deeper, strict=True)]
+        same = _find_documents_in_both(ctx, new, serving, questions, found)
     kept = limited(questions.all, questions.documents, same)
     left = {one.id for one in kept if one.answerable}
     apart = tuple(one.id for one in questions.asked if one.id not in left)
     ours, theirs = (
-        questions.evaluation(build, manner, _only(asked, same), kept)
+        questions.evaluation(build, manner, _keep_hits_of(asked, same), kept)
         for build, asked in zip(builds, found, strict=True)
     )
     return Comparison(ours, theirs, apart)
@@ -189,16 +189,18 @@ class _Questions:
             generation.number,
             generation.embedder_id,
             manner,
-            _part([question for question in measured if not question.synthetic], asked.hits),
-            _part([question for question in measured if question.synthetic], asked.hits),
-            self._gone(),
+            _measure_part(
+                [question for question in measured if not question.synthetic], asked.hits
+            ),
+            _measure_part([question for question in measured if question.synthetic], asked.hits),
+            self._find_gone_paths(),
             tuple(id_ for id_ in answerable if id_ not in answered),
             len(self.all) - len(answerable),
             asked.unranked,
             asked.embedded,
         )
 
-    def _gone(self) -> dict[str, tuple[str, ...]]:
+    def _find_gone_paths(self) -> dict[str, tuple[str, ...]]:
         gone = {
             question.id: tuple(
                 dict.fromkeys(j.path for j in question.relevant if j.path not in self.documents)
@@ -208,7 +210,7 @@ class _Questions:
         return {id_: paths for id_, paths in gone.items() if paths}
 
 
-def _part(questions: Sequence[JudgedQuestion], found: Found) -> Part:
+def _measure_part(questions: Sequence[JudgedQuestion], found: Found) -> Part:
     if not questions:
         return Part()
     return Part(values_of(questions, found), judged_share(questions, found))
@@ -220,7 +222,7 @@ def _ask(
     passages = [question for question in questions if not question.is_of_documents]
     documents = [question for question in questions if question.is_of_documents]
     try:
-        return _joined(
+        return _join_results(
             asker.ask(generation, passages, manner, top_k=DEPTH),
             asker.ask(generation, documents, manner, top_k=_DOCUMENT_DEPTH),
         )
@@ -228,7 +230,7 @@ def _ask(
         raise BuildNotAskable(generation.number, error) from error
 
 
-def _joined(one: Asked, other: Asked) -> Asked:
+def _join_results(one: Asked, other: Asked) -> Asked:
     """Combine two results; if a question is in both, the second result's hits are used."""
     return Asked(
         {**one.hits, **other.hits},
@@ -237,7 +239,7 @@ def _joined(one: Asked, other: Asked) -> Asked:
     )
 
 
-def _in_both(
+def _find_documents_in_both(
     ctx: TenantContext,
     new: Generation,
     serving: Generation,
@@ -255,7 +257,7 @@ def _is_short(question: JudgedQuestion, found: Iterable[Asked], same: Container[
     return any(hit.document_id not in same for asked in found for hit in asked.hits[question.id])
 
 
-def _only(asked: Asked, same: Container[str]) -> Asked:
+def _keep_hits_of(asked: Asked, same: Container[str]) -> Asked:
     hits = {
         id_: [hit for hit in found if hit.document_id in same] for id_, found in asked.hits.items()
     }

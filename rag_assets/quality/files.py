@@ -41,7 +41,7 @@ def read_judgements(
         paths: YAML or JSON files, folders of these, and BEIR folders.
         present: known questions, to which mappings may add judgements.
         split: the part of the set whose qrels are read from BEIR folders.
-        is_refused: returns whether a text may not be stored, because it contains a credential.
+        is_refused: returns whether a text must not be stored, because it contains a credential.
 
     Raises:
         ConfigurationError: a path does not hold judgements.
@@ -51,8 +51,8 @@ def read_judgements(
     wrong = [line for _, lines in read for line in lines.described]
     entries = [entry for found, _ in read for entry in found]
     known = {question.id: question for question in present}
-    questions, faults = _combined(entries, known)
-    refused = _refused(entries, is_refused)
+    questions, faults = _combine_entries(entries, known)
+    refused = _find_refused_texts(entries, is_refused)
     if wrong := [*wrong, *faults, *refused]:
         raise WrongJudgements(wrong)
     places: dict[str, Place] = {}
@@ -71,7 +71,7 @@ def _read(path: Path, split: str | None) -> Iterator[tuple[list[Entry], Lines]]:
         if not files:
             raise ConfigurationError(
                 f"{path.name}: the folder has no judgements",
-                hint=f"it must have {QUERIES} and qrels, or files that end in {SUFFIXES[0]}",
+                hint=f"add {QUERIES} and qrels, or files that end in {SUFFIXES[0]}",
             )
     for file in files:
         lines = Lines(file.name)
@@ -87,7 +87,7 @@ def _read_beir(folder: Path, split: str | None) -> Iterator[tuple[list[Entry], L
     yield read_qrels(qrels, queries, lines), lines
 
 
-def _combined(
+def _combine_entries(
     entries: Sequence[Entry], present: Mapping[str, JudgedQuestion]
 ) -> tuple[list[JudgedQuestion], list[str]]:
     """Return the questions with all their judgements, and faults that concern a whole question."""
@@ -97,7 +97,7 @@ def _combined(
         if entry.question is None:
             continue
         if entry.id in first:
-            faults.append(f"{entry.place}: its id stands in {first[entry.id].place} already")
+            faults.append(f"{entry.place}: the id is already used in {first[entry.id].place}")
         else:
             first[entry.id] = entry
     found = {id_: entry.question for id_, entry in first.items() if entry.question is not None}
@@ -106,57 +106,61 @@ def _combined(
     for entry in sorted(entries, key=lambda entry: entry.question is None):
         question = found.get(entry.id) or present.get(entry.id)
         if question is None:
-            faults.append(f"{entry.place}: there is no question with this id")
+            faults.append(f"{entry.place}: no question has this id")
             continue
         where.setdefault(entry.id, entry.place)
         found[entry.id] = replace(
             question,
-            relevant=_with(question.relevant, entry.judgements),
+            relevant=_merge_judgements(question.relevant, entry.judgements),
             pool=question.pool | entry.pool,
         )
-        faults += _twice(entry.judgements)
+        faults += _find_duplicates(entry.judgements)
     partly = {entry.id for entry in entries if not entry.is_whole}
     faults += [
         f"{where[id_]}: {fault}"
         for id_, one in found.items()
-        if id_ not in partly and (fault := _fault(one))
+        if id_ not in partly and (fault := _find_question_fault(one))
     ]
     return list(found.values()), faults
 
 
-def _with(present: Sequence[Judgement], added: Sequence[ReadJudgement]) -> tuple[Judgement, ...]:
+def _merge_judgements(
+    present: Sequence[Judgement], added: Sequence[ReadJudgement]
+) -> tuple[Judgement, ...]:
     by_passage = {(one.path, one.quote): one for one in present}
     new = (read.judgement for read in added)
     return tuple((by_passage | {(one.path, one.quote): one for one in new}).values())
 
 
-def _twice(judgements: Sequence[ReadJudgement]) -> Iterator[str]:
+def _find_duplicates(judgements: Sequence[ReadJudgement]) -> Iterator[str]:
     seen: dict[tuple[str, str | None], Place] = {}
     for read in judgements:
         key = (read.judgement.path, read.judgement.quote)
         if key in seen:
-            yield f"{read.place}: the same is judged in line {seen[key].line} already"
+            yield f"{read.place}: this passage is already judged in line {seen[key].line}"
         seen.setdefault(key, read.place)
 
 
-def _fault(question: JudgedQuestion) -> str | None:
+def _find_question_fault(question: JudgedQuestion) -> str | None:
     if question.kind == UNANSWERED:
-        answered = "it is of the kind none, and something answers it"
+        answered = "the question has the kind none, but a judged passage answers it"
         return answered if question.answerable else None
     if question.answerable or (question.is_of_documents and question.relevant):
         return None
     return (
-        f"nothing that is relevant has a grade of {question.relevant_from} or more; if nothing"
-        f" answers it, it is of the kind {UNANSWERED}"
+        f"no judgement has a grade of {question.relevant_from} or more; if no passage answers the"
+        f" question, set its kind to {UNANSWERED}"
     )
 
 
-def _refused(entries: Sequence[Entry], is_refused: Callable[[str], bool]) -> Iterator[str]:
+def _find_refused_texts(
+    entries: Sequence[Entry], is_refused: Callable[[str], bool]
+) -> Iterator[str]:
     for entry in entries:
         asked = entry.question
         own = (entry.id, *((asked.question, asked.kind) if asked else ()))
         if any(map(is_refused, own)):
-            yield f"{entry.place}: it holds a credential"
+            yield f"{entry.place}: the line contains a credential"
         for read in entry.judgements:
             if any(map(is_refused, filter(None, (read.judgement.path, read.judgement.quote)))):
-                yield f"{read.place}: it holds a credential"
+                yield f"{read.place}: the line contains a credential"

@@ -43,6 +43,6 @@ def judge_build(ctx: TenantContext, new: Generation, serving: Generation) -> Qua
 def no_questions(tenant_id: str) -> str:
     """Return the message for a tenant without judged questions."""
     return (
-        "no questions are judged, so that no build is held back for its answers;"
-        f" `rag-assets judgements import {tenant_id} PATH` adds some"
+        "the tenant has no judged questions, so no build is held back for its answers;"
+        f" add some with `rag-assets judgements import {tenant_id} PATH`"
     )

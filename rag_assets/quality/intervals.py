@@ -47,7 +47,7 @@ def mean_of(values: Mapping[str, float], ids: Collection[str] | None = None) -> 
         ids: ids of the questions; by default all.
     """
     sample = np.array([values[id_] for id_ in (values if ids is None else ids)])
-    low, high = np.percentile(_resampled(sample), (2.5, 97.5))
+    low, high = np.percentile(_resample(sample), (2.5, 97.5))
     return Estimate(_short(sample.mean()), _short(low), _short(high))
 
 
@@ -60,19 +60,19 @@ def difference_of(one: Mapping[str, float], other: Mapping[str, float]) -> Diffe
         one, other: values of the same questions, by question id; at least one.
     """
     differences = np.array([one[id_] - other[id_] for id_ in one])
-    by_chance = np.abs(_flipped(differences))
+    by_chance = np.abs(_flip_signs(differences))
     p = (by_chance >= abs(differences.mean()) - _TOLERANCE).mean()
-    low, high = np.percentile(_resampled(differences), (2.5, 97.5))
+    low, high = np.percentile(_resample(differences), (2.5, 97.5))
     return Difference(_short(differences.mean()), _short(low), _short(high), _short(p))
 
 
-def _resampled(sample: _Numbers) -> _Numbers:
+def _resample(sample: _Numbers) -> _Numbers:
     rng = np.random.default_rng(_SEED)
     parts = [rng.choice(sample, (rows, len(sample))).mean(axis=1) for rows in _rows(len(sample))]
     return np.concatenate(parts)
 
 
-def _flipped(differences: _Numbers) -> _Numbers:
+def _flip_signs(differences: _Numbers) -> _Numbers:
     rng = np.random.default_rng(_SEED)
     parts = [
         (rng.choice((-1.0, 1.0), (rows, len(differences))) * differences).mean(axis=1)

@@ -75,7 +75,7 @@ class Lines:
         try:
             return path.read_bytes().decode("utf-8-sig")
         except UnicodeDecodeError as error:
-            self.add(error.object[: error.start].count(b"\n") + 1, "it is not UTF-8")
+            self.add(error.object[: error.start].count(b"\n") + 1, "the line is not UTF-8")
         except OSError as error:
             self.add(1, f"the file cannot be read: {error.strerror or type(error).__name__}")
         return ""
@@ -117,7 +117,7 @@ def grade_fault(value: object, most: int = MAX_GRADE) -> str | None:
 def least_fault(value: object) -> str | None:
     """Return why a value is not a valid lowest relevant grade; None if it is one."""
     if (fault := grade_fault(value)) is None and value == 0:
-        fault = "grade 0 is worth nothing, and cannot count as found"
+        fault = "grade 0 means irrelevant, so it cannot count as relevant"
     return fault
 
 

@@ -63,16 +63,16 @@ def _questions(
         for document in batch:
             row = texts.get(keys[document.document_id])
             if row is not None:
-                yield from _of_document(document, row.parsed, each, masker)
+                yield from _propose_from_document(document, row.parsed, each, masker)
 
 
-def _of_document(
+def _propose_from_document(
     document: Document, parsed: ParsedText, each: int, masker: Masker
 ) -> Iterator[JudgedQuestion]:
     title = document.title or parsed.title
     made = 0
     for passage in _passages(parsed):
-        asked = _asked(title, passage.headings)
+        asked = _format_question(title, passage.headings)
         if made == each:
             return
         if any(map(masker.holds_credential, (document.uri, asked, passage.quote))):
@@ -104,7 +104,7 @@ def _quote(parsed: ParsedText, block: Block) -> str | None:
     return " ".join(words) if len(words) >= _LEAST_WORDS else None
 
 
-def _asked(title: str | None, headings: tuple[str, ...]) -> str:
+def _format_question(title: str | None, headings: tuple[str, ...]) -> str:
     """Return a question for a passage, as a user might type it."""
     last = " ".join(headings[-1].split())
     if last.endswith("?"):

@@ -59,7 +59,7 @@ class KeptVectors:
             The number of questions that were embedded now.
 
         Raises:
-            CapReached: the tenant may not spend so much; earlier vectors are kept.
+            CapReached: the call would exceed a spending cap; earlier vectors are kept.
             ProviderError: a question could not be embedded; earlier vectors are kept.
             ConfigurationError: the embedder is not usable, or caps lack a price.
             IndexInconsistent: the embedder has changed since the build.
@@ -141,9 +141,9 @@ class KeptVectors:
         embedder = self._embedders.of_generation(ref, tenant, generation)
         if embedder.embedder_id != generation.embedder_id:
             raise IndexInconsistent(
-                f"build {generation.number} was made by {generation.embedder_id}, which is now"
-                f" {embedder.embedder_id}",
-                hint="sync the tenant: a new build is made with the present model",
+                f"build {generation.number} was created with {generation.embedder_id}, but the"
+                f" embedder is now {embedder.embedder_id}",
+                hint="sync the tenant to create a new build with the current model",
             )
         return embedder
 

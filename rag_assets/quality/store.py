@@ -17,7 +17,7 @@ Documents = Mapping[str, Sequence[NamedDocument]]
 
 def stored_questions(catalog: Catalog, tenant_id: str) -> list[JudgedQuestion]:
     """Return a tenant's judged questions; questions that people judged come first."""
-    return [_question(stored) for stored in catalog.judgements.all(tenant_id)]
+    return [_to_judged_question(stored) for stored in catalog.judgements.all(tenant_id)]
 
 
 def store_questions(
@@ -28,7 +28,7 @@ def store_questions(
     others: Others = "keep",
 ) -> int:
     """Store questions by id, all or none; return how many other questions were deleted."""
-    return catalog.judgements.store(ref, map(_stored, questions), others=others)
+    return catalog.judgements.store(ref, map(_to_stored_question, questions), others=others)
 
 
 def documents_of(
@@ -73,7 +73,7 @@ def limited(
     ]
 
 
-def _stored(question: JudgedQuestion) -> StoredQuestion:
+def _to_stored_question(question: JudgedQuestion) -> StoredQuestion:
     return StoredQuestion(
         question.id,
         question.question,
@@ -85,7 +85,7 @@ def _stored(question: JudgedQuestion) -> StoredQuestion:
     )
 
 
-def _question(stored: StoredQuestion) -> JudgedQuestion:
+def _to_judged_question(stored: StoredQuestion) -> JudgedQuestion:
     return JudgedQuestion(
         stored.question_id,
         stored.kind,

@@ -120,7 +120,7 @@ def measure_curve(
     if not scores:
         return []
     is_judged = any(question.relevant for question in questions)
-    return [_point(at, questions, hits, is_judged=is_judged) for at in _grid(scores)]
+    return [_measure_point(at, questions, hits, is_judged=is_judged) for at in _build_grid(scores)]
 
 
 def suggested(points: Sequence[CurvePoint], loss: float = 0.02) -> float | None:
@@ -141,15 +141,15 @@ def serving_build(ctx: TenantContext) -> Generation:
     serving = ctx.catalog.generations.serving(ctx.ref.id)
     if serving is None:
         raise ConfigurationError(
-            f"tenant {ctx.ref.id!r} has no build that serves",
-            hint=f"`rag-assets sync {ctx.ref.id}` first",
+            f"tenant {ctx.ref.id!r} has no serving build",
+            hint=f"run `rag-assets sync {ctx.ref.id}` first",
         )
     return serving
 
 
 def list_thresholds(tenant: Tenant, serving: Generation) -> list[Threshold]:
     """Return the threshold in force for each use of a search."""
-    return [_threshold_of_use(tenant, serving, use) for use in _uses(tenant)]
+    return [_threshold_of_use(tenant, serving, use) for use in _list_uses(tenant)]
 
 
 def is_configured(tenant: Tenant) -> bool:
@@ -173,18 +173,18 @@ def set_threshold(
             cosine, the reason is missing or too long, or the configuration fixes the threshold.
     """
     serving = serving_build(ctx)
-    uses = _uses(ctx.tenant)
+    uses = _list_uses(ctx.tenant)
     if use not in uses:
         raise ConfigurationError(
-            f"the searches of tenant {ctx.ref.id!r} have no use {use!r}",
+            f"tenant {ctx.ref.id!r} has no searches for the use {use!r}",
             hint=f"choose one of: {', '.join(name for name in uses if name) or 'none'}",
         )
     if value is not None:
         _require_valid(value, reason)
     if is_configured(ctx.tenant):
         raise ConfigurationError(
-            f"tenant {ctx.ref.id!r} has a threshold by its configuration",
-            hint="take out retrieval.min_score and retrieval.threshold_from first",
+            f"the configuration of tenant {ctx.ref.id!r} already sets a threshold",
+            hint="remove retrieval.min_score and retrieval.threshold_from first",
         )
     masked = masker_of(ctx.settings.local).text(reason.strip())
     ctx.catalog.thresholds.set_value(
@@ -197,17 +197,17 @@ def _require_valid(value: float, reason: str) -> None:
     # For NaN, the comparison is false as well.
     if not -1.0 <= value <= 1.0:
         raise ConfigurationError(
-            "the threshold is out of range", hint="a cosine lies between -1 and 1"
+            "the threshold is out of range", hint="set a cosine between -1 and 1"
         )
     if not reason.strip():
-        raise ConfigurationError("a threshold is set for a reason", hint="give the reason")
+        raise ConfigurationError("the reason for the threshold is missing", hint="add a reason")
     if len(reason) > MAX_REASON_CHARACTERS:
         raise ConfigurationError(
-            "the reason is too long", hint=f"{MAX_REASON_CHARACTERS:,} characters at most"
+            "the reason is too long", hint=f"use at most {MAX_REASON_CHARACTERS:,} characters"
         )
 
 
-def _uses(tenant: Tenant) -> tuple[str, ...]:
+def _list_uses(tenant: Tenant) -> tuple[str, ...]:
     return tuple(profile_of(tenant.profile).thresholds_of_uses) or ("",)
 
 
@@ -227,7 +227,7 @@ def _threshold_of_use(tenant: Tenant, serving: Generation, use: str) -> Threshol
     return Threshold(use, in_force, described, origin, reason, stored.get("at"))
 
 
-def _grid(scores: Sequence[float]) -> list[float]:
+def _build_grid(scores: Sequence[float]) -> list[float]:
     """Return thresholds from the lowest to the highest cosine, in steps of a hundredth."""
     low, high = scores[0], scores[-1]
     step = max(0.01, round((high - low) / _POINTS, 2))
@@ -237,7 +237,7 @@ def _grid(scores: Sequence[float]) -> list[float]:
     return [round(first + step * number, 2) for number in range(count + 1)]
 
 
-def _point(
+def _measure_point(
     threshold: float,
     questions: Sequence[JudgedQuestion],
     hits: Sequence[Sequence[Hit]],
@@ -257,10 +257,10 @@ def _point(
     ]
     return CurvePoint(
         threshold,
-        with_passages=_share([bool(found) for found in kept]) or 0.0,
+        with_passages=_compute_share([bool(found) for found in kept]) or 0.0,
         passages=sum(map(len, kept)) / len(kept),
-        answered=_share(answered),
-        rejected=_share(rejected),
+        answered=_compute_share(answered),
+        rejected=_compute_share(rejected),
     )
 
 
@@ -275,5 +275,5 @@ def _is_relevant(question: JudgedQuestion, hit: Hit) -> bool:
     )
 
 
-def _share(values: Sequence[bool]) -> float | None:
+def _compute_share(values: Sequence[bool]) -> float | None:
     return sum(values) / len(values) if values else None

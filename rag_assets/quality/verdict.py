@@ -86,22 +86,22 @@ def judge(comparison: Comparison, limits: QualityConfig) -> QualityVerdict:
         limits: the tenant's limits.
     """
     count = len(comparison.new.people.ids)
-    guarded = tuple(_guarded(comparison, limits.tolerance))
+    guarded = tuple(_measure_guarded(comparison, limits.tolerance))
     lower = [one for one in guarded if one.is_lower]
     few = count < limits.least
     outcome: Outcome = "warn" if few else "fail" if lower else "pass"
     return QualityVerdict(
         outcome,
-        _description(comparison, limits, guarded, few=few),
+        _describe_verdict(comparison, limits, guarded, few=few),
         count,
         limits.least,
         guarded,
-        tuple(_worse(comparison)),
+        tuple(_list_worse_questions(comparison)),
         comparison.apart,
     )
 
 
-def _guarded(comparison: Comparison, tolerance: float) -> Iterator[Guarded]:
+def _measure_guarded(comparison: Comparison, tolerance: float) -> Iterator[Guarded]:
     for measure in GUARDED:
         new = comparison.new.people.estimate(measure)
         serving = comparison.serving.people.estimate(measure)
@@ -110,7 +110,7 @@ def _guarded(comparison: Comparison, tolerance: float) -> Iterator[Guarded]:
             yield Guarded(measure, serving.mean, least, new.mean)
 
 
-def _worse(comparison: Comparison) -> list[Worse]:
+def _list_worse_questions(comparison: Comparison) -> list[Worse]:
     new, serving = (
         build.people.values.get(NDCG, {}) for build in (comparison.new, comparison.serving)
     )
@@ -122,7 +122,7 @@ def _worse(comparison: Comparison) -> list[Worse]:
     return sorted(worse, key=lambda one: (one.new - one.serving, one.question))
 
 
-def _description(
+def _describe_verdict(
     comparison: Comparison,
     limits: QualityConfig,
     guarded: tuple[Guarded, ...],
@@ -132,10 +132,10 @@ def _description(
     builds = f"build {comparison.new.generation}", f"build {comparison.serving.generation}"
     lower = [one for one in guarded if one.is_lower]
     values = ", ".join(f"{one.measure} {one.new:.3f} against {one.serving:.3f}" for one in guarded)
-    compared = f"{builds[0]} beside {builds[1]}, which serves: {values}" if values else ""
+    compared = f"{builds[0]} compared with {builds[1]}, which serves: {values}" if values else ""
     if few:
         asked = counted(len(comparison.new.people.ids), "judged question")
-        note = f"only {asked}, of at least {limits.least}: nothing is forbidden by them"
+        note = f"only {asked}, fewer than the required {limits.least}: the build is not held back"
         return f"{note}; {compared}" if compared else note
     if not lower:
         return compared

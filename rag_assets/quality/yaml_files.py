@@ -42,13 +42,15 @@ def read_yaml(path: Path, lines: Lines) -> list[Entry]:
         path: the file.
         lines: collects the faults of the file.
     """
-    document = _loaded(path, lines)
+    document = _load_yaml(path, lines)
     if isinstance(document, list):
-        return list(_questions(document, lines))
+        return list(_parse_questions(document, lines))
     if isinstance(document, Mapping):
-        return list(_additions(document, lines))
+        return list(_parse_additions(document, lines))
     if not lines.wrong:
-        lines.add(1, "it must be a list of questions, or a mapping of their ids to judgements")
+        lines.add(
+            1, "the file must be a list of questions, or a mapping of their ids to judgements"
+        )
     return []
 
 
@@ -86,7 +88,7 @@ def judgement_mapping(judgement: Judgement) -> dict[str, Any]:
     return {"path": judgement.path, **quote, "grade": judgement.grade}
 
 
-def _loaded(path: Path, lines: Lines) -> Any:
+def _load_yaml(path: Path, lines: Lines) -> Any:
     from ruamel.yaml import YAML
     from ruamel.yaml.constructor import DuplicateKeyError
     from ruamel.yaml.error import MarkedYAMLError, YAMLError
@@ -95,11 +97,11 @@ def _loaded(path: Path, lines: Lines) -> Any:
         return YAML(typ="rt", pure=True).load(lines.text_of(path))
     except DuplicateKeyError as error:
         # The parser's own message would quote the values.
-        lines.add(_line_of(error), "a name stands there twice")
+        lines.add(_line_of(error), "a name occurs twice in one mapping")
     except MarkedYAMLError as error:
-        lines.add(_line_of(error), f"it is not YAML: {error.problem or 'unreadable'}")
+        lines.add(_line_of(error), f"the file is not valid YAML: {error.problem or 'unreadable'}")
     except YAMLError:
-        lines.add(1, "it is not YAML")
+        lines.add(1, "the file is not valid YAML")
     return None
 
 
@@ -108,21 +110,21 @@ def _line_of(error: Any) -> int:
     return 1 if mark is None else int(mark.line) + 1
 
 
-def _questions(document: Any, lines: Lines) -> Iterator[Entry]:
+def _parse_questions(document: Any, lines: Lines) -> Iterator[Entry]:
     for at, given in enumerate(document):
         line = int(document.lc.item(at)[0]) + 1
         if not isinstance(given, Mapping):
-            lines.add(line, "a question must have an id, a question and what is relevant")
-        elif (entry := _question(given, line, lines)) is not None:
+            lines.add(line, "a question must be a mapping with id, question and relevant")
+        elif (entry := _parse_question(given, line, lines)) is not None:
             yield entry
 
 
-def _question(given: Any, line: int, lines: Lines) -> Entry | None:
+def _parse_question(given: Any, line: int, lines: Lines) -> Entry | None:
     id_ = _id_of(given.get("id"))
     least = given.get("relevant_from", IN_PART)
     kind, synthetic = given.get("kind", ""), given.get("synthetic", False)
     faults = [
-        *_unknown(given, _QUESTION_FIELDS),
+        *_find_unknown_fields(given, _QUESTION_FIELDS),
         text_fault(id_, "the id"),
         question_fault(given.get("question")),
         None if kind == "" else text_fault(kind, "the kind"),
@@ -144,12 +146,12 @@ def _question(given: Any, line: int, lines: Lines) -> Entry | None:
         synthetic=synthetic,
     )
     entry = Entry(question.id, lines.place(line), question)
-    _take(entry, relevant, line, lines)
-    _take(entry, read, line, lines)
+    _add_judgements(entry, relevant, line, lines)
+    _add_judgements(entry, read, line, lines)
     return entry
 
 
-def _additions(document: Any, lines: Lines) -> Iterator[Entry]:
+def _parse_additions(document: Any, lines: Lines) -> Iterator[Entry]:
     for key, given in document.items():
         line = int(document.lc.key(key)[0]) + 1
         id_ = _id_of(key)
@@ -159,27 +161,29 @@ def _additions(document: Any, lines: Lines) -> Iterator[Entry]:
             lines.add(line, "the id of a question must be followed by a list of judgements")
         else:
             entry = Entry(str(id_), lines.place(line), None)
-            _take(entry, given, line, lines)
+            _add_judgements(entry, given, line, lines)
             yield entry
 
 
-def _take(entry: Entry, given: Any, line: int, lines: Lines) -> None:
+def _add_judgements(entry: Entry, given: Any, line: int, lines: Lines) -> None:
     """Add judgements and hashes of passages to an entry."""
     for at, one in enumerate(given):
         its_line = int(given.lc.item(at)[0]) + 1 if hasattr(given, "lc") else line
         if isinstance(one, Mapping):
-            _judge(entry, one, its_line, lines)
+            _add_judgement(entry, one, its_line, lines)
         elif isinstance(one, str) and _HASH.fullmatch(one):
             entry.pool.add(str(one))
         else:
             entry.is_whole = False
-            lines.add(its_line, "it must be a judgement with a path, or the hash of a passage")
+            lines.add(
+                its_line, "the item must be a judgement with a path, or the hash of a passage"
+            )
 
 
-def _judge(entry: Entry, given: Mapping[Any, Any], line: int, lines: Lines) -> None:
+def _add_judgement(entry: Entry, given: Mapping[Any, Any], line: int, lines: Lines) -> None:
     path, quote, grade = given.get("path"), given.get("quote"), given.get("grade", ANSWERS)
     faults = [
-        *_unknown(given, _JUDGEMENT_FIELDS),
+        *_find_unknown_fields(given, _JUDGEMENT_FIELDS),
         text_fault(path, "the path"),
         None if quote is None else text_fault(quote, "the quote"),
         grade_fault(grade),
@@ -193,9 +197,11 @@ def _judge(entry: Entry, given: Mapping[Any, Any], line: int, lines: Lines) -> N
     entry.judgements.append(ReadJudgement(judgement, lines.place(line)))
 
 
-def _unknown(given: Mapping[Any, Any], known: Sequence[str]) -> list[str | None]:
+def _find_unknown_fields(given: Mapping[Any, Any], known: Sequence[str]) -> list[str | None]:
     more = [str(name) for name in given if name not in known]
-    return [f"there is no field {name[:40]!r}; known are {', '.join(known)}" for name in more]
+    return [
+        f"unknown field {name[:40]!r}; the known fields are {', '.join(known)}" for name in more
+    ]
 
 
 def _id_of(value: object) -> object:

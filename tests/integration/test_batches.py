@@ -270,7 +270,7 @@ def test_results_that_are_gone_are_made_again(backfill: Backfill) -> None:
     backfill.server.lose_results()
     backfill.write(7)
     assert backfill.sync() == 0
-    assert "its results are gone" in (backfill.documents[0].error_message or "")
+    assert "the results of the batch were deleted" in (backfill.documents[0].error_message or "")
     assert backfill.driver.session.catalog.batches.open_cost(backfill.tenant) == 0
     backfill.forget_waits()
     backfill.sync()

@@ -151,7 +151,7 @@ def test_a_wrong_line_stores_nothing(
     )
     result = shared_installation.command("judgements", "import", tenant, str(file))
     assert result.code == 1
-    assert "judged.yaml, line 4: it holds a credential" in result.err
+    assert "judged.yaml, line 4: the line contains a credential" in result.err
     assert token not in result.err
     assert driver.session.catalog.judgements.all(tenant) == []
 

@@ -184,7 +184,7 @@ def test_reranking_without_a_reranker_is_an_error(
     retrieval = {"rerank": {"folder": str(encoder_of_tokens(tmp_path / "vectors"))}}
     shared.configure("reread", retrieval=retrieval)
     [problem] = problems_of(shared)
-    assert "not one score a pair" in problem
+    assert "not one score per pair" in problem
 
 
 def test_the_shipped_model_reranks_questions_in_english(ask: Callable[..., Ask]) -> None:

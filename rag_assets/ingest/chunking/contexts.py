@@ -62,9 +62,9 @@ class Contexts:
         lead, header = self._fixed_parts(region)
         parts = []
         if start > self._regions[region].start:
-            parts = [*header, *self._enclosing(region, start, has_header=bool(header))]
-        kept, room = self._fitted(parts, room)
-        leading, _ = self._fitted(lead, room)
+            parts = [*header, *self._list_enclosing_lines(region, start, has_header=bool(header))]
+        kept, room = self._fit_lines(parts, room)
+        leading, _ = self._fit_lines(lead, room)
         context = "\n".join([*leading, *kept])
         return context, self._measure.of(f"{context}\n") if context else 0
 
@@ -90,7 +90,7 @@ class Contexts:
         end = above.start + len(paragraph)
         starts = [at for at, _ in sentence_cuts(self._text, above.start, end)]
         start = above.start if is_caption or not starts else starts[-1]
-        return self._shown(start, end, _LONGEST_LEAD)
+        return self._format_on_one_line(start, end, _LONGEST_LEAD)
 
     def _header_of(self, region: Region) -> str:
         """Return the row of column names of a table, or the line that opens a code block."""
@@ -100,7 +100,11 @@ class Contexts:
         if region.kind == "code":
             line = self._text[first.start : first.end].strip()
             is_opening = line.startswith(("```", "~~~", "..")) and any(map(str.isalpha, line))
-            return self._shown(first.start, first.end, _LONGEST_LINE) if is_opening else ""
+            return (
+                self._format_on_one_line(first.start, first.end, _LONGEST_LINE)
+                if is_opening
+                else ""
+            )
         if region.kind != "table":
             return ""
         end = header_end(self._text, region.start, region.end)
@@ -110,17 +114,17 @@ class Contexts:
             if not is_rule(self._text[row.start : row.end])
         ]
         if self._text.startswith("..", region.start):
-            cells = (self._shown(*line) for line in lines)
+            cells = (self._format_on_one_line(*line) for line in lines)
             return " | ".join(cell[2:] for cell in cells if cell.startswith(("* ", "- ")))
         if len(lines) == 1 and end == first.end and not self._names_columns(*lines[0]):
             return ""
-        return "\n".join(filter(None, (self._shown(*line) for line in lines)))
+        return "\n".join(filter(None, (self._format_on_one_line(*line) for line in lines)))
 
     def _names_columns(self, start: int, end: int) -> bool:
         cells = [cell.strip() for cell in self._text[start:end].strip().strip("|").split("|")]
         return names_columns(cells, len(cells))
 
-    def _enclosing(self, region: int, start: int, *, has_header: bool) -> Iterator[str]:
+    def _list_enclosing_lines(self, region: int, start: int, *, has_header: bool) -> Iterator[str]:
         """Yield the lines that enclose a position, outermost first; within a row, its first cell.
 
         Args:
@@ -136,7 +140,7 @@ class Contexts:
         if has_header and rows and rows[0].start == block.start:
             rows = rows[1:]
         for row in rows[:_MOST_LINES]:
-            yield self._shown(row.start, row.end, _LONGEST_LINE)
+            yield self._format_on_one_line(row.start, row.end, _LONGEST_LINE)
 
     def _first_cell(self, block: Region, start: int) -> Iterator[str]:
         """Yield the first cell of the row at a position, unless the row starts there."""
@@ -145,9 +149,11 @@ class Contexts:
         content = before.lstrip(" \t|")
         if content:
             first = row + len(before) - len(content)
-            yield self._shown(first, first + len(_CELL_ENDS.split(content, maxsplit=1)[0]))
+            yield self._format_on_one_line(
+                first, first + len(_CELL_ENDS.split(content, maxsplit=1)[0])
+            )
 
-    def _shown(self, start: int, end: int, longest: int | None = None) -> str:
+    def _format_on_one_line(self, start: int, end: int, longest: int | None = None) -> str:
         """Return text on one line; "" if it is too long or contains a masked credential."""
         first = bisect_left(self._ends, start + 1)
         if first < len(self._starts) and self._starts[first] < end:
@@ -157,7 +163,7 @@ class Contexts:
             return shown
         return shown[: shown.rfind(" ", 0, longest)] if " " in shown[:longest] else ""
 
-    def _fitted(self, lines: Iterable[str], room: int) -> tuple[list[str], int]:
+    def _fit_lines(self, lines: Iterable[str], room: int) -> tuple[list[str], int]:
         """Return as many whole words of each line as fit, and the remaining room."""
         kept = []
         for line in lines:

@@ -188,19 +188,20 @@ class ChunkParameters:
         kind = self.kind
         if not kind.smallest <= self.limit <= kind.largest:
             raise ConfigurationError(
-                f"chunker {kind.name}: max_{kind.unit} is {self.limit}",
-                hint=f"choose {kind.smallest} to {kind.largest} {kind.unit}",
+                f"chunker {kind.name}: max_{kind.unit} is {self.limit}, which is out of range",
+                hint=f"set it to between {kind.smallest} and {kind.largest} {kind.unit}",
             )
         most = self.limit // 2 if kind.overlaps else 0
         if not 0 <= self.overlap <= most:
             raise ConfigurationError(
-                f"chunker {kind.name}: overlap is {self.overlap} with max_{kind.unit} {self.limit}",
-                hint=f"choose 0 to {most} {kind.unit}",
+                f"chunker {kind.name}: overlap is {self.overlap} with max_{kind.unit} {self.limit},"
+                " which is out of range",
+                hint=f"set the overlap to between 0 and {most} {kind.unit}",
             )
         if self.levels is not None and not 1 <= self.levels <= MOST_LEVELS:
             raise ConfigurationError(
-                f"chunker {kind.name}: levels is {self.levels}",
-                hint=f"choose 1 to {MOST_LEVELS} levels of headings, or leave it out",
+                f"chunker {kind.name}: levels is {self.levels}, which is out of range",
+                hint=f"set levels to between 1 and {MOST_LEVELS}, or remove this setting",
             )
 
     @property

@@ -75,7 +75,7 @@ def pack(parsed: ParsedText, grammar: Grammar, limits: Limits, grouping: Groupin
     return [
         passage
         for low, high in grouping(regions, units)
-        for run_low, run_high in _runs(units, low, high, limits.size)
+        for run_low, run_high in _split_into_runs(units, low, high, limits.size)
         for passage in packer.pack(run_low, run_high)
     ]
 
@@ -85,7 +85,9 @@ def one_group(_: Sequence[Region], units: Units) -> Iterator[tuple[int, int]]:
     yield 0, len(units.starts)
 
 
-def _runs(units: Units, low: int, high: int, longest_gap: int) -> Iterator[tuple[int, int]]:
+def _split_into_runs(
+    units: Units, low: int, high: int, longest_gap: int
+) -> Iterator[tuple[int, int]]:
     """Split a range of units at the edges of masked units and at long gaps in the text."""
     start = low
     for index in range(low + 1, high):
@@ -116,7 +118,7 @@ class _Packer:
         """Yield passages for units low to high (exclusive); the first passage has no overlap."""
         previous: Passage | None = None
         while low < high:
-            new_start = self._content_start(low)
+            new_start = self._find_content_start(low)
             if new_start is None:
                 low += 1
                 continue
@@ -127,27 +129,31 @@ class _Packer:
         self, low: int, high: int, new_start: int, previous: Passage | None
     ) -> tuple[int, Passage]:
         """Return one passage that starts with unit low, and the index of the unit after it."""
-        whole = self._whole_until(low, high)
+        whole = self._find_whole_end(low, high)
         room = self._limits.size - (self._units.size(low, whole) if whole else 0)
         overlap = min(self._limits.overlap, room) if previous else 0
         with_context = self._limits.with_context
         while True:
-            start = self._repeat(previous, overlap, new_start) if previous else new_start
-            context, taken = self._context(start, new_start, room) if with_context else ("", 0)
+            start = (
+                self._find_overlap_start(previous, overlap, new_start) if previous else new_start
+            )
+            context, taken = (
+                self._build_context(start, new_start, room) if with_context else ("", 0)
+            )
             stop, end, size = self._fill(low, high, start, new_start, taken)
             is_within = size + taken <= self._limits.size and stop >= whole
             if is_within or not (taken or start < new_start):
                 tokens = (
                     size + taken if self._measure.in_tokens else self._tokens(start, end, context)
                 )
-                path = common_path(self._touched(low, stop))
+                path = common_path(self._find_touched_regions(low, stop))
                 return stop, Passage(start, new_start, end, path, tokens, context=context)
             # If the first unit or block is very large, it needs room that the context or overlap
             # would take.
             with_context = with_context and start < new_start
             overlap //= 2
 
-    def _whole_until(self, low: int, high: int) -> int:
+    def _find_whole_end(self, low: int, high: int) -> int:
         """Return the unit after the block, row or item that starts at low if that fits, else 0."""
         for level in _KEPT_WHOLE:
             if self._units.ranks[low] >= level:
@@ -161,7 +167,7 @@ class _Packer:
         counted = count_text(self._text[start:end])
         return counted + count_text(f"{context}\n") if context else counted
 
-    def _context(self, start: int, new_start: int, room: int) -> tuple[str, int]:
+    def _build_context(self, start: int, new_start: int, room: int) -> tuple[str, int]:
         """Return the context of a passage that starts at start, and its size."""
         if start < new_start:
             room -= self._measure.of(self._text[start:new_start])
@@ -182,8 +188,8 @@ class _Packer:
         if start < new_start:
             budget -= self._measure.of(self._text[start:new_start])
         while True:
-            stop = self._best_stop(low, high, budget)
-            end = self._content_end(low, stop)
+            stop = self._find_best_stop(low, high, budget)
+            end = self._find_content_end(low, stop)
             size = self._measure.of(self._text[start:end])
             if size <= limit or stop == low + 1:
                 return stop, end, size
@@ -191,7 +197,7 @@ class _Packer:
             # tokens.
             budget = min(budget, self._units.size(low, stop)) - (size - limit)
 
-    def _best_stop(self, low: int, high: int, budget: int) -> int:
+    def _find_best_stop(self, low: int, high: int, budget: int) -> int:
         """Return the best unit to end before, for a passage that starts with low; at least low + 1.
 
         A block, a table row or a list item that fits into a passage is not cut: the passage ends
@@ -217,7 +223,7 @@ class _Packer:
                 best = stop
         return best
 
-    def _repeat(self, previous: Passage, overlap: int, new_start: int) -> int:
+    def _find_overlap_start(self, previous: Passage, overlap: int, new_start: int) -> int:
         """Return the start of a passage that repeats the end of the previous passage.
 
         If the previous passage is followed by more blank characters than the limit has tokens or
@@ -228,11 +234,11 @@ class _Packer:
         span = (previous.start, previous.end)
         start = overlap_start(self._text, *span, overlap, self._measure)
         if self._limits.by_sentence:
-            start = self._sentence_start(start, previous.end)
-        start = self._row_start(start, previous.end, new_start)
+            start = self._find_sentence_start(start, previous.end)
+        start = self._find_row_start(start, previous.end, new_start)
         return start if start < previous.end else new_start
 
-    def _row_start(self, start: int, end: int, new_start: int) -> int:
+    def _find_row_start(self, start: int, end: int, new_start: int) -> int:
         """Return the start of the first row or code line at or after start, else end.
 
         Return start itself outside tables and code, and if a row or line is cut. Rows are not
@@ -249,7 +255,7 @@ class _Packer:
         while unit < len(units.starts) and units.starts[unit] < end:
             is_row = units.ranks[unit] >= Rank.ITEM or units.region[unit] != region
             if is_row or (kind == "code" and self._text[units.starts[unit] - 1] == "\n"):
-                content = self._content_start(unit)
+                content = self._find_content_start(unit)
                 if content is not None and content >= start:
                     return content
             unit += 1
@@ -260,18 +266,18 @@ class _Packer:
         line = self._text.rfind("\n", max(0, at - _LONGEST_INDENT), at) + 1
         return bool(self._text[max(line, at - _LONGEST_INDENT) : at].strip())
 
-    def _sentence_start(self, low: int, high: int) -> int:
+    def _find_sentence_start(self, low: int, high: int) -> int:
         """Return the start of the first sentence in text[low:high]; low if none starts there."""
         starts, ranks = self._units.starts, self._units.ranks
         for unit in range(max(0, bisect_right(starts, low) - 1), bisect_left(starts, high)):
             if ranks[unit] < Rank.SENTENCE and ranks[unit] is not Rank.HEADING:
                 continue
-            start = self._content_start(unit)
+            start = self._find_content_start(unit)
             if start is not None and low <= start < high:
                 return start
         return low
 
-    def _content_start(self, unit: int) -> int | None:
+    def _find_content_start(self, unit: int) -> int | None:
         """Return the start of the first word of a unit; None for a blank unit."""
         start, end = self._units.starts[unit], self._units.ends[unit]
         content = self._text[start:end].lstrip()
@@ -281,7 +287,7 @@ class _Packer:
         # A space may carry a combining mark; both are one character.
         return at if at == start or is_boundary(self._text, at) else at - 1
 
-    def _content_end(self, low: int, stop: int) -> int:
+    def _find_content_end(self, low: int, stop: int) -> int:
         """Return the end of the last word in units low to stop (exclusive); some are not blank."""
         while stop > low:
             start = self._units.starts[stop - 1]
@@ -291,5 +297,5 @@ class _Packer:
             stop -= 1
         return self._units.ends[low]
 
-    def _touched(self, low: int, stop: int) -> Sequence[Region]:
+    def _find_touched_regions(self, low: int, stop: int) -> Sequence[Region]:
         return self._regions[self._units.region[low] : self._units.region[stop - 1] + 1]

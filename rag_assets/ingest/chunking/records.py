@@ -69,7 +69,7 @@ def facts_of(
 
     Args:
         records: the records.
-        wants_kind: tells which kinds of facts to return; all by default.
+        wants_kind: returns whether to include facts of a kind; all by default.
     """
     return tuple(Fact(*one) for one in records if wants_kind is None or wants_kind(one[0]))
 

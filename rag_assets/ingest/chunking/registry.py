@@ -77,8 +77,8 @@ def chunk_parameters(
     for name, value in given.items():
         if value is not None and name not in kind.settings:
             raise ConfigurationError(
-                f"chunker {chunker}: {name} is none of its settings",
-                hint=f"it takes {' and '.join(kind.settings)}",
+                f"chunker {chunker} has no setting {name}",
+                hint=f"its settings are {' and '.join(kind.settings)}",
             )
     chosen = given[f"max_{kind.unit}"]
     limit = kind.limit if chosen is None else chosen

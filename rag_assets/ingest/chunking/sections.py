@@ -82,7 +82,7 @@ def join_sections(
     """Yield the ranges of units of sections, with small neighbouring sections joined."""
     group: Section | None = None
     for section in sections:
-        if group is not None and _joins(group, section, units, limit):
+        if group is not None and _can_join(group, section, units, limit):
             group = Section(group.low, section.high, group.level)
             continue
         if group is not None:
@@ -92,7 +92,7 @@ def join_sections(
         yield units.first[group.low], units.first[group.high]
 
 
-def _joins(group: Section, section: Section, units: Units, limit: int) -> bool:
+def _can_join(group: Section, section: Section, units: Units, limit: int) -> bool:
     low, middle, high = (units.first[at] for at in (group.low, section.low, section.high))
     return (
         section.level >= group.level
@@ -104,9 +104,9 @@ def _joins(group: Section, section: Section, units: Units, limit: int) -> bool:
 def common_path(regions: Sequence[Region]) -> tuple[str, ...]:
     """Return the headings common to all text in regions; without text, those common to headings."""
     paths = [region.heading_path for region in regions if region.kind != "heading"]
-    return _shared(paths or [region.heading_path for region in regions])
+    return _find_common_start(paths or [region.heading_path for region in regions])
 
 
-def _shared(paths: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
+def _find_common_start(paths: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
     columns = takewhile(lambda column: len(set(column)) == 1, zip(*paths, strict=False))
     return tuple(column[0] for column in columns)

@@ -20,7 +20,7 @@ from rag_assets.ingest.parsing.media_types import SOURCE_CODE
 from rag_assets.ingest.parsing.model import ParsedText
 
 _REVISION = 2
-"""Must be increased whenever the same text may be assigned another language."""
+"""Must be increased whenever the same text may be assigned a different language."""
 
 # Headings are left out: they are short, and would be every other block above single paragraphs.
 _PROSE = frozenset({"paragraph", "list", "table", "row"})

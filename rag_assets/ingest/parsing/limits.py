@@ -45,7 +45,7 @@ class ParseLimits:
         """
         if count > self.characters:
             raise DocumentTooLarge(
-                f"its text is longer than the limit of {self.characters:,} characters",
+                f"the document's text is longer than the limit of {self.characters:,} characters",
                 hint="split the document",
             )
 
@@ -57,7 +57,8 @@ class ParseLimits:
         """
         if count > self.blocks:
             raise DocumentTooLarge(
-                f"it has {count:,} paragraphs and rows, over the limit of {self.blocks:,}",
+                f"the document has {count:,} paragraphs and rows, over the limit of"
+                f" {self.blocks:,}",
                 hint="split the document",
             )
 
@@ -69,6 +70,6 @@ class ParseLimits:
         """
         if count > self.pages:
             raise DocumentTooLarge(
-                f"it has {count:,} pages, over the limit of {self.pages:,}",
+                f"the document has {count:,} pages, over the limit of {self.pages:,}",
                 hint="split the document",
             )

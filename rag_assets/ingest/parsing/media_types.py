@@ -40,7 +40,7 @@ _TIFF_OF_MOTOROLA = b"MM\0*"
 # Office Open XML: ZIP archives of XML parts, or OLE2 files around them if encrypted.
 OOXML = frozenset({DOCX, PPTX, XLSX})
 
-# Binary formats, and their names, worded to follow "it is not".
+# Binary formats, and their names, worded to follow "the document is not".
 BINARY: Mapping[str, str] = MappingProxyType(
     {
         PDF: "a PDF",

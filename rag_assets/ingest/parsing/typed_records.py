@@ -29,10 +29,10 @@ def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimi
         stored = json.loads(data)
         title, pieces = _READERS[stored["type"]](stored)
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise DocumentRejected("the stored record is no JSON of a known type") from None
+        raise DocumentRejected("the stored record is not valid JSON of a known type") from None
     text, blocks = assembled(bounded(iter(pieces), limits))
     if not text:
-        raise DocumentEmpty("nothing of it is visible")
+        raise DocumentEmpty("the record has no visible content")
     title = clean(title) if title else None
     return ParsedText(text=text, blocks=blocks, title=title or None, has_lines=False)
 

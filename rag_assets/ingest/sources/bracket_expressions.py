@@ -43,11 +43,11 @@ def read_bracket(pattern: bytes, start: int) -> tuple[bytes, int]:
             at += len(named) + 4
             previous = -1
         elif char == ord("-") and previous >= 0 and _char(pattern, at + 1) != ord("]"):
-            end, at = _escaped(pattern, at + 1)
+            end, at = _read_escaped_character(pattern, at + 1)
             members.update(range(previous, end + 1))
             previous = -1
         else:
-            previous, at = _escaped(pattern, at)
+            previous, at = _read_escaped_character(pattern, at)
             members.add(previous)
     if negated:
         members = set(range(256)) - members
@@ -58,11 +58,11 @@ def read_bracket(pattern: bytes, start: int) -> tuple[bytes, int]:
 
 def _char(pattern: bytes, at: int) -> int:
     if at >= len(pattern):
-        raise ValueError("a bracket is not closed")
+        raise ValueError("a bracket expression is not closed")
     return pattern[at]
 
 
-def _escaped(pattern: bytes, at: int) -> tuple[int, int]:
+def _read_escaped_character(pattern: bytes, at: int) -> tuple[int, int]:
     """Return the character at a position, which may be escaped, and the position after it."""
     if _char(pattern, at) == ord("\\"):
         at += 1
@@ -79,10 +79,10 @@ def _named_class(pattern: bytes, at: int) -> bytes | None:
         return None
     end = pattern.find(b"]", at + 2)
     if end < 0:
-        raise ValueError("a bracket is not closed")
+        raise ValueError("a bracket expression is not closed")
     if end == at + 2 or pattern[end - 1 : end] != b":":
         return None
     name = pattern[at + 2 : end - 1]
     if name not in _CLASSES:
-        raise ValueError("an unknown character class")
+        raise ValueError("a bracket expression has an unknown character class")
     return name

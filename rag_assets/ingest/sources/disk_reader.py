@@ -48,7 +48,7 @@ class DiskReader:
         If the folder does not respond, return the configured root; every later read then fails.
 
         Raises:
-            ConfigurationError: the root may not be used.
+            ConfigurationError: the root must not be used.
         """
         locate = partial(roots.locate, self._source, self._folder, follow_link=follow_link)
         try:
@@ -107,14 +107,14 @@ class DiskReader:
             yield from self.items(pieces, at_once=1)
         except ListingFailed as error:
             raise DocumentUnreachable(
-                f"cannot be read now: {path!r} ({error.message})",
-                hint="it is tried again; check the disk or the share that holds it",
+                f"the document {path!r} cannot be read now ({error.message})",
+                hint="the document is read again later; check the disk or share that contains it",
             ) from error
 
     def _failure(self) -> ListingFailed:
         return ListingFailed(
-            f"{str(self._folder)!r} did not answer for {self._hung_seconds:.0f} s",
-            hint="its disk or share hangs: mount it again; until then its documents are kept",
+            f"the folder {str(self._folder)!r} did not answer for {self._hung_seconds:.0f} s",
+            hint="mount the disk or share of the folder again; until then its documents are kept",
         )
 
 

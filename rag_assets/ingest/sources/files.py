@@ -69,11 +69,11 @@ class FilesSource:
     Args:
         config: selects the folder and its files.
         allowed_roots: folders that must contain or be the root; empty: any folder.
-        forbidden_roots: folders with the project's own state; the root may not lie in, be or
+        forbidden_roots: folders with the project's own state; the root must not lie in, be or
             contain any of them.
 
     Raises:
-        ConfigurationError: the root may not be used.
+        ConfigurationError: the root must not be used.
     """
 
     def __init__(

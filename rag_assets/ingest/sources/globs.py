@@ -131,20 +131,20 @@ class _Alternatives:
             # Position and negation are one number, so that comparing verdicts compares positions.
             verdict = n * 2 + rule.negated
             if rule.literal is not None:
-                self._exact[self._folded(rule.literal)] = verdict
+                self._exact[self._fold_case(rule.literal)] = verdict
             elif rule.suffix is not None:
-                self._suffixes[self._folded(rule.suffix)] = verdict
+                self._suffixes[self._fold_case(rule.suffix)] = verdict
             else:
                 self._rest.append((verdict, rule.regex))
         self.empty = not chosen
         self._lengths = sorted({len(suffix) for suffix in self._suffixes})
         self._rest.reverse()
         joined = b"|".join(regex for _, regex in self._rest)
-        self._any = _compiled(joined, self._flags) if self._rest else None
+        self._any = _compile_regex(joined, self._flags) if self._rest else None
 
     def last(self, text: bytes) -> int:
         """Return the verdict of the last rule that matches a text; -1 if no rule matches."""
-        folded = self._folded(text)
+        folded = self._fold_case(text)
         best = self._exact.get(folded, -1)
         for length in self._lengths:
             best = max(best, self._suffixes.get(folded[-length:], -1))
@@ -152,16 +152,16 @@ class _Alternatives:
             for verdict, regex in self._rest:
                 if verdict < best:
                     break
-                if _compiled(regex, self._flags).match(text):
+                if _compile_regex(regex, self._flags).match(text):
                     return verdict
         return best
 
-    def _folded(self, text: bytes) -> bytes:
+    def _fold_case(self, text: bytes) -> bytes:
         return text.lower() if self._flags & re.IGNORECASE else text
 
 
 @lru_cache(maxsize=2 * MAX_WILDCARDS)
-def _compiled(regex: bytes, flags: int) -> re.Pattern[bytes]:
+def _compile_regex(regex: bytes, flags: int) -> re.Pattern[bytes]:
     return re.compile(b"(?:" + regex + rb")\Z", flags)
 
 
@@ -176,7 +176,7 @@ def compile_globs(patterns: Iterable[str], *, ignore_case: bool) -> Rules:
     for pattern in patterns:
         rule = parse_rule(pattern.encode("utf-8", "surrogateescape"))
         if rule is None:
-            raise ValueError(f"not a usable glob: {pattern!r}")
+            raise ValueError(f"the glob {pattern!r} is empty or malformed")
         rules.append(rule)
     return Rules(rules, ignore_case=ignore_case)
 
@@ -190,7 +190,7 @@ def compile_gitignore(content: bytes) -> Rules:
             MAX_WILDCARDS patterns that would have to be tried one by one.
     """
     if len(content) > MAX_GITIGNORE_BYTES:
-        raise ValueError(f"more than {MAX_GITIGNORE_BYTES} bytes")
+        raise ValueError(f"the file has more than {MAX_GITIGNORE_BYTES} bytes")
     rules = []
     for raw in content.removeprefix(b"\xef\xbb\xbf").split(b"\n"):
         line = _without_trailing_spaces(raw.removesuffix(b"\r"))
@@ -199,7 +199,7 @@ def compile_gitignore(content: bytes) -> Rules:
             if rule is not None:
                 rules.append(rule)
     if sum(rule.literal is None and rule.suffix is None for rule in rules) > MAX_WILDCARDS:
-        raise ValueError(f"more than {MAX_WILDCARDS} patterns with wildcards")
+        raise ValueError(f"the file has more than {MAX_WILDCARDS} patterns with wildcards")
     return Rules(rules)
 
 
@@ -271,7 +271,7 @@ def _tokens(pattern: bytes) -> Iterator[bytes]:
         elif char == b"\\":
             char = pattern[at + 1 : at + 2]
             if not char:
-                raise ValueError("nothing follows the backslash")
+                raise ValueError("the pattern ends with a backslash")
             token, at = re.escape(char), at + 2
         else:
             token, at = (b"[^/]" if char == b"?" else re.escape(char)), at + 1

@@ -38,14 +38,14 @@ class ListedPaths:
             return path
         with self._lock:
             if self._by_id is None:
-                self._by_id = self._listed()
+                self._by_id = self._list_true_paths()
         try:
             return self._by_id[wanted]
         except KeyError:
-            raise DocumentVanished("gone since it was listed") from None
+            raise DocumentVanished("the document was removed after it was listed") from None
 
-    def _listed(self) -> dict[str, str]:
+    def _list_true_paths(self) -> dict[str, str]:
         try:
             return {document.document_id: document.path for document in self._source.list()}
         except ListingFailed:
-            raise DocumentVanished("its source cannot be listed now") from None
+            raise DocumentVanished("the source of the document cannot be listed now") from None

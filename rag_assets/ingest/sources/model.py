@@ -373,7 +373,9 @@ def document_id(source: str, path: str) -> str:
 
 def uri_of(source: str, path: str) -> str:
     """Return source and path as one printable ASCII string, unique for every file name."""
-    return f"{quote_from_bytes(_encoded(source), safe='')}/{quote_from_bytes(_encoded(path))}"
+    return (
+        f"{quote_from_bytes(_encode_path(source), safe='')}/{quote_from_bytes(_encode_path(path))}"
+    )
 
 
 @lru_cache(_PATHS)
@@ -382,5 +384,5 @@ def path_of(uri: str) -> str:
     return unquote_to_bytes(uri.partition("/")[2]).decode("utf-8", "surrogateescape")
 
 
-def _encoded(text: str) -> bytes:
+def _encode_path(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")

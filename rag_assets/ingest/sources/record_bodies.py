@@ -134,13 +134,15 @@ def _flatten(blocks: tuple[PageBlock, ...]) -> tuple[PageBlock, ...]:
         left += [child.model_copy(update=inherited) for child in reversed(block.children)]
         flat.append(block.model_copy(update={"children": ()}) if block.children else block)
     if len(flat) > MOST_BLOCKS:
-        raise ValueError(f"a page has at most {MOST_BLOCKS:,} blocks, those within others included")
+        raise ValueError(f"a page can have at most {MOST_BLOCKS:,} blocks, including nested blocks")
     return tuple(flat)
 
 
 def _require_no_children(block: PageBlock) -> PageBlock:
     if block.children:
-        raise ValueError("push the blocks within it as blocks of their own")
+        raise ValueError(
+            "a block that is pushed alone has no children: push the nested blocks separately"
+        )
     return block
 
 

@@ -119,18 +119,18 @@ class RecordsSource:
             left -= len(piece)
             if left < 0:
                 limit = readable_size(max_bytes)
-                raise DocumentTooLarge(f"over the limit of {limit}: {document_path!r}")
+                raise DocumentTooLarge(f"the record {document_path!r} is over the limit of {limit}")
             yield piece
 
     def _text(self, document_path: str, max_bytes: int) -> bytes:
         name = self._config.name
         text = self._records.text(document_id(name, document_path))
         if text is None:
-            raise DocumentVanished(f"gone since it was listed: {document_path!r}")
+            raise DocumentVanished(f"the record {document_path!r} was removed after it was listed")
         data = text.encode()
         if len(data) > max_bytes:
             limit = readable_size(max_bytes)
-            raise DocumentTooLarge(f"over the limit of {limit}: {document_path!r}")
+            raise DocumentTooLarge(f"the record {document_path!r} is over the limit of {limit}")
         return data
 
     def stream(self, document_path: str, *, max_bytes: int) -> Iterator[bytes]:
@@ -146,8 +146,8 @@ class RecordsSource:
 def _build(config: RecordsConfig, context: SourceContext) -> RecordsSource:
     if context.records is None:
         raise ConfigurationError(
-            f"source {config.name!r}: records need a catalog, and none is open",
-            hint="open it with the tenant's catalog",
+            f"source {config.name!r}: records need a catalog, but no catalog is open",
+            hint="open the source with the tenant's catalog",
         )
     return RecordsSource(config, context.records, context.uploads if context.typed else None)
 

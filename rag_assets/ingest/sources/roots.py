@@ -75,7 +75,7 @@ def folders_from_json(folders: Iterable[Sequence[Any]]) -> dict[str, FolderIdent
 
 @dataclass(frozen=True, slots=True)
 class Roots:
-    """The folders that may contain roots of sources, and folders that roots may not touch.
+    """The folders that may contain roots of sources, and folders that roots must not touch.
 
     Attributes:
         allowed: folders that must contain or be a root; empty: any folder.
@@ -98,33 +98,34 @@ class Roots:
             follow_link: whether the source requests it.
 
         Raises:
-            ConfigurationError: the root may not be used.
+            ConfigurationError: the root must not be used.
         """
         real = Path(os.path.realpath(root))
         self.require(source, real)
         return real if follow_link or self.allowed else without_system_link(root)
 
     def require(self, source: str, root: Path) -> None:
-        """Refuse a root that may not be read.
+        """Refuse a root that must not be read.
 
         Args:
             source: the source's given name.
             root: absolute and resolved path of the root.
 
         Raises:
-            ConfigurationError: the root may not be used.
+            ConfigurationError: the root must not be used.
         """
         allowed = [folder.resolve() for folder in self.allowed]
         if allowed and not any(root.is_relative_to(folder) for folder in allowed):
             raise ConfigurationError(
-                f"source {source}: {root} lies in none of the allowed roots",
-                hint="move the documents, or add a folder above them to RAG_ASSETS_ALLOWED_ROOTS",
+                f"source {source}: the root {root} lies in none of the allowed roots",
+                hint="move the documents into an allowed root, or add a folder that contains them"
+                " to RAG_ASSETS_ALLOWED_ROOTS",
             )
         for state in (folder.resolve() for folder in self.forbidden):
             if root.is_relative_to(state) or state.is_relative_to(root):
                 raise ConfigurationError(
-                    f"source {source}: {root} overlaps the project's own state in {state}",
-                    hint="name a folder that holds documents only, such as one beside it",
+                    f"source {source}: the root {root} overlaps the project's own state in {state}",
+                    hint="choose a folder outside of this state that contains only documents",
                 )
 
 
@@ -153,8 +154,8 @@ def require_no_link(root: Path) -> None:
     if is_reached_by_link(root):
         real = os.path.realpath(root)
         raise ListingFailed(
-            f"the root {str(root)!r} is a link or lies below one, and leads to {real!r}",
-            hint="if that folder is meant, name it as the root in tenants.yaml, or set"
+            f"the root {str(root)!r} is a link, or lies below a link, and leads to {real!r}",
+            hint="to read that folder, set it as the root in tenants.yaml, or set"
             " `follow_root_link: true` for the source",
         )
 
@@ -171,6 +172,6 @@ def home_of_owner() -> Path:
         return Path(os.path.realpath(pwd.getpwuid(os.getuid()).pw_dir))
     except KeyError:
         raise ConfigurationError(
-            f"'~' stands for no folder: user {os.getuid()} is not in the user database",
-            hint="write the folder's absolute path",
+            f"'~' cannot be resolved: user {os.getuid()} is not in the user database",
+            hint="set the absolute path of the folder instead",
         ) from None

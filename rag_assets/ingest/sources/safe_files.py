@@ -72,12 +72,12 @@ def stream_file(root: Path, path: str, *, max_bytes: int) -> Iterator[bytes]:
     """
     names = path.split("/")
     if "\0" in path or any(name in ("", ".", "..") for name in names):
-        raise DocumentRejected(f"not a path within the source: {path!r}")
+        raise DocumentRejected(f"the path {path!r} does not lie within the source")
     with _document_error(path):
         with _innermost_folder(None, [*root.parts, *names[:-1]]) as folder:
             descriptor = open_regular(names[-1], folder)
         if descriptor is None:
-            raise DocumentRejected(f"not a regular file: {path!r}")
+            raise DocumentRejected(f"{path!r} is not a regular file")
         with os.fdopen(descriptor, "rb", buffering=0) as file:
             size = os.fstat(descriptor).st_size
             if size > max_bytes:
@@ -114,29 +114,30 @@ def _document_error(path: str) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError as error:
-        raise DocumentVanished(f"gone since it was listed: {path!r}") from error
+        raise DocumentVanished(f"the file {path!r} was removed after it was listed") from error
     except UnicodeEncodeError as error:
-        raise DocumentRejected(f"not a file name: {path!r}") from error
+        raise DocumentRejected(f"{path!r} is not a valid file name") from error
     except PermissionError as error:
         raise DocumentRejected(
-            f"no permission to read {path!r}", hint="let the service's user read the file"
+            f"no permission to read {path!r}",
+            hint="give the user of this service read access to the file",
         ) from error
     except OSError as error:
         if error.errno not in _OF_THE_PATH:
             raise DocumentUnreachable(
-                f"cannot be read now: {path!r} ({error.strerror})",
-                hint="it is tried again; check the disk or the share that holds it",
+                f"the file {path!r} cannot be read now ({error.strerror})",
+                hint="the file is read again later; check the disk or share that contains it",
             ) from error
         raise DocumentRejected(
-            f"cannot be read: {path!r} ({error.strerror})",
-            hint="a link or a special file in its path is refused",
+            f"the file {path!r} cannot be read ({error.strerror})",
+            hint="check whether its path contains a link or a special file; both are refused",
         ) from error
 
 
 def _too_large(path: str, max_bytes: int) -> DocumentTooLarge:
     return DocumentTooLarge(
-        f"over the limit of {readable_size(max_bytes)}: {path!r}",
-        hint="raise max_bytes of the source, or exclude the file",
+        f"the file {path!r} is over the limit of {readable_size(max_bytes)}",
+        hint="increase max_bytes of the source, or exclude the file",
     )
 
 

@@ -122,8 +122,8 @@ class UploadsSource:
             if left < 0:
                 limit = readable_size(max_bytes)
                 raise DocumentTooLarge(
-                    f"over the limit of {limit}: {document_path!r}",
-                    hint="raise max_bytes of the source, or replace the file by a smaller one",
+                    f"the file {document_path!r} is over the limit of {limit}",
+                    hint="increase max_bytes of the source, or upload a smaller file",
                 )
             yield piece
 
@@ -136,8 +136,8 @@ def upload_uri(source: str, upload: StoredUpload) -> str:
 def _build(config: UploadsConfig, context: SourceContext) -> UploadsSource:
     if context.uploads is None:
         raise ConfigurationError(
-            f"source {config.name!r}: uploads need a catalog, and none is open",
-            hint="open it with the tenant's catalog",
+            f"source {config.name!r}: uploads need a catalog, but no catalog is open",
+            hint="open the source with the tenant's catalog",
         )
     return UploadsSource(config, context.uploads)
 

@@ -215,21 +215,21 @@ class _Walk:
         with os.scandir(folder.descriptor) as entries:
             for entry in entries:
                 if entry.is_dir(follow_symlinks=False):
-                    if not self._skipped(folder, path, entry.name, is_folder=True):
+                    if not self._is_skipped(folder, path, entry.name, is_folder=True):
                         folder.pending.append(entry.name)
-                elif entry.is_file(follow_symlinks=False) and self._wanted(
+                elif entry.is_file(follow_symlinks=False) and self._is_wanted(
                     folder, path, entry.name
                 ):
                     names.append(entry.name)
         return names
 
-    def _wanted(self, folder: _Folder, path: bytes, name: str) -> bool:
+    def _is_wanted(self, folder: _Folder, path: bytes, name: str) -> bool:
         included = self._selection.include.decide(path, _bytes(name), is_folder=False)
         if included is None:
             included = folder.included
-        return included and not self._skipped(folder, path, name, is_folder=False)
+        return included and not self._is_skipped(folder, path, name, is_folder=False)
 
-    def _skipped(self, folder: _Folder, path: bytes, name: str, *, is_folder: bool) -> bool:
+    def _is_skipped(self, folder: _Folder, path: bytes, name: str, *, is_folder: bool) -> bool:
         raw = _bytes(name)
         return (
             name in _ALWAYS_SKIPPED
@@ -267,7 +267,7 @@ def _read_ignores(folder: _Folder, path: str) -> _Ignores | None:
     except ValueError as error:
         raise ListingFailed(
             f"{path + GITIGNORE!r} cannot be used: {error}",
-            hint="shorten it, or set gitignore: false for the source",
+            hint="shorten the file, or set gitignore: false for the source",
         ) from error
     return _Ignores(rules, len(_bytes(path)), folder.ignores)
 
@@ -283,15 +283,16 @@ def _open_root(root: Path) -> int:
 def _failure(what: str, error: OSError) -> ListingFailed:
     """Convert an error of the operating system to a ListingFailed."""
     if isinstance(error, FileNotFoundError):
-        return ListingFailed(f"{what} is missing", hint="create it, or mount what belongs there")
+        return ListingFailed(f"{what} is missing", hint="create it, or mount its disk or share")
     if isinstance(error, PermissionError):
         return ListingFailed(
-            f"no permission to list {what}", hint="let the service's user read it, or exclude it"
+            f"no permission to list {what}",
+            hint="give the user of this service read access, or exclude it",
         )
     if isinstance(error, NotADirectoryError) or error.errno == errno.ELOOP:
         return ListingFailed(
             f"{what} is not a folder, or was replaced while it was listed",
-            hint="if it is a link, name the folder it leads to",
+            hint="if it is a link, use the folder that the link leads to",
         )
     return ListingFailed(f"{what} cannot be listed: {error.strerror}")
 

@@ -47,9 +47,13 @@ class Confinement:
         if not self._inside:
             return
         if event.startswith(_NETWORK):
-            raise DocumentRejected("it made its parser reach for the network, which is forbidden")
+            raise DocumentRejected(
+                "the document made its parser use the network, which is forbidden"
+            )
         if event.startswith(_PROCESSES):
-            raise DocumentRejected("it made its parser start a process, which is forbidden")
+            raise DocumentRejected(
+                "the document made its parser start a process, which is forbidden"
+            )
 
 
 def limit_process() -> None:

@@ -70,7 +70,7 @@ class WorkerProcess:
         self._ready = False
         self._killed = threading.Event()
         self._watchdog = Watchdog(self.kill)
-        self._process = _forked(cache_dir) or _started()
+        self._process = _fork_from_server(cache_dir) or _start_process()
         settings = {"limits": asdict(limits), "cache_dir": str(cache_dir) if cache_dir else None}
         with suppress(OSError):
             self._write(settings)
@@ -154,7 +154,7 @@ class WorkerProcess:
                 return
             raise WorkerUnavailable(
                 f"a parser process ended while it started (exit code {self._process.wait()})",
-                hint=f"see what `python -m {_WORKER} < /dev/null` says",
+                hint=f"run `python -m {_WORKER} < /dev/null` to see the error",
             )
         self._ready = True
 
@@ -178,12 +178,12 @@ class WorkerProcess:
         self.kill()
         if deadline.passed or code == -signal.SIGXCPU:
             return DocumentTimeout(
-                f"it took longer than {deadline.seconds:g} s to parse",
-                hint="a larger parser.seconds gives it more",
+                f"parsing the document took longer than {deadline.seconds:g} s",
+                hint="increase parser.seconds to allow more time",
             )
         if code in _OUT_OF_MEMORY:
             return _too_costly()
-        return DocumentRejected(f"its parser crashed (exit code {code})")
+        return DocumentRejected(f"the parser of the document crashed (exit code {code})")
 
     def _answer(
         self, header: Mapping[str, Any], data: bytes, deadline: Deadline
@@ -212,14 +212,14 @@ def fork_server_socket(cache_dir: Path) -> Path:
     return cache_dir.parent / "forkserver" / "parsers"
 
 
-def _forked(cache_dir: Path | None) -> ForkedProcess | None:
+def _fork_from_server(cache_dir: Path | None) -> ForkedProcess | None:
     if cache_dir is None or sys.platform != "linux":
         return None
     path = str(fork_server_socket(cache_dir))
     return ForkedProcess.start(path, [], scrubbed_environment(os.environ), tempfile.gettempdir())
 
 
-def _started() -> subprocess.Popen[bytes]:
+def _start_process() -> subprocess.Popen[bytes]:
     return subprocess.Popen(  # noqa: S603
         [sys.executable, "-P", "-m", _WORKER],
         stdin=subprocess.PIPE,
@@ -233,8 +233,8 @@ def _started() -> subprocess.Popen[bytes]:
 
 def _too_costly() -> DocumentTooCostly:
     return DocumentTooCostly(
-        "it needs more memory than one document may use",
-        hint="split the document; a larger parser.memory_mb gives it more",
+        "the document needs more memory than one document may use",
+        hint="split the document, or increase parser.memory_mb",
     )
 
 

@@ -181,12 +181,12 @@ def _refusal(error: BaseException) -> dict[str, Any]:
         case MemoryError():
             return {"too_costly": True}
         case TimeoutError():
-            return {"late": "scanning it for credentials took too long"}
+            return {"late": "scanning the document for credentials took too long"}
         case RecursionError():
-            reason = "it is nested too deeply"
+            reason = "the document is nested too deeply"
         case _:
             # A parser may fail in any way, and the error's own message may quote the document.
-            reason = f"its parser failed ({type(error).__name__})"
+            reason = f"the parser of the document failed ({type(error).__name__})"
     return {"rejected": reason, "hint": None}
 
 

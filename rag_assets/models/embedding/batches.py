@@ -48,7 +48,7 @@ class Batch:
         return sum(self.counts)
 
     def divided(self, texts: int) -> tuple[Batch, Batch | None]:
-        """Split off the first texts; return them as a batch, and the rest, if any, as another."""
+        """Split off the first texts; return them and the rest, if any, as batches."""
         if len(self.items) <= texts:
             return self, None
         first = Batch(self.items[:texts], self.counts[:texts], self.is_part)

@@ -348,7 +348,8 @@ class Network:
         rank, length = len(outputs[name]), outputs[name][-1] if outputs[name] else None
         if rank not in {_RANK_OF_TEXTS, 3}:
             raise ConfigurationError(
-                f"the ONNX model's output {name} is neither of tokens nor of texts: {model.weights}"
+                f"the ONNX model's output {name} has neither a vector per token nor a"
+                f" vector per text: {model.weights}"
             )
         expected = model.dimensions if rank == _RANK_OF_TEXTS or not model.dense else length
         if isinstance(length, int) and length != expected:
@@ -377,7 +378,7 @@ class _Dense:
         if layer.weights.suffix != ".safetensors" or not layer.weights.is_file():
             raise ConfigurationError(
                 f"the Dense module has no model.safetensors: {layer.weights.parent}",
-                hint="save the model with a current sentence-transformers",
+                hint="save the model with a current version of sentence-transformers",
             )
         self._path, self._activation = layer.weights, layer.activation
         self._matrix, self._bias = _load_dense(layer)
@@ -386,11 +387,11 @@ class _Dense:
         """Project a vector.
 
         Raises:
-            ConfigurationError: the module expects vectors of another length.
+            ConfigurationError: the module expects vectors of a different length.
         """
         if self._matrix.shape[1] != len(vector):
             raise ConfigurationError(
-                f"the Dense module takes {self._matrix.shape[1]} dimensions, not {len(vector)}:"
+                f"the Dense module expects {self._matrix.shape[1]} dimensions, not {len(vector)}:"
                 f" {self._path}"
             )
         projected = self._matrix @ vector + self._bias

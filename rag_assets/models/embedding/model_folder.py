@@ -298,7 +298,7 @@ def _read_modules(folder: Path) -> tuple[Path, list[Path]]:
     if not re.fullmatch(r"(Transformer( Pooling)?( Dense)*( Normalize)?)?", " ".join(kinds)):
         raise ConfigurationError(
             f"the embedding model's modules are not supported ({', '.join(kinds)}): {folder}",
-            hint="supported are Transformer, Pooling, any Dense, Normalize, in this order",
+            hint="supported, in this order: Transformer, Pooling, any number of Dense, Normalize",
         )
     pooling = next((path for kind, path in modules if kind == "Pooling"), folder / "1_Pooling")
     return pooling, [path for kind, path in modules if kind == "Dense"]
@@ -329,7 +329,7 @@ def _read_prompts(folder: Path) -> dict[Purpose, str]:
         and isinstance(named, str)
     ):
         raise ConfigurationError(
-            f"prompts must be texts by name, and default_prompt_name a name: {path}"
+            f"prompts must map names to texts, and default_prompt_name must be a name: {path}"
         )
     default = prompts.get(named) or ""
     document = next((prompts[name] for name in _DOCUMENT_PROMPTS if name in prompts), default)
@@ -340,7 +340,7 @@ def _read_pooling(folder: Path, config: Mapping[str, Any]) -> Pooling:
     named = config.get("pooling_mode") or []
     stated = named if isinstance(named, list) else [named]
     if not all(isinstance(mode, str) for mode in stated):
-        raise ConfigurationError(f"pooling_mode is not a name: {folder / 'config.json'}")
+        raise ConfigurationError(f"pooling_mode must be a string: {folder / 'config.json'}")
     modes = set(stated) | {
         key.removeprefix("pooling_mode_")
         for key, value in config.items()
@@ -352,5 +352,5 @@ def _read_pooling(folder: Path, config: Mapping[str, Any]) -> Pooling:
         return _POOLING_MODES[min(modes)]
     raise ConfigurationError(
         f"the embedding model's pooling is not supported ({', '.join(sorted(modes))}): {folder}",
-        hint="supported are mean_tokens, cls_token and lasttoken, one of them",
+        hint="set exactly one of mean_tokens, cls_token and lasttoken",
     )

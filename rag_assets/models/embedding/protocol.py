@@ -244,7 +244,7 @@ def add_revision(embedder_id: str, revision: str | None) -> str:
 
 
 class RevisedEmbedder(WrappedEmbedder):
-    """An embedder with another id that otherwise behaves like the wrapped embedder.
+    """An embedder with a different id that otherwise behaves like the wrapped embedder.
 
     It is used if a provider changed a model without renaming it, because new vectors must not be
     mixed with earlier vectors.

@@ -307,9 +307,9 @@ class KnownModel:
         """Return why the model cannot return vectors with these dimensions; None if it can."""
         if self.choices and dimensions not in self.choices:
             listed = ", ".join(map(str, self.choices))
-            return f"it has vectors of {listed} dimensions, not {dimensions}"
+            return f"the model has vectors of {listed} dimensions, not {dimensions}"
         if dimensions > self.most:
-            return f"its vectors have {self.most} dimensions at most, not {dimensions}"
+            return f"the model's vectors have {self.most} dimensions at most, not {dimensions}"
         return None
 
 
@@ -399,7 +399,7 @@ class SdkEndpoint(SdkConnection[Sdk]):
         """Require one vector for each text.
 
         Raises:
-            WrongShape: the response has another number of vectors.
+            WrongShape: the response has a different number of vectors.
         """
         if vectors is None or len(vectors) != count:
             raise WrongShape(

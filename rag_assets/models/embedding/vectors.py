@@ -64,7 +64,9 @@ def _build_row_error(
     returned = len(answer) if isinstance(answer, list | tuple) else 0
     if returned != count:
         return BadVectors(f"{source} returned {returned} vectors for {count} texts", hint=_HINT)
-    position, reason = next(iter(reasons.items()), (0, f"{source} returned no numbers for it"))
+    position, reason = next(
+        iter(reasons.items()), (0, f"{source} returned no numbers for this text")
+    )
     more = "" if len(reasons) < 2 else f", and {len(reasons) - 1} more are not usable"  # noqa: PLR2004
     return BadVectors(f"vector {position + 1} of {count}: {reason}{more}", hint=_HINT)
 
@@ -114,7 +116,7 @@ def _judge_each(
     for position, row in enumerate(rows):
         vector = _convert_to_array(row)
         if vector is None or vector.ndim != 1 or not vector.size:
-            reasons[position] = f"{source} returned no vector for it"
+            reasons[position] = f"{source} returned no vector for this text"
         elif vector.size != dimensions:
             reasons[position] = (
                 f"{source} returned a vector of {vector.size} instead of {dimensions} dimensions"

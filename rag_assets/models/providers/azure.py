@@ -64,7 +64,7 @@ class AzureSettings(CloudSettings):
     def recipe(self) -> dict[str, str]:
         """Return the settings that determine a vector; see ConnectionSettings.
 
-        A deployment may serve another model than its name suggests, so its name is one of them.
+        A deployment may serve a model other than its name suggests, so its name is one of them.
         """
         return {"deployment": self.deployment} if self.deployment else {}
 
@@ -102,9 +102,9 @@ class AzureConnection(OpenAIConnection):
             )
         if is_of_azure:
             return ProviderRefused(
-                f"{self.server.id}: the managed identity of this installation has no token",
+                f"{self.server.id}: this installation's managed identity has no token",
                 hint="assign an identity to the machine or pod, with the role Cognitive Services"
-                " OpenAI User; or take identity out of connection, and set a key",
+                " OpenAI User; or remove identity from connection, and set a key",
                 fault="key",
             )
         return super()._refusal(error)

@@ -247,8 +247,8 @@ class Provider:
             first = error.errors(include_input=False, include_url=False)[0]
             where = ".".join(("connection", *map(str, first["loc"])))
             reason = first["msg"].removeprefix("Value error, ")
-            known = ", ".join(self.settings.model_fields) or "no settings"
-        raise ValueError(f"{where}: {reason} (the provider {self.name!r} has {known})")
+            known = ", ".join(self.settings.model_fields) or "none"
+        raise ValueError(f"{where}: {reason} (settings of the provider {self.name!r}: {known})")
 
     def require_extra(self, settings: ConnectionSettings | None = None) -> None:
         """Require that the provider's SDK is installed, without importing it.
@@ -293,4 +293,4 @@ def require_one_credential(settings: ConnectionSettings | None, api_key: str | N
         ValueError: both are configured.
     """
     if api_key is not None and settings is not None and settings.uses_identity:
-        raise ValueError("set either api_key or connection.identity, not both")
+        raise ValueError("api_key and connection.identity cannot be combined: set only one of them")

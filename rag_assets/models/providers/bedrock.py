@@ -194,8 +194,8 @@ class BedrockConnection(SdkConnection[_Client]):
         is_api_key = key is not None and ":" not in key.get_secret_value()
         if is_api_key and not self.address().startswith("https://"):
             raise ProviderRefused(
-                f"{self.server.id}: an API key of Bedrock is sent over https alone",
-                hint="set an https:// base_url, or a key ACCESS_KEY_ID:SECRET_ACCESS_KEY",
+                f"{self.server.id}: an API key of Bedrock can only be sent over https",
+                hint="set a base_url with https://, or a key ACCESS_KEY_ID:SECRET_ACCESS_KEY",
                 fault="address",
             )
         if key is None:
@@ -240,8 +240,8 @@ class BedrockConnection(SdkConnection[_Client]):
         if type(error).__module__.startswith("botocore.") and "Credential" in type(error).__name__:
             return ProviderRefused(
                 f"{self.server.id}: the cloud identity of this installation has no credentials",
-                hint="give the machine, task or pod a role that may call bedrock:InvokeModel; or"
-                " take identity out of connection, and set a key",
+                hint="assign the machine, task or pod a role that may call bedrock:InvokeModel; or"
+                " remove identity from connection, and set a key",
                 fault="key",
             )
         return super()._refusal(error)
@@ -355,7 +355,7 @@ def _invoke(client: Any, model: str, body: Mapping[str, Any]) -> tuple[Mapping[s
     )
     answer = json.loads(response["body"].read())
     if not isinstance(answer, dict):
-        raise ValueError("not an object")  # noqa: TRY004 - a server's value
+        raise ValueError("the response is not a JSON object")  # noqa: TRY004 - a server's value
     return answer, response["ResponseMetadata"]["HTTPHeaders"]
 
 

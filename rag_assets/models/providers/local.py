@@ -158,15 +158,17 @@ def _make_readable(text: str) -> str:
 
 def _check(options: EmbedderOptions) -> None:
     if options.model is not None and options.path is not None:
-        raise ValueError("set either model (a shipped one) or path (your own), not both")
+        raise ValueError(
+            "model (shipped) and path (your own model) cannot be combined: set one of them"
+        )
     if options.path is not None and not options.path.is_absolute():
         raise ValueError(f"path must be absolute: {options.path}")
     if options.model == E5_MODEL:
         _require_own_settings(options)
     elif options.model is not None and options.model not in _list_shipped():
         raise ValueError(
-            f"no model {options.model!r} is shipped (shipped are: {', '.join(_list_shipped())};"
-            f" installed with the extra multilingual: {E5_MODEL}); set the path of its folder"
+            f"the model {options.model!r} is not shipped (shipped: {', '.join(_list_shipped())};"
+            f" with the extra multilingual: {E5_MODEL}): set path to the folder of the model"
         )
 
 
@@ -175,7 +177,7 @@ def _require_own_settings(options: EmbedderOptions) -> None:
         raise ValueError(f"{E5_MODEL} has {E5_DIMENSIONS} dimensions, not {options.dimensions}")
     names = ("pooling", "document_prefix", "query_prefix")
     if foreign := [name for name in names if getattr(options, name) is not None]:
-        raise ValueError(f"{E5_MODEL} has its own settings and takes no {', '.join(foreign)}")
+        raise ValueError(f"{E5_MODEL} has fixed settings and does not support {', '.join(foreign)}")
 
 
 def _identify(options: EmbedderOptions) -> str:

@@ -206,7 +206,7 @@ class OpenAIChat(OpenAIConnection, SdkChatEndpoint["AsyncOpenAI"]):
         choice = answer.choices[0]
         text = choice.message.content or ""
         if not isinstance(text, str):
-            raise ValueError("no text")  # noqa: TRY004 - the value comes from a server
+            raise ValueError("the answer has no text")  # noqa: TRY004 - the value comes from a server
         return ChatReply(
             _THOUGHTS.sub("", text),
             read_token_count(getattr(answer.usage, "prompt_tokens", None)),
@@ -352,7 +352,8 @@ class OpenAIBatches(OpenAIEndpoint):
                 batch = await sdk.batches.retrieve(batch_id)
             except NotFoundError:
                 raise BatchLost(
-                    "the provider does not have it: it was deleted, or belongs to another account"
+                    "the provider does not have the batch: it was deleted, or belongs to a"
+                    " different account"
                 ) from None
             return read(batch)
 
@@ -383,7 +384,7 @@ def _read_status(batch: Batch) -> BatchStatus:
     if batch.status in _UNDER_WAY:
         return BatchStatus("under way")
     if batch.status not in _OVER:
-        raise ValueError("not a state of a batch")
+        raise ValueError("the batch has an unknown state")
     if _list_files(batch) or batch.status == "completed":
         return BatchStatus("ended")
     return BatchStatus("failed", _read_failure_code(batch))
@@ -404,10 +405,10 @@ def _require_form(id_: str, form: re.Pattern[str]) -> str:
     """Validate the form of an id, and return the id.
 
     Raises:
-        ValueError: the id has another form.
+        ValueError: the id has a different form.
     """
     if not form.fullmatch(id_):
-        raise ValueError("not an id")
+        raise ValueError("the id has an invalid form")
     return id_
 
 
@@ -449,7 +450,7 @@ class ResultFiles(OpenAIEndpoint):
         from openai import NotFoundError
 
         if isinstance(error, NotFoundError):
-            return BatchLost("its results are gone")
+            return BatchLost("the results of the batch were deleted")
         return self._classified(error)
 
 
@@ -512,7 +513,7 @@ def _parse_vector(embedding: Any) -> npt.ArrayLike:
 def _read_charged_tokens(body: dict[str, Any]) -> int:
     tokens = int((body.get("usage") or {}).get("total_tokens") or 0)
     if not 0 <= tokens <= _MOST_CHARGED:
-        raise ValueError("not a number of tokens")
+        raise ValueError("the number of tokens is invalid")
     return tokens
 
 

@@ -101,7 +101,7 @@ class VertexConnection(GeminiConnection):
                     f"{self.server.id}: the server that issues Google's tokens is unavailable"
                 )
             return ProviderRefused(
-                f"{self.server.id}: Google gives no token for these credentials",
+                f"{self.server.id}: Google issues no token for these credentials",
                 hint="the key is the JSON file of a service account with the role Vertex AI User,"
                 " in base64 (base64 -w0 FILE)",
                 fault="key",

@@ -97,8 +97,8 @@ class VoyageEndpoint(VoyageConnection, SdkEndpoint[_Client]):
         if is_local_model(self.model.name):
             # The SDK would download the model and run it in this process.
             raise ProviderRefused(
-                f"{self.model.name} is a model that Voyage's servers do not have",
-                hint="name another model, or the folder of an ONNX model by path",
+                f"the model {self.model.name} is not on Voyage's servers",
+                hint="choose a different model, or set path to the folder of an ONNX model",
                 fault="model",
             )
         answer = await sdk.create(

@@ -94,7 +94,7 @@ class CrossEncoder:
         Raises:
             ConfigurationError: the model cannot be loaded, or is not a cross-encoder.
         """
-        self._loaded()
+        self._get_pairs()
 
     async def scores(
         self, question: str, passages: Sequence[str], *, seconds: float
@@ -140,7 +140,7 @@ class CrossEncoder:
 
         Each score is stored at the position of its passage.
         """
-        pairs = self._loaded()
+        pairs = self._get_pairs()
         shortened = pairs.cut(question)
         while todo and time.monotonic() < deadline:
             try:
@@ -158,7 +158,7 @@ class CrossEncoder:
                 self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="rerank")
             return self._pool
 
-    def _loaded(self) -> _Pairs:
+    def _get_pairs(self) -> _Pairs:
         # This is not the pool's lock, because an event loop acquires that one and loading takes
         # seconds.
         with self._loading:  # several threads start at once; one of them loads
@@ -229,6 +229,6 @@ class _Pairs:
         if shape not in {(1,), (1, 1), (1, _TWO_CLASSES)}:
             raise ConfigurationError(
                 f"the ONNX model's output {self._output} has the shape {shape}, which is not one"
-                f" score a pair: {weights}",
+                f" score per pair: {weights}",
                 hint="set the folder of a cross-encoder; an embedding model cannot rerank",
             )

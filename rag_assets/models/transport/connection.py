@@ -209,9 +209,9 @@ class SdkConnection(ABC, Generic[Sdk]):
         host = urlsplit(self.address()).hostname or ""
         if host.lower() not in self._allowed.identity_hosts:
             raise build_unsent_refusal(
-                f"the operator does not send this installation's cloud identity to {host}",
-                hint=f"the operator can add {host} to RAG_ASSETS_IDENTITY_HOSTS; or take identity"
-                " out of connection, and set a key",
+                f"the operator does not allow sending this installation's cloud identity to {host}",
+                hint=f"the operator can add {host} to RAG_ASSETS_IDENTITY_HOSTS; or remove"
+                " identity from connection, and set a key",
             )
 
     def _http(self) -> httpx2.AsyncClient:

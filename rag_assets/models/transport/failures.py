@@ -75,13 +75,13 @@ def classify_refusal(refusal: Refusal, model: str) -> ProviderError:
         return _build_unavailable(refusal, model)
     if HTTPStatus.MULTIPLE_CHOICES <= status < HTTPStatus.BAD_REQUEST:
         return ProviderRefused(
-            f"{model} redirects to another address (HTTP {status}), which is not followed",
+            f"{model} redirects to a different address (HTTP {status}), which is not followed",
             hint="set base_url to that address if this is intended",
             fault="address",
         )
     return ProviderRefused(
         f"{model} refuses the request (HTTP {status})",
-        hint="check its model and base_url in tenants.yaml",
+        hint="check the model and base_url in tenants.yaml",
     )
 
 
@@ -98,7 +98,7 @@ def classify_interruption(error: BaseException, model: str) -> ProviderError:
         if isinstance(cause, SSLCertVerificationError):
             return ProviderRefused(
                 f"{model} has a certificate that cannot be verified",
-                hint="check base_url, and the certificate of the server",
+                hint="check base_url and the certificate of the server",
                 fault="address",
             )
         if isinstance(cause, TimeoutError) or "Timeout" in type(cause).__name__:
@@ -147,12 +147,12 @@ def _build_refused(fault: Fault, status: int, model: str) -> ProviderRefused:
     if fault == "quota":
         return ProviderRefused(
             f"the quota for {model} is exhausted (HTTP {status})",
-            hint="raise it at the provider, then run `rag-assets sync`",
+            hint="increase the quota at the provider, then run `rag-assets sync`",
             fault=fault,
         )
     return ProviderRefused(
         f"the provider has no such model: {model} (HTTP {status})",
-        hint="check its model and base_url in tenants.yaml",
+        hint="check the model and base_url in tenants.yaml",
         fault=fault,
     )
 

@@ -176,7 +176,7 @@ class _BoundedTransport(httpx2.AsyncBaseTransport):
             await response.aclose()
             if good:
                 raise MalformedResponse(
-                    "a provider's response is compressed, which the request excluded"
+                    "a provider compressed its response, although the request excluded this"
                 )
             return httpx2.Response(response.status_code, headers=taken)
         stream = _BoundedStream(response, self._most_bytes if good else _MOST_REFUSAL_BYTES)
@@ -222,8 +222,10 @@ class _PinnedTransport(httpx2.AsyncBaseTransport):
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         if _parse_origin(request.url) != self._origin:
-            raise build_unsent_refusal("a request to another server than base_url's was blocked")
-        for address in await self._pinned():
+            raise build_unsent_refusal(
+                "a request to a server other than that of base_url was blocked"
+            )
+        for address in await self._resolve_permitted():
             try:
                 return await self._inner.handle_async_request(self._to(address, request))
             except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
@@ -235,7 +237,7 @@ class _PinnedTransport(httpx2.AsyncBaseTransport):
     async def aclose(self) -> None:
         await self._inner.aclose()
 
-    async def _pinned(self) -> list[str]:
+    async def _resolve_permitted(self) -> list[str]:
         scheme, host, port = self._origin
         async with self._resolving:
             if not self._addresses:
@@ -245,8 +247,8 @@ class _PinnedTransport(httpx2.AsyncBaseTransport):
                     found = []
                 if not found:
                     raise ProviderUnavailable(
-                        f"base_url has no address: {host}",
-                        hint="check its spelling and this machine's name resolution",
+                        f"the host of base_url has no address: {host}",
+                        hint="check the spelling of the host, and this machine's name resolution",
                     )
                 self._addresses = require_permitted(
                     found, scheme=scheme, host=host, port=port, allowed=self._allowed

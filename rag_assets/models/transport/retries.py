@@ -124,13 +124,13 @@ class RetriedCall(Generic[AnswerT]):
         except DeadlineExceeded:
             if deadline is not None and deadline < until:
                 raise
-            raise self._never_sent() from None
+            raise self._build_unsent_failure() from None
         while answer is None:
             await self._wait(deadline)
             try:
                 answer = await self._attempt(self._give_up - self._policy.least)
             except DeadlineExceeded:
-                raise self._failed() from None
+                raise self._build_failure() from None
         return answer
 
     async def _attempt(self, until: float) -> AnswerT | None:
@@ -162,7 +162,7 @@ class RetriedCall(Generic[AnswerT]):
             ProviderUnavailable: no further attempt is allowed.
             DeadlineExceeded: see answer.
         """
-        failure = self._failed()
+        failure = self._build_failure()
         pause = self._policy.pause(self._attempts)
         if failure.retry_after is not None:
             pause = max(pause, failure.retry_after)
@@ -178,12 +178,12 @@ class RetriedCall(Generic[AnswerT]):
             raise late
         await asyncio.sleep(pause)
 
-    def _failed(self) -> ProviderUnavailable:
+    def _build_failure(self) -> ProviderUnavailable:
         failure = self._failure or ProviderUnavailable(f"{self._source} does not answer")
         failure.requests = self._attempts
         return failure
 
-    def _never_sent(self) -> ProviderUnavailable:
+    def _build_unsent_failure(self) -> ProviderUnavailable:
         pause = self._traffic.pause_left
         reason = "accepts no requests for now" if pause else "has reached its request limits"
         error = ProviderUnavailable(f"{self._source} {reason}", retry_after=pause or None)

@@ -29,11 +29,11 @@ def normalize_base_url(url: str) -> str:
     except ValueError:
         raise ValueError("base_url is not a URL") from None
     if parts.scheme not in {"http", "https"} or not parts.hostname:
-        raise ValueError("base_url must begin with https:// (or http://) and name a server")
+        raise ValueError("base_url must begin with https:// (or http://) and contain a host")
     if "@" in parts.netloc:
-        raise ValueError("base_url must have no user and no password; a key goes into api_key")
+        raise ValueError("base_url must not contain a user or a password: set a key as api_key")
     if "?" in url or "#" in url:
-        raise ValueError("base_url must have no query and no fragment (? and #)")
+        raise ValueError("base_url must not contain a query (?) or a fragment (#)")
     if port == 0:
         raise ValueError("base_url has an invalid port")
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname

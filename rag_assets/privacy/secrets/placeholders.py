@@ -171,7 +171,7 @@ def is_placeholder(value: str) -> bool:
 
 
 def _is_reference(bare: str) -> bool:
-    """Return whether a value refers to another one: a variable, a template, a name in brackets."""
+    """Return whether a value refers to a different value: a variable, a template, a name in brackets."""
     if _VARIABLE.match(bare) or _MENTIONED.search(bare) or _ESCAPED_LETTERS.search(bare):
         return True
     if any(form.fullmatch(bare) for form in (_BRACKETED, _EXPRESSION, _NAMES)):

@@ -332,7 +332,7 @@ _LINE_REACH = 240
 
 @dataclass(frozen=True, slots=True)
 class Seam:
-    """A position in a view at which two lines were joined_lines.
+    """A position in a view at which two lines were joined.
 
     Attributes:
         at: offset in the view at which the second line starts.

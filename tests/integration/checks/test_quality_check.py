@@ -136,7 +136,7 @@ def test_the_check_measures_the_build_that_serves(two: Installation) -> None:
         (TOPICS, True, "nDCG@10 1.000"),
         (("anchor",), False, "only 1 judged question of at least 2"),
         (("anchor", "barrel", "lost"), False, "of 1 question documents are gone"),
-        ((), True, "no questions are judged"),
+        ((), True, "no judged questions"),
     ):
         judge(two, topics)
         found = check(two, "judged")

@@ -108,7 +108,7 @@ def test_many_tenants_come_page_by_page(app: Starlette, driver: Driver) -> None:
 def test_a_tenants_documents_are_narrowed_down(app: Starlette, driver: Driver) -> None:
     page = get(app, "/documents/team?status=FAILED&name=EMPTY")[1]
     assert f'<a href="/documents/team/{id_of(driver, "files/empty.md")}">files/empty.md</a>' in page
-    assert "it is empty" in page
+    assert "the document is empty" in page
     assert "good.md" not in page
     assert "None." in get(app, "/documents/team?status=PROCESSING")[1]
     assert "None." in get(app, "/documents/team?name=100%25_sure")[1], "a name is no pattern"
@@ -123,7 +123,7 @@ def test_a_failed_document_has_its_reason_and_what_is_still_served(
 ) -> None:
     status, page, _ = get(app, f"/documents/team/{id_of(driver, 'files/good.md')}")
     assert status == 200
-    assert "it is not UTF-8 text" in page
+    assert "the document is not UTF-8 text" in page
     assert "it is tried again as soon as either changes" in page
     assert "Its last good version" in page
     assert "a former version of it" in page

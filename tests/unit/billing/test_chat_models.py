@@ -43,9 +43,9 @@ def test_an_unusable_chat_model_is_refused_with_the_remedy(chat_model: str | Non
 @pytest.mark.parametrize(
     ("chat_model", "where"),
     [
-        ({"model": "llama", "provider": "openai-compatible"}, "needs its base_url"),
+        ({"model": "llama", "provider": "openai-compatible"}, "needs a base_url"),
         ({"model": "llama", "base_url": "https://ai.example.org"}, "set the provider"),
-        ({**OWN, "base_url": "https://u:secret@ai.example.org"}, "no password"),
+        ({**OWN, "base_url": "https://u:secret@ai.example.org"}, "a user or a password"),
         ({"model": "gpt-5", "provider": "anthropic"}, "chat_model.provider"),
         ({"model": "gpt-5", "seconds": 61}, "chat_model.seconds"),
         ({"model": "gpt-5", "prices": {"input_per_million": 1}}, "output_per_million"),

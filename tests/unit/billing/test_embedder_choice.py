@@ -116,5 +116,5 @@ def test_auto_keeps_the_limits_that_are_set_with_it() -> None:
 
 
 def test_a_key_by_reference_needs_a_provider_that_is_named() -> None:
-    with pytest.raises(ValueError, match="the provider 'auto' takes no api_key"):
+    with pytest.raises(ValueError, match="the provider 'auto' does not support api_key"):
         EmbedderConfig(provider="auto", api_key="$ACME_KEY")

@@ -85,35 +85,39 @@ def test_a_judgement_on_a_known_passage_replaces_its_grade(write: Write) -> None
         ("- question: Who?\n", 1, "the id is missing"),
         ("- id: a\n  question: ' '\n", 1, "the question is empty"),
         ("- id: a\n  kind: none\n  question: W?\n- words\n", 4, "a question must"),
-        (GOOD + "- id: leave\n  question: Again?\n  kind: none\n", 10, "line 1 already"),
+        (
+            GOOD + "- id: leave\n  question: Again?\n  kind: none\n",
+            10,
+            "already used in a.yaml, line 1",
+        ),
         ("- id: a\n  question: Who?\n  relevant:\n    - {quote: x}\n", 4, "the path is missing"),
         (
             "- id: a\n  question: Who?\n  relevant:\n    - {path: x}\n    - {path: x}\n",
             5,
-            "in line 4 already",
+            "already judged in line 4",
         ),
         ("- id: a\n  question: Who?\n  relevant: [{path: x, grade: 2.5}]\n", 3, "whole number"),
         ("- id: a\n  question: Who?\n  relevant: [{path: x, grade: true}]\n", 3, "whole number"),
         ("- id: a\n  question: Who?\n  relevant: [{path: x, grade: -1}]\n", 3, "between 0 and"),
         ("- id: a\n  question: Who?\n  relevant: [{path: x, qoute: y}]\n", 3, "'qoute'"),
-        ("- id: a\n  question: Who?\n", 1, "nothing that is relevant"),
+        ("- id: a\n  question: Who?\n", 1, "no judgement has a grade"),
         (
             "- id: a\n  question: Who?\n  relevant: [{path: x, quote: y, grade: 1}]\n",
             1,
-            "nothing that is relevant",
+            "no judgement has a grade",
         ),
         (
             "- id: a\n  kind: none\n  question: W?\n  relevant: [{path: x}]\n",
             1,
-            "something answers",
+            "a judged passage answers",
         ),
-        ("nobody:\n  - {path: x}\n", 1, "no question with this id"),
+        ("nobody:\n  - {path: x}\n", 1, "no question has this id"),
         ("a: {path: x}\n", 1, "list of judgements"),
-        ("- id: a\n  question: Who?\n  relevant:\n    - {path: x\n", 5, "not YAML"),
+        ("- id: a\n  question: Who?\n  relevant:\n    - {path: x\n", 5, "not valid YAML"),
         ("- id: a\n  id: b\n", 2, "twice"),
         ('- id: a\n  question: "\\ud800 who?"\n', 1, "cannot be stored"),
-        ("words\n", 1, "it must be a list"),
-        ("", 1, "it must be a list"),
+        ("words\n", 1, "the file must be a list"),
+        ("", 1, "the file must be a list"),
     ],
 )
 def test_a_wrong_line_is_told_with_its_number_and_the_reason(
@@ -129,15 +133,17 @@ def test_all_wrong_lines_are_told_and_none_of_the_right_ones_is_taken(write: Wri
     more = write("b.yaml", "leave: [1]\n")
     first, second, third = wrong(write("a.yaml", text), more)
     assert first == "a.yaml, line 10: the question is missing"
-    assert second.startswith("b.yaml, line 1: it must be a judgement with a path, or the hash")
-    assert third.startswith("a.yaml, line 11: nothing that is relevant has a grade of 2 or more")
+    assert second.startswith(
+        "b.yaml, line 1: the item must be a judgement with a path, or the hash"
+    )
+    assert third.startswith("a.yaml, line 11: no judgement has a grade of 2 or more")
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     latin = tmp_path / "latin.yaml"
     latin.write_bytes("- id: a\n  question: Caf\u00e9?\n".encode("latin-1"))
     told = wrong(latin, tmp_path / "missing.yaml")
-    assert told[0] == "latin.yaml, line 2: it is not UTF-8"
+    assert told[0] == "latin.yaml, line 2: the line is not UTF-8"
     assert told[1].startswith("missing.yaml, line 1: the file cannot be read")
     assert len(told) == 2
 
@@ -145,7 +151,7 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
 def test_what_holds_a_credential_is_refused_and_not_quoted(write: Write) -> None:
     text = GOOD.replace("eight weeks", "swordfish weeks")
     told = wrong(write("a.yaml", text), is_refused=lambda words: "swordfish" in words)
-    assert told == ("a.yaml, line 5: it holds a credential",)
+    assert told == ("a.yaml, line 5: the line contains a credential",)
 
 
 def test_a_beir_folder_is_read(write: Write) -> None:
@@ -172,14 +178,22 @@ def test_queries_that_the_split_does_not_judge_are_left_out(write: Write) -> Non
 @pytest.mark.parametrize(
     ("queries", "qrels", "told"),
     [
-        (QUERIES + "words\n", QRELS, "queries.jsonl, line 3: it is not JSON"),
-        (QUERIES + '{"_id": "1", "text": "x"}\n', QRELS, "queries.jsonl, line 3: its _id stands"),
+        (QUERIES + "words\n", QRELS, "queries.jsonl, line 3: the line is not valid JSON"),
+        (
+            QUERIES + '{"_id": "1", "text": "x"}\n',
+            QRELS,
+            "queries.jsonl, line 3: the _id is already used",
+        ),
         (QUERIES + '{"_id": "3"}\n', QRELS, "queries.jsonl, line 3: the question is missing"),
         (QUERIES, QRELS + "3\tdoc\t1\n", "test.tsv, line 6: queries.jsonl has no query"),
-        (QUERIES, QRELS + "1\tdoc\n", "test.tsv, line 6: it has 2 columns"),
+        (QUERIES, QRELS + "1\tdoc\n", "test.tsv, line 6: the line has 2 columns"),
         (QUERIES, QRELS + "1\tdoc\tbest\n", "test.tsv, line 6: the score must be"),
         (QUERIES, QRELS + "1\t\t1\n", "test.tsv, line 6: corpus-id is empty"),
-        (QUERIES, QRELS + "1\tdoc-a\t2\n", "test.tsv, line 6: the same is judged in line 2"),
+        (
+            QUERIES,
+            QRELS + "1\tdoc-a\t2\n",
+            "test.tsv, line 6: this passage is already judged in line 2",
+        ),
     ],
 )
 def test_a_wrong_line_of_a_beir_folder_is_told(

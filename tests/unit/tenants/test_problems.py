@@ -18,7 +18,10 @@ SOURCE = {"name": "files", "type": "files", "root": "/files"}
         ({"chunk_size": 5}, "chunk_size: there is no such field"),
         ({"sources": [{"type": "files"}]}, "sources.0.name: this field is needed"),
         ({"sources": [{**SOURCE, "include": "*.md"}]}, "sources.0.include: it must be a list"),
-        ({"sources": [{**SOURCE, "include": ["["]}]}, "sources.0.include: not a usable glob: '['"),
+        (
+            {"sources": [{**SOURCE, "include": ["["]}]},
+            "sources.0.include: the glob '[' is empty or malformed",
+        ),
         ({"sources": [{**SOURCE, "include": []}]}, "sources.0.include: it must not be empty"),
         (
             {"sources": [{**SOURCE, "type": "ftp"}]},

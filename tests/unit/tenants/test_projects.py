@@ -147,7 +147,7 @@ def test_a_provider_that_the_operator_has_chosen_is_not_changed() -> None:
         ({"id": "x"}, "projects: id is each project's own"),
         ({"organization": "x"}, "projects: organization is"),
         ({"enabled": False}, "projects: enabled is"),
-        ({"embedder": {"base_url": "http://x"}}, "takes no base_url"),
+        ({"embedder": {"base_url": "http://x"}}, "does not support base_url"),
         ({"colour": "red"}, "colour: there is no such field"),
     ],
 )

@@ -53,14 +53,17 @@ _ENTRIES = {  # formats by an entry that no other kind of archive has
     "Index/Document.iwa": "a Pages, Numbers or Keynote document",
     "visio/document.xml": "a Visio drawing",
 }
-_SAVE_AS = "save it as DOCX, PPTX, XLSX or PDF"
+_SAVE_AS = "save the document as DOCX, PPTX, XLSX or PDF"
 _STREAMS = {  # formats by a stream that no other kind of OLE2 file has
-    "__properties_version1.0": ("an Outlook message (.msg)", "save it as EML"),
-    "WordDocument": ("a Word document of the format before 2007", "save it as DOCX"),
-    "PowerPoint Document": ("a PowerPoint file of the format before 2007", "save it as PPTX"),
-    "Workbook": ("an Excel workbook of the format before 2007", "save it as XLSX"),
-    "Book": ("an Excel workbook of the format before 2007", "save it as XLSX"),
-    "VisioDocument": ("a Visio drawing", "save it as PDF"),
+    "__properties_version1.0": ("an Outlook message (.msg)", "save the message as EML"),
+    "WordDocument": ("a Word document of the format before 2007", "save the document as DOCX"),
+    "PowerPoint Document": (
+        "a PowerPoint file of the format before 2007",
+        "save the document as PPTX",
+    ),
+    "Workbook": ("an Excel workbook of the format before 2007", "save the workbook as XLSX"),
+    "Book": ("an Excel workbook of the format before 2007", "save the workbook as XLSX"),
+    "VisioDocument": ("a Visio drawing", "save the drawing as PDF"),
 }
 
 
@@ -84,7 +87,7 @@ def type_of_zip(file: BinaryIO, media_type: str | None) -> str:
     """
     if _count(file, _CENTRAL_ENTRY) > _MOST_ENTRIES:
         raise DocumentTooCostly(
-            f"it is an archive of more than {_MOST_ENTRIES:,} entries", hint=ARCHIVE_HINT
+            f"the archive has more than {_MOST_ENTRIES:,} entries", hint=ARCHIVE_HINT
         )
     try:
         with zipfile.ZipFile(file) as archive:
@@ -93,7 +96,7 @@ def type_of_zip(file: BinaryIO, media_type: str | None) -> str:
                 raise _no_document(archive)
     except (zipfile.BadZipFile, zlib.error, ValueError, OSError, EOFError, RuntimeError):
         raise DocumentRejected(
-            "it is a damaged or truncated ZIP archive or Office document",
+            "the ZIP archive or Office document is damaged or truncated",
             hint="copy the file again",
         ) from None
     return media_type if media_type is not None and media_type in kinds else kinds[0]
@@ -110,13 +113,13 @@ def type_of_ole2(file: BinaryIO, media_type: str | None) -> str:
         if media_type is not None and media_type in OOXML:
             return media_type
         raise DocumentEncrypted(
-            "it is an encrypted Office document whose name does not say of which kind",
-            hint="name it .docx, .pptx or .xlsx",
+            "the encrypted Office document has a name that does not show its format",
+            hint="rename the document so that it ends in .docx, .pptx or .xlsx",
         )
     for stream, (meaning, hint) in _STREAMS.items():
         if _has_stream(file, stream):
-            raise DocumentUnsupported(f"it is {meaning}", hint=hint)
-    raise DocumentUnsupported("it is an OLE2 file of an unknown kind", hint=_SAVE_AS)
+            raise DocumentUnsupported(f"unsupported format: {meaning}", hint=hint)
+    raise DocumentUnsupported("unsupported format: an OLE2 file of an unknown kind", hint=_SAVE_AS)
 
 
 def _main_parts(archive: zipfile.ZipFile) -> Iterator[str]:
@@ -126,7 +129,8 @@ def _main_parts(archive: zipfile.ZipFile) -> Iterator[str]:
         name = found[1].lower()
         if _XLSB in name:
             raise DocumentUnsupported(
-                "it is a binary Excel workbook (.xlsb)", hint="save it as XLSX"
+                "unsupported format: a binary Excel workbook (.xlsb)",
+                hint="save the workbook as XLSX",
             )
         yield from (kind for mark, kind in _FAMILIES.items() if mark in name)
 
@@ -138,8 +142,8 @@ def _no_document(archive: zipfile.ZipFile) -> DocumentRejected:
         *(meaning for name, meaning in _ENTRIES.items() if name in archive.NameToInfo),
     ]
     if meanings:
-        return DocumentUnsupported(f"it is {meanings[0]}", hint=_SAVE_AS)
-    return DocumentUnsupported("it is a ZIP archive", hint=ARCHIVE_HINT)
+        return DocumentUnsupported(f"unsupported format: {meanings[0]}", hint=_SAVE_AS)
+    return DocumentUnsupported("unsupported format: a ZIP archive", hint=ARCHIVE_HINT)
 
 
 def _beginning(archive: zipfile.ZipFile, name: str) -> bytes:

@@ -58,12 +58,12 @@ def detect_file(file: BinaryIO, media_type: str | None = None) -> str:
             names the type.
     """
     if not any(piece.strip() for piece in pieces_of(file)):
-        raise DocumentEmpty("it is empty")
+        raise DocumentEmpty("the document is empty")
     file.seek(0)
     data = file.read(_BEGINNING)
-    if taken := _taken_as_declared(data, media_type):
+    if taken := _select_declared_type(data, media_type):
         return taken
-    declared = _declared(media_type)
+    declared = _normalize_declared_type(media_type)
     # The bytes before the mark tell a PDF that starts with some junk from a text about PDFs.
     if data.removeprefix(_UTF8_MARK).lstrip().startswith(PDF_MARK):
         return PDF
@@ -75,11 +75,11 @@ def detect_file(file: BinaryIO, media_type: str | None = None) -> str:
     if PDF_MARK in data[:_PDF_MARK_WITHIN] and (declared == PDF or not is_text):
         return PDF
     if meaning := meaning_of(data, is_text=is_text):
-        raise DocumentUnsupported(f"it is {meaning}", hint=hint_for(meaning))
-    return _text_type(data, declared)
+        raise DocumentUnsupported(f"unsupported format: {meaning}", hint=hint_for(meaning))
+    return _choose_text_type(data, declared)
 
 
-def _taken_as_declared(data: bytes, media_type: str | None) -> str | None:
+def _select_declared_type(data: bytes, media_type: str | None) -> str | None:
     """Return the declared type if only this project declares it; None for other types."""
     if media_type == TYPED_RECORD:
         return TYPED_RECORD  # this project wrote the record itself
@@ -87,13 +87,13 @@ def _taken_as_declared(data: bytes, media_type: str | None) -> str | None:
     return picture_type(data) if media_type in PICTURES else None
 
 
-def _declared(media_type: str | None) -> str | None:
+def _normalize_declared_type(media_type: str | None) -> str | None:
     """Return the declared type without parameters, if it is known."""
     bare = (media_type or "").partition(";")[0].strip().lower()
     return bare if bare in _KNOWN else None
 
 
-def _text_type(data: bytes, declared: str | None) -> str:
+def _choose_text_type(data: bytes, declared: str | None) -> str:
     """Choose among text formats; the format's parser rejects bytes that are not text."""
     if declared in SOURCE_CODE and declared is not None:
         return declared
@@ -102,7 +102,7 @@ def _text_type(data: bytes, declared: str | None) -> str:
     if looks_like_mail(data):
         return EML
     if declared in BINARY and declared is not None:
-        raise DocumentRejected(f"it is not {BINARY[declared]}, although its name says so")
+        raise DocumentRejected(f"the document is not {BINARY[declared]}, although its name says so")
     return declared or guessed_type(data)
 
 

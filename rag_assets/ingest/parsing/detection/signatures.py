@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 
 class Mark(NamedTuple):
-    """Bytes at an offset, and the format that they identify, worded to follow "it is"."""
+    """Bytes at an offset, and the name of the format that they identify, with its article."""
 
     offset: int
     mark: bytes
@@ -18,11 +18,11 @@ class Mark(NamedTuple):
 
 
 _PICTURE_HINT = (
-    "save it as a PDF with recognized text; or the operator sets parser.ocr for the tenant, and"
-    " PDFs of pictures are read then, and in workspaces PNG, JPEG, TIFF and WebP"
+    "save the picture as a PDF with recognized text; or ask the operator to set parser.ocr for the"
+    " tenant, so that scanned PDFs are read, and in workspaces PNG, JPEG, TIFF and WebP pictures"
 )
-ARCHIVE_HINT = "unpack it: documents inside archives are not read"
-_RTF_HINT = "save it as DOCX or PDF"
+ARCHIVE_HINT = "unpack the archive: documents inside archives are not read"
+_RTF_HINT = "save the document as DOCX or PDF"
 
 # A mark that could also start a text counts only if the bytes are not text.
 _MARKS = (

@@ -46,9 +46,9 @@ def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimi
         message = message_from_bytes(data)
         pieces = list(bounded(_Reader(options, limits).message(message), limits))
     except RecursionError:
-        raise DocumentRejected("its parts are nested too deeply") from None
+        raise DocumentRejected("the parts of the message are nested too deeply") from None
     if not pieces:
-        raise DocumentEmpty("it holds no text")
+        raise DocumentEmpty("the message contains no text")
     joined, blocks = assembled(pieces)
     title = heading_name(header(message, "Subject")) or None
     return ParsedText(joined, blocks, title, has_lines=False)
@@ -72,20 +72,20 @@ class _Reader:
         parts = parts_of(message)
         for part in parts:
             if part.is_body:
-                yield from _demoted(self._body(part.message), level)
-        yield from self._attachments([p for p in parts if not p.is_body], whole=level == 1)
+                yield from _lower_headings(self._read_body(part.message), level)
+        yield from self._read_attachments([p for p in parts if not p.is_body], whole=level == 1)
 
-    def _body(self, part: Message) -> list[Piece]:
+    def _read_body(self, part: Message) -> list[Piece]:
         if part.get_content_type() == "text/html":
             known = text(part) if charset(part) else page_text(content(part), self._limits)
             return read_page(known)[0]
         body = text(part).replace("\0", "").replace("\r\n", "\n")
         return [Piece("paragraph", clean(body[b.start : b.end])) for b in paragraphs(body)]
 
-    def _attachments(self, parts: list[Part], *, whole: bool) -> Iterator[Piece]:
+    def _read_attachments(self, parts: list[Part], *, whole: bool) -> Iterator[Piece]:
         named: list[str] = []
         for part in parts:
-            pieces = list(self._attached(part)) if whole and self._left > 0 else []
+            pieces = list(self._read_attachment(part)) if whole and self._left > 0 else []
             if not pieces:
                 named.append(part.name)
                 continue
@@ -95,7 +95,7 @@ class _Reader:
         if named:
             yield Piece("paragraph", clean("Attachments not read: " + ", ".join(named)))
 
-    def _attached(self, part: Part) -> Iterator[Piece]:
+    def _read_attachment(self, part: Part) -> Iterator[Piece]:
         """Yield the pieces of an attachment; none if it cannot be read."""
         if part.is_message:
             yield from self.message(part.message, _ATTACHED_LEVEL + 1)
@@ -110,7 +110,7 @@ class _Reader:
             parsed = function(data, kind, self._options, self._limits)
         except DocumentRejected:
             return
-        yield from _demoted(_pieces_of(parsed), _ATTACHED_LEVEL)
+        yield from _lower_headings(_pieces_of(parsed), _ATTACHED_LEVEL)
 
 
 def _pieces_of(parsed: ParsedText) -> Iterator[Piece]:
@@ -123,7 +123,7 @@ def _pieces_of(parsed: ParsedText) -> Iterator[Piece]:
             )  # fmt: skip
 
 
-def _demoted(pieces: Iterator[Piece] | list[Piece], by: int) -> Iterator[Piece]:
+def _lower_headings(pieces: Iterator[Piece] | list[Piece], by: int) -> Iterator[Piece]:
     """Yield pieces with their headings lowered, so that they are below a heading of this level."""
     for piece in pieces:
         level = min(piece.level + by, DEEPEST_LEVEL) if piece.kind == "heading" else 0

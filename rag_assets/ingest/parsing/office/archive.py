@@ -38,10 +38,10 @@ class Archive:
         try:
             self._zip = zipfile.ZipFile(io.BytesIO(data))
         except _DAMAGE:
-            raise _damaged() from None
+            raise _build_damage_error() from None
         self._limit = self._left = limits.expanded_bytes
         if len(self._zip.NameToInfo) > _MOST_PARTS:
-            raise DocumentTooCostly(f"it is an archive of more than {_MOST_PARTS:,} parts")
+            raise DocumentTooCostly(f"the document consists of more than {_MOST_PARTS:,} parts")
         # Some writers use different upper and lower case for a name; the format treats such names
         # as equal.
         self._names = {name.lower(): name for name in self._zip.NameToInfo}
@@ -67,29 +67,30 @@ class Archive:
             return b""
         if entry.flag_bits & _ENCRYPTED:
             raise DocumentEncrypted(
-                "a part of it is encrypted", hint="store a copy without a password"
+                "a part of the document is encrypted", hint="store a copy without a password"
             )
         if entry.compress_type not in _READABLE:
-            raise DocumentRejected("it is compressed in a way that Office documents never are")
+            raise DocumentRejected("the document has a compression method that Office never uses")
         self._check_size(entry)
         try:
             # For any data, zipfile returns at most the size that was checked.
             return self._zip.read(entry)
         except _DAMAGE:
-            raise _damaged() from None
+            raise _build_damage_error() from None
 
     def _check_size(self, entry: zipfile.ZipInfo) -> None:
         self._left -= entry.file_size
         if self._left < 0:
             raise DocumentTooCostly(
-                f"unpacked it is larger than the limit of {self._limit:,} bytes",
+                f"the unpacked document is larger than the limit of {self._limit:,} bytes",
                 hint="split the document",
             )
         if entry.file_size > max(_RATIO_COUNTS_FROM, _HIGHEST_RATIO * entry.compress_size):
-            raise DocumentTooCostly("it is packed like a ZIP bomb")
+            raise DocumentTooCostly("the document is packed like a ZIP bomb")
 
 
-def _damaged() -> DocumentRejected:
+def _build_damage_error() -> DocumentRejected:
     return DocumentRejected(
-        "it is damaged or truncated: a part of it cannot be unpacked", hint="copy the file again"
+        "the document is damaged or truncated: a part cannot be unpacked",
+        hint="copy the file again",
     )

@@ -50,7 +50,7 @@ def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimi
     reader = _Reader(Package(data, options, limits))
     pieces = list(bounded(_whole_runs(reader.pieces()), limits))
     if not pieces:
-        raise DocumentEmpty("it holds no text")
+        raise DocumentEmpty("the document contains no text")
     text, blocks = assembled(pieces)
     title = reader.title or reader.package.title() or first_title(blocks)
     return ParsedText(text, blocks, title, has_lines=False)

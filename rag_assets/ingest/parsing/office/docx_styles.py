@@ -73,10 +73,10 @@ class Styles:
     def of(self, style_id: str) -> Style:
         """Return the style with this id; a style without properties if there is none."""
         if style_id not in self._known:
-            self._known[style_id] = self._resolved(style_id)
+            self._known[style_id] = self._resolve_style(style_id)
         return self._known[style_id]
 
-    def _resolved(self, style_id: str) -> Style:
+    def _resolve_style(self, style_id: str) -> Style:
         names: list[str] = []
         levels: list[int] = []
         places: list[ListPlace] = []
@@ -160,7 +160,7 @@ class Numbering:
             return ""
         self._count(kind, place)
         pattern = _value(level.find(f"{W}lvlText"))[:_LONGEST_MARKER]
-        return _PLACE.sub(lambda found: self._printed(kind, int(found[1]) - 1), pattern)
+        return _PLACE.sub(lambda found: self._format_marker(kind, int(found[1]) - 1), pattern)
 
     def _count(self, kind: int, place: ListPlace) -> None:
         counts = self._counts.setdefault(kind, {})
@@ -170,10 +170,10 @@ class Numbering:
         for deeper in range(place.depth + 1, 10):
             counts.pop(deeper, None)
 
-    def _printed(self, kind: int, depth: int) -> str:
+    def _format_marker(self, kind: int, depth: int) -> str:
         count = self._counts.get(kind, {}).get(depth)
         shown = self._start(kind, depth) if count is None else count
-        return _formatted(shown, self._format(kind, depth))
+        return _format_number(shown, self._format(kind, depth))
 
     def _start(self, kind: int, depth: int) -> int:
         level = self._levels.get((kind, depth))
@@ -184,16 +184,16 @@ class Numbering:
         return _value(level.find(f"{W}numFmt")) if level is not None else ""
 
 
-def _formatted(count: int, style: str) -> str:
+def _format_number(count: int, style: str) -> str:
     shown = str(count)
     if style.endswith("Letter") and 0 < count <= _MOST_AS_LETTERS:
         shown = chr(ord("a") + (count - 1) % 26) * ((count - 1) // 26 + 1)
     elif style.endswith("Roman") and 0 < count <= _MOST_AS_ROMAN:
-        shown = _roman(count)
+        shown = _format_roman(count)
     return shown.upper() if style.startswith("upper") else shown
 
 
-def _roman(count: int) -> str:
+def _format_roman(count: int) -> str:
     text = ""
     for value, letters in _ROMAN:
         text += letters * (count // value)

@@ -60,10 +60,10 @@ class Package:
     """
 
     def __init__(self, data: bytes, options: ParseOptions, limits: ParseLimits) -> None:
-        self.archive = Archive(_decrypted(data, options), limits)
+        self.archive = Archive(_decrypt(data, options), limits)
         main = [r.part for r in self.related("") if r.kind == "officeDocument"]
         if not main or main[0] not in self.archive:
-            raise DocumentRejected("it is damaged: the main part is missing")
+            raise DocumentRejected("the document is damaged: the main part is missing")
         self.main = main[0]
 
     def xml(self, part: str) -> _Element | None:
@@ -73,17 +73,17 @@ class Package:
             DocumentRejected: the part is not well-formed XML, or declares a document type.
         """
         data = self.archive.read(part)
-        return _parsed(data) if data else None
+        return _parse_xml(data) if data else None
 
     def main_xml(self) -> _Element:
         """Return the root of the main part."""
-        return _parsed(self.archive.read(self.main))
+        return _parse_xml(self.archive.read(self.main))
 
     def related(self, part: str) -> list[Related]:
         """Return the parts that a part refers to, in order; parts outside the file are left out."""
         folder, name = posixpath.split(part)
         root = self.xml(posixpath.join(folder, "_rels", f"{name}.rels"))
-        return [] if root is None else list(_relations(root, folder))
+        return [] if root is None else list(_list_relations(root, folder))
 
     def relative(self, part: str, kind: str) -> _Element | None:
         """Return the root of the first part of a kind that a given part refers to."""
@@ -97,7 +97,7 @@ class Package:
         return sensible_title(found) if found else None
 
 
-def _relations(root: _Element, folder: str) -> Iterator[Related]:
+def _list_relations(root: _Element, folder: str) -> Iterator[Related]:
     for relation in root.iter(_RELATION):
         if relation.get("TargetMode", "").lower() != "external":
             target = unquote(relation.get("Target", ""))
@@ -106,11 +106,13 @@ def _relations(root: _Element, folder: str) -> Iterator[Related]:
             yield Related(relation.get("Id", ""), kind, part)
 
 
-def _parsed(data: bytes) -> _Element:
+def _parse_xml(data: bytes) -> _Element:
     from lxml import etree
 
     if any(mark in data for mark in _DOCTYPES):
-        raise DocumentRejected("it declares an XML document type, which Office documents never do")
+        raise DocumentRejected(
+            "the document declares an XML document type, which Office never does"
+        )
     if b"purl.oclc.org" in data:
         for strict, common in _STRICT:
             data = data.replace(strict, common)
@@ -122,27 +124,31 @@ def _parsed(data: bytes) -> _Element:
     try:
         root = etree.fromstring(data, parser)
     except etree.XMLSyntaxError:
-        raise DocumentRejected("it is damaged: a part of it is not well-formed XML") from None
+        raise DocumentRejected("the document is damaged: a part is not well-formed XML") from None
     if root is None or root.getroottree().docinfo.doctype:
-        raise DocumentRejected("it declares an XML document type, which Office documents never do")
+        raise DocumentRejected(
+            "the document declares an XML document type, which Office never does"
+        )
     return root
 
 
-def _decrypted(data: bytes, options: ParseOptions) -> bytes:
+def _decrypt(data: bytes, options: ParseOptions) -> bytes:
     """Return the document itself, decrypted if necessary with the first password that fits."""
     if not data.startswith(OLE2_MARK):
         return data
     for password in options.passwords:
-        if (plain := _decrypted_with(data, password)) is not None:
+        if (plain := _decrypt_with(data, password)) is not None:
             return plain
-    tried = "none of parser.passwords opens it" if options.passwords else "needs a password"
+    tried = (
+        ", and none of parser.passwords opens it" if options.passwords else " and needs a password"
+    )
     raise DocumentEncrypted(
-        f"it is encrypted, {tried}",
-        hint="give its password in parser.passwords, or store a copy without one",
+        f"the document is encrypted{tried}",
+        hint="add its password to parser.passwords, or store a copy without a password",
     )
 
 
-def _decrypted_with(data: bytes, password: str) -> bytes | None:
+def _decrypt_with(data: bytes, password: str) -> bytes | None:
     import msoffcrypto
     from msoffcrypto.exceptions import DecryptionError, FileFormatError, InvalidKeyError
 
@@ -154,5 +160,7 @@ def _decrypted_with(data: bytes, password: str) -> bytes | None:
     except (InvalidKeyError, DecryptionError):
         return None
     except FileFormatError:
-        raise DocumentRejected("it is damaged: not a readable encrypted document") from None
+        raise DocumentRejected(
+            "the document is damaged: not a readable encrypted document"
+        ) from None
     return target.getvalue()

@@ -64,7 +64,7 @@ def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimi
     level = 2 if sections else 1
     pieces = list(bounded((p for s in slides for p in _slide(package, s, level)), limits))
     if not pieces:
-        raise DocumentEmpty("no text on any slide that is shown")
+        raise DocumentEmpty("the presentation has no text on any visible slide")
     text, blocks = assembled(pieces)
     opening = [p.text for p in pieces if p.slide == pieces[0].slide and p.level == level]
     title = _title(package, opening) or first_title(blocks)

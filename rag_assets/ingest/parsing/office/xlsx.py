@@ -52,19 +52,19 @@ def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimi
         DocumentRejected: the workbook is encrypted, damaged, too large, or has no text.
     """
     package = Package(data, options, limits)
-    workbook = _opened(_bare(package, limits))
+    workbook = _open_workbook(_copy_needed_parts(package, limits))
     names = _shown_sheets(workbook)
     limits.check_pages(len(names))
     found = chain.from_iterable(_sheet(workbook, name, limits) for name in names)
     pieces = list(bounded(found, limits))
     if not pieces:
-        raise DocumentEmpty("no cell of a sheet that is shown holds anything")
+        raise DocumentEmpty("the workbook has no cell with content on any visible sheet")
     text, blocks = assembled(pieces)
     pages = len(workbook.sheet_names)
     return ParsedText(text, blocks, package.title(), pages, has_lines=False)
 
 
-def _bare(package: Package, limits: ParseLimits) -> bytes:
+def _copy_needed_parts(package: Package, limits: ParseLimits) -> bytes:
     """Return a copy of the workbook that contains only sheets, styles and texts."""
     related = package.related(package.main)
     folder, _, name = package.main.rpartition("/")
@@ -90,8 +90,8 @@ def _check_extent(sheet: bytes, limits: ParseLimits) -> None:
         cells = _extent(_FILLED.findall(sheet))
     if cells > limits.cells:
         raise DocumentTooLarge(
-            f"a sheet reaches over {cells:,} cells, over the limit of {limits.cells:,}",
-            hint="split the sheet, or clear cells that lie far from all others",
+            f"a sheet extends over {cells:,} cells, over the limit of {limits.cells:,}",
+            hint="split the sheet, or clear the cells that are far away from all others",
         )
 
 
@@ -111,18 +111,18 @@ def _column(letters: bytes) -> int:
     return number
 
 
-def _opened(data: bytes) -> CalamineWorkbook:
+def _open_workbook(data: bytes) -> CalamineWorkbook:
     from python_calamine import CalamineError, CalamineWorkbook
 
     try:
         return CalamineWorkbook.from_filelike(io.BytesIO(data))
     except CalamineError:
         # The library's message may quote the document.
-        raise _damaged() from None
+        raise _build_damage_error() from None
 
 
-def _damaged() -> DocumentRejected:
-    return DocumentRejected("it is damaged: not a readable workbook")
+def _build_damage_error() -> DocumentRejected:
+    return DocumentRejected("the document is damaged: not a readable workbook")
 
 
 def _shown_sheets(workbook: CalamineWorkbook) -> list[str]:
@@ -141,7 +141,7 @@ def _sheet(workbook: CalamineWorkbook, name: str, limits: ParseLimits) -> Iterat
     try:
         sheet = workbook.get_sheet_by_name(name)
     except CalamineError:
-        raise _damaged() from None
+        raise _build_damage_error() from None
     rows = _rows(sheet, limits)
     if rows:
         shown = clean(" ".join(name.split()))
@@ -170,7 +170,7 @@ def _rows(sheet: CalamineSheet, limits: ParseLimits) -> dict[int, list[str]]:
     if sheet.start is None:
         return {}
     first_row, _ = sheet.start
-    rows = [list(map(_shown, row)) for row in sheet.to_python(skip_empty_area=True)]
+    rows = [list(map(_format_value, row)) for row in sheet.to_python(skip_empty_area=True)]
     _repeat_merged(sheet, rows, limits)
     used = [any(column) for column in zip(*rows, strict=True)]
     if not all(used):
@@ -187,14 +187,14 @@ def _repeat_merged(sheet: CalamineSheet, rows: list[list[str]], limits: ParseLim
         below = rows[max(0, top + 1 - first_row) : bottom + 1 - first_row]
         left -= len(below)
         if left < 0:
-            raise _damaged()
+            raise _build_damage_error()
         if top >= first_row and column in columns and below:
             value = repeated(rows[top - first_row][column - first_column])
             for row in filter(any, below):
                 row[column - first_column] = value
 
 
-def _shown(value: _Value) -> str:
+def _format_value(value: _Value) -> str:
     """Return a value as a person would write it."""
     if isinstance(value, str):
         text = " ".join(value.split())

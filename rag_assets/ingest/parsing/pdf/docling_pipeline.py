@@ -37,8 +37,9 @@ def require_docling(models: str | None) -> None:
     require_extra("docling", _PACKAGES, "parser.pdf: docling", "set parser.pdf: liteparse")
     if models is None or not Path(models).is_dir():
         raise ConfigurationError(
-            "parser.pdf: docling needs models, and parser.docling_models names no folder of them",
-            hint="`docling-tools models download -o FOLDER` gets them; none is fetched at run time",
+            "parser.pdf: docling needs its models, but parser.docling_models is not their folder",
+            hint="run `docling-tools models download -o FOLDER`, and set parser.docling_models to"
+            " FOLDER; models are never downloaded at run time",
         )
 
 
@@ -58,7 +59,7 @@ def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimi
     require_docling(options.docling_models)
     with PdfFile(data, options.passwords) as file:
         limits.check_pages(len(file))
-        document = _converted(file, options)
+        document = _convert_pdf(file, options)
         pieces = list(bounded(pieces_of(document), limits))
         if not pieces:
             raise no_text(len(file), ocr=options.ocr)
@@ -68,16 +69,16 @@ def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimi
         return ParsedText(text, blocks, title, len(file), has_lines=False)
 
 
-def _converted(file: PdfFile, options: ParseOptions) -> Any:
+def _convert_pdf(file: PdfFile, options: ParseOptions) -> Any:
     from docling.datamodel.base_models import DocumentStream
 
-    converter = _converter(options, file.password)
+    converter = _get_converter(options, file.password)
     stream = DocumentStream(name="document.pdf", stream=io.BytesIO(file.data))
     return converter.convert(stream, raises_on_error=True).document
 
 
 @lru_cache(maxsize=4)
-def _converter(options: ParseOptions, password: str | None) -> Any:
+def _get_converter(options: ParseOptions, password: str | None) -> Any:
     """Return a converter; its models stay loaded for the next document."""
     from docling.datamodel.backend_options import PdfBackendOptions
     from docling.datamodel.base_models import InputFormat

@@ -42,9 +42,9 @@ class PdfFile:
         if b"%%EOF" not in tail and b"startxref" not in tail:
             # Without this check, pdfium would silently open only the remaining pages.
             raise DocumentRejected(
-                "it is truncated: the end of the PDF is missing", hint="copy the file again"
+                "the PDF is truncated: its end is missing", hint="copy the file again"
             )
-        self.document, self.password = _opened(self.data, tuple(passwords))
+        self.document, self.password = _open_pdf(self.data, tuple(passwords))
 
     def __enter__(self) -> Self:
         return self
@@ -99,14 +99,14 @@ class PdfFile:
 def no_text(pages: int, *, ocr: bool) -> DocumentRejected:
     """Return the error that rejects a PDF without any text."""
     if ocr:
-        return DocumentScanned(f"no text, by OCR neither ({pages:,} pages)")
+        return DocumentScanned(f"no text was found, not even by OCR ({pages:,} pages)")
     return DocumentScanned(
-        f"no text: scanned pages need OCR ({pages:,} without any text)",
+        f"the PDF has no text: scanned pages need OCR (pages without text: {pages:,})",
         hint="set parser.ocr: true for the tenant",
     )
 
 
-def _opened(data: bytes, passwords: tuple[str, ...]) -> tuple[PdfDocument, str | None]:
+def _open_pdf(data: bytes, passwords: tuple[str, ...]) -> tuple[PdfDocument, str | None]:
     import pypdfium2 as pdfium
 
     for password in (None, *passwords):
@@ -114,9 +114,9 @@ def _opened(data: bytes, passwords: tuple[str, ...]) -> tuple[PdfDocument, str |
             return pdfium.PdfDocument(data, password=password), password
         except pdfium.PdfiumError as error:
             if getattr(error, "err_code", None) != _NEEDS_PASSWORD:
-                raise DocumentRejected("it is damaged: not a readable PDF") from None
-    tried = "none of parser.passwords opens it" if passwords else "needs a password"
+                raise DocumentRejected("the PDF is damaged and cannot be read") from None
+    tried = ", and none of parser.passwords opens it" if passwords else " and needs a password"
     raise DocumentEncrypted(
-        f"it is encrypted, {tried}",
-        hint="give its password in parser.passwords, or store a copy without one",
+        f"the document is encrypted{tried}",
+        hint="add its password to parser.passwords, or store a copy without a password",
     )

@@ -73,7 +73,7 @@ class PageLayout:
                     yield page.page_num, list(_pieces(whole.get(page.page_num, page)))
         except ParseError:
             # The library's message may quote the document.
-            raise DocumentRejected("it is damaged: its pages cannot be read") from None
+            raise DocumentRejected("the PDF is damaged: its pages cannot be read") from None
 
     def _whole_pages(self, numbers: list[int]) -> dict[int, ParsedPage]:
         """Return pages with their headers and footers; used for pages with little other text."""

@@ -86,7 +86,7 @@ class _Reading:
         """Return the error that states why no text was found."""
         self._time.require_any()
         if not self._readable:
-            return DocumentRejected("it is damaged: none of its pages can be read")
+            return DocumentRejected("the PDF is damaged: none of its pages can be read")
         return no_text(len(self._file), ocr=self._options.ocr)
 
     def notes(self) -> tuple[str, ...]:

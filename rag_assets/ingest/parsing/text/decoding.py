@@ -22,7 +22,7 @@ def decoded(data: bytes, limits: ParseLimits) -> str:
     """
     text = _utf16(data) if data.startswith(UTF16_MARKS) else _utf8(data)
     if not text.strip():
-        raise DocumentEmpty("it is empty")
+        raise DocumentEmpty("the document is empty")
     limits.check_characters(len(text))
     return text
 
@@ -53,14 +53,15 @@ def decoded_source(data: bytes, limits: ParseLimits) -> tuple[str, int]:
 def _utf8(data: bytes) -> str:
     nul = data.find(b"\0")
     if nul >= 0:
-        raise DocumentRejected(f"it is not text: NUL byte at offset {nul:,}")
+        raise DocumentRejected(f"the document is not text: NUL byte at offset {nul:,}")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         # error.start does not count the byte order mark that utf-8-sig removed.
         at = error.start + (len(UTF8_MARK) if data.startswith(UTF8_MARK) else 0)
         raise DocumentRejected(
-            f"it is not UTF-8 text: invalid byte at offset {at:,}", hint="save it as UTF-8"
+            f"the document is not UTF-8 text: invalid byte at offset {at:,}",
+            hint="save the document as UTF-8",
         ) from None
 
 
@@ -70,9 +71,12 @@ def _utf16(data: bytes) -> str:
         text = data.decode("utf-16")
     except UnicodeDecodeError as error:
         raise DocumentRejected(
-            f"it is not UTF-16 text, although its mark says so: error at offset {error.start:,}",
-            hint="save it as UTF-8",
+            "the document is not UTF-16 text, although its byte order mark says so: error at offset"
+            f" {error.start:,}",
+            hint="save the document as UTF-8",
         ) from None
     if "\0" in text:
-        raise DocumentRejected("it is not text: NUL character in what its mark says is UTF-16")
+        raise DocumentRejected(
+            "the document is not text: NUL character, although its byte order mark says UTF-16"
+        )
     return text

@@ -59,13 +59,13 @@ def _blocks(text: str, delimiter: str) -> Iterator[Block]:
 
 def _records(text: str, delimiter: str) -> list[_Record]:
     lines = list(split_lines(text))
-    quoted = _quoted(lines, delimiter) if _QUOTE in text else None
+    quoted = _split_quoted_records(lines, delimiter) if _QUOTE in text else None
     if quoted is not None:
         return quoted
     return [_Record(n, line.start, line.end) for n, line in enumerate(lines, 1) if not line.blank]
 
 
-def _quoted(lines: list[Line], delimiter: str) -> list[_Record] | None:
+def _split_quoted_records(lines: list[Line], delimiter: str) -> list[_Record] | None:
     """Return the records of a text with quotation marks; None if a mark is never closed."""
     records: list[_Record] = []
     number = 0

@@ -70,12 +70,12 @@ class _Parser:
     def _title(self) -> Block | None:
         """Return the title with its adornments, if a title starts here."""
         first = self._at
-        over = is_adornment(self._text_at(first)) and self._underlined(first + 1)
+        over = is_adornment(self._text_at(first)) and self._is_underlined(first + 1)
         title = first + 1 if over else first
         under = self._text_at(title + 1).rstrip()
         if over and under != self._text_at(first).rstrip():
             return None
-        if not over and (not self._underlined(first) or self._text_at(first)[:1].isspace()):
+        if not over and (not self._is_underlined(first) or self._text_at(first)[:1].isspace()):
             return None
         self._at = title + 2
         self._literal_follows = False
@@ -83,7 +83,7 @@ class _Parser:
         path = self._outline.enter(level, heading_name(self._text_at(title)))
         return self._block("heading", first, path, level)
 
-    def _underlined(self, at: int) -> bool:
+    def _is_underlined(self, at: int) -> bool:
         """Return whether a line of text has an adornment below it.
 
         As in docutils, a line of only a few punctuation characters is text, unless the title is
@@ -162,7 +162,7 @@ class _Parser:
     def _skip_list(self) -> None:
         """Skip all items with the indented lines below them."""
         while self._at < len(self._lines) and is_list_item(self._text_at(self._at)):
-            if self._underlined(self._at):
+            if self._is_underlined(self._at):
                 return
             self._skip_with_body()
 

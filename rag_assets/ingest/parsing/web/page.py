@@ -59,7 +59,7 @@ def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimi
     found, named = read_page(page_text(data, limits))
     pieces = list(bounded(found, limits))
     if not pieces:
-        raise DocumentEmpty("it holds no text that a reader would see")
+        raise DocumentEmpty("the page contains no text that a reader would see")
     text, blocks = assembled(pieces)
     first = [piece.text for piece in pieces if piece.level == 1]
     title = heading_name(first[0]) if len(first) == 1 else named or first_title(blocks)

@@ -94,7 +94,7 @@ def page_tree(text: str) -> _Element | None:
     except etree.XMLSyntaxError:  # the text contains no element
         root = None
     if any("depth" in error.message.lower() for error in parser.error_log):
-        raise DocumentRejected("its elements are nested too deeply")
+        raise DocumentRejected("the elements of the page are nested too deeply")
     return root
 
 

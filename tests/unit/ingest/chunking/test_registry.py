@@ -37,9 +37,9 @@ def test_a_limit_alone_takes_an_overlap_in_proportion() -> None:
         ("heading", {"max_tokens": 64, "overlap": 33}, "overlap is 33"),
         ("heading", {"max_tokens": 64, "overlap": -1}, "overlap is -1"),
         ("sentence", {"max_characters": 100, "overlap": 51}, "overlap is 51"),
-        ("recursive", {"max_characters": 100}, "max_characters is none of its settings"),
-        ("sentence", {"max_tokens": 100}, "max_tokens is none of its settings"),
-        ("record", {"overlap": 0}, "overlap is none of its settings"),
+        ("recursive", {"max_characters": 100}, "has no setting max_characters"),
+        ("sentence", {"max_tokens": 100}, "has no setting max_tokens"),
+        ("record", {"overlap": 0}, "has no setting overlap"),
     ],
 )
 def test_what_does_not_fit_the_chunker_is_refused(

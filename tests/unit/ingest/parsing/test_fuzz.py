@@ -39,7 +39,7 @@ TEXTS = [name for name in IDS if name.startswith(("text.", "web."))]
 MOSTLY = st.sampled_from([True, True, True, False])
 # A tenth of the usual time and memory would do for documents of a few kilobytes.
 LIMITS = ParseLimits(seconds=20, memory_bytes=512 * 1024**2, characters=1_000_000, pages=200)
-VAGUE = ("its parser failed", "its parser crashed")
+VAGUE = ("the parser of the document failed", "the parser of the document crashed")
 
 fuzz = settings(
     max_examples=EXAMPLES or 40,

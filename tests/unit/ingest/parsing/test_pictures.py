@@ -83,7 +83,7 @@ def test_all_pages_of_a_tiff_are_read_and_the_first_picture_of_all_else() -> Non
 
 
 def test_a_picture_without_text_says_so() -> None:
-    with pytest.raises(DocumentScanned, match="by OCR neither"):
+    with pytest.raises(DocumentScanned, match="not even by OCR"):
         read(saved(Image.new("RGB", (300, 300), "white"), "PNG"), "image/png")
 
 

@@ -18,8 +18,8 @@ from rag_assets.ingest.parsing.options import ParseOptions
 from rag_assets.ingest.workers.process import WorkerProcess
 
 ROOT = Path(__file__).resolve().parents[4]
-NETWORK = "it made its parser reach for the network, which is forbidden"
-PROCESS = "it made its parser start a process, which is forbidden"
+NETWORK = "the document made its parser use the network, which is forbidden"
+PROCESS = "the document made its parser start a process, which is forbidden"
 
 # A worker as it is, but for a parser that does what its document says.
 _WORKER = """
@@ -67,8 +67,8 @@ def test_a_document_reaches_nothing_beyond_its_worker(
         "os.execv('/bin/true', ['true'])": PROCESS,
         "os.posix_spawn('/bin/true', ['true'], {})": PROCESS,
         f"open({str(tmp_path / 'large')!r}, 'wb').write(bytes(17 * 2**20))":
-            "its parser failed (OSError)",
-        "[os.dup(0) for _ in range(300)]": "its parser failed (OSError)",
+            "the parser of the document failed (OSError)",
+        "[os.dup(0) for _ in range(300)]": "the parser of the document failed (OSError)",
     }  # fmt: skip
     try:
         for act, reason in acts.items():
@@ -86,10 +86,12 @@ def test_unstorable_results_and_interrupts_fail_their_document_alone(
     worker: WorkerProcess,
 ) -> None:
     acts = {
-        "ParsedText('x', (), title='\\ud800')": "its parser failed (UnicodeEncodeError)",
+        "ParsedText('x', (), title='\\ud800')":
+            "the parser of the document failed (UnicodeEncodeError)",
         "ParsedText('x', (Block('row', 0, 1, sheet='\\ud800'),))":
-            "its parser failed (UnicodeEncodeError)",
-        "(_ for _ in ()).throw(BaseException('panic'))": "its parser failed (BaseException)",
+            "the parser of the document failed (UnicodeEncodeError)",
+        "(_ for _ in ()).throw(BaseException('panic'))":
+            "the parser of the document failed (BaseException)",
     }  # fmt: skip
     try:
         for act, reason in acts.items():

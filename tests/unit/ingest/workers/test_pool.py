@@ -76,7 +76,7 @@ def test_a_document_that_takes_too_long_fails_alone(cache_dir: Path) -> None:
         assert time.monotonic() - started < 30
     late = results["slow"]
     assert isinstance(late, DocumentTimeout)
-    assert late.message == "it took longer than 1.5 s to parse"
+    assert late.message == "parsing the document took longer than 1.5 s"
     assert titles(results) == ["Title 1", "Title 2"]
 
 
@@ -99,7 +99,7 @@ def test_a_document_that_needs_too_much_memory_fails_alone(cache_dir: Path) -> N
     with WorkerPool(1, limits, cache_dir) as pool:
         results = by_key(pool.map([ok(1), task("hungry", hungry), ok(2)]))
     assert isinstance(results["hungry"], DocumentTooCostly)
-    assert results["hungry"].message == "it needs more memory than one document may use"
+    assert results["hungry"].message == "the document needs more memory than one document may use"
     assert "parser.memory_mb" in (results["hungry"].hint or "")
     assert titles(results) == ["Title 1", "Title 2"]
 
@@ -116,10 +116,18 @@ def test_a_usual_pdf_needs_little_memory_of_its_own(cache_dir: Path) -> None:
 @pytest.mark.parametrize(
     ("number", "kind", "reason"),
     [
-        (signal.SIGSEGV, DocumentRejected, "its parser crashed (exit code -11)"),
-        (signal.SIGKILL, DocumentTooCostly, "it needs more memory than one document may use"),
-        (signal.SIGABRT, DocumentTooCostly, "it needs more memory than one document may use"),
-        (signal.SIGXCPU, DocumentTimeout, "it took longer than 60 s to parse"),
+        (signal.SIGSEGV, DocumentRejected, "the parser of the document crashed (exit code -11)"),
+        (
+            signal.SIGKILL,
+            DocumentTooCostly,
+            "the document needs more memory than one document may use",
+        ),
+        (
+            signal.SIGABRT,
+            DocumentTooCostly,
+            "the document needs more memory than one document may use",
+        ),
+        (signal.SIGXCPU, DocumentTimeout, "parsing the document took longer than 60 s"),
     ],
 )
 def test_a_parser_that_dies_fails_its_document_and_is_replaced(
@@ -236,10 +244,10 @@ def test_text_blocks_and_pages_over_the_limits_are_refused(cache_dir: Path) -> N
         )
     assert isinstance(results["fits"], ParsedText)
     assert {key: str(value) for key, value in results.items() if key != "fits"} == {
-        "text": "its text is longer than the limit of 500 characters",
-        "pdf": "its text is longer than the limit of 500 characters",
-        "pages": "it has 3 pages, over the limit of 2",
-        "rows": "it has 4 paragraphs and rows, over the limit of 3",
+        "text": "the document's text is longer than the limit of 500 characters",
+        "pdf": "the document's text is longer than the limit of 500 characters",
+        "pages": "the document has 3 pages, over the limit of 2",
+        "rows": "the document has 4 paragraphs and rows, over the limit of 3",
     }
 
 

@@ -317,7 +317,7 @@ def test_a_stored_configuration_is_read_back() -> None:
     [
         ({"connection": {"deploymnet": "x"}}, "connection.deploymnet: .*deployment"),
         ({"connection": {"api_version": "latest"}}, "connection.api_version"),
-        ({"connection": {"identity": "managed"}, "api_key": "$KEY"}, "not both"),
+        ({"connection": {"identity": "managed"}, "api_key": "$KEY"}, "cannot be combined"),
         ({"base_url": None}, "base_url"),
     ],
 )

@@ -169,7 +169,7 @@ def test_an_api_key_is_sent_as_it_is_over_https(
 
 
 def test_an_api_key_is_not_sent_without_encryption(httpserver: HTTPServer, ask: Ask) -> None:
-    with pytest.raises(ProviderRefused, match="over https alone"):
+    with pytest.raises(ProviderRefused, match="only be sent over https"):
         ask("bedrock", ["one"], connection=REGION, credentials=key("bedrock-api-key-abc"))
     assert httpserver.log == []
 

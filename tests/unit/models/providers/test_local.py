@@ -133,5 +133,5 @@ def test_other_weights_are_never_used(monkeypatch: pytest.MonkeyPatch, tmp_path:
 
 @pytest.mark.parametrize("options", [{"pooling": "cls"}, {"query_prefix": "q: "}])
 def test_settings_that_the_model_has_itself_are_refused(options: dict[str, str]) -> None:
-    with pytest.raises(ValidationError, match=f"takes no {next(iter(options))}"):
+    with pytest.raises(ValidationError, match=f"does not support {next(iter(options))}"):
         EmbedderConfig(model=E5_MODEL, **options)

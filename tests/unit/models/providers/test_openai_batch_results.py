@@ -100,11 +100,11 @@ def test_results_that_are_gone_are_lost_and_not_refused(
     httpserver: HTTPServer, ask_api: Ask[Any]
 ) -> None:
     httpserver.expect_oneshot_request(BATCH).respond_with_json({}, status=404)
-    with pytest.raises(BatchLost, match="another account"):
+    with pytest.raises(BatchLost, match="different account"):
         results(ask_api)
     httpserver.expect_request(BATCH).respond_with_json(ENDED)
     httpserver.expect_request(CONTENT).respond_with_json({}, status=404)
-    with pytest.raises(BatchLost, match="gone"):
+    with pytest.raises(BatchLost, match="were deleted"):
         results(ask_api)
 
 

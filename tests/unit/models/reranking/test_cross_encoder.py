@@ -126,7 +126,7 @@ def test_a_folder_without_a_cross_encoder_is_refused_when_it_is_configured(tmp_p
 
     require_cross_encoder(cross_encoder(tmp_path / "fine"))
     assert "the model's folder does not exist" in refusal(tmp_path / "nowhere")
-    assert "not one score a pair" in refusal(encoder_of_tokens(tmp_path / "vectors"))
+    assert "not one score per pair" in refusal(encoder_of_tokens(tmp_path / "vectors"))
     assert "(1, 3)" in refusal(cross_encoder(tmp_path / "three", classes=3))
     assert "cannot read a question" in refusal(encoder_of_tokens(tmp_path / "few", words=10))
     lacking = cross_encoder(tmp_path / "lacking")

@@ -155,7 +155,7 @@ def test_a_request_to_another_server_is_held_back(httpserver, inside):
         async with build_tenant_client(f"http://127.0.0.1:{httpserver.port}", LOOPBACK) as client:
             await client.get(f"http://127.0.0.2:{inside.port}/")
 
-    with pytest.raises(ProviderRefused, match="another server"):
+    with pytest.raises(ProviderRefused, match="a server other than"):
         asyncio.run(run())
     assert inside.log == []
 
@@ -364,11 +364,11 @@ def test_a_base_url_has_one_form(url, normal):
         ("ftp://api.example.org", "must begin with https://"),
         ("file:///etc/passwd", "must begin with https://"),
         ("https://", "must begin with https://"),
-        ("https://user:hunter2@api.example.org", "no user and no password"),
-        ("https://@api.example.org", "no user and no password"),
-        ("https://api.example.org/v1?key=hunter2", "no query and no fragment"),
-        ("https://api.example.org/v1#hunter2", "no query and no fragment"),
-        ("https://api.example.org/?", "no query and no fragment"),
+        ("https://user:hunter2@api.example.org", "a user or a password"),
+        ("https://@api.example.org", "a user or a password"),
+        ("https://api.example.org/v1?key=hunter2", "a query .* or a fragment"),
+        ("https://api.example.org/v1#hunter2", "a query .* or a fragment"),
+        ("https://api.example.org/?", "a query .* or a fragment"),
         ("https://api.example.org:99999/", "not a URL"),
         ("https://api.example.org:0/", "an invalid port"),
         ("https://[::1", "not a URL"),

@@ -246,5 +246,5 @@ def test_the_strict_form_of_the_format_is_read() -> None:
 
 
 def test_a_document_without_text_is_rejected() -> None:
-    with pytest.raises(DocumentRejected, match="it holds no text"):
+    with pytest.raises(DocumentRejected, match="the document contains no text"):
         parsed(lambda d: d.add_paragraph(" "))

@@ -136,5 +136,5 @@ def test_a_presentation_of_pictures_is_rejected() -> None:
     def build(deck: Any) -> None:
         deck.slides.add_slide(deck.slide_layouts[BLANK])
 
-    with pytest.raises(DocumentRejected, match="no text on any slide"):
+    with pytest.raises(DocumentRejected, match="no text on any visible slide"):
         parse(slides(build))

@@ -80,6 +80,6 @@ def test_without_models_the_error_has_the_remedy(
 ) -> None:
     monkeypatch.setattr("rag_assets.ingest.parsing.pdf.docling_pipeline._PACKAGES", ("docling",))
     for folder in (None, str(tmp_path / "none")):
-        with pytest.raises(ConfigurationError, match=r"parser\.docling_models names no folder"):
+        with pytest.raises(ConfigurationError, match=r"parser\.docling_models is not their folder"):
             require_docling(folder)
     require_docling(str(tmp_path))

@@ -43,9 +43,9 @@ def test_one_of_the_passwords_opens_an_encrypted_document() -> None:
 
 
 def test_without_a_valid_password_it_is_refused_and_none_is_quoted() -> None:
-    assert refusal(LOCKED).message == "it is encrypted, needs a password"
+    assert refusal(LOCKED).message == "the document is encrypted and needs a password"
     tried = refusal(LOCKED, ParseOptions(passwords=("sesame!", "other")))
-    assert tried.message == "it is encrypted, none of parser.passwords opens it"
+    assert tried.message == "the document is encrypted, and none of parser.passwords opens it"
     assert "sesame" not in f"{tried.message} {tried.hint}"
 
 
@@ -66,7 +66,7 @@ def test_damaged_pages_are_left_out_and_counted() -> None:
         assert parsed.pages == 3
         assert parsed.notes == ("1 of 3 pages are damaged and left out",)
     assert refusal(good.replace(b"/Type/Page/", b"/Type/Xage/")).message == (
-        "it is damaged: none of its pages can be read"
+        "the PDF is damaged: none of its pages can be read"
     )
 
 
@@ -92,7 +92,7 @@ def test_ocr_reads_only_the_pages_without_text(parse: Parse) -> None:
 
 @pytest.mark.slow
 def test_pages_on_which_ocr_finds_nothing_are_no_text() -> None:
-    reason = "no text, by OCR neither (2 pages)"
+    reason = "no text was found, not even by OCR (2 pages)"
     assert refusal(pdfs.image_only(2), ParseOptions(ocr=True)).message == reason
 
 
@@ -121,7 +121,7 @@ def test_pages_for_which_there_is_no_time_are_told_and_the_rest_is_kept(
     parsed = parse_document(pdfs.joined(SCANNED, TYPED), PDF, on)
     assert parsed.ocr_pages == 0
     assert [note[:6] for note in parsed.notes] == ["1 of 2"]
-    assert refusal(SCANNED, on).message == "reading a page by OCR took longer than 0.001 s"
+    assert refusal(SCANNED, on).message == "OCR of a page took longer than 0.001 s"
 
 
 def test_five_hundred_pages_have_ten_minutes_and_slow_ones_are_made_up_for() -> None:
