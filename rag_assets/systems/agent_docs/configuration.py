@@ -144,7 +144,7 @@ def find_agent(configuration: Configuration, id_: str) -> Agent:
         if name in configuration.agents:
             return configuration.agents[name]
     known = ", ".join(f"@{name}" for name in sorted(configuration.agents)) or "none"
-    raise UnknownAgent(f"there is no agent {id_!r}", hint=f"known agents: {known}")
+    raise UnknownAgent(f"no agent is declared with the id {id_!r}", hint=f"known agents: {known}")
 
 
 def _find_files(environment: Environment, base: Path) -> Iterator[tuple[Path, Path, bool]]:
@@ -290,8 +290,8 @@ def _check_sources(
 
 def _outside_base(origin: str, what: str, base: Path) -> ConfigurationError:
     return ConfigurationError(
-        f"{origin}: {what}; a project's file may name only paths inside {base}",
-        hint="move it there, or allow it in your own file, as in"
+        f"{origin}: {what}; a project's file must contain only paths inside {base}",
+        hint="move the files into that folder, or allow their folder in your own file, as in"
         " `rag: {allow: [~/notes]}` in ~/.config/swebash/agents.yaml",
     )
 
@@ -320,7 +320,9 @@ def _read_tool_flag(environment: Environment) -> Setting[bool]:
 
 
 def _invalid_variable(name: str, what: str) -> ConfigurationError:
-    return ConfigurationError(f"the variable {name} {what}", hint="set it, or unset it")
+    return ConfigurationError(
+        f"the variable {name} {what}", hint="set a valid value, or unset the variable"
+    )
 
 
 def _read_layer(
@@ -341,7 +343,7 @@ def _read_layer(
     if document is None:
         return _Layer(path, is_users, {}, (), Setting(()), ())
     if not isinstance(document, Mapping):
-        raise reader.error(1, 1, "it must be a mapping with the keys `rag` and `agents`")
+        raise reader.error(1, 1, "the document must be a mapping with the keys `rag` and `agents`")
     rag = reader.read_block(document, "rag", RAG_FIELDS, "rag")
     allow = rag.pop("allow", Setting(()))
     allowed = tuple(environment.resolve(written, path.parent) for written in allow.value)
@@ -371,19 +373,21 @@ class _YamlReader:
                 f"{self._path} cannot be read: {error.strerror}", hint="check its permissions"
             ) from None
         if len(data) > MAX_BYTES:
-            raise self.error(1, 1, f"it is larger than {MAX_BYTES:,} bytes")
+            raise self.error(1, 1, f"the file is larger than {MAX_BYTES:,} bytes")
         try:
             return YAML(typ="rt", pure=True).load(data.decode("utf-8-sig"))
         except UnicodeDecodeError:
-            raise self.error(1, 1, "it is not UTF-8 text") from None
+            raise self.error(1, 1, "the file is not UTF-8 text") from None
         except MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
             line, column = (1, 1) if mark is None else (mark.line + 1, mark.column + 1)
             # The parser's message about a duplicate key quotes values.
-            why = "a key is repeated" if "duplicate" in str(error.problem) else error.problem
-            raise self.error(line, column, f"it is not YAML: {why or 'unreadable'}") from None
+            why = "a key occurs twice" if "duplicate" in str(error.problem) else error.problem
+            raise self.error(
+                line, column, f"the file is not valid YAML: {why or 'unreadable'}"
+            ) from None
         except (YAMLError, RecursionError):
-            raise self.error(1, 1, "it is not YAML") from None
+            raise self.error(1, 1, "the file is not valid YAML") from None
 
     def error(self, line: int, column: int, what: str) -> ConfigurationError:
         return ConfigurationError(f"{self._path}:{line}:{column}: {what}", hint="correct the file")

@@ -98,7 +98,7 @@ class _Collector:
             self._report(
                 id_,
                 f"agent {agent!r} is declared at {self.origins[id_]} and at {origin}",
-                "keep one of the two, or rename one",
+                "remove or rename one of the two agents",
             )
             return
         self.origins[id_] = origin

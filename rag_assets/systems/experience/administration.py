@@ -130,7 +130,10 @@ class Administration:
             UnknownExperience: one of the patterns does not exist.
         """
         if pattern == into:
-            raise InvalidRequest("into: it is the pattern itself", hint="name another pattern")
+            raise InvalidRequest(
+                "into: a pattern cannot be merged into itself",
+                hint="choose a different target pattern",
+            )
         cutoff = self.cutoff(record)
         first = self._reader.one(record.id, pattern, cutoff)
         second = self._reader.one(record.id, into, cutoff)
@@ -138,14 +141,16 @@ class Administration:
             raise _unknown_pattern()
         if _kind(first) != _kind(second):
             raise InvalidRequest(
-                "into: it is a pattern of another type", hint="merge patterns of one type and gate"
+                "into: the target pattern has a different type or gate",
+                hint="choose a target pattern with the same type and gate",
             )
         with self._catalog.database.begin_exclusive(record.ref) as connection:
             if not confirmed and not solve_same_problem(connection, record.id, pattern, into):
                 raise ProblemsDiffer(
                     "into: the two patterns solve different problems, and a merge answers one with"
                     " the other's solution",
-                    hint="compare both; if they belong together, merge them with `confirm: true`",
+                    hint="compare both patterns; if they belong together, merge them with"
+                    " `confirm: true`",
                 )
             merge_patterns(connection, record.ref, pattern, into, by=by)
         return self.details(record, into)
@@ -266,7 +271,7 @@ class Administration:
 
 def _unknown_pattern() -> UnknownExperience:
     return UnknownExperience(
-        "the tenant has no such pattern", hint="GET /rag/experience/patterns lists them"
+        "the tenant has no pattern with this id", hint="GET /rag/experience/patterns lists them"
     )
 
 

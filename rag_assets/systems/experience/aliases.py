@@ -109,7 +109,7 @@ def resolve_names(
     stored = _stored_names(catalog, tenant_id, wanted) if wanted else {}
     found = {field: aliases.spellings(name, stored[field]) for field, name in wanted.items()}
     unmatched = tuple(
-        UnmatchedName(field, "no entry has this value, nor one that means the same")
+        UnmatchedName(field, "no entry has this value or a value with the same meaning")
         for field, spellings in found.items()
         if not spellings
     )

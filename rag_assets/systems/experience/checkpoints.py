@@ -159,8 +159,8 @@ class Checkpoints:
             if known is not None:
                 if (known.checkpoint_type, known.project_id) != wanted:
                     raise EntryDiffers(
-                        "another checkpoint was requested with this external_id",
-                        hint="give each checkpoint an id of its own",
+                        "this external_id belongs to a different checkpoint",
+                        hint="use a different external_id for each checkpoint",
                     )
                 return checkpoint_of(known)
             id_ = uuid4()
@@ -194,7 +194,8 @@ class Checkpoints:
             is_own = row is not None and _is_own(row, connection, caller)
         if row is None or not is_own:
             raise UnknownExperience(
-                "the tenant has no such checkpoint", hint="use the id that its request returned"
+                "the tenant has no checkpoint with this id",
+                hint="use the id that the request for the checkpoint returned",
             )
         return checkpoint_of(row)
 

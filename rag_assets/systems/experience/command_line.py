@@ -78,10 +78,13 @@ def capture(session: Session, tenant: str, file: Path, *, as_json: bool) -> None
         print_json({"entries": entries})
         return
     new = sum(one.new for one in captured)
-    say(f"{new} entries staged, {len(captured) - new} were there already.")
+    say(f"{new} entries staged; {len(captured) - new} were already stored.")
     if masked := sum(bool(one.masked) for one in captured):
-        warn(f"credentials in {masked} of them were replaced by the names of rules")
-    say(f"`rag-assets experience checkpoint {tenant}` has them embedded.")
+        warn(
+            f"credentials in {masked} of these entries were replaced by the names of the rules"
+            " that found them"
+        )
+    say(f"`rag-assets experience checkpoint {tenant}` starts their embedding.")
 
 
 @with_session
@@ -236,13 +239,16 @@ def merge(
         if not as_json:
             details = [experience.administration.details(record, id_) for id_ in ids]
             _print_patterns([one.pattern for one in details])
-        raise ProblemsDiffer(error.message, hint="compare both; --yes merges them") from None
+        raise ProblemsDiffer(
+            error.message,
+            hint="compare both patterns, then run the command with --yes to merge them",
+        ) from None
     if as_json:
         print_json(_plain(made))
         return
-    say(f"Pattern {into} has {made.pattern.success_count} successes now, from these entries:")
+    say(f"Pattern {into} now has {made.pattern.success_count} successes, from these entries:")
     _print_entries(made.entries)
-    say(f"`rag-assets experience split {tenant} {into} ENTRY` undoes the merge of an entry.")
+    say(f"`rag-assets experience split {tenant} {into} ENTRY` splits an entry off again.")
 
 
 @with_session
@@ -254,7 +260,9 @@ def split(session: Session, tenant: str, pattern: str, entry: str, *, as_json: b
     if as_json:
         print_json(_plain(made))
         return
-    say(f"The entry is of pattern {made.id} now, with all that came with it:")
+    say(
+        f"The entry now belongs to pattern {made.id}, with all entries that were merged through it:"
+    )
     _print_entries(made.entries)
     say(f"`rag-assets experience merge {tenant} {made.id} {pattern}` undoes the split.")
 
@@ -281,7 +289,7 @@ def retract(
     if as_json:
         print_json({"entries": count})
         return
-    say(f"{count} entries answer no more; the next sync takes them out of every store.")
+    say(f"{count} entries are no longer found; the next sync removes them from every store.")
 
 
 @with_reading_session
@@ -330,7 +338,7 @@ def _drafts(file: Path) -> Iterator[EntryDraft]:
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False)[0]
             raise InvalidRequest(
-                f"line {number}: {problem_of(first)}", hint="correct that line"
+                f"line {number}: {problem_of(first)}", hint="correct this line"
             ) from None
         try:
             require_no_problem(entry_problems(draft))
@@ -346,8 +354,10 @@ def _read(file: Path) -> str:
             return sys.stdin.read()
         return file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise InvalidRequest(f"{file} cannot be read: {reason}", hint="name another file") from None
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise InvalidRequest(
+            f"{file} cannot be read: {reason}", hint="choose a readable UTF-8 file"
+        ) from None
 
 
 def _valid(model: type[_Draft], given: Mapping[str, Any]) -> _Draft:
@@ -355,14 +365,16 @@ def _valid(model: type[_Draft], given: Mapping[str, Any]) -> _Draft:
         return model.model_validate({name: one for name, one in given.items() if one is not None})
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        raise InvalidRequest(problem_of(first), hint="correct that argument") from None
+        raise InvalidRequest(problem_of(first), hint="correct this argument") from None
 
 
 def _id(text: str) -> UUID:
     try:
         return UUID(text)
     except ValueError:
-        raise InvalidRequest(f"{text!r} is no UUID", hint="give an id as it is listed") from None
+        raise InvalidRequest(
+            f"{text!r} is not a valid UUID", hint="copy the id from the list"
+        ) from None
 
 
 def _print_answer(answer: Answer, *, as_json: bool) -> None:
@@ -370,7 +382,7 @@ def _print_answer(answer: Answer, *, as_json: bool) -> None:
     if as_json:
         print_json(_plain(answer))
     elif answer.disabled:
-        warn("the tenant is disabled: nothing is searched")
+        warn("the tenant is disabled, so no search runs")
     else:
         _print_patterns(answer.patterns)
         say(f"question {answer.query_id}")
@@ -383,7 +395,7 @@ def _warn_of_names(unmatched: Iterable[UnmatchedName]) -> None:
 
 def _print_patterns(patterns: list[Pattern] | tuple[Pattern, ...]) -> None:
     if not patterns:
-        say("There is no such pattern.")
+        say("The tenant has no pattern with this id.")
     for number, one in enumerate(patterns, start=1):
         score = "" if one.score is None else f", cosine {one.score:.3f}"
         counts = f"{one.success_count} successes, {one.failure_count} failures"

@@ -144,8 +144,8 @@ class Entries:
             if known is not None:
                 if known.content_key != content:
                     raise EntryDiffers(
-                        "another entry was captured with this external_id",
-                        hint="give each entry an id of its own",
+                        "this external_id belongs to a different entry",
+                        hint="use a different external_id for each entry",
                     )
                 return Captured(entry_of(known), new=False, masked=tuple(known.masked))
             statement = insert(knowledge_staging).values(id=uuid4(), tenant=ref.id, **row)
@@ -205,7 +205,9 @@ def require_entry(entries: Sequence[Entry]) -> Entry:
     """
     if not entries:
         raise UnknownExperience(
-            "the tenant has no such entry", hint="it was taken back, expired, or never existed"
+            "the tenant has no entry with this id",
+            hint="list the entries of the tenant; this entry was removed, has expired or never"
+            " existed",
         )
     return entries[0]
 
@@ -360,7 +362,7 @@ def unknown_project_error(project: UUID) -> UnknownProject:
     """Return the error for a project that is unknown to the caller."""
     return UnknownProject(
         f"the tenant has no project {project}",
-        hint="PUT /rag/experience/projects/{id} makes it",
+        hint="create the project with PUT /rag/experience/projects/{id}",
     )
 
 

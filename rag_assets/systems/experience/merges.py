@@ -46,7 +46,8 @@ def merge_patterns(
     """
     if living_roots(connection, ref.id, {pattern, into}) != {pattern: pattern, into: into}:
         raise UnknownExperience(
-            "the pattern is a part of another one by now", hint="list the patterns again"
+            "the pattern has been merged into a different pattern",
+            hint="list the patterns again and use an id from the new list",
         )
     moved = connection.scalars(
         update(knowledge_staging)
@@ -88,7 +89,7 @@ def split_entry(
 
     Raises:
         InvalidRequest: the pattern has no other entry.
-        UnknownExperience: the pattern has no such entry.
+        UnknownExperience: the pattern has no entry with this id.
     """
     members = select(_STAGED.id, _STAGED.home_id).where(
         _STAGED.tenant == ref.id, _STAGED.pattern_id == pattern
@@ -96,11 +97,13 @@ def split_entry(
     homes: dict[UUID, UUID] = {row.id: row.home_id for row in connection.execute(members)}
     if entry_id not in homes:
         raise UnknownExperience(
-            "the pattern has no such entry", hint="take one from its list of entries"
+            "the pattern has no entry with this id",
+            hint="use an id from the list of entries of the pattern",
         )
     if len(homes) == 1:
         raise InvalidRequest(
-            "entry_id: it is the only entry of the pattern", hint="there is nothing to split"
+            "entry_id: the only entry of a pattern cannot be split off",
+            hint="choose a pattern with at least two entries",
         )
     path = _path(connection, ref.id, homes[entry_id])
     if len(path) > 1:

@@ -375,7 +375,8 @@ def _is_after(connection: Connection, places: CTE, after: UUID) -> ColumnElement
     last = connection.execute(select(places).where(place.id == after)).first()
     if last is None:
         raise UnknownExperience(
-            "after: the tenant has no such pattern any more", hint="begin again with the first page"
+            "after: the tenant no longer has a pattern with this id",
+            hint="start again at the first page",
         )
     is_older = or_(
         place.last_at < last.last_at, and_(place.last_at == last.last_at, place.id > after)

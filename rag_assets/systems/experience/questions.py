@@ -368,7 +368,8 @@ def _without_equals(request: SearchRequest, keys: Collection[str]) -> SearchRequ
 
 def _timeout_error(seconds: float) -> ServiceUnavailable:
     return ServiceUnavailable(
-        f"the patterns were not found within {seconds:g} seconds", hint="try again in a moment"
+        f"the search for patterns exceeded its limit of {seconds:g} seconds",
+        hint="try again in a moment",
     )
 
 

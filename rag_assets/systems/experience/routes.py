@@ -142,8 +142,8 @@ async def _anyone(
 async def _contributor(asker: Annotated[Asker, Depends(_anyone)]) -> Asker:
     if asker.identity.role not in {"orchestrator", "admin"}:
         raise Forbidden(
-            "only an orchestrator or an admin may do this",
-            hint="use a token whose role is orchestrator",
+            "this operation needs the role orchestrator or admin",
+            hint="use a token with the role orchestrator",
         )
     return asker
 

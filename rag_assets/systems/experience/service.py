@@ -67,8 +67,8 @@ class Experience:
         record = self._catalog.tenants.get(tenant_id)
         if record.profile != PROFILE:
             raise NoExperience(
-                f"tenant {tenant_id!r} keeps no experience of projects",
-                hint=f"name a tenant with the profile {PROFILE!r}",
+                f"tenant {tenant_id!r} does not store experience of projects",
+                hint=f"choose a tenant with the profile {PROFILE!r}",
             )
         return record
 
@@ -99,7 +99,7 @@ class Experience:
         if source is None:
             raise NoExperience(
                 f"tenant {tenant_id!r} has no source of type {PROFILE!r}",
-                hint="leave out `sources` of the tenant, or add one of this type",
+                hint="remove `sources` from the tenant, or add a source of this type",
             )
         if draft.external_id is not None:
             external, _ = self._masker.replaced(draft.external_id)
@@ -150,18 +150,20 @@ def give_feedback(
         answered = connection.scalar(question)
         if answered is None:
             raise UnknownExperience(
-                "query_id: no such question was answered", hint="use the query_id of an answer"
+                "query_id: no answered question has this id", hint="use the query_id from an answer"
             )
         if str(draft.pattern_id) not in answered:
             raise UnknownExperience(
-                "pattern_id: the question was not answered with this pattern",
-                hint="name a pattern of that answer",
+                "pattern_id: the answer does not contain this pattern",
+                hint="use the id of a pattern in the answer",
             )
         into = living_roots(connection, ref.id, [draft.pattern_id]).get(draft.pattern_id)
         counts = {} if into is None else counts_of(connection, ref.id, [into], cutoff)
         if into is None or into not in counts:
             raise UnknownExperience(
-                "pattern_id: the pattern is gone", hint="it was taken back, or has expired"
+                "pattern_id: the pattern no longer exists",
+                hint="choose a different pattern of the answer; this one was removed or has"
+                " expired",
             )
         connection.execute(statement)
         now = counts_of(connection, ref.id, [into], cutoff)[into]

@@ -342,7 +342,7 @@ def _id(name: str, text: str) -> UUID:
     try:
         return _UUID.validate_python(text)
     except ValidationError:
-        raise InvalidRequest(f"{name}: not a UUID", hint="correct that field") from None
+        raise InvalidRequest(f"{name}: not a valid UUID", hint="correct that field") from None
 
 
 def _valid(model: type[Any], **values: Any) -> Any:

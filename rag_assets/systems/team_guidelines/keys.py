@@ -168,7 +168,7 @@ class GuidelineKeys:
             test: KeyTest = asyncio.run(tests.test(owner, provider))
         except NoProviderKey:
             raise NoProviderKey(
-                f"there is no key for {provider}", hint="set one before it is tested"
+                f"no key is set for {provider}", hint="set a key before you test it"
             ) from None
         except ConfigurationError as error:
             raise InvalidRequest(error.message, hint=error.hint) from None
@@ -178,7 +178,8 @@ class GuidelineKeys:
         for entry in self._ring.entries(owner.id):
             if entry.provider == provider and _source(entry) == "operator":
                 raise ConfiguredByOperator(
-                    f"the operator has named the key for {provider}", hint="ask the operator"
+                    f"the key for {provider} is managed by the operator and cannot be changed here",
+                    hint="ask the operator to change the key",
                 )
 
     def _retry(self, owner: KeyOwner) -> None:
@@ -236,5 +237,5 @@ def _require_provider(provider: str) -> None:
     if provider not in WITH_KEYS:
         # The error does not repeat the name, because it may be a misplaced key.
         raise InvalidRequest(
-            "no provider of this name takes keys", hint=f"one of: {', '.join(WITH_KEYS)}"
+            "no provider with this name accepts keys", hint=f"one of: {', '.join(WITH_KEYS)}"
         )

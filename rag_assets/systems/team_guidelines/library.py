@@ -232,7 +232,8 @@ class GuidelineLibrary:
         state = self._catalog.upload_states.find(project.record.id, document_id)
         if state is None:
             raise UnknownDocument(
-                "the project has no such document", hint="take an id from the list of documents"
+                "the project has no document with this id",
+                hint="use an id from the list of documents",
             )
         return state
 
@@ -308,5 +309,8 @@ def _format_cursor(state: UploadState) -> str:
 def _parse_cursor(cursor: str) -> tuple[datetime, str]:
     match = _CURSOR.fullmatch(cursor)
     if match is None:
-        raise InvalidRequest("`after` is not a `next`", hint="take it from the page before")
+        raise InvalidRequest(
+            "`after` is not a valid page cursor",
+            hint="use the value of `next` from the previous page",
+        )
     return _EPOCH + timedelta(microseconds=int(match[1])), match[2]

@@ -133,9 +133,11 @@ def require_usable(text: str, masker: Masker) -> None:
         ServiceUnavailable: the scan for credentials took too long.
     """
     if len(text) > MAX_CHARACTERS:
-        raise TextRefused((f"it has {len(text):,} characters, and {MAX_CHARACTERS:,} are allowed",))
+        raise TextRefused(
+            (f"it has {len(text):,} characters, but at most {MAX_CHARACTERS:,} are allowed",)
+        )
     if "\x00" in text or any("\ud800" <= character <= "\udfff" for character in text):
-        raise TextRefused(("it holds a zero byte, or half of a character",))
+        raise TextRefused(("it contains a NUL character or an unpaired surrogate",))
     try:
         findings = masker.findings(text)
     except TimeoutError:
@@ -158,7 +160,7 @@ def _text(row: Row[Any]) -> GuidelineText:
 def _require_replaceable(present: GuidelineText, replaces: Collection[str] | None) -> None:
     if replaces is None:
         raise VersionMissing(
-            "there is a text already", hint="read it, and name its version with the new one"
+            "a text already exists", hint="read the text, and send its version with the new text"
         )
     if not {ANY_VERSION, present.version} & set(replaces):
         raise _version_changed()
@@ -166,5 +168,6 @@ def _require_replaceable(present: GuidelineText, replaces: Collection[str] | Non
 
 def _version_changed() -> VersionChanged:
     return VersionChanged(
-        "the text was changed meanwhile", hint="read it again, and make the change in that"
+        "the text has changed since you read it",
+        hint="read the text again, and apply your change to the new version",
     )

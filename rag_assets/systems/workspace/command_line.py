@@ -49,7 +49,7 @@ def put(
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         raise InvalidRequest(
-            f"the page cannot be put: {problem_of(first)}", hint="correct that option"
+            f"the page cannot be stored: {problem_of(first)}", hint="correct this option"
         ) from None
     done = _service(session).put(tenant, page, draft)
     if as_json:
@@ -63,7 +63,7 @@ def delete(session: Session, tenant: str, page: str, *, confirmed: bool, as_json
     """Delete a page, the pages below it, and their records."""
     if not confirmed:
         raise ConfigurationError(
-            "this deletes a page, all pages below it, and the records that hang on them",
+            "this deletes the page, all pages below it, and the records on these pages",
             hint="add --yes",
         )
     done = _service(session).remove(tenant, page, operator())
@@ -175,8 +175,9 @@ def pull(
         say(report.line())
         if report.held:
             warn(
-                f"{report.held:,} records of {report.source} are gone from its database and are"
-                " kept: give --allow-deletes if that is right"
+                f"{report.held:,} records of {report.source} no longer exist in its database"
+                " but are"
+                " kept here: run the command with --allow-deletes to remove them"
             )
 
 

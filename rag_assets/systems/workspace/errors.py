@@ -26,6 +26,6 @@ def require_workspace(record: TenantRecord, what: str) -> TenantRecord:
     if record.profile != PROFILE:
         raise NoWorkspace(
             f"tenant {record.id!r} has the profile {record.profile!r}",
-            hint=f"{what} are those of tenants with the profile {PROFILE}",
+            hint=f"only tenants with the profile {PROFILE} have {what}; choose such a tenant",
         )
     return record

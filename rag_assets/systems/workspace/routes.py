@@ -368,7 +368,9 @@ def _split_lines(body: bytes, *, most: int) -> dict[int, bytes]:
     """
     lines = {n: line for n, line in enumerate(body.split(b"\n"), start=1) if line.strip()}
     if len(lines) > most:
-        raise Refused(413, f"send at most {most:,} lines at once")
+        raise Refused(
+            413, f"the request has too many lines; send at most {most:,} lines in one request"
+        )
     return lines
 
 
@@ -382,12 +384,12 @@ def _parse_edit(line: bytes) -> PageEdit:
     op: Literal["put", "change"] = values.pop("op", "put")
     uuid = values.pop("uuid", None)
     if not isinstance(uuid, str) or len(uuid) > MOST_UUID:
-        raise invalid("uuid", "it must be the id of a page")
+        raise invalid("uuid", "uuid must be the id of a page")
     if op == "put":
         draft = validated(PageDraft, values)
         return uuid, lambda _: draft.page(uuid)
     if op != "change":
-        raise invalid("op", "it must be put or change")
+        raise invalid("op", "op must be put or change")
     change = validated(PageChange, values)
     return uuid, lambda former: change.page(uuid, former)
 
@@ -410,11 +412,11 @@ def _parse_manifest(lines: dict[int, bytes]) -> dict[str, Page]:
             field = ".".join(map(str, first["loc"][1:2])) or "body"
             raise invalid(field, f"line {number}: {first['msg']}") from None
         if page.uuid in pages:
-            raise invalid("uuid", f"line {number}: an earlier line names this page")
+            raise invalid("uuid", f"line {number}: an earlier line contains the same page")
         pages[page.uuid] = page
     for number, page in zip(lines, pages.values(), strict=True):
         if page.parent not in {None, ROOT} and page.parent not in pages:
-            raise invalid("parent", f"line {number}: no line names this page")
+            raise invalid("parent", f"line {number}: no line contains this parent page")
     return pages
 
 

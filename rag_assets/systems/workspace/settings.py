@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from ipaddress import ip_address
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -134,7 +134,8 @@ class SettingsService:
         self._require_allowed(draft)
         if draft.enabled is True and "ACTIVE" not in {record.state, record.configured_state}:
             raise ConfiguredByOperator(
-                f"the operator has disabled tenant {tenant_id!r}", hint="ask the operator"
+                f"the operator has disabled tenant {tenant_id!r}",
+                hint="ask the operator to enable the tenant",
             )
 
         def apply_draft(
@@ -166,18 +167,19 @@ class SettingsService:
             value = getattr(draft, name)
             if value is not None and self._masker.holds_credential(value):
                 raise InvalidRequest(
-                    f"{name}: it must hold no credential: it is stored and shown as it is",
-                    hint="store a key for the provider instead",
+                    f"{name}: the value contains a credential, but it is stored and shown unmasked",
+                    hint="remove the credential, and store it as a key for the provider",
                 )
         if draft.base_url is not None and not self._is_allowed(draft.base_url):
             raise InvalidRequest(
                 "base_url: the operator does not allow this server",
-                hint="the operator can add it to RAG_ASSETS_PRIVATE_ENDPOINTS",
+                hint="ask the operator to add the server to RAG_ASSETS_PRIVATE_ENDPOINTS",
             )
         if draft.vector_backend == "pgvector":
             if self._vectors is None:
                 raise NoVectorBackend(
-                    "no Postgres with pgvector is configured", hint="leave vector_backend out"
+                    "no Postgres with pgvector is configured",
+                    hint="remove vector_backend from the request",
                 )
             self._vectors.require()
 
@@ -218,15 +220,16 @@ def settings_response(record: TenantRecord) -> Settings:
 def _require_usable(operators: Mapping[str, Any], settings: ApplicationSettings) -> None:
     if settings.base_url is not None and settings.provider not in SELF_HOSTED:
         raise InvalidRequest(
-            "base_url: only localai and ollama have one",
-            hint=f"choose one of {', '.join(get_args(Provider))}, or leave base_url out",
+            "base_url: only the providers localai and ollama accept a base_url",
+            hint="set provider to localai or ollama, or remove base_url",
         )
     try:
         embedder = Tenant.from_config(overlaid(operators, settings)).embedder
     except ConfigurationError as error:
         raise InvalidRequest(
-            f"the settings do not fit each other: {error.message}",
-            hint="provider, embedding_model, base_url and dimensions belong together",
+            f"the settings contradict each other: {error.message}",
+            hint="set provider, embedding_model, base_url and dimensions to values that match"
+            " each other",
         ) from None
     if embedder.provider == LOCAL.name and embedder.path is None:
         _require_dimensions(embedder.model or DEFAULT_MODEL, settings.dimensions)
@@ -244,7 +247,8 @@ def _require_dimensions(model: str, dimensions: int | None) -> None:
         raise InvalidRequest(error.message, hint=error.hint) from None
     if dimensions not in {None, made}:
         raise InvalidRequest(
-            f"the settings do not fit each other: {model} makes vectors of {made} dimensions, not"
+            f"the settings contradict each other: {model} produces vectors of {made}"
+            " dimensions, not"
             f" {dimensions}",
-            hint="set dimensions to null",
+            hint="set dimensions to null to use the model's own dimensions",
         )

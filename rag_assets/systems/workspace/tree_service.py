@@ -57,9 +57,11 @@ MOST_READER_BYTES = 2_000
 
 def _reader(name: str) -> str:
     if len(name.encode()) > MOST_READER_BYTES:
-        raise ValueError(f"the name of a reader has {MOST_READER_BYTES:,} bytes at most")
+        raise ValueError(f"the name of a reader must have at most {MOST_READER_BYTES:,} bytes")
     if name == GUESTS:
-        raise ValueError("guests are no reader of their own: name them, or a group of theirs")
+        raise ValueError(
+            "guests cannot be a reader as a whole: add each guest by name, or add a group of guests"
+        )
     return name
 
 
@@ -101,11 +103,14 @@ class PageDraft(BaseModel):
                 excluded from searches.
         """
         if len(uuid) > MOST_UUID or not re.fullmatch(PAGE_UUID, uuid):
-            raise InvalidRequest(f"the page cannot be put: {UUID_RULE}", hint="choose another id")
+            raise InvalidRequest(
+                f"the page cannot be stored: {UUID_RULE}", hint="choose a different id"
+            )
         is_root = uuid == ROOT
         if is_root and self != PageDraft(inherit=False, read=self.read):
             raise InvalidRequest(
-                "of the root only its readers can be set: inherit must be false, and it has no"
+                "only the readers of the root can be set: inherit must be false, and the root"
+                " has no"
                 " parent",
                 hint='send {"inherit": false, "read": [...]}',
             )
@@ -140,7 +145,9 @@ class PageChange(BaseModel):
             InvalidRequest: see PageDraft.page().
         """
         if former is None:
-            raise UnknownDocument("the tree has no such page", hint="put it first, by PUT")
+            raise UnknownDocument(
+                "the tree has no page with this id", hint="create the page with PUT first"
+            )
         given = self.model_dump(exclude_unset=True)
         return PageDraft(**{**_draft_values(former), **given}).page(uuid)
 
@@ -308,7 +315,7 @@ class TreeService:
         if uuid == ROOT:
             raise InvalidRequest(
                 "the root of a workspace cannot be deleted",
-                hint="`rag-assets tenants remove` removes a whole workspace",
+                hint="run `rag-assets tenants remove` to remove the whole workspace",
             )
         return self._remove(record.ref, [uuid], by)
 
@@ -322,7 +329,9 @@ class TreeService:
         record = self._require(tenant_id)
         path = self._lists.path(record.id, uuid)
         if not path:
-            raise UnknownDocument("the tree has no such page", hint="put it first, by PUT")
+            raise UnknownDocument(
+                "the tree has no page with this id", hint="create the page with PUT first"
+            )
         return page_response(path[-1], find_standing(path).scope)
 
     def list_pages_after(
@@ -395,7 +404,8 @@ class TreeService:
         for field, names in named:
             if any(described_spans(n) or self._masker.holds_credential(n) for n in names):
                 raise InvalidRequest(
-                    f"{field}: it must hold no credential", hint="it is stored and shown as it is"
+                    f"{field}: the value contains a credential",
+                    hint="remove the credential, because the value is stored and shown unmasked",
                 )
 
     def _remove(self, ref: TenantRef, uuids: Sequence[str], by: str) -> TreeChange:
@@ -433,5 +443,6 @@ def _require_few(extra: int, known: int) -> None:
     if extra > _MANY_PAGES and extra > _MANY_SHARE * known:
         raise DeletionsHeld(
             f"{extra:,} of {known:,} pages are not in the manifest",
-            hint="see that it names all pages; with allow_deletes they are removed",
+            hint="make sure that the manifest contains all pages, or set allow_deletes to"
+            " remove the missing pages",
         )

@@ -250,7 +250,9 @@ def _id(text: str) -> UUID:
     try:
         return UUID(text)
     except ValueError:
-        raise InvalidRequest("this is not an id", hint="copy the id of a pattern") from None
+        raise InvalidRequest(
+            "this is not a valid pattern id", hint="copy the id from the list of patterns"
+        ) from None
 
 
 _PATTERN = "/patterns/{pattern:str}"

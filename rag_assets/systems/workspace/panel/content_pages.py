@@ -76,7 +76,10 @@ async def record(visit: Visit) -> Response:
 
     state, found = await room.read(read)
     if state is None:
-        raise UnknownDocument("there is no such record", hint="see the list of records")
+        raise UnknownDocument(
+            "the workspace has no record with this id",
+            hint="choose a record from the list of records",
+        )
     return visit.html("record.html", state=state, found=found, remedy=_remedy)
 
 

@@ -181,9 +181,11 @@ def pull_tree(follower: Follower, began: datetime, *, scan: bool, allow_deletes:
     unknown = [name for name in names if name not in {_ID, *_COLUMNS}]
     if unknown:
         raise ListingFailed(
-            f"source {config.name!r}: the query of tree has a column {unknown[0]!r} that is none of"
+            f"source {config.name!r}: the query of tree has the column {unknown[0]!r}, which is"
+            " not a field of"
             " a page",
-            hint=f"a page has: {', '.join([_ID, *_COLUMNS])}",
+            hint="remove the column, or rename it to a field of a page:"
+            f" {', '.join([_ID, *_COLUMNS])}",
         )
     pages, aside = _read(service, follower.zone, names, rows)
     report.set_aside += Counter(f"tree.{column}" for column in aside.values())

@@ -205,11 +205,14 @@ class ForeignDatabase:
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
             raise ListingFailed(
-                f"{what} two columns {twice!r}", hint="give one of them another name, by AS"
+                f"{what} two columns {twice!r}", hint="rename one of these columns with AS"
             )
         missing = next((name for name in needed if name not in names), None)
         if missing is not None:
-            raise ListingFailed(f"{what} no column {missing!r}", hint="select it, under that name")
+            raise ListingFailed(
+                f"{what} no column {missing!r}",
+                hint="add this column to the query, with exactly this name",
+            )
 
     def _statements(self, source_type: RecordType) -> Statements:
         return self._statements_of(self._config.queries[source_type])
@@ -245,7 +248,8 @@ class ForeignDatabase:
             raise ListingFailed(
                 f"source {self._config.name!r}: the query of {source_type} failed:"
                 f" {describe_error(error)}",
-                hint="correct the query in tenants.yaml, or what the account may read; nothing was"
+                hint="correct the query in tenants.yaml, or grant the account read access;"
+                " nothing was"
                 " removed",
             ) from None
 
@@ -269,18 +273,18 @@ _OF_THE_QUERY: Final = ("42", "0A", "22023")
 _NAMES_OF_MYSQL: Final = "42S"
 """Prefix of MySQL error codes about names in a query."""
 _REFUSALS: Final = (
-    ("access denied", "it refuses the account or its password"),
-    ("password authentication failed", "it refuses the account or its password"),
-    ("no pg_hba.conf entry", "it refuses connections from here"),
-    ("unknown database", "there is no such database"),
-    ("does not exist", "there is no such database or account"),
-    ("unknown mysql server host", "there is no such host"),
-    ("name or service not known", "there is no such host"),
-    ("timeout expired", "it does not answer"),
-    ("refused", "nothing answers there"),
-    ("could not translate host name", "there is no such host"),
-    ("failed to resolve host", "there is no such host"),
-    ("unable to open database file", "there is no such file"),
+    ("access denied", "it rejects the account or its password"),
+    ("password authentication failed", "it rejects the account or its password"),
+    ("no pg_hba.conf entry", "it rejects connections from this host"),
+    ("unknown database", "the database does not exist"),
+    ("does not exist", "the database or the account does not exist"),
+    ("unknown mysql server host", "the host name cannot be resolved"),
+    ("name or service not known", "the host name cannot be resolved"),
+    ("timeout expired", "the server does not respond"),
+    ("refused", "no server listens at this address"),
+    ("could not translate host name", "the host name cannot be resolved"),
+    ("failed to resolve host", "the host name cannot be resolved"),
+    ("unable to open database file", "the database file does not exist"),
 )
 
 
@@ -305,10 +309,10 @@ def _require_dialect(url: URL, config: SqlConfig) -> Dialect:
     found = find_dialect(kind)
     if found is None:
         raise ConfigurationError(
-            f"source {config.name!r}: url: {config.url} names a database of the kind {kind}, of"
-            " which no records are pulled",
-            hint=f"pulled from are {', '.join(supported_databases())}; have its application push"
-            " them",
+            f"source {config.name!r}: url: {config.url} names a database of the kind {kind},"
+            " from which records cannot be pulled",
+            hint=f"use one of {', '.join(supported_databases())}; or have the application push"
+            " its records",
         )
     return found
 
@@ -321,16 +325,17 @@ def _connect(engine: Engine, dialect: Dialect, config: SqlConfig) -> Iterator[Co
         raise ListingFailed(
             f"source {config.name!r}: the database of {config.url} cannot be reached:"
             f" {_describe_refusal(error)}",
-            hint="correct the variable, or start the database; nothing was removed",
+            hint="correct the URL in the variable, or start the database; nothing was removed",
         ) from None
     with connection:
         try:
             dialect.prepare(connection, config)
         except SQLAlchemyError as error:
             raise ListingFailed(
-                f"source {config.name!r}: the database of {config.url} gives no snapshot to read:"
+                f"source {config.name!r}: the database of {config.url} cannot open a read-only"
+                " snapshot:"
                 f" {describe_error(error)}",
-                hint="its account needs to begin a transaction that reads alone",
+                hint="allow the account to start a read-only transaction",
             ) from None
         yield connection
 
@@ -347,19 +352,21 @@ def _engine(config: SqlConfig) -> tuple[Engine, Dialect]:
         engine = create_engine(url, poolclass=NullPool, hide_parameters=True, connect_args=options)
     except ModuleNotFoundError as error:
         raise ConfigurationError(
-            f"{where}: the driver of the database that {config.url} names is not installed:"
+            f"{where}: the driver for the database URL in {config.url} is not installed:"
             f" {error.name}",
-            hint=f"install {error.name} where rag-assets is installed, or name another driver",
+            hint=f"install {error.name} where rag-assets is installed, or use a different"
+            " driver in the URL",
         ) from None
     except NoSuchModuleError:
         raise ConfigurationError(
-            f"{where}: SQLAlchemy knows no such kind of database as {config.url} names",
-            hint="install its dialect, or begin the URL with one such as postgresql://",
+            f"{where}: SQLAlchemy does not support the kind of database in {config.url}",
+            hint="install the SQLAlchemy dialect for it, or use a URL that starts with postgresql://",
         ) from None
     except (ArgumentError, ValueError):
         raise ConfigurationError(
-            f"{where}: the variable {config.url.removeprefix('$')} holds no URL of a database",
-            hint="write it as postgresql://NAME:PASSWORD@HOST:PORT/DATABASE",
+            f"{where}: the variable {config.url.removeprefix('$')} does not contain a valid"
+            " database URL",
+            hint="set the variable to a URL such as postgresql://NAME:PASSWORD@HOST:PORT/DATABASE",
         ) from None
     return engine, dialect
 
@@ -398,4 +405,4 @@ def describe_error(error: SQLAlchemyError | DontWrapMixin) -> str:
 
 def _describe_refusal(error: Exception) -> str:
     said = str(getattr(error, "orig", None) or error).lower()
-    return next((told for part, told in _REFUSALS if part in said), "it does not answer")
+    return next((told for part, told in _REFUSALS if part in said), "the server does not respond")

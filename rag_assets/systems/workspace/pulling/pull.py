@@ -188,10 +188,11 @@ def pulled_sources(tenant: Tenant, named: str | None = None) -> list[SqlConfig]:
     found = [one for one in tenant.sources if isinstance(one, SqlConfig)]
     chosen = [one for one in found if named in {None, one.name}]
     if not chosen:
-        which = "no source that is pulled" if named is None else f"no source {named!r} of that type"
+        which = "no source of type sql" if named is None else f"no source {named!r} of type sql"
         raise UnknownSource(
             f"tenant {tenant.id!r} has {which}",
-            hint=f"those of the type sql are: {', '.join(one.name for one in found) or 'none'}",
+            hint="use one of its sources of type sql:"
+            f" {', '.join(one.name for one in found) or 'none'}",
         )
     return chosen
 

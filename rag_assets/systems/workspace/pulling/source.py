@@ -22,7 +22,7 @@ def _known_zone(name: str) -> str:
     try:
         ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise ValueError("there is no such time zone; write it as in Europe/Berlin") from None
+        raise ValueError("unknown time zone; use an IANA name such as Europe/Berlin") from None
     return name
 
 
@@ -79,12 +79,12 @@ class SqlConfig(SourceConfig):
 def _build(config: SqlConfig, context: SourceContext) -> RecordsSource:
     if context.records is None:
         raise ConfigurationError(
-            f"source {config.name!r}: records need a catalog, and none is open",
-            hint="open it with the tenant's catalog",
+            f"source {config.name!r}: reading records needs an open catalog",
+            hint="open the source with the tenant's catalog",
         )
     if not context.typed:
         raise ConfigurationError(
-            f"source {config.name!r}: records are pulled by tenants of the profile workspace alone",
+            f"source {config.name!r}: only workspaces can pull records",
             hint="set `profile: workspace`, or have an application push them",
         )
     plain = RecordsConfig(name=config.name, scope=config.scope)

@@ -335,7 +335,8 @@ class SourceLock:
         if not holds_lock(self._connection, self._key):
             raise TenantLocked(
                 f"source {self._source!r} is no longer locked: the connection broke",
-                hint="it is pulled again by itself, from where this pull stopped",
+                hint="no action is needed; the next pull starts automatically where this pull"
+                " stopped",
             )
 
 
@@ -363,8 +364,8 @@ class SourceLocks:
             while not connection.scalar(text("SELECT pg_try_advisory_lock(:key)"), {"key": key}):
                 if time.monotonic() >= deadline:
                     raise TenantLocked(
-                        f"source {source!r} of tenant {tenant_id!r} is being pulled",
-                        hint="wait until that is done",
+                        f"source {source!r} of tenant {tenant_id!r} is already being pulled",
+                        hint="wait until the other pull has finished, then try again",
                     )
                 time.sleep(_POLL_SECONDS)
             try:

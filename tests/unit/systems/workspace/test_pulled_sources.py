@@ -69,11 +69,11 @@ def test_only_tenants_whose_records_have_types_pull_any() -> None:
     [
         (None, "is not set"),
         ("", "is not set"),
-        ("hunter2", "holds no URL"),
-        ("postgresql://ann:hunter2@db:port/app", "holds no URL"),
-        ("oracle://ann:hunter2@db/app", "kind oracle, of which no records are pulled"),
-        ("mssql+pyodbc://ann:hunter2@db/app", "kind mssql, of which no records are pulled"),
-        ("sqlite+nothing://ann:hunter2@db/app", "no such kind"),
+        ("hunter2", "does not contain a valid database URL"),
+        ("postgresql://ann:hunter2@db:port/app", "does not contain a valid database URL"),
+        ("oracle://ann:hunter2@db/app", "kind oracle, from which records cannot be pulled"),
+        ("mssql+pyodbc://ann:hunter2@db/app", "kind mssql, from which records cannot be pulled"),
+        ("sqlite+nothing://ann:hunter2@db/app", "does not support the kind"),
         ("mysql+pymysql://ann:hunter2@db/app", "is not installed: pymysql"),
     ],
 )
@@ -148,7 +148,7 @@ def test_what_failed_is_told_and_not_what_is_pulled_elsewhere() -> None:
 
 def test_a_source_that_is_named_and_not_there_is_told() -> None:
     tenant = Tenant.from_config(record("acme").config)
-    with pytest.raises(UnknownSource, match="no source that is pulled"):
+    with pytest.raises(UnknownSource, match="no source of type sql"):
         pulled_sources(tenant)
 
 
