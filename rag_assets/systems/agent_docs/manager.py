@@ -458,7 +458,8 @@ def require_published_model(folder: Path, origin: str) -> None:
         raise ConfigurationError(
             f"{origin}: the model in {folder} does not have the checksums of a published model",
             hint="a project's file can use only published models; set your own model as"
-            " `rag: {model: …}` in ~/.config/swebash/agents.yaml, or allow its folder there as `rag: {allow: […]}`",
+            " `rag: {model: …}` in ~/.config/swebash/agents.yaml, or allow its folder there as"
+            " `rag: {allow: […]}`",
         )
 
 
