@@ -97,7 +97,7 @@ def index_agents(ids: Sequence[str], *, as_json: bool) -> None:
         return
     _warn_of_memory_store(configuration)
     manager = open_manager(configuration)
-    with _store_errors(configuration):
+    with _convert_store_errors(configuration):
         reports = [_ensure_index(manager, agent) for agent in agents]
     if as_json:
         print_json({"indexed": reports})
@@ -118,7 +118,7 @@ def search_agent(id_: str, query: str, top_k: int | None, *, as_json: bool) -> N
     agent = find_agent(configuration, id_)
     # Without an embedder, the command fails: an empty result would mean "not documented".
     manager = open_manager(configuration)
-    with _store_errors(configuration):
+    with _convert_store_errors(configuration):
         if agent.docs.sources.value:
             _warn_of_memory_store(configuration)
             _ensure_index(manager, agent)
@@ -148,7 +148,7 @@ def show_status(ids: Sequence[str], *, as_json: bool) -> None:
     for agent in _select(configuration, ids):
         docs = agent.docs
         matches = expand(docs.sources.value, agent.base)
-        with _store_errors(configuration):
+        with _convert_store_errors(configuration):
             state = store.state(agent.id)
         index = "none"
         if state is not None:
@@ -421,7 +421,7 @@ def _ensure_index(manager: RagIndexManager, agent: Agent) -> IndexReport:
 
 
 @contextmanager
-def _store_errors(configuration: Configuration) -> Iterator[None]:
+def _convert_store_errors(configuration: Configuration) -> Iterator[None]:
     """Convert errors of the file system and of SQLite to configuration errors."""
     hint = "check the permissions and the free space of the disk, or set a different `rag.path`"
     path = configuration.rag.path.value

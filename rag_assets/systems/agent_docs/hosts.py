@@ -139,15 +139,15 @@ def _merge_toml(host: Host, text: str, servers: _Servers) -> str:
         before, after = tomllib.loads(text), tomllib.loads(merged)
     except tomllib.TOMLDecodeError:
         raise _refuse_merge(
-            host, f"the file is not valid TOML, or it {_other_form(host)}"
+            host, f"the file is not valid TOML, or it {_describe_other_form(host)}"
         ) from None
     # The lines were edited without parsing TOML, so the result is verified.
     if after != before | {host.key: {**before.get(host.key, {}), **servers}}:
-        raise _refuse_merge(host, f"it {_other_form(host)}")
+        raise _refuse_merge(host, f"it {_describe_other_form(host)}")
     return merged
 
 
-def _other_form(host: Host) -> str:
+def _describe_other_form(host: Host) -> str:
     return f"declares servers other than as [{host.key}.NAME] tables"
 
 

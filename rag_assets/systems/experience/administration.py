@@ -84,15 +84,15 @@ class Administration:
     ) -> list[Pattern]:
         """Return a page of patterns; see PatternReader.page."""
         cutoff = self.cutoff(record)
-        names, _ = self._names(record, wanted)
+        names, _ = self._resolve_names(record, wanted)
         found = self._reader.page(
             record.id, cutoff, after=after, limit=limit, wanted=wanted, names=names
         )
-        return self._with_stale_paths(record, found)
+        return self._add_stale_paths(record, found)
 
     def unmatched(self, record: TenantRecord, wanted: PatternFilter) -> tuple[UnmatchedName, ...]:
         """Return the names in a filter that match no entry, in any spelling variant."""
-        return self._names(record, wanted)[1]
+        return self._resolve_names(record, wanted)[1]
 
     def choices(self, record: TenantRecord) -> dict[str, list[str]]:
         """Return the values to filter a list of patterns by."""
@@ -104,16 +104,16 @@ class Administration:
         Raises:
             UnknownExperience: no pattern has that id.
         """
-        cutoff, days = self.cutoff(record), _days(record)
+        cutoff, days = self.cutoff(record), _retention_days(record)
         found = self._reader.one(record.id, pattern, cutoff)
         if found is None:
-            raise _unknown_pattern()
-        [found] = self._with_stale_paths(record, [found])
+            raise _unknown_pattern_error()
+        [found] = self._add_stale_paths(record, [found])
         entries = self._reader.entries(record.id, pattern, cutoff)
         return PatternDetails(
             found,
-            tuple(_pattern_entry(one, days) for one in entries),
-            tuple(self._merges(record.id, [one.id for one in entries], pattern, cutoff)),
+            tuple(_build_pattern_entry(one, days) for one in entries),
+            tuple(self._read_merges(record.id, [one.id for one in entries], pattern, cutoff)),
         )
 
     def merge(
@@ -138,8 +138,8 @@ class Administration:
         first = self._reader.one(record.id, pattern, cutoff)
         second = self._reader.one(record.id, into, cutoff)
         if first is None or second is None:
-            raise _unknown_pattern()
-        if _kind(first) != _kind(second):
+            raise _unknown_pattern_error()
+        if _type_and_gate(first) != _type_and_gate(second):
             raise InvalidRequest(
                 "into: the target pattern has a different type or gate",
                 hint="choose a target pattern with the same type and gate",
@@ -184,7 +184,7 @@ class Administration:
         entries = self._entries.find_by_contributor(
             record.id, project_id=draft.project_id, token=draft.token
         )
-        self._retract(record, entries, by=by)
+        self._retract_entries(record, entries, by=by)
         return len(entries)
 
     def delete_entry(self, record: TenantRecord, entry_id: UUID, *, by: str) -> None:
@@ -194,26 +194,28 @@ class Administration:
             UnknownExperience: no entry has that id.
             OnHold: a hold covers the entry.
         """
-        self._retract(record, [require_entry(self._entries.get(record.id, [entry_id]))], by=by)
+        self._retract_entries(
+            record, [require_entry(self._entries.get(record.id, [entry_id]))], by=by
+        )
 
     def report(self, record: TenantRecord) -> Report:
         """Return the report on a tenant."""
-        cutoff, days = self.cutoff(record), _days(record)
+        cutoff, days = self.cutoff(record), _retention_days(record)
         with self._catalog.database.begin() as connection:
             return _read_report(connection, record.id, cutoff, days)
 
-    def _names(
+    def _resolve_names(
         self, record: TenantRecord, wanted: PatternFilter
     ) -> tuple[dict[str, tuple[str, ...]], tuple[UnmatchedName, ...]]:
         aliases = Aliases(Tenant.from_config(record.config).experience.aliases)
         asked = {name: getattr(wanted, name) for name in NAMES}
         return resolve_names(self._catalog, record.id, aliases, asked)
 
-    def _with_stale_paths(self, record: TenantRecord, patterns: Sequence[Pattern]) -> list[Pattern]:
+    def _add_stale_paths(self, record: TenantRecord, patterns: Sequence[Pattern]) -> list[Pattern]:
         tenant = Tenant.from_config(record.config)
         return with_stale_paths(self._catalog, tenant, patterns, is_living(self.cutoff(record)))
 
-    def _retract(self, record: TenantRecord, entries: Sequence[Entry], *, by: str) -> None:
+    def _retract_entries(self, record: TenantRecord, entries: Sequence[Entry], *, by: str) -> None:
         recorded = [one.document_id for one in entries if one.document_id is not None]
         if recorded:
             # Searches omit the entries once this transaction is committed; the erasure covers every
@@ -226,7 +228,7 @@ class Administration:
             delete_merges(connection, record.ref, [one.id for one in entries])
             delete_empty_patterns(connection, record.ref)
 
-    def _merges(
+    def _read_merges(
         self, tenant_id: str, entries: Sequence[UUID], pattern: UUID, cutoff: datetime | None
     ) -> list[Merge]:
         query = (
@@ -242,7 +244,8 @@ class Administration:
         named = {id_ for row in rows for id_ in (row.entry_id, row.other_id) if id_ is not None}
         living = self._reader.living_entries(tenant_id, named, cutoff)
         texts = {
-            id_: (_excerpt(problem_of(e)), _excerpt(solution_of(e))) for id_, e in living.items()
+            id_: (_cut_excerpt(problem_of(e)), _cut_excerpt(solution_of(e)))
+            for id_, e in living.items()
         }
         merges = []
         for row in rows:
@@ -269,17 +272,17 @@ class Administration:
         return merges
 
 
-def _unknown_pattern() -> UnknownExperience:
+def _unknown_pattern_error() -> UnknownExperience:
     return UnknownExperience(
         "the tenant has no pattern with this id", hint="GET /rag/experience/patterns lists them"
     )
 
 
-def _days(record: TenantRecord) -> int | None:
+def _retention_days(record: TenantRecord) -> int | None:
     return Tenant.from_config(record.config).retention_of("experience")
 
 
-def _pattern_entry(entry: Entry, days: int | None) -> PatternEntry:
+def _build_pattern_entry(entry: Entry, days: int | None) -> PatternEntry:
     expires = None
     if entry.embedded_at is not None and days is not None:
         expires = entry.embedded_at + timedelta(days=days)
@@ -300,11 +303,11 @@ def _pattern_entry(entry: Entry, days: int | None) -> PatternEntry:
     )
 
 
-def _kind(pattern: Pattern) -> tuple[str, str]:
+def _type_and_gate(pattern: Pattern) -> tuple[str, str]:
     return pattern.entry_type, (pattern.gate_type or "").casefold()
 
 
-def _excerpt(text: str) -> str:
+def _cut_excerpt(text: str) -> str:
     return text if len(text) <= _MAX_EXCERPT else f"{text[:_MAX_EXCERPT].rstrip()}…"
 
 

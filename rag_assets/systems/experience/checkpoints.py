@@ -153,7 +153,7 @@ class Checkpoints:
         with self._database.begin_exclusive(ref) as connection:
             if draft.project_id is not None:
                 require_project(connection, ref, draft.project_id, caller)
-            known = _of_external_id(connection, ref, draft.external_id)
+            known = _find_by_external_id(connection, ref, draft.external_id)
             if known is not None and not _is_own(known, connection, caller):
                 known, draft = None, draft.model_copy(update={"external_id": None})
             if known is not None:
@@ -250,7 +250,7 @@ def _is_own(row: Row[Any], connection: Connection, caller: Caller) -> bool:
     return has_project(connection, row.tenant, row.project_id, caller)
 
 
-def _of_external_id(
+def _find_by_external_id(
     connection: Connection, ref: TenantRef, external_id: str | None
 ) -> Row[Any] | None:
     if external_id is None:

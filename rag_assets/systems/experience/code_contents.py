@@ -111,10 +111,15 @@ def with_stale_paths(
             known.setdefault(row.pattern_id, []).extend(KeptAbout(**one) for one in row.about)
     places = {one.place for abouts in known.values() for one in abouts}
     contents = code.contents(places) if places else {}
-    return [replace(one, stale_paths=_stale(known.get(one.id, ()), contents)) for one in patterns]
+    return [
+        replace(one, stale_paths=_find_stale_paths(known.get(one.id, ()), contents))
+        for one in patterns
+    ]
 
 
-def _stale(known: Iterable[KeptAbout], contents: Mapping[About, str | None]) -> tuple[str, ...]:
+def _find_stale_paths(
+    known: Iterable[KeptAbout], contents: Mapping[About, str | None]
+) -> tuple[str, ...]:
     """Return the paths whose present content differs from the content in every entry."""
     noted: dict[About, set[str]] = {}
     for one in known:

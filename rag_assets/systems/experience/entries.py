@@ -128,7 +128,7 @@ class Entries:
         require_no_problem(entry_problems(draft))
         require_verified(draft)
         content = key_of("entry", draft.model_dump(mode="json", exclude={"external_id", "tenant"}))
-        clean, rules = self._masked(draft)
+        clean, rules = self._mask_draft(draft)
         row = {
             **clean.model_dump(exclude={"about", "success_verified", "tenant"}),
             "agent_type": clean.agent_type or ANY_AGENT,
@@ -140,7 +140,7 @@ class Entries:
         }
         with self._database.begin_exclusive(ref) as connection:
             require_project(connection, ref, draft.project_id, caller)
-            known = _of_external_id(connection, ref, draft.project_id, clean.external_id)
+            known = _find_by_external_id(connection, ref, draft.project_id, clean.external_id)
             if known is not None:
                 if known.content_key != content:
                     raise EntryDiffers(
@@ -180,7 +180,7 @@ class Entries:
         with self._database.begin_exclusive(ref) as connection:
             return connection.execute(statement).rowcount
 
-    def _masked(self, draft: EntryDraft) -> tuple[EntryDraft, tuple[str, ...]]:
+    def _mask_draft(self, draft: EntryDraft) -> tuple[EntryDraft, tuple[str, ...]]:
         found: set[str] = set()
         changed: dict[str, Any] = {}
         for name in _TEXTS:
@@ -332,7 +332,7 @@ def record_of(ref: TenantRef, source: str, entry: Entry) -> dict[str, Any]:
     }
 
 
-def _of_external_id(
+def _find_by_external_id(
     connection: Connection, ref: TenantRef, project: UUID, external_id: str | None
 ) -> Row[Any] | None:
     if external_id is None:

@@ -111,7 +111,7 @@ class ExperienceFollowUp:
         for batch in batched(entries, _BATCH):
             assigned, reason = assigner.assign(batch)
             ctx.guard()
-            self._store(ctx, assigned)
+            self._store_assignments(ctx, assigned)
             merged += sum(one.way is not None for one in assigned)
             reasons.update(filter(None, [reason]))
         done = self._update_checkpoints(ctx)
@@ -129,12 +129,12 @@ class ExperienceFollowUp:
             shown["not compared by vectors"] = "; ".join(sorted(reasons))
         return shown
 
-    def _store(self, ctx: TenantContext, assigned: Sequence[Assignment]) -> None:
+    def _store_assignments(self, ctx: TenantContext, assigned: Sequence[Assignment]) -> None:
         now = ctx.clock.now()
         with ctx.catalog.database.begin_exclusive(ctx.ref) as connection:
             present = _select_pending(connection, ctx.ref, [one.entry.id for one in assigned])
             homes = {one.home_id for one in assigned}
-            placed = _placed(
+            placed = _find_present_patterns(
                 [one for one in assigned if one.entry.id in present],
                 living_roots(connection, ctx.ref.id, homes),
             )
@@ -210,7 +210,9 @@ def _select_pending(connection: Connection, ref: TenantRef, ids: Sequence[UUID])
     return set(connection.scalars(query))
 
 
-def _placed(assigned: Sequence[Assignment], roots: Mapping[UUID, UUID]) -> list[_Placed]:
+def _find_present_patterns(
+    assigned: Sequence[Assignment], roots: Mapping[UUID, UUID]
+) -> list[_Placed]:
     """Return the present patterns of entries, which may have been retracted or merged meanwhile.
 
     Args:

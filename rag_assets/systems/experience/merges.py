@@ -105,10 +105,10 @@ def split_entry(
             "entry_id: the only entry of a pattern cannot be split off",
             hint="choose a pattern with at least two entries",
         )
-    path = _path(connection, ref.id, homes[entry_id])
+    path = _read_path(connection, ref.id, homes[entry_id])
     if len(path) > 1:
         result = path[-2]
-        parts = _subtree(connection, ref.id, result)
+        parts = _read_subtree(connection, ref.id, result)
         moved = [entry for entry, home in homes.items() if home in parts]
         _set_parent(connection, ref, result, None)
         values = {"pattern_id": result}
@@ -135,7 +135,7 @@ def solve_same_problem(connection: Connection, tenant_id: str, one: UUID, other:
     """
     return any(
         problems_of(connection, tenant_id, one) & problems_of(connection, tenant_id, other)
-        for problems_of in (_problem_ids, _problem_texts)
+        for problems_of in (_read_problem_ids, _read_problem_texts)
     )
 
 
@@ -167,16 +167,16 @@ def living_roots(
     return {row.part: row.id for row in connection.execute(roots)}
 
 
-def _problem_ids(connection: Connection, tenant_id: str, pattern: UUID) -> set[UUID]:
+def _read_problem_ids(connection: Connection, tenant_id: str, pattern: UUID) -> set[UUID]:
     """Return the problems of a pattern and of all patterns below it."""
-    family = _subtree(connection, tenant_id, pattern)
+    family = _read_subtree(connection, tenant_id, pattern)
     query = select(_PATTERNS.problem_id).where(
         _PATTERNS.tenant == tenant_id, _PATTERNS.id.in_(family)
     )
     return set(connection.scalars(query))
 
 
-def _problem_texts(connection: Connection, tenant_id: str, pattern: UUID) -> set[str]:
+def _read_problem_texts(connection: Connection, tenant_id: str, pattern: UUID) -> set[str]:
     """Return the different problems in the entries of a pattern, in normal form."""
     query = (
         select(knowledge_staging)
@@ -191,7 +191,7 @@ def _problem_texts(connection: Connection, tenant_id: str, pattern: UUID) -> set
     return {normalised(compared_problem(entry_of(row))) for row in connection.execute(query)}
 
 
-def _path(connection: Connection, tenant_id: str, pattern: UUID) -> list[UUID]:
+def _read_path(connection: Connection, tenant_id: str, pattern: UUID) -> list[UUID]:
     """Return a pattern and its ancestors up to the root."""
     path = [pattern]
     while True:
@@ -205,7 +205,7 @@ def _path(connection: Connection, tenant_id: str, pattern: UUID) -> list[UUID]:
         path.append(above)
 
 
-def _subtree(connection: Connection, tenant_id: str, pattern: UUID) -> set[UUID]:
+def _read_subtree(connection: Connection, tenant_id: str, pattern: UUID) -> set[UUID]:
     """Return a pattern and its descendants."""
     below = (
         select(_PATTERNS.id)

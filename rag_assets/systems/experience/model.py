@@ -52,7 +52,7 @@ _NULL_SCHEMA = {"type": "null"}
 
 def describe_entry(schema: dict[str, Any]) -> None:
     """Add the fields of each type to the schema of an entry."""
-    schema["oneOf"] = [_schema_of(entry_type) for entry_type in FIELDS]
+    schema["oneOf"] = [_build_schema(entry_type) for entry_type in FIELDS]
 
 
 def describe_checkpoint(schema: dict[str, Any]) -> None:
@@ -74,7 +74,7 @@ def describe_retraction(schema: dict[str, Any]) -> None:
     ]
 
 
-def _schema_of(entry_type: EntryType) -> dict[str, Any]:
+def _build_schema(entry_type: EntryType) -> dict[str, Any]:
     others = sorted(_ALL_FIELDS.difference(FIELDS[entry_type]))
     properties: dict[str, Any] = {"entry_type": {"const": entry_type}}
     properties |= dict.fromkeys(NEEDED[entry_type], _TEXT_SCHEMA) | dict.fromkeys(

@@ -129,7 +129,7 @@ class Asker:
         return Asked(self.identity, self.backend, tenant_id)
 
 
-async def _anyone(
+async def _accept_any_caller(
     request: Request,
     parameters: Annotated[TenantQuery, Query()],
     identity: IdentityDependency,
@@ -139,7 +139,7 @@ async def _anyone(
     return Asker(request, identity, backend, parameters.tenant)
 
 
-async def _contributor(asker: Annotated[Asker, Depends(_anyone)]) -> Asker:
+async def _require_contributor(asker: Annotated[Asker, Depends(_accept_any_caller)]) -> Asker:
     if asker.identity.role not in {"orchestrator", "admin"}:
         raise Forbidden(
             "this operation needs the role orchestrator or admin",
@@ -148,14 +148,14 @@ async def _contributor(asker: Annotated[Asker, Depends(_anyone)]) -> Asker:
     return asker
 
 
-async def _admin(asker: Annotated[Asker, Depends(_anyone)]) -> Asker:
+async def _require_admin(asker: Annotated[Asker, Depends(_accept_any_caller)]) -> Asker:
     asker.identity.require_admin()
     return asker
 
 
-AskingDependency = Annotated[Asker, Depends(_anyone)]
-AskedDependency = Annotated[Asker, Depends(_contributor)]
-AdminDependency = Annotated[Asker, Depends(_admin)]
+AskingDependency = Annotated[Asker, Depends(_accept_any_caller)]
+AskedDependency = Annotated[Asker, Depends(_require_contributor)]
+AdminDependency = Annotated[Asker, Depends(_require_admin)]
 
 
 @router.put("/projects/{project_id}")

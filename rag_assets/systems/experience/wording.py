@@ -37,9 +37,9 @@ def problem_of(entry: EntryDraft | Entry) -> str:
             return "\n".join(condense(text) for text in texts if text)
         case "gate_rejection":
             feedback = entry.human_feedback or ""
-            return f"A reviewer rejected the change at the {_gate(entry)}: {feedback}"
+            return f"A reviewer rejected the change at the {_name_gate(entry)}: {feedback}"
         case "gate_approval":
-            return f"Pass the {_gate(entry)} at the first attempt"
+            return f"Pass the {_name_gate(entry)} at the first attempt"
 
 
 def compared_problem(entry: EntryDraft | Entry) -> str:
@@ -136,7 +136,7 @@ def normalised(text: str) -> str:
     return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
 
 
-def _gate(entry: EntryDraft | Entry) -> str:
+def _name_gate(entry: EntryDraft | Entry) -> str:
     name = entry.gate_type or ""
     return name if name.casefold().endswith("gate") else f"{name} gate"
 
@@ -151,33 +151,33 @@ def shortened(text: str, tokens: int) -> str:
         return text
     lines = text.splitlines()
     if len(lines) <= 2:  # noqa: PLR2004 - nothing between the first and the last
-        return _cut(text, tokens)
+        return _cut_middle(text, tokens)
     least, most = 1, len(lines) // 2
     while least < most:
         middle = (least + most + 1) // 2
-        if count_text(_ends(lines, middle)) <= tokens:
+        if count_text(_join_ends(lines, middle)) <= tokens:
             least = middle
         else:
             most = middle - 1
-    ends = _ends(lines, least)
-    return ends if count_text(ends) <= tokens else _cut(ends, tokens)
+    ends = _join_ends(lines, least)
+    return ends if count_text(ends) <= tokens else _cut_middle(ends, tokens)
 
 
-def _ends(lines: list[str], count: int) -> str:
+def _join_ends(lines: list[str], count: int) -> str:
     return "\n".join([*lines[:count], _GAP, *lines[-count:]])
 
 
-def _cut(text: str, tokens: int) -> str:
+def _cut_middle(text: str, tokens: int) -> str:
     """Return as many characters from both ends as fit."""
     least, most = 0, len(text) // 2
     while least < most:
         middle = (least + most + 1) // 2
-        if count_text(_around(text, middle)) <= tokens:
+        if count_text(_keep_ends(text, middle)) <= tokens:
             least = middle
         else:
             most = middle - 1
-    return _around(text, least)
+    return _keep_ends(text, least)
 
 
-def _around(text: str, count: int) -> str:
+def _keep_ends(text: str, count: int) -> str:
     return f"{text[:count]} {_GAP} {text[len(text) - count :]}"

@@ -68,7 +68,7 @@ def upload(
         raise ConfigurationError(
             "--replaces accepts exactly one FILE", hint="run the command with only one FILE"
         )
-    guidelines, opened = _open(session, organization, project)
+    guidelines, opened = _open_project(session, organization, project)
     source = _require_uploads(guidelines, opened)
     uploaded: list[UploadedDocument] = []
     refused: list[tuple[Path, RagAssetsError]] = []
@@ -100,7 +100,7 @@ def upload(
 @with_reading_session
 def list_documents(session: Session, organization: str, project: str, *, as_json: bool) -> None:
     """Print a project's documents, newest first."""
-    guidelines, opened = _open(session, organization, project)
+    guidelines, opened = _open_project(session, organization, project)
     documents: list[GuidelineDocument] = []
     after: str | None = None
     while True:
@@ -141,7 +141,7 @@ def delete(
     session: Session, organization: str, project: str, document_id: str, *, as_json: bool
 ) -> None:
     """Delete a document."""
-    guidelines, opened = _open(session, organization, project)
+    guidelines, opened = _open_project(session, organization, project)
     deleted = guidelines.library.delete(opened, document_id, operator())
     if deleted.outcome != "removed":
         raise UnknownDocument(
@@ -160,7 +160,7 @@ def retry(
     session: Session, organization: str, project: str, document_id: str, *, as_json: bool
 ) -> None:
     """Retry a document that failed."""
-    guidelines, opened = _open(session, organization, project)
+    guidelines, opened = _open_project(session, organization, project)
     document, is_retried = guidelines.library.retry(opened, document_id, operator())
     if as_json:
         print_json(_to_json(document))
@@ -181,7 +181,7 @@ def set_enabled(
     as_json: bool,
 ) -> None:
     """Enable or disable a document."""
-    guidelines, opened = _open(session, organization, project)
+    guidelines, opened = _open_project(session, organization, project)
     document = guidelines.library.set_enabled(opened, document_id, operator(), enabled=enabled)
     if as_json:
         print_json(_to_json(document))
@@ -197,7 +197,7 @@ def chunks(
     session: Session, organization: str, project: str, document_id: str, *, as_json: bool
 ) -> None:
     """Print the passages of a document, with withheld passages and masked credentials."""
-    guidelines, opened = _open(session, organization, project)
+    guidelines, opened = _open_project(session, organization, project)
     document = guidelines.library.chunks(opened, document_id)
     if as_json:
         print_json(_to_json(document))
@@ -219,7 +219,7 @@ def chunks(
 @with_reading_session
 def usage(session: Session, organization: str, project: str, *, days: int, as_json: bool) -> None:
     """Print the usage of a project by day and model."""
-    guidelines, opened = _open(session, organization, project)
+    guidelines, opened = _open_project(session, organization, project)
     report = guidelines.usage.report(opened, days)
     if as_json:
         print_json(_to_json(report))
@@ -256,12 +256,12 @@ def text(
         raise ConfigurationError(
             "--file and --clear cannot be combined", hint="use only one of them"
         )
-    _, opened = _open(session, organization, project)
+    _, opened = _open_project(session, organization, project)
     texts = GuidelineTexts(session.catalog.database)
     stored = texts.get(opened.ref.id)
     is_change = file is not None or clear
     if is_change:
-        new = "" if file is None else _read(file)
+        new = "" if file is None else _read_text_file(file)
         require_usable(new, masker_of(session.settings.local))
         replaces = None if stored is None else {stored.version}
         stored = texts.put(opened.ref, new, by=operator(), replaces=replaces)
@@ -288,7 +288,7 @@ def context(
     """Print the section for a prompt."""
     session.require_trusted_grants(caller.principals)
     request = _parse_request(given)
-    _, opened = _open(session, organization, project)
+    _, opened = _open_project(session, organization, project)
     built = asyncio.run(_build_context(session, opened, request, caller))
     if as_json:
         print_json(_to_json(built))
@@ -330,7 +330,9 @@ def _parse_request(given: Mapping[str, Any]) -> ContextRequest:
         ) from None
 
 
-def _open(session: Session, organization: str, project: str) -> tuple[Guidelines, OpenProject]:
+def _open_project(
+    session: Session, organization: str, project: str
+) -> tuple[Guidelines, OpenProject]:
     settings = session.settings
     blobs = open_blobs(settings)
     uploads = Uploads(session.catalog, blobs, lambda: masker_of(settings.local))
@@ -376,7 +378,7 @@ def _upload_file(
     return UploadedDocument(document, stored.duplicate)
 
 
-def _read(file: str) -> str:
+def _read_text_file(file: str) -> str:
     """Return the text of a file, cut off at one character more than the maximum."""
     try:
         if file == _STANDARD_INPUT:

@@ -76,7 +76,7 @@ class GuidelineTexts:
         query = select(guideline_texts).where(guideline_texts.c.tenant == tenant_id)
         with self._database.begin() as connection:
             row = connection.execute(query).first()
-        return None if row is None else _text(row)
+        return None if row is None else _text_from_row(row)
 
     def put(
         self,
@@ -107,19 +107,19 @@ class GuidelineTexts:
             row = connection.execute(present).first()
             if row is None:
                 if replaces is not None:
-                    raise _version_changed()
+                    raise _version_changed_error()
                 new = upsert(guideline_texts).values(tenant=ref.id, **values)
                 statement = new.on_conflict_do_nothing().returning(guideline_texts)
                 row = connection.execute(statement).first()
                 if row is None:
-                    raise _version_changed()
-                return _text(row)
-            stored = _text(row)
+                    raise _version_changed_error()
+                return _text_from_row(row)
+            stored = _text_from_row(row)
             _require_replaceable(stored, replaces)
             if stored.text == text:
                 return stored
             change = update(guideline_texts).where(columns.tenant == ref.id).values(**values)
-            return _text(connection.execute(change.returning(guideline_texts)).one())
+            return _text_from_row(connection.execute(change.returning(guideline_texts)).one())
 
 
 def require_usable(text: str, masker: Masker) -> None:
@@ -153,7 +153,7 @@ def require_usable(text: str, masker: Masker) -> None:
         )
 
 
-def _text(row: Row[Any]) -> GuidelineText:
+def _text_from_row(row: Row[Any]) -> GuidelineText:
     return GuidelineText(row.text, row.updated_by, row.updated_at)
 
 
@@ -163,10 +163,10 @@ def _require_replaceable(present: GuidelineText, replaces: Collection[str] | Non
             "a text already exists", hint="read the text, and send its version with the new text"
         )
     if not {ANY_VERSION, present.version} & set(replaces):
-        raise _version_changed()
+        raise _version_changed_error()
 
 
-def _version_changed() -> VersionChanged:
+def _version_changed_error() -> VersionChanged:
     return VersionChanged(
         "the text has changed since you read it",
         hint="read the text again, and apply your change to the new version",

@@ -161,10 +161,12 @@ def sql_sources_sensor(
     free = max(_SLOW_RUNS - sum(len(ids) == 1 for ids in under_way), 0)
     groups = [*([quick] if quick else []), *([id_] for id_ in slow[:free])]
     skip = None if groups else dg.SkipReason(f"{len(records)} tenants, none due")
-    return dg.SensorResult(run_requests=[_request(names, ids) for ids in groups], skip_reason=skip)
+    return dg.SensorResult(
+        run_requests=[_build_request(names, ids) for ids in groups], skip_reason=skip
+    )
 
 
-def _request(names: Naming, tenant_ids: list[str]) -> dg.RunRequest:
+def _build_request(names: Naming, tenant_ids: list[str]) -> dg.RunRequest:
     return dg.RunRequest(
         run_config=pull_tenants.run_config(names, tenants=tenant_ids),
         tags={

@@ -302,7 +302,7 @@ async def write_tree(request: Request, asked: WriterDependency) -> TreeLines:
             answers[number] = (
                 TreeLine(number, "done", scope=done.scopes[uuid])
                 if refusal is None
-                else _refusal(number, refusal)
+                else _build_refusal(number, refusal)
             )
         return TreeLines(tuple(answers[number] for number in sorted(answers)), done.documents)
 
@@ -430,7 +430,7 @@ def _parse_object(line: bytes) -> dict[str, Any]:
     return values
 
 
-def _refusal(number: int, error: RagAssetsError) -> TreeLine:
+def _build_refusal(number: int, error: RagAssetsError) -> TreeLine:
     if isinstance(error, UnknownDocument):
         return TreeLine(number, "unknown-page")
     field, _, problem = error.message.partition(": ")

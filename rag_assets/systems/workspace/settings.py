@@ -111,7 +111,7 @@ class SettingsService:
             UnknownTenant: no tenant has that id.
             NoWorkspace: the tenant is not a workspace.
         """
-        return settings_response(self._require(tenant_id))
+        return settings_response(self._require_workspace(tenant_id))
 
     def change(self, tenant_id: str, draft: SettingsDraft, by: str) -> Settings:
         """Change the given settings.
@@ -130,7 +130,7 @@ class SettingsService:
             ConfiguredByOperator: the operator has disabled the workspace.
             NoVectorBackend: the back end is not available here.
         """
-        record = self._require(tenant_id)
+        record = self._require_workspace(tenant_id)
         self._require_allowed(draft)
         if draft.enabled is True and "ACTIVE" not in {record.state, record.configured_state}:
             raise ConfiguredByOperator(
@@ -159,7 +159,7 @@ class SettingsService:
         if serving is not None and serving.vectors_beside == "answering":
             self._catalog.generations.set_vectors_beside(record.ref, serving, "filling")
 
-    def _require(self, tenant_id: str) -> TenantRecord:
+    def _require_workspace(self, tenant_id: str) -> TenantRecord:
         return require_workspace(self._catalog.tenants.get(tenant_id), "settings")
 
     def _require_allowed(self, draft: SettingsDraft) -> None:

@@ -55,7 +55,7 @@ MOST_READER_BYTES = 2_000
 """Maximum bytes of a reader's name; with the page, a longer name may not fit a Postgres index."""
 
 
-def _reader(name: str) -> str:
+def _check_reader(name: str) -> str:
     if len(name.encode()) > MOST_READER_BYTES:
         raise ValueError(f"the name of a reader must have at most {MOST_READER_BYTES:,} bytes")
     if name == GUESTS:
@@ -69,7 +69,7 @@ PageUuid = Annotated[str, StringConstraints(pattern=PAGE_UUID, max_length=MOST_U
 Principal = Annotated[
     str,
     StringConstraints(pattern=r"^[^\x00-\x1f\x7f]+$", min_length=1, max_length=1_000),
-    AfterValidator(_reader),
+    AfterValidator(_check_reader),
 ]
 
 
@@ -231,8 +231,8 @@ class TreeService:
             UnknownTenant, NoWorkspace: see put().
             InvalidRequest: a page would be too far from the root. The tree is left unchanged.
         """
-        record = self._require(tenant_id)
-        return self._tree.change(record.ref, [*map(self._check, edits)])
+        record = self._require_workspace(tenant_id)
+        return self._tree.change(record.ref, [*map(self._check_edit, edits)])
 
     def reconcile(
         self,
@@ -263,11 +263,11 @@ class TreeService:
             UnknownTenant, NoWorkspace, InvalidRequest: see put(). The tree is left unchanged.
             DeletionsHeld: suspiciously many pages would be removed. The tree is left unchanged.
         """
-        record = self._require(tenant_id)
+        record = self._require_workspace(tenant_id)
         if find_loops(wanted):
             raise loop_error()
         known = self._lists.all_with_times(record.id)
-        kept = _with_ancestors(keep, {uuid: page for uuid, (page, _) in known.items()})
+        kept = _add_ancestors(keep, {uuid: page for uuid, (page, _) in known.items()})
         others = {uuid for uuid, (page, _) in known.items() if wanted.get(uuid, page) != page}
         differing: dict[Difference, list[str]] = {
             "missing": sorted(wanted.keys() - known.keys() - {ROOT}),
@@ -287,7 +287,7 @@ class TreeService:
             pages = [wanted[uuid] for uuid in sorted(named)]
             for page in pages:
                 self.require_no_credential(page)
-            edits = [_replacement(page) for page in pages]
+            edits = [_build_replacement(page) for page in pages]
             documents = self._tree.change(record.ref, edits).documents
         if removed:
             documents += self._remove(record.ref, removed, by).documents
@@ -311,7 +311,7 @@ class TreeService:
             UnknownTenant, NoWorkspace: see put().
             InvalidRequest: the page is the root.
         """
-        record = self._require(tenant_id)
+        record = self._require_workspace(tenant_id)
         if uuid == ROOT:
             raise InvalidRequest(
                 "the root of a workspace cannot be deleted",
@@ -326,7 +326,7 @@ class TreeService:
             UnknownTenant, NoWorkspace: see put().
             UnknownDocument: the page does not exist.
         """
-        record = self._require(tenant_id)
+        record = self._require_workspace(tenant_id)
         path = self._lists.path(record.id, uuid)
         if not path:
             raise UnknownDocument(
@@ -342,7 +342,7 @@ class TreeService:
         Raises:
             UnknownTenant, NoWorkspace: see put().
         """
-        record = self._require(tenant_id)
+        record = self._require_workspace(tenant_id)
         found = self._lists.page(record.id, parent=parent, after=after, limit=limit + 1)
         shown = tuple(page_response(page, scope) for page, scope in found[:limit])
         return TreePages(shown, shown[-1].uuid if len(found) > limit else None)
@@ -353,7 +353,7 @@ class TreeService:
         Raises:
             UnknownTenant, NoWorkspace: see put().
         """
-        record = self._require(tenant_id)
+        record = self._require_workspace(tenant_id)
         return [*order_pages(page for page, _ in self._lists.all(record.id))]
 
     def access(self, tenant_id: str, uuid: str, principals: tuple[str, ...]) -> PageAccess:
@@ -362,7 +362,7 @@ class TreeService:
         Raises:
             UnknownTenant, NoWorkspace: see put().
         """
-        record = self._require(tenant_id)
+        record = self._require_workspace(tenant_id)
         path = self._lists.path(record.id, uuid)
         grants = self._catalog.access.grants(record.id, find_standing(path).scopes)
         found = judge_access(path, grants, principals)
@@ -384,7 +384,7 @@ class TreeService:
             raise error
         return TreeChange(done.scopes[uuid], done.documents)
 
-    def _check(self, edit: PageEdit) -> PageEdit:
+    def _check_edit(self, edit: PageEdit) -> PageEdit:
         uuid, change = edit
 
         def change_checked(former: Page | None) -> Page:
@@ -414,11 +414,11 @@ class TreeService:
             drop_blobs(self._catalog, self._blobs, ref, done.blobs)
         return TreeChange(NOBODY, done.documents)
 
-    def _require(self, tenant_id: str) -> TenantRecord:
+    def _require_workspace(self, tenant_id: str) -> TenantRecord:
         return require_workspace(self._catalog.tenants.get(tenant_id), "pages")
 
 
-def _with_ancestors(uuids: Collection[str], known: Mapping[str, Page]) -> set[str]:
+def _add_ancestors(uuids: Collection[str], known: Mapping[str, Page]) -> set[str]:
     """Return these pages and all pages above them."""
     found, left = set[str](), [*uuids]
     while left:
@@ -430,7 +430,7 @@ def _with_ancestors(uuids: Collection[str], known: Mapping[str, Page]) -> set[st
     return found
 
 
-def _replacement(page: Page) -> PageEdit:
+def _build_replacement(page: Page) -> PageEdit:
     return page.uuid, lambda _: page
 
 

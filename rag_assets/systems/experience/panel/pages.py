@@ -85,11 +85,11 @@ async def patterns(visit: Visit) -> Response:
     administration, record = room.experience.administration, room.record
     parameters = visit.request.query_params
     given = {name: value for name in _FILTERS if (value := parameters.get(name, "").strip())}
-    wanted = _filter({"order": "use"} | given)
-    after = _id(parameters["after"]) if parameters.get("after") else None
+    wanted = _parse_filter({"order": "use"} | given)
+    after = _parse_id(parameters["after"]) if parameters.get("after") else None
     merging = None
     if parameters.get("merging"):
-        details = partial(administration.details, record, _id(parameters["merging"]))
+        details = partial(administration.details, record, _parse_id(parameters["merging"]))
         merging = (await room.read(details)).pattern
         given["merging"] = str(merging.id)
     projects = await room.read(partial(room.experience.checkpoints.projects, record.id))
@@ -113,7 +113,7 @@ async def patterns(visit: Visit) -> Response:
 async def pattern(visit: Visit) -> Response:
     """Show one pattern with its entries and merges, and their texts."""
     room = await room_of(visit)
-    id_ = _id(visit.request.path_params["pattern"])
+    id_ = _parse_id(visit.request.path_params["pattern"])
     details = await room.read(partial(room.experience.administration.details, room.record, id_))
     projects = await room.read(partial(room.experience.checkpoints.projects, room.record.id))
     first = visit.request.query_params.get("first", "")
@@ -147,8 +147,8 @@ async def split(visit: Visit) -> Response:
         partial(
             room.experience.administration.split,
             room.record,
-            _id(visit.request.path_params["pattern"]),
-            _id(visit.field("entry")),
+            _parse_id(visit.request.path_params["pattern"]),
+            _parse_id(visit.field("entry")),
             by=visit.session.name,
         )
     )
@@ -159,7 +159,7 @@ async def merge(visit: Visit) -> Response:
     """Merge a pattern into another one and show it; ask first if their problems differ."""
     room = await room_of(visit)
     administration, record = room.experience.administration, room.record
-    ids = _id(visit.request.path_params["pattern"]), _id(visit.field("into").strip())
+    ids = _parse_id(visit.request.path_params["pattern"]), _parse_id(visit.field("into").strip())
     is_confirmed = visit.field("confirmed") == "yes"
     try:
         made = await room.write(
@@ -231,14 +231,14 @@ async def take_back(visit: Visit) -> Response:
         partial(
             room.experience.administration.delete_entry,
             room.record,
-            _id(visit.field("entry")),
+            _parse_id(visit.field("entry")),
             by=visit.session.name,
         )
     )
     return visit.redirect("")
 
 
-def _filter(given: dict[str, str]) -> PatternFilter:
+def _parse_filter(given: dict[str, str]) -> PatternFilter:
     try:
         return PatternFilter.model_validate(given)
     except ValidationError as error:
@@ -246,7 +246,7 @@ def _filter(given: dict[str, str]) -> PatternFilter:
         raise InvalidRequest(problem_of(first), hint="correct that field") from None
 
 
-def _id(text: str) -> UUID:
+def _parse_id(text: str) -> UUID:
     try:
         return UUID(text)
     except ValueError:

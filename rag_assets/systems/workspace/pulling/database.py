@@ -128,19 +128,19 @@ class ForeignDatabase:
         Raises:
             ListingFailed: the query failed. The rows before the failure are incomplete.
         """
-        columns = self._columns_of(source_type)
-        statement = self._statements(source_type).rows(
+        columns = self._read_columns(source_type)
+        statement = self._statements_for_type(source_type).rows(
             columns, since=since is not None, of_pages=of_pages is not None
         )
         parameters: dict[str, Any] = {}
         if since is not None:
-            parameters["since"] = self._comparable(since)
+            parameters["since"] = self._to_comparable_time(since)
         if of_pages is not None:
             parameters["pages"] = [*of_pages]
         with self._explain_errors(source_type):
             result = self._execute(statement, parameters, _FETCHED)
         try:
-            yield [one.name for one in columns], self._fetched(result, source_type)
+            yield [one.name for one in columns], self._fetch_rows(result, source_type)
         finally:
             with suppress(SQLAlchemyError):
                 result.close()
@@ -156,7 +156,9 @@ class ForeignDatabase:
             ListingFailed: see rows().
         """
         names = ("id", "updated_at", *(("page_uuid",) if with_page else ()))
-        statement = self._statements(source_type).keys(self._columns_of(source_type), names)
+        statement = self._statements_for_type(source_type).keys(
+            self._read_columns(source_type), names
+        )
         with self._explain_errors(source_type):
             result = self._execute(statement, {}, _FETCHED_KEYS)
             try:
@@ -171,15 +173,15 @@ class ForeignDatabase:
         Raises:
             ListingFailed: see rows().
         """
-        statements = self._statements_of(self._config.tree or "")
+        statements = self._build_statements(self._config.tree or "")
         with self._explain_errors("tree"):
-            columns = self._described(statements)
+            columns = self._describe_columns(statements)
             names = [one.name.lower() for one in columns]
-            self._require("tree", names, ("id",))
+            self._require_columns("tree", names, ("id",))
             result = self._execute(statements.all_rows(columns), {}, _FETCHED_KEYS)
             return names, [ForeignRow(row, last - 1 if last else None) for *row, last in result]
 
-    def _columns_of(self, source_type: RecordType) -> list[Column]:
+    def _read_columns(self, source_type: RecordType) -> list[Column]:
         """Return the columns of a query.
 
         Raises:
@@ -187,12 +189,14 @@ class ForeignDatabase:
         """
         if source_type not in self._columns:
             with self._explain_errors(source_type):
-                found = self._described(self._statements(source_type))
-            self._require(source_type, [one.name.lower() for one in found], ("id", "updated_at"))
+                found = self._describe_columns(self._statements_for_type(source_type))
+            self._require_columns(
+                source_type, [one.name.lower() for one in found], ("id", "updated_at")
+            )
             self._columns[source_type] = found
         return self._columns[source_type]
 
-    def _described(self, statements: Statements) -> list[Column]:
+    def _describe_columns(self, statements: Statements) -> list[Column]:
         """Return the columns of a query."""
         result = self._connection.execute(text(statements.no_rows()))
         described = result.cursor.description if result.cursor else ()
@@ -200,7 +204,9 @@ class ForeignDatabase:
         result.close()
         return found
 
-    def _require(self, source_type: str, names: Sequence[str], needed: Sequence[str]) -> None:
+    def _require_columns(
+        self, source_type: str, names: Sequence[str], needed: Sequence[str]
+    ) -> None:
         what = f"source {self._config.name!r}: the query of {source_type} has"
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
@@ -214,10 +220,10 @@ class ForeignDatabase:
                 hint="add this column to the query, with exactly this name",
             )
 
-    def _statements(self, source_type: RecordType) -> Statements:
-        return self._statements_of(self._config.queries[source_type])
+    def _statements_for_type(self, source_type: RecordType) -> Statements:
+        return self._build_statements(self._config.queries[source_type])
 
-    def _statements_of(self, query: str) -> Statements:
+    def _build_statements(self, query: str) -> Statements:
         preparer = self._connection.dialect.identifier_preparer
         return Statements(self._dialect, preparer, query)
 
@@ -228,12 +234,12 @@ class ForeignDatabase:
         options = {"stream_results": True, "yield_per": fetched}
         return self._connection.execute(bound, parameters, execution_options=options)
 
-    def _fetched(self, result: _Rows, source_type: RecordType) -> Iterator[ForeignRow]:
+    def _fetch_rows(self, result: _Rows, source_type: RecordType) -> Iterator[ForeignRow]:
         with self._explain_errors(source_type):
             for *values, largest in result:
                 yield ForeignRow(values, largest - 1 if largest else None)
 
-    def _comparable(self, at: datetime) -> datetime:
+    def _to_comparable_time(self, at: datetime) -> datetime:
         """Return a time in a form that the database can compare with its own times."""
         local = at.astimezone(self._zone)
         return (
@@ -296,7 +302,7 @@ def open_connection(config: SqlConfig) -> Iterator[tuple[Connection, Dialect]]:
         ConfigurationError: the variable is not set, or does not name a usable database.
         ListingFailed: the database cannot be reached.
     """
-    engine, dialect = _engine(config)
+    engine, dialect = _create_engine(config)
     try:
         with _connect(engine, dialect, config) as connection:
             yield connection, dialect
@@ -340,7 +346,7 @@ def _connect(engine: Engine, dialect: Dialect, config: SqlConfig) -> Iterator[Co
         yield connection
 
 
-def _engine(config: SqlConfig) -> tuple[Engine, Dialect]:
+def _create_engine(config: SqlConfig) -> tuple[Engine, Dialect]:
     where = f"source {config.name!r}: url"
     given = resolved(where, config.url)
     try:

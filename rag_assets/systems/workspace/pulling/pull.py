@@ -214,11 +214,11 @@ def due_tenants(
     quick: dict[str, datetime] = {}
     slow: dict[str, datetime] = {}
     for record in records:
-        names = _names(record)
+        names = _list_source_names(record)
         if any((record.id, name) in pulled for name in names):
             continue
         found = [states.get((record.id, name)) for name in names]
-        since = [_due_since(one) for one in found if is_due(one, now)]
+        since = [_compute_due_time(one) for one in found if is_due(one, now)]
         if since:
             takes_long = any(
                 one is None or one.seconds is None or one.failures or one.seconds > _SLOW_SECONDS
@@ -246,11 +246,11 @@ def is_due(state: SourceState | None, now: datetime) -> bool:
     return state is None or not now < state.next_at <= now + _LONGEST_WAIT
 
 
-def _due_since(state: SourceState | None) -> datetime:
+def _compute_due_time(state: SourceState | None) -> datetime:
     return datetime.min.replace(tzinfo=UTC) if state is None else state.next_at
 
 
-def _names(record: TenantRecord) -> list[str]:
+def _list_source_names(record: TenantRecord) -> list[str]:
     try:
         tenant = Tenant.from_config(record.config)
     except ConfigurationError:

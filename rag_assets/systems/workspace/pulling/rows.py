@@ -104,10 +104,12 @@ def _to_payload(value: Any, zone: ZoneInfo) -> Any:
 def _parse_json(value: Any) -> Any:
     if not isinstance(value, (str, bytes, memoryview)):
         return value
-    return json.loads(value if isinstance(value, str) else bytes(value), parse_constant=_refuse)
+    return json.loads(
+        value if isinstance(value, str) else bytes(value), parse_constant=_refuse_constant
+    )
 
 
-def _refuse(_: str) -> None:
+def _refuse_constant(_: str) -> None:
     raise ValueError
 
 

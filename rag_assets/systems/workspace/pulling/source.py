@@ -18,7 +18,7 @@ RecordType = Literal["page", "block", "comment", "file", "template", "db_row"]
 TYPES: tuple[RecordType, ...] = ("page", "block", "comment", "file", "template", "db_row")
 
 
-def _known_zone(name: str) -> str:
+def _require_known_zone(name: str) -> str:
     try:
         ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
@@ -26,11 +26,11 @@ def _known_zone(name: str) -> str:
     return name
 
 
-def _one_statement(query: str) -> str:
+def _strip_semicolon(query: str) -> str:
     return query.rstrip().rstrip(";").rstrip()
 
 
-def _referenced(url: str) -> str:
+def _require_reference(url: str) -> str:
     try:
         require_reference("url", url)
     except ConfigurationError as error:
@@ -39,7 +39,7 @@ def _referenced(url: str) -> str:
 
 
 Query = Annotated[
-    str, StringConstraints(strip_whitespace=True, min_length=1), AfterValidator(_one_statement)
+    str, StringConstraints(strip_whitespace=True, min_length=1), AfterValidator(_strip_semicolon)
 ]
 
 
@@ -63,10 +63,10 @@ class SqlConfig(SourceConfig):
     """
 
     type: Literal["sql"] = "sql"
-    url: Annotated[str, AfterValidator(_referenced)]
+    url: Annotated[str, AfterValidator(_require_reference)]
     queries: Annotated[dict[RecordType, Query], Field(min_length=1)]
     tree: Query | None = None
-    timezone: Annotated[str, AfterValidator(_known_zone)] = "UTC"
+    timezone: Annotated[str, AfterValidator(_require_known_zone)] = "UTC"
     overlap_seconds: int = Field(default=300, ge=0, le=86_400)
     every_seconds: int = Field(default=60, ge=5, le=86_400)
     timeout_seconds: int = Field(default=120, ge=1, le=3_600)
