@@ -24,11 +24,11 @@ from rag_assets.common.errors import InvalidRequest
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.systems.experience.aliases import NAMES, Aliases, resolve_names
-from rag_assets.systems.experience.code_contents import with_stale_paths
+from rag_assets.systems.experience.code_contents import add_stale_paths
 from rag_assets.systems.experience.entries import Entries, require_entry
 from rag_assets.systems.experience.errors import ProblemsDiffer, UnknownExperience
 from rag_assets.systems.experience.forgetting import delete_empty_patterns, delete_merges
-from rag_assets.systems.experience.merges import merge_patterns, solve_same_problem, split_entry
+from rag_assets.systems.experience.merges import have_same_problem, merge_patterns, split_entry
 from rag_assets.systems.experience.model import (
     Entry,
     PatternFilter,
@@ -145,7 +145,7 @@ class Administration:
                 hint="choose a target pattern with the same type and gate",
             )
         with self._catalog.database.begin_exclusive(record.ref) as connection:
-            if not confirmed and not solve_same_problem(connection, record.id, pattern, into):
+            if not confirmed and not have_same_problem(connection, record.id, pattern, into):
                 raise ProblemsDiffer(
                     "into: the two patterns solve different problems, and a merge answers one with"
                     " the other's solution",
@@ -213,7 +213,7 @@ class Administration:
 
     def _add_stale_paths(self, record: TenantRecord, patterns: Sequence[Pattern]) -> list[Pattern]:
         tenant = Tenant.from_config(record.config)
-        return with_stale_paths(self._catalog, tenant, patterns, is_living(self.cutoff(record)))
+        return add_stale_paths(self._catalog, tenant, patterns, is_living(self.cutoff(record)))
 
     def _retract_entries(self, record: TenantRecord, entries: Sequence[Entry], *, by: str) -> None:
         recorded = [one.document_id for one in entries if one.document_id is not None]

@@ -26,7 +26,7 @@ from rag_assets.retrieval import AsyncRetriever
 from rag_assets.retrieval.contexts import neutralised
 from rag_assets.retrieval.model import Caller
 from rag_assets.storage.catalog.tenants.table import TenantRecord
-from rag_assets.systems.experience.context import block_of
+from rag_assets.systems.experience.context import build_block
 from rag_assets.systems.experience.model import MAX_TEXT, FailureQuestion, TaskQuestion
 from rag_assets.systems.experience.questions import Questions
 from rag_assets.systems.experience.service import Experience
@@ -106,7 +106,7 @@ class Assessment:
         return {aspect: round(mean(found), 2) if found else None for aspect, found in given.items()}
 
 
-class Answering(Protocol):
+class Answerer(Protocol):
     """Answers questions (see Questions)."""
 
     async def for_task(
@@ -140,7 +140,7 @@ class Assessor:
         questions: answers questions as for an orchestrator, without recording them.
     """
 
-    def __init__(self, chat: TenantChat, questions: Answering) -> None:
+    def __init__(self, chat: TenantChat, questions: Answerer) -> None:
         self._chat = chat
         self._questions = questions
 
@@ -179,7 +179,7 @@ class Assessor:
             "worth", _format_numbered(1, pattern), [str(pattern.id)]
         )
         answer = await self._answer_problem(record, pattern, caller)
-        block = block_of(answer.patterns, _BLOCK_TOKENS)
+        block = build_block(answer.patterns, _BLOCK_TOKENS)
         if not block.patterns:
             return
         found = [

@@ -17,7 +17,10 @@ from rag_assets.pipeline.kept_texts import vectors_of
 from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.catalog.database import is_any_of
 from rag_assets.storage.index.model import EntryFilter, RankingRequest
-from rag_assets.systems.experience.differences import problems_differ, solutions_differ
+from rag_assets.systems.experience.differences import (
+    find_problem_difference,
+    find_solution_difference,
+)
 from rag_assets.systems.experience.entries import entry_of
 from rag_assets.systems.experience.model import Entry
 from rag_assets.systems.experience.tables import experience_patterns, knowledge_staging
@@ -152,13 +155,13 @@ class Assigner:
             solution = _compute_cosine(vectors, solution_of(entry), solution_of(other.entry))
             if problem is None or solution is None or problem < self._bounds.problem:
                 continue
-            if problems_differ(compared_problem(entry), compared_problem(other.entry)):
+            if find_problem_difference(compared_problem(entry), compared_problem(other.entry)):
                 continue
             if entry.entry_type != "gate_approval":
                 alternative = alternative or other.problem_id
             if solution < self._bounds.solution:
                 continue
-            if solutions_differ(solution_of(entry), solution_of(other.entry)):
+            if find_solution_difference(solution_of(entry), solution_of(other.entry)):
                 continue
             found = Assignment(
                 entry,

@@ -20,7 +20,7 @@ from rag_assets.retrieval.model import Caller
 from rag_assets.storage.catalog.database import Database, TenantRef, notify
 from rag_assets.systems.experience.entries import (
     OPERATOR,
-    hand_over,
+    hand_over_entries,
     has_project,
     is_limited_to_own,
     is_own_project,
@@ -164,7 +164,9 @@ class Checkpoints:
                     )
                 return checkpoint_of(known)
             id_ = uuid4()
-            staged = hand_over(connection, ref, source, id_, draft.project_id, caller=caller)
+            staged = hand_over_entries(
+                connection, ref, source, id_, draft.project_id, caller=caller
+            )
             statement = insert(checkpoints).values(
                 tenant=ref.id,
                 id=id_,

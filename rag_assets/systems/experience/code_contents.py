@@ -57,7 +57,7 @@ class FilesOfTenant:
         return {place: present[place.path] for place in places if place.path in present}
 
 
-def code_of(catalog: Catalog, tenant: Tenant) -> CodeContents | None:
+def find_code(catalog: Catalog, tenant: Tenant) -> CodeContents | None:
     """Return the code that a tenant's entries are about; None if its code tenant is unknown.
 
     Args:
@@ -72,7 +72,7 @@ def code_of(catalog: Catalog, tenant: Tenant) -> CodeContents | None:
     return FilesOfTenant(catalog, Tenant.from_config(record.config))
 
 
-def note_contents(code: CodeContents | None, places: Sequence[About]) -> tuple[KeptAbout, ...]:
+def add_contents(code: CodeContents | None, places: Sequence[About]) -> tuple[KeptAbout, ...]:
     """Return locations with their present content, in the form that an entry stores."""
     contents = code.contents(places) if code is not None and places else {}
     return tuple(
@@ -80,7 +80,7 @@ def note_contents(code: CodeContents | None, places: Sequence[About]) -> tuple[K
     )
 
 
-def with_stale_paths(
+def add_stale_paths(
     catalog: Catalog,
     tenant: Tenant,
     patterns: Sequence[Pattern],
@@ -96,7 +96,7 @@ def with_stale_paths(
         patterns: patterns of the tenant.
         living: the condition that an entry is counted (see patterns.is_living).
     """
-    code = code_of(catalog, tenant)
+    code = find_code(catalog, tenant)
     if code is None or not patterns:
         return list(patterns)
     query = select(_STAGED.pattern_id, _STAGED.about).where(

@@ -64,7 +64,7 @@ _SHORT_STEM = 2
 _NEAR_WORDS = 3
 
 
-def problems_differ(first: str, second: str) -> str | None:
+def find_problem_difference(first: str, second: str) -> str | None:
     """Return how two similar problems differ; None if no rule finds a difference.
 
     Descriptions of one problem vary in detail, so only contradictions count: each has a number or a
@@ -79,7 +79,7 @@ def problems_differ(first: str, second: str) -> str | None:
     return "a word" if any(_are_opposed(here, there) for here, there in replaced) else None
 
 
-def solutions_differ(first: str, second: str) -> str | None:
+def find_solution_difference(first: str, second: str) -> str | None:
     """Return how two similar solutions differ; None if no rule finds a difference."""
     one, other = _Text(first), _Text(second)
     if one.numbers != other.numbers or one.units != other.units:

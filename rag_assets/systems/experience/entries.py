@@ -65,7 +65,7 @@ _LENGTHS: Mapping[str, int] = {
 EXACT_KEY = "exact_key"
 """Metadata field; its value is equal for entries that differ only in case, blanks and encoding."""
 ERROR_KEYS = "error_keys"
-"""Metadata field with the keys of the errors in an entry (see traces.stored_keys)."""
+"""Metadata field with the keys of the errors in an entry (see traces.compute_stored_keys)."""
 OPERATOR = Caller()
 """The operator, who has access to every project."""
 _STAGED = knowledge_staging.c
@@ -212,7 +212,7 @@ def require_entry(entries: Sequence[Entry]) -> Entry:
     return entries[0]
 
 
-def hand_over(
+def hand_over_entries(
     connection: Connection,
     ref: TenantRef,
     source: str,

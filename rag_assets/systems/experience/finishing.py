@@ -39,7 +39,7 @@ from rag_assets.systems.experience.assignment import Assigner, Assignment
 from rag_assets.systems.experience.checkpoints import OPEN
 from rag_assets.systems.experience.entries import entry_of
 from rag_assets.systems.experience.forgetting import delete_empty_patterns, delete_questions
-from rag_assets.systems.experience.merges import living_roots
+from rag_assets.systems.experience.merges import find_living_roots
 from rag_assets.systems.experience.rewording import (
     restore_ages,
     rewrite_outdated,
@@ -136,7 +136,7 @@ class ExperienceFollowUp:
             homes = {one.home_id for one in assigned}
             placed = _find_present_patterns(
                 [one for one in assigned if one.entry.id in present],
-                living_roots(connection, ctx.ref.id, homes),
+                find_living_roots(connection, ctx.ref.id, homes),
             )
             _add_patterns(connection, ctx.ref, placed)
             _add_merges(connection, ctx.ref, placed)

@@ -22,7 +22,7 @@ from rag_assets.systems.experience.tables import (
     experience_patterns,
     knowledge_staging,
 )
-from rag_assets.systems.experience.wording import compared_problem, normalised
+from rag_assets.systems.experience.wording import compared_problem, normalize_text
 
 _STAGED = knowledge_staging.c
 _MERGES = experience_merges.c
@@ -44,7 +44,7 @@ def merge_patterns(
     Raises:
         UnknownExperience: one of them was merged or retracted meanwhile.
     """
-    if living_roots(connection, ref.id, {pattern, into}) != {pattern: pattern, into: into}:
+    if find_living_roots(connection, ref.id, {pattern, into}) != {pattern: pattern, into: into}:
         raise UnknownExperience(
             "the pattern has been merged into a different pattern",
             hint="list the patterns again and use an id from the new list",
@@ -126,7 +126,7 @@ def split_entry(
     return result
 
 
-def solve_same_problem(connection: Connection, tenant_id: str, one: UUID, other: UUID) -> bool:
+def have_same_problem(connection: Connection, tenant_id: str, one: UUID, other: UUID) -> bool:
     """Return whether two patterns are known to solve one problem.
 
     This is known if both belong to the same stored problem, or if an entry of each describes its
@@ -139,7 +139,7 @@ def solve_same_problem(connection: Connection, tenant_id: str, one: UUID, other:
     )
 
 
-def living_roots(
+def find_living_roots(
     connection: Connection, tenant_id: str, patterns: Collection[UUID]
 ) -> dict[UUID, UUID]:
     """Return the root of each pattern, if the root has an entry; a root is its own root.
@@ -188,7 +188,7 @@ def _read_problem_texts(connection: Connection, tenant_id: str, pattern: UUID) -
         .ext(distinct_on(_STAGED.problem_key))
         .order_by(_STAGED.problem_key)
     )
-    return {normalised(compared_problem(entry_of(row))) for row in connection.execute(query)}
+    return {normalize_text(compared_problem(entry_of(row))) for row in connection.execute(query)}
 
 
 def _read_path(connection: Connection, tenant_id: str, pattern: UUID) -> list[UUID]:

@@ -107,7 +107,7 @@ class PatternReader:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def of_entries(
+    def read_of_entries(
         self,
         tenant_id: str,
         ids: Collection[UUID],

@@ -48,8 +48,8 @@ from rag_assets.retrieval.patience import NO_LIMITS, Patience, limited
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.systems.experience.aliases import NAMES, Aliases, resolve_names
-from rag_assets.systems.experience.code_contents import with_stale_paths
-from rag_assets.systems.experience.context import block_of, with_block
+from rag_assets.systems.experience.code_contents import add_stale_paths
+from rag_assets.systems.experience.context import append_block, build_block
 from rag_assets.systems.experience.entries import (
     ERROR_KEYS,
     EXACT_KEY,
@@ -73,8 +73,8 @@ from rag_assets.systems.experience.patterns import (
 from rag_assets.systems.experience.ranking import rank, with_conflicts
 from rag_assets.systems.experience.source import SOURCE_TYPE
 from rag_assets.systems.experience.tables import experience_questions
-from rag_assets.systems.experience.traces import AskedKeys, asked_keys, prose_of
-from rag_assets.systems.experience.wording import MAX_TOKENS, failure_question, shortened
+from rag_assets.systems.experience.traces import AskedKeys, compute_question_keys, condense_prose
+from rag_assets.systems.experience.wording import MAX_TOKENS, failure_question, shorten_text
 from rag_assets.tenants.model import Tenant
 
 _ENOUGH = 5
@@ -163,8 +163,8 @@ class Questions:
         project = await self._find_own_project(record, question.project_id, caller)
         names, unmatched = await self._resolve_names(record, question, caller)
         filters = _build_filters(project=project, names=names)
-        request = _build_request("task", prose_of(question.task_description), filters, caller)
-        keys = asked_keys(question.task_description, None)
+        request = _build_request("task", condense_prose(question.task_description), filters, caller)
+        keys = compute_question_keys(question.task_description, None)
         answer = await self._answer_request(record, request, project, question.max_results, keys)
         return answer if answer.disabled else replace(answer, warnings=unmatched)
 
@@ -177,7 +177,7 @@ class Questions:
         filters = _build_filters(project=project, names=names, entry_type="failure_solution")
         text = failure_question(question.failure_description, question.error_message)
         request = _build_request("failure", text, filters, caller)
-        keys = asked_keys(question.failure_description, question.error_message)
+        keys = compute_question_keys(question.failure_description, question.error_message)
         answer = await self._answer_request(record, request, project, MAX_FAILURE_PATTERNS, keys)
         return answer if answer.disabled else replace(answer, warnings=unmatched)
 
@@ -199,10 +199,10 @@ class Questions:
         except RagAssetsError as error:
             reason = _explain_error(error)
             return Context(question.basic_context, None, (), 0, reason=reason)
-        block = block_of(answer.patterns, question.token_budget)
+        block = build_block(answer.patterns, question.token_budget)
         reason = "disabled" if answer.disabled else "nothing-found"
         return Context(
-            context=with_block(question.basic_context, block),
+            context=append_block(question.basic_context, block),
             query_id=answer.query_id,
             patterns=block.patterns,
             tokens=block.tokens,
@@ -273,7 +273,7 @@ class Questions:
         is_one_error = same and len(keys.placed) == 1
         patterns, problems = _build_patterns(found, scores, exact if is_one_error else ())
         cutoff = cutoff_of(tenant, self.clock.now())
-        fresh = partial(with_stale_paths, self.catalog, tenant, patterns, is_living(cutoff))
+        fresh = partial(add_stale_paths, self.catalog, tenant, patterns, is_living(cutoff))
         patterns = await self.run_blocking(record.id, request.caller.name, fresh)
         shown = _choose_patterns(patterns, problems, limit, exact)
         query_id = await self._record_question(record, request, shown)
@@ -315,7 +315,7 @@ class Questions:
         return await self.run_blocking(
             record.id,
             request.caller.name,
-            lambda: reader.of_entries(record.id, scores.keys(), cutoff, without=project),
+            lambda: reader.read_of_entries(record.id, scores.keys(), cutoff, without=project),
         )
 
     async def _record_question(
@@ -342,7 +342,7 @@ class Questions:
 
 
 def _build_request(use: Use, text: str, filters: Filters, caller: Caller) -> SearchRequest:
-    text = shortened(text, MAX_TOKENS)
+    text = shorten_text(text, MAX_TOKENS)
     half = MAX_QUERY // 2
     if len(text) > MAX_QUERY:
         text = text[:half] + text[-half:]

@@ -18,10 +18,10 @@ from rag_assets.storage.catalog.database import Database, TenantRef
 from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.systems.experience.administration import Administration
 from rag_assets.systems.experience.checkpoints import Checkpoint, Checkpoints
-from rag_assets.systems.experience.code_contents import code_of, note_contents
+from rag_assets.systems.experience.code_contents import add_contents, find_code
 from rag_assets.systems.experience.entries import OPERATOR, Captured, Entries
 from rag_assets.systems.experience.errors import NoExperience, UnknownExperience
-from rag_assets.systems.experience.merges import living_roots
+from rag_assets.systems.experience.merges import find_living_roots
 from rag_assets.systems.experience.model import (
     CheckpointDraft,
     EntryDraft,
@@ -85,8 +85,8 @@ class Experience:
     ) -> Captured:
         """Stage an entry; see Entries.capture."""
         record = self.record(tenant_id)
-        code = code_of(self._catalog, Tenant.from_config(record.config))
-        note = partial(note_contents, code)
+        code = find_code(self._catalog, Tenant.from_config(record.config))
+        note = partial(add_contents, code)
         return self._entries.capture(record.ref, draft, by=by, note=note, caller=caller)
 
     def request_checkpoint(
@@ -157,7 +157,7 @@ def give_feedback(
                 "pattern_id: the answer does not contain this pattern",
                 hint="use the id of a pattern in the answer",
             )
-        into = living_roots(connection, ref.id, [draft.pattern_id]).get(draft.pattern_id)
+        into = find_living_roots(connection, ref.id, [draft.pattern_id]).get(draft.pattern_id)
         counts = {} if into is None else counts_of(connection, ref.id, [into], cutoff)
         if into is None or into not in counts:
             raise UnknownExperience(

@@ -99,8 +99,8 @@ class AskedKeys:
     unplaced: tuple[str, ...]
 
 
-def stored_keys(prose: str, error: str | None) -> list[str]:
-    """Return the keys to store with an entry; see asked_keys.
+def compute_stored_keys(prose: str, error: str | None) -> list[str]:
+    """Return the keys to store with an entry; see compute_question_keys.
 
     Args:
         prose: a description, which may contain traces.
@@ -116,14 +116,14 @@ def stored_keys(prose: str, error: str | None) -> list[str]:
     return sorted(found)
 
 
-def asked_keys(prose: str, error: str | None) -> AskedKeys:
+def compute_question_keys(prose: str, error: str | None) -> AskedKeys:
     """Return the keys that find entries with the same errors.
 
     Parts of a signature that both the question and the entry have must be equal. In a chain of
     exceptions, the root cause is compared.
 
     Args:
-        prose, error: see stored_keys.
+        prose, error: see compute_stored_keys.
     """
     placed, unplaced = dict[str, None](), dict[str, None]()
     for failure in _find_failures(prose, error):
@@ -137,7 +137,7 @@ def asked_keys(prose: str, error: str | None) -> AskedKeys:
     return AskedKeys(tuple(placed), tuple(unplaced))
 
 
-def condense(text: str) -> str:
+def condense_traces(text: str) -> str:
     """Return a text with each trace reduced to its exceptions and their locations in own code."""
     return "\n".join(_condense_lines(text, _format_with_place))
 
@@ -154,7 +154,7 @@ def searchable(text: str) -> str:
     return "\n".join(errors)
 
 
-def prose_of(text: str) -> str:
+def condense_prose(text: str) -> str:
     """Return a description for embedding, with pasted traces and logs reduced."""
     lines = read_lines(text)
     logged = {line for line in lines if strip_prefix(line) != line}
@@ -168,11 +168,11 @@ def prose_of(text: str) -> str:
     return "\n".join([*(line for line in condensed if line not in logged), log]).strip()
 
 
-def error_line(prose: str, error: str | None) -> str | None:
+def find_error_line(prose: str, error: str | None) -> str | None:
     """Return the line of the first root cause; None if there is no error.
 
     Args:
-        prose, error: see stored_keys.
+        prose, error: see compute_stored_keys.
     """
     return next((failure.chain[-1].line for failure in _find_failures(prose, error)), None)
 

@@ -9,11 +9,11 @@ from rag_assets.common.hashing import key_of
 from rag_assets.common.tokens import count_text
 from rag_assets.systems.experience.model import ANY_AGENT, Entry, EntryDraft
 from rag_assets.systems.experience.traces import (
-    condense,
-    error_line,
-    prose_of,
+    compute_stored_keys,
+    condense_prose,
+    condense_traces,
+    find_error_line,
     searchable,
-    stored_keys,
 )
 
 WORDING_VERSION: Final = 2
@@ -34,7 +34,7 @@ def problem_of(entry: EntryDraft | Entry) -> str:
     match entry.entry_type:
         case "failure_solution":
             texts = (entry.failure_description, entry.error_message)
-            return "\n".join(condense(text) for text in texts if text)
+            return "\n".join(condense_traces(text) for text in texts if text)
         case "gate_rejection":
             feedback = entry.human_feedback or ""
             return f"A reviewer rejected the change at the {_name_gate(entry)}: {feedback}"
@@ -46,7 +46,7 @@ def compared_problem(entry: EntryDraft | Entry) -> str:
     """Return the problem for comparisons, without details that differ by machine."""
     match entry.entry_type:
         case "failure_solution":
-            description = prose_of(entry.failure_description or "")
+            description = condense_prose(entry.failure_description or "")
             return "\n".join(filter(None, (description, searchable(entry.error_message or ""))))
         case "gate_rejection":
             return entry.human_feedback or ""
@@ -72,8 +72,8 @@ def when_to_try(entry: EntryDraft | Entry) -> str | None:
     """
     if entry.when_to_try:
         return entry.when_to_try
-    line = error_line(entry.failure_description or "", entry.error_message)
-    return f"After the error {shortened(line, _MAX_SYMPTOM_TOKENS)}" if line else None
+    line = find_error_line(entry.failure_description or "", entry.error_message)
+    return f"After the error {shorten_text(line, _MAX_SYMPTOM_TOKENS)}" if line else None
 
 
 def failure_question(description: str, error: str | None) -> str:
@@ -82,8 +82,8 @@ def failure_question(description: str, error: str | None) -> str:
     Stack traces are cut to their exceptions: frames of any two traces are similar and would
     outweigh the description.
     """
-    lines = shortened(searchable(error), MAX_ERROR_TOKENS) if error else ""
-    prose = prose_of(description)
+    lines = shorten_text(searchable(error), MAX_ERROR_TOKENS) if error else ""
+    prose = condense_prose(description)
     return f"Failure: {prose}\nError: {lines}" if lines else f"Failure: {prose}"
 
 
@@ -95,15 +95,17 @@ def searched_text(entry: EntryDraft | Entry) -> str:
     """
     if entry.entry_type == "failure_solution":
         question = failure_question(entry.failure_description or "", entry.error_message)
-        return shortened(question, MAX_TOKENS)
-    return shortened(prose_of(f"{compared_problem(entry)}\n{solution_of(entry)}"), MAX_TOKENS)
+        return shorten_text(question, MAX_TOKENS)
+    return shorten_text(
+        condense_prose(f"{compared_problem(entry)}\n{solution_of(entry)}"), MAX_TOKENS
+    )
 
 
 def error_keys(entry: EntryDraft | Entry) -> list[str]:
     """Return the keys of the errors in an entry, for exact matches."""
     if entry.entry_type == "gate_rejection":
-        return stored_keys(entry.human_feedback or "", None)
-    return stored_keys(entry.failure_description or "", entry.error_message)
+        return compute_stored_keys(entry.human_feedback or "", None)
+    return compute_stored_keys(entry.failure_description or "", entry.error_message)
 
 
 def exact_key(entry: EntryDraft | Entry) -> str:
@@ -113,8 +115,8 @@ def exact_key(entry: EntryDraft | Entry) -> str:
         entry.entry_type,
         (entry.gate_type or "").casefold(),
         (entry.agent_type or ANY_AGENT).casefold(),
-        normalised(compared_problem(entry)),
-        normalised(solution_of(entry)),
+        normalize_text(compared_problem(entry)),
+        normalize_text(solution_of(entry)),
     )
 
 
@@ -127,11 +129,11 @@ def problem_key(entry: EntryDraft | Entry) -> str | None:
         entry.entry_type,
         (entry.gate_type or "").casefold(),
         (entry.agent_type or ANY_AGENT).casefold(),
-        normalised(compared_problem(entry)),
+        normalize_text(compared_problem(entry)),
     )
 
 
-def normalised(text: str) -> str:
+def normalize_text(text: str) -> str:
     """Return a text in lower case and NFKC with single blanks."""
     return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
 
@@ -141,7 +143,7 @@ def _name_gate(entry: EntryDraft | Entry) -> str:
     return name if name.casefold().endswith("gate") else f"{name} gate"
 
 
-def shortened(text: str, tokens: int) -> str:
+def shorten_text(text: str, tokens: int) -> str:
     """Return the first and the last lines of a text, which matter most in a long error.
 
     Args:

@@ -15,10 +15,10 @@ from rag_assets.resources.workbench import clear_failures
 from rag_assets.storage.blobs.store import open_blobs
 from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.systems.workspace.pulling.pull import (
-    due_tenants,
+    choose_worst_failure,
+    find_due_tenants,
     is_due,
     pulled_sources,
-    worst_failure,
 )
 from rag_assets.systems.workspace.pulling.source import SQL
 from rag_assets.systems.workspace.pulling.states import PullStates, SourceLocks
@@ -103,7 +103,7 @@ def pull_tenants(
         if failures:
             if done:
                 context.log.info(f"{record.id}: {'; '.join(done)}")
-            raise worst_failure(failures)
+            raise choose_worst_failure(failures)
         return "; ".join(done) or "nothing was due"
 
     wanted = config.tenants
@@ -147,7 +147,7 @@ def sql_sources_sensor(
         states = PullStates(catalog.database).of_tenants([one.id for one in records])
         # These sources are being pulled by the nightly run or from the command line.
         pulled = SourceLocks(catalog.database).find_held(states)
-        due = due_tenants(records, states, datetime.now(UTC), pulled)
+        due = find_due_tenants(records, states, datetime.now(UTC), pulled)
         unfinished = runs.unfinished(context.instance, job=names.own(_JOB))
         under_way = [
             run.tags[_TENANTS_TAG].split(",") for run in unfinished if _TENANTS_TAG in run.tags

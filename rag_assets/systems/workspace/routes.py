@@ -46,7 +46,7 @@ REFUSED = documented(400, 401, 403, 404, 408, 409, 413, 422, 429, 500, 503)
 
 
 @dataclass(frozen=True, slots=True)
-class Addressed:
+class AddressedWorkspace:
     """The workspace that a request addresses.
 
     Attributes:
@@ -75,10 +75,10 @@ async def require_admin(
     parameters: Annotated[TenantQuery, Query()],
     identity: IdentityDependency,
     backend: BackendDependency,
-) -> Addressed:
+) -> AddressedWorkspace:
     """Return the workspace that a request addresses; refuse all callers but its admins."""
     tenant = request.state.tenant = identity.administered(parameters.tenant)
-    return Addressed(tenant, identity.name, backend)
+    return AddressedWorkspace(tenant, identity.name, backend)
 
 
 async def require_writer(
@@ -86,14 +86,14 @@ async def require_writer(
     parameters: Annotated[TenantQuery, Query()],
     identity: IdentityDependency,
     backend: BackendDependency,
-) -> Addressed:
+) -> AddressedWorkspace:
     """Return the workspace that a request writes to; refuse all but its admins and writers."""
     tenant = request.state.tenant = identity.written(parameters.tenant)
-    return Addressed(tenant, identity.name, backend)
+    return AddressedWorkspace(tenant, identity.name, backend)
 
 
-AdminDependency = Annotated[Addressed, Depends(require_admin)]
-WriterDependency = Annotated[Addressed, Depends(require_writer)]
+AdminDependency = Annotated[AddressedWorkspace, Depends(require_admin)]
+WriterDependency = Annotated[AddressedWorkspace, Depends(require_writer)]
 
 
 settings_router = APIRouter(

@@ -111,7 +111,7 @@ class SettingsService:
             UnknownTenant: no tenant has that id.
             NoWorkspace: the tenant is not a workspace.
         """
-        return settings_response(self._require_workspace(tenant_id))
+        return build_settings_response(self._require_workspace(tenant_id))
 
     def change(self, tenant_id: str, draft: SettingsDraft, by: str) -> Settings:
         """Change the given settings.
@@ -151,7 +151,7 @@ class SettingsService:
         present = self._catalog.tenants.get(tenant_id)
         if Tenant.from_config(present.config).workspace.vector_backend != "pgvector":
             self._answer_from_index(record)
-        return settings_response(present)
+        return build_settings_response(present)
 
     def _answer_from_index(self, record: TenantRecord) -> None:
         """Stop searches in pgvector at once; the next sync deletes its vectors."""
@@ -194,7 +194,7 @@ class SettingsService:
             return False
 
 
-def settings_response(record: TenantRecord) -> Settings:
+def build_settings_response(record: TenantRecord) -> Settings:
     """Return the settings in a workspace's record."""
     settings = record.settings
     tenant = Tenant.from_config(record.config)

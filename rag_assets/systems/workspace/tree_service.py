@@ -158,7 +158,7 @@ class TreeManifestLine(PageDraft):
     uuid: PageUuid
 
 
-def page_response(page: Page, scope: str) -> TreePage:
+def build_page_response(page: Page, scope: str) -> TreePage:
     """Return a page in the form of a response."""
     return TreePage(
         uuid=page.uuid,
@@ -332,7 +332,7 @@ class TreeService:
             raise UnknownDocument(
                 "the tree has no page with this id", hint="create the page with PUT first"
             )
-        return page_response(path[-1], find_standing(path).scope)
+        return build_page_response(path[-1], find_standing(path).scope)
 
     def list_pages_after(
         self, tenant_id: str, *, parent: str | None, after: str | None, limit: int
@@ -344,7 +344,7 @@ class TreeService:
         """
         record = self._require_workspace(tenant_id)
         found = self._lists.page(record.id, parent=parent, after=after, limit=limit + 1)
-        shown = tuple(page_response(page, scope) for page, scope in found[:limit])
+        shown = tuple(build_page_response(page, scope) for page, scope in found[:limit])
         return TreePages(shown, shown[-1].uuid if len(found) > limit else None)
 
     def pages(self, tenant_id: str) -> list[tuple[Page, int]]:

@@ -19,7 +19,7 @@ from rag_assets.panel.frame import PanelPage, SystemPanel, Visit
 from rag_assets.panel.thresholds import THRESHOLD_PAGES
 from rag_assets.retrieval.model import Caller
 from rag_assets.storage.catalog.tenants.table import TenantRecord
-from rag_assets.systems.experience.context import block_of
+from rag_assets.systems.experience.context import build_block
 from rag_assets.systems.experience.errors import ProblemsDiffer
 from rag_assets.systems.experience.model import (
     ContextQuestion,
@@ -60,7 +60,7 @@ class Room:
         return await self.visit.backend.write(self.record.id, work)
 
 
-async def room_of(visit: Visit) -> Room:
+async def open_room(visit: Visit) -> Room:
     """Return the room of a visit.
 
     Raises:
@@ -81,7 +81,7 @@ async def patterns(visit: Visit) -> Response:
     If the parameter `merging` is the id of a pattern, each listed pattern is offered as target for
     merging that pattern.
     """
-    room = await room_of(visit)
+    room = await open_room(visit)
     administration, record = room.experience.administration, room.record
     parameters = visit.request.query_params
     given = {name: value for name in _FILTERS if (value := parameters.get(name, "").strip())}
@@ -112,7 +112,7 @@ async def patterns(visit: Visit) -> Response:
 
 async def pattern(visit: Visit) -> Response:
     """Show one pattern with its entries and merges, and their texts."""
-    room = await room_of(visit)
+    room = await open_room(visit)
     id_ = _parse_id(visit.request.path_params["pattern"])
     details = await room.read(partial(room.experience.administration.details, room.record, id_))
     projects = await room.read(partial(room.experience.checkpoints.projects, room.record.id))
@@ -132,7 +132,7 @@ async def pattern(visit: Visit) -> Response:
 
 async def checkpoints(visit: Visit) -> Response:
     """Show the latest checkpoints, and the number of staged entries."""
-    room = await room_of(visit)
+    room = await open_room(visit)
     found = await room.read(partial(room.experience.checkpoints.latest, room.record.id, _PAGE))
     projects = await room.read(partial(room.experience.checkpoints.projects, room.record.id))
     report = await room.read(partial(room.experience.administration.report, room.record))
@@ -142,7 +142,7 @@ async def checkpoints(visit: Visit) -> Response:
 
 async def split(visit: Visit) -> Response:
     """Move an entry out of its pattern, and show its new pattern."""
-    room = await room_of(visit)
+    room = await open_room(visit)
     apart = await room.write(
         partial(
             room.experience.administration.split,
@@ -157,7 +157,7 @@ async def split(visit: Visit) -> Response:
 
 async def merge(visit: Visit) -> Response:
     """Merge a pattern into another one and show it; ask first if their problems differ."""
-    room = await room_of(visit)
+    room = await open_room(visit)
     administration, record = room.experience.administration, room.record
     ids = _parse_id(visit.request.path_params["pattern"]), _parse_id(visit.field("into").strip())
     is_confirmed = visit.field("confirmed") == "yes"
@@ -175,12 +175,12 @@ async def merge(visit: Visit) -> Response:
 
 async def trial(visit: Visit) -> Response:
     """Show the form for a trial."""
-    return await _trial_page(await room_of(visit), dict.fromkeys(_TRIED, "") | {"use": "failure"})
+    return await _trial_page(await open_room(visit), dict.fromkeys(_TRIED, "") | {"use": "failure"})
 
 
 async def attempt(visit: Visit) -> Response:
     """Show the block of an agent for a task or a failure, without recording a question."""
-    room = await room_of(visit)
+    room = await open_room(visit)
     given = {name: visit.field(name).strip() for name in _TRIED}
     named = {
         f"{given['use']}_description": given["description"],
@@ -212,7 +212,7 @@ async def _trial_page(
     room: Room, given: dict[str, str], answer: Answer | None = None, problem: str = ""
 ) -> Response:
     choices = await room.read(partial(room.experience.administration.choices, room.record))
-    block = None if answer is None else block_of(answer.patterns, _BLOCK_TOKENS)
+    block = None if answer is None else build_block(answer.patterns, _BLOCK_TOKENS)
     return room.visit.html(
         "try.html",
         given=given,
@@ -224,9 +224,9 @@ async def _trial_page(
     )
 
 
-async def take_back(visit: Visit) -> Response:
+async def retract_entry(visit: Visit) -> Response:
     """Retract an entry: searches omit it at once."""
-    room = await room_of(visit)
+    room = await open_room(visit)
     await room.write(
         partial(
             room.experience.administration.delete_entry,
@@ -271,6 +271,6 @@ PANEL = SystemPanel(
         PanelPage(_PATTERN, pattern),
         PanelPage(f"{_PATTERN}/split", split, "POST"),
         PanelPage(f"{_PATTERN}/merge", merge, "POST"),
-        PanelPage("/take-back", take_back, "POST"),
+        PanelPage("/take-back", retract_entry, "POST"),
     ),
 )

@@ -25,7 +25,11 @@ from rag_assets.panel.frame import Visit
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.systems.workspace.panel.room import PAGE, Room, open_room, query_text
-from rag_assets.systems.workspace.settings import SettingsDraft, SettingsService, settings_response
+from rag_assets.systems.workspace.settings import (
+    SettingsDraft,
+    SettingsService,
+    build_settings_response,
+)
 from rag_assets.tenants.application_settings import Provider, VectorBackend
 from rag_assets.tenants.problems import problem_of
 
@@ -129,7 +133,7 @@ async def _render_overview(
 def _read_status(room: Room) -> dict[str, Any]:
     catalog, record = room.visit.backend.catalog, room.record
     found = status_of_records(catalog, record, readers=None)
-    settings = settings_response(record)
+    settings = build_settings_response(record)
     build = _find_replacement(catalog, record)
     filling = found.backfilled is False and not found.disabled
     return {
@@ -252,7 +256,7 @@ async def _render_form(
     return room.visit.html(
         "settings.html",
         status,
-        settings=settings_response(room.record),
+        settings=build_settings_response(room.record),
         form=own if sent is None else sent,
         done=done,
         problem=problem,

@@ -135,14 +135,16 @@ class Follower:
         with self.database.rows(source_type) as (names, rows):
             self._store_all(source_type, names, rows)
 
-    def follow_awaiting(self) -> None:
+    def follow_awaiting_blocks(self) -> None:
         """Store blocks that were set aside because their pages were missing and that now exist.
 
         Raises:
             ListingFailed: see follow().
         """
         ref, name = self.puller.ref, self.config.name
-        while self._pulls_blocks and (pages := self.aside.awaited_pages(ref, name, limit=_AWAITED)):
+        while self._pulls_blocks and (
+            pages := self.aside.list_awaited_pages(ref, name, limit=_AWAITED)
+        ):
             with self.database.rows(_BLOCK, of_pages=pages) as (names, rows):
                 self._store_all(_BLOCK, names, rows)
             # Blocks that are no longer in the database stop waiting.
@@ -197,7 +199,7 @@ class Follower:
         row = (
             reader.read(given.values)
             if given.largest is None
-            else reader.too_large(given.values, given.largest)
+            else reader.report_too_large(given.values, given.largest)
         )
         if isinstance(row, SetAside):
             batch.bad.append(row)

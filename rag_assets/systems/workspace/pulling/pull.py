@@ -151,7 +151,7 @@ class Puller:
                     source_type, marks.get(source_type)
                 ):
                     return False
-            follower.follow_awaiting()
+            follower.follow_awaiting_blocks()
             if config.tree is not None:
                 pull_tree(follower, began, scan=scan, allow_deletes=allow_deletes)
             if scan:
@@ -197,7 +197,7 @@ def pulled_sources(tenant: Tenant, named: str | None = None) -> list[SqlConfig]:
     return chosen
 
 
-def due_tenants(
+def find_due_tenants(
     records: Iterable[TenantRecord],
     states: Mapping[tuple[str, str], SourceState],
     now: datetime,
@@ -230,7 +230,7 @@ def due_tenants(
     return DueTenants(*(tuple(sorted(some, key=some.__getitem__)) for some in (quick, slow)))
 
 
-def worst_failure(failures: Sequence[Exception]) -> Exception:
+def choose_worst_failure(failures: Sequence[Exception]) -> Exception:
     """Return the failure to report for several sources.
 
     That another process pulls the source is reported only if there is no other failure.

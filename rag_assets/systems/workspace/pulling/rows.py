@@ -247,7 +247,7 @@ class RowReader:
         at: datetime = body[_CHANGED]
         return PulledRow(source_id, at, self._nest_block(source_id, body))
 
-    def too_large(self, row: Sequence[Any], largest: int) -> SetAside:
+    def report_too_large(self, row: Sequence[Any], largest: int) -> SetAside:
         """Return the problem of an oversized row, for which only the id was read.
 
         Args:

@@ -270,7 +270,7 @@ class AsideRows:
         with self._database.begin_for(ref) as connection:
             connection.execute(unseen)
 
-    def awaited_pages(self, ref: TenantRef, source: str, limit: int) -> list[str]:
+    def list_awaited_pages(self, ref: TenantRef, source: str, limit: int) -> list[str]:
         """Return pages that exist now, but did not when their blocks were set aside."""
         columns, records = pulled_rows.c, source_records.c
         query = (
