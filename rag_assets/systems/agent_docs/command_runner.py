@@ -77,7 +77,7 @@ class _Program(ctypes.Structure):
 
 
 class CallLimitReached(Exception):
-    """The runner may not run any more commands."""
+    """The runner has reached its maximum number of commands."""
 
 
 @dataclass(frozen=True, slots=True)

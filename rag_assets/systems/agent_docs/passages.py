@@ -37,7 +37,7 @@ MAX_BYTES: Final = 5 * 1024 * 1024
 """Maximum bytes of a file that is indexed without Dagster; a larger file is rejected."""
 _BINARY_CHECK_BYTES: Final = 8_192
 _RECIPE_VERSION: Final = 2
-"""Increased whenever the same file would produce other passages."""
+"""Increased whenever the passages of the same file would change."""
 _UNRELIABLE_NS: Final = 2_000_000_000
 """A file that was modified this shortly before it was listed may change again unnoticed."""
 
@@ -141,7 +141,7 @@ class Chunking:
 
     @property
     def recipe(self) -> str:
-        """Return a key of everything that determines a file's passages, except the file's bytes."""
+        """Return a key for all settings and versions that affect a file's passages."""
         versions = (_RECIPE_VERSION, CHUNKER_VERSION, parsers_version(), rules_version())
         return key_of("agent_passages", self.size, self.overlap, *versions)
 

@@ -34,7 +34,7 @@ _TENANT_ID = re.compile(r"[a-z0-9]+([._-][a-z0-9]+)*")
 _MAX_ID_LENGTH: Final = 63
 _DIGEST_LENGTH: Final = 10
 _CACHE_VERSION: Final = "3"
-"""Increased whenever the same file would produce other tenants."""
+"""Increased whenever the tenants of the same file would change."""
 
 
 def derive_tenant_id(agent_id: str) -> str:

@@ -102,7 +102,7 @@ class Administration:
         """Return one pattern with its entries and merges.
 
         Raises:
-            UnknownExperience: no pattern has that id.
+            UnknownExperience: no pattern has this id.
         """
         cutoff, days = self.cutoff(record), _retention_days(record)
         found = self._reader.one(record.id, pattern, cutoff)
@@ -119,7 +119,7 @@ class Administration:
     def merge(
         self, record: TenantRecord, pattern: UUID, into: UUID, *, by: str, confirmed: bool = False
     ) -> PatternDetails:
-        """Merge a pattern into another one.
+        """Merge a pattern into a different one.
 
         Args:
             confirmed: whether to merge them even if their problems differ.
@@ -191,7 +191,7 @@ class Administration:
         """Retract one entry: searches omit it at once, and a run deletes it from every store.
 
         Raises:
-            UnknownExperience: no entry has that id.
+            UnknownExperience: no entry has this id.
             OnHold: a hold covers the entry.
         """
         self._retract_entries(

@@ -144,9 +144,9 @@ class Checkpoints:
                 all projects of the caller are included.
 
         Raises:
-            InvalidRequest: the draft must name a project, and does not.
+            InvalidRequest: the draft lacks a required project.
             UnknownProject: the caller has no such project.
-            EntryDiffers: another checkpoint has this external id.
+            EntryDiffers: a different checkpoint has this external id.
         """
         require_no_problem(checkpoint_problems(draft))
         wanted = (draft.checkpoint_type, draft.project_id)
@@ -186,7 +186,7 @@ class Checkpoints:
         """Return one checkpoint.
 
         Raises:
-            UnknownExperience: the caller has no checkpoint of that id.
+            UnknownExperience: the caller has no checkpoint with this id.
         """
         query = select(checkpoints).where(
             checkpoints.c.tenant == tenant_id, checkpoints.c.id == checkpoint

@@ -242,7 +242,7 @@ def _content_stems(words: Sequence[str], most: int | None = None) -> set[str]:
 
 
 def _has_replaced_word(first: Sequence[str], second: Sequence[str]) -> bool:
-    """Return whether a content word between equal words is replaced by another."""
+    """Return whether a content word between equal words is replaced by a different word."""
     return any(
         not all(any(_are_synonyms(a, b) for b in there) for a in here)
         for here, there in _find_replacements(first, second)

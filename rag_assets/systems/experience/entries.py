@@ -123,7 +123,7 @@ class Entries:
         Raises:
             InvalidRequest, NotVerified: the entry is incomplete.
             UnknownProject: the caller has no such project.
-            EntryDiffers: another entry of the project has this external id.
+            EntryDiffers: a different entry of the project has this external id.
         """
         require_no_problem(entry_problems(draft))
         require_verified(draft)

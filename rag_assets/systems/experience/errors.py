@@ -12,7 +12,7 @@ class NotVerified(RagAssetsError):
 
 
 class EntryDiffers(RagAssetsError):
-    """Another entry was captured under the same external id."""
+    """A different entry was captured with the same external id."""
 
     problem_kind = ProblemKind(409, "entry-differs", "Another entry has this external id")
 

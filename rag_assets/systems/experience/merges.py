@@ -33,7 +33,7 @@ _SPLIT_IDS = UUID("0e4f9a7a-2a9b-4f0e-8a55-6f2b7d1f0c02")
 def merge_patterns(
     connection: Connection, ref: TenantRef, pattern: UUID, into: UUID, *, by: str
 ) -> None:
-    """Merge a pattern into another one.
+    """Merge a pattern into a different one.
 
     Args:
         connection: connection inside the transaction.
@@ -219,7 +219,7 @@ def _read_subtree(connection: Connection, tenant_id: str, pattern: UUID) -> set[
 
 
 def _add_alternative(connection: Connection, ref: TenantRef, pattern: UUID, result: UUID) -> None:
-    """Create a pattern for the same problem as another one, unless the pattern exists."""
+    """Create an alternative pattern for the problem of a pattern, unless it exists."""
     of_tenant = _PATTERNS.tenant == ref.id
     problem = connection.scalar(
         select(_PATTERNS.problem_id).where(of_tenant, _PATTERNS.id == pattern)

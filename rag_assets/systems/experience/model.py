@@ -283,7 +283,7 @@ class PatternFilter(_Body):
 
 
 class MergeDraft(_Posted):
-    """A request to merge a pattern into another one.
+    """A request to merge a pattern into a different one.
 
     Attributes:
         confirm: whether to merge them even if their problems differ.

@@ -29,7 +29,7 @@ from rag_assets.systems.experience.wording import (
 
 _BATCH: Final = 500
 MAX_ENTRIES_PER_RUN: Final = 5_000
-"""Maximum number of entries that one run rewrites; the rest is left to the next run."""
+"""Maximum number of entries that one run rewrites; the next run rewrites the rest."""
 _STAGED = knowledge_staging.c
 
 

@@ -61,7 +61,7 @@ class Experience:
         """Return a tenant with the profile experience.
 
         Raises:
-            UnknownTenant: no tenant has that id.
+            UnknownTenant: no tenant has this id.
             NoExperience: the tenant has another profile.
         """
         record = self._catalog.tenants.get(tenant_id)
@@ -135,7 +135,7 @@ def give_feedback(
         by: the name of the caller's token.
 
     Raises:
-        UnknownExperience: no such question was answered, or the answer did not contain this
+        UnknownExperience: no answered question has this id, or its answer does not contain the
             pattern.
     """
     asked = experience_questions.c

@@ -462,7 +462,7 @@ def _split_php_place(message: str) -> tuple[str, Frame | None]:
 
 
 def _join_trace(lines: Sequence[str], traces: list[Trace], trace: Trace) -> list[Trace]:
-    """Return the traces with another one added, joined to the last if both are of one failure."""
+    """Return the traces with one more trace, joined to the last if both are of one failure."""
     if not traces:
         return [trace]
     last = traces[-1]

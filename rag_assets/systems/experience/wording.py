@@ -17,7 +17,7 @@ from rag_assets.systems.experience.traces import (
 )
 
 WORDING_VERSION: Final = 2
-"""Increased whenever the same entry would get another searched text or other keys.
+"""Increased whenever the searched text or the keys of the same entry would change.
 
 The next run of a tenant rewrites records of an earlier version.
 """
@@ -66,7 +66,7 @@ def solution_of(entry: EntryDraft | Entry) -> str:
 
 
 def when_to_try(entry: EntryDraft | Entry) -> str | None:
-    """Return when the solution is worth trying; None if the entry does not tell.
+    """Return when the solution is worth trying; None if the entry does not state it.
 
     The captured value has precedence; the default is the error of the failure.
     """

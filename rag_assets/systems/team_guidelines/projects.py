@@ -28,7 +28,7 @@ PROFILE = "team-guidelines"
 
 @dataclass(frozen=True, slots=True)
 class ProjectScope:
-    """The projects that a caller may name.
+    """The projects that a caller may access.
 
     Attributes:
         organization: organization of which the caller may name all projects, also new ones; None

@@ -123,7 +123,7 @@ class GuidelineTexts:
 
 
 def require_usable(text: str, masker: Masker) -> None:
-    """Require that a text may be stored and sent to models; a long text takes a while.
+    """Require that a text can be stored and sent to models; checking a long text takes a while.
 
     Args:
         masker: finds credentials.

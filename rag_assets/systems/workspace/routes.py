@@ -398,8 +398,8 @@ def _parse_manifest(lines: dict[int, bytes]) -> dict[str, Page]:
     """Return the pages of a manifest by uuid.
 
     Raises:
-        InvalidFields: a line is invalid, names a page again, or has a parent that no
-            line names.
+        InvalidFields: a line is invalid, repeats a page, or has a parent that is not in
+            the manifest.
     """
     pages: dict[str, Page] = {}
     for number, line in lines.items():

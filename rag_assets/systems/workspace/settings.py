@@ -108,7 +108,7 @@ class SettingsService:
         """Return the effective settings of a workspace.
 
         Raises:
-            UnknownTenant: no tenant has that id.
+            UnknownTenant: no tenant has this id.
             NoWorkspace: the tenant is not a workspace.
         """
         return build_settings_response(self._require_workspace(tenant_id))
@@ -236,10 +236,10 @@ def _require_usable(operators: Mapping[str, Any], settings: ApplicationSettings)
 
 
 def _require_dimensions(model: str, dimensions: int | None) -> None:
-    """Require a local model's own dimensions: a build with others would never be complete.
+    """Require a local model's own dimensions; with others, a build would never be complete.
 
     Raises:
-        InvalidRequest: the model has other dimensions, or is not installed.
+        InvalidRequest: the model has different dimensions, or is not installed.
     """
     try:
         made = build_embedder(EmbedderConfig(model=model)).dimensions

@@ -141,7 +141,7 @@ class PageChange(BaseModel):
         """Return the page as it is after the change.
 
         Raises:
-            UnknownDocument: there is no such page.
+            UnknownDocument: the page does not exist.
             InvalidRequest: see PageDraft.page().
         """
         if former is None:

@@ -85,7 +85,7 @@ async def _show_again(
         version: the version that was edited; None stands for the version that is stored now.
         status: HTTP status of the whole page; a request by the script, which shows the form itself,
             gets 200.
-        conflict: whether another text was saved meanwhile.
+        conflict: whether a different text was saved meanwhile.
     """
     shown = await show_text(room)
     count = await room.read(partial(count_text, text[: MAX_CHARACTERS + 1]))

@@ -38,7 +38,7 @@ class AdminRequest:
 
     Attributes:
         http: the request itself.
-        scope: the projects that the caller may name.
+        scope: the projects that the caller may access.
     """
 
     http: Request

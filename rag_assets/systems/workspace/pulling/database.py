@@ -265,7 +265,7 @@ def open_snapshot(config: SqlConfig) -> Iterator[ForeignDatabase]:
     """Open one read-only snapshot of a source's database.
 
     Raises:
-        ConfigurationError: the variable is not set, or does not name a usable database.
+        ConfigurationError: the variable is not set, or is not the URL of a usable database.
         ListingFailed: the database cannot be reached.
     """
     with open_connection(config) as (connection, dialect):
@@ -299,7 +299,7 @@ def open_connection(config: SqlConfig) -> Iterator[tuple[Connection, Dialect]]:
     """Connect to a source's database, in one read-only snapshot.
 
     Raises:
-        ConfigurationError: the variable is not set, or does not name a usable database.
+        ConfigurationError: the variable is not set, or is not the URL of a usable database.
         ListingFailed: the database cannot be reached.
     """
     engine, dialect = _create_engine(config)

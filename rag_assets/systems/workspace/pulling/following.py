@@ -136,7 +136,7 @@ class Follower:
             self._store_all(source_type, names, rows)
 
     def follow_awaiting_blocks(self) -> None:
-        """Store blocks that were set aside because their pages were missing and that now exist.
+        """Store blocks that were set aside because their pages were missing, but exist now.
 
         Raises:
             ListingFailed: see follow().

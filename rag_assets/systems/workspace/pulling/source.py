@@ -44,7 +44,7 @@ Query = Annotated[
 
 
 class SqlConfig(SourceConfig):
-    """Records of a workspace that are pulled from a database, by a query for each type.
+    """Records of a workspace, pulled from a database by one query per type.
 
     Attributes:
         name: the source's given name; part of every document's identity.

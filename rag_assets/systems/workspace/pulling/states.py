@@ -128,7 +128,7 @@ class PullStates:
         watermark: datetime | None,
         masker: Masker,
     ) -> None:
-        """Record the results of storing rows, so that these rows are not read again.
+        """Record the results of a stored batch, so that its rows are not read again.
 
         Args:
             config: configuration of the source.
@@ -350,7 +350,7 @@ class SourceLocks:
     def hold(
         self, tenant_id: str, source: str, *, wait_seconds: float = 0.0
     ) -> Iterator[SourceLock]:
-        """Lock a source; of two concurrent pulls, the older snapshot could be stored last.
+        """Lock a source, because otherwise a concurrent pull could overwrite newer records.
 
         Args:
             tenant_id, source: the source.
