@@ -59,7 +59,7 @@ MAX_CHARACTERS: Final = 8_000_000
 APPLICATION_ID: Final = 0x52414761
 """Marks our databases in their header: `RAGa`."""
 SCHEMA_VERSION: Final = 1
-"""Stored in the header; a database with another version is refused."""
+"""Stored in the header; a database with a different version is refused."""
 
 _CHARACTERS_PER_NUMBER: Final = 16
 """Size of a vector's component, which is stored both as text and as bytes."""
@@ -408,7 +408,7 @@ class _AgentRows:
         return bool(self._connection.execute(query, {"agent": self.agent_id}).fetchone()[0])
 
     def match(self, state: IndexState) -> bool:
-        """Return whether the rows match a state; rows of another program have no vector."""
+        """Return whether the rows match a state; rows of other programs have no vector."""
         if self._is_moving():
             return True
         total, foreign = (
@@ -605,7 +605,7 @@ def _has_our_mark(connection: sqlite3.Connection) -> bool:
 
 
 class _ForeignDatabase(Exception):
-    """The database belongs to another program."""
+    """The database belongs to a different program."""
 
 
 def _has_our_tables(connection: sqlite3.Connection) -> bool:

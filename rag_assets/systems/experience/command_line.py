@@ -230,7 +230,7 @@ def show_pattern(session: Session, tenant: str, pattern: str, *, as_json: bool) 
 def merge(
     session: Session, tenant: str, pattern: str, into: str, *, is_confirmed: bool, as_json: bool
 ) -> None:
-    """Merge a pattern into another one."""
+    """Merge a pattern into a different one."""
     experience = _open_experience(session)
     record, ids = experience.record(tenant), (_parse_id(pattern), _parse_id(into))
     try:
@@ -253,7 +253,7 @@ def merge(
 
 @with_session
 def split(session: Session, tenant: str, pattern: str, entry: str, *, as_json: bool) -> None:
-    """Take an entry out of a pattern."""
+    """Move an entry out of a pattern."""
     experience = _open_experience(session)
     record = experience.record(tenant)
     made = experience.administration.split(

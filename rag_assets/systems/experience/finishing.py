@@ -57,7 +57,7 @@ _MERGE_IDS = UUID("7f0c9a52-5d0e-4a30-9a55-5d3e0f7f7c11")
 _PERMANENT: frozenset[FailureKind] = frozenset(
     {"unreadable", "empty", "too-large", "too-slow", "too-complex", "credential", "text-rejected"}
 )
-"""Failures that another attempt cannot fix."""
+"""Failures that a further attempt cannot fix."""
 _FOR_A_PERSON: frozenset[FailureKind] = frozenset(
     {
         *("key-refused", "key-unreadable", "model-refused", "quota-exhausted", "address-refused"),

@@ -250,7 +250,7 @@ def _build_feedback_tool(knowledge: Knowledge) -> Callable[..., Awaitable[str]]:
 
 PROJECT = Tool(
     name="experience_project",
-    description="Make a project that contributes entries, or change its name and state.",
+    description="Create a project that contributes entries, or change its name and state.",
     function=_build_project_tool,
     roles=_ROLES,
 )
@@ -301,7 +301,7 @@ CAPTURE = Tool(
 )
 FEEDBACK = Tool(
     name="experience_feedback",
-    description="Tell whether a pattern of an answer helped.",
+    description="Report whether a pattern in an answer helped.",
     function=_build_feedback_tool,
     roles=_ROLES,
 )

@@ -156,7 +156,7 @@ async def split(visit: Visit) -> Response:
 
 
 async def merge(visit: Visit) -> Response:
-    """Merge a pattern into another one and show it; ask first if their problems differ."""
+    """Merge a pattern into a different one and show it; ask first if their problems differ."""
     room = await open_room(visit)
     administration, record = room.experience.administration, room.record
     ids = _parse_id(visit.request.path_params["pattern"]), _parse_id(visit.field("into").strip())

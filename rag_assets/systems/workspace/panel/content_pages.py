@@ -54,7 +54,7 @@ async def records(visit: Visit) -> Response:
 
 
 async def record(visit: Visit) -> Response:
-    """Show one record; answer 404 also if the user may not read it."""
+    """Show one record; respond with 404 also if the user has no access to it."""
     room = await open_room(visit)
     source, source_type, source_id = (query_text(visit, name) for name in _PLACE)
     pushed = _find_source(room, source)

@@ -166,7 +166,7 @@ _LONGEST = 18
 
 
 async def warnings(visit: Visit) -> Response:
-    """List all warnings, newest first; leave out URLs of documents that the user may not read."""
+    """List all warnings, newest first; leave out URLs of documents that the user cannot read."""
     room = await open_room(visit)
     after = query_text(visit, "after")
     before = (
