@@ -52,7 +52,7 @@ Difference: TypeAlias = Literal["missing", "stale", "extra"]
 
 MOST_READERS = 1_000
 MOST_READER_BYTES = 2_000
-"""Maximum bytes of a reader's name; with the page's id, a longer one could exceed a Postgres index."""
+"""Maximum bytes of a reader's name; with a page's id, a longer one may exceed a Postgres index."""
 
 
 def _check_reader(name: str) -> str:
