@@ -23,7 +23,10 @@ from benchmarks.measure import PROJECT, load, machine, save
 from rag_assets.models.config import EmbedderConfig
 from rag_assets.models.factory import build_embedder
 from rag_assets.systems.experience.assignment import BOUNDS, Bounds
-from rag_assets.systems.experience.differences import problems_differ, solutions_differ
+from rag_assets.systems.experience.differences import (
+    find_problem_difference,
+    find_solution_difference,
+)
 
 DATA = PROJECT / "examples" / "experience"
 CHOSEN_ON, HELD_OUT = DATA / "pairs.jsonl", DATA / "pairs-held-out.jsonl"
@@ -97,8 +100,8 @@ def pairs(path: Path) -> list[Pair]:
             row["merge"],
             float(cosines["problem"][number]),
             float(cosines["solution"][number]),
-            problems_differ(row["a"]["problem"], row["b"]["problem"])
-            or solutions_differ(row["a"]["solution"], row["b"]["solution"]),
+            find_problem_difference(row["a"]["problem"], row["b"]["problem"])
+            or find_solution_difference(row["a"]["solution"], row["b"]["solution"]),
         )
         for number, row in enumerate(rows)
     ]

@@ -97,7 +97,7 @@ def index_agents(ids: Sequence[str], *, as_json: bool) -> None:
         return
     _warn_of_memory_store(configuration)
     manager = open_manager(configuration)
-    with _store_errors(configuration):
+    with _convert_store_errors(configuration):
         reports = [_ensure_index(manager, agent) for agent in agents]
     if as_json:
         print_json({"indexed": reports})
@@ -118,7 +118,7 @@ def search_agent(id_: str, query: str, top_k: int | None, *, as_json: bool) -> N
     agent = find_agent(configuration, id_)
     # Without an embedder, the command fails: an empty result would mean "not documented".
     manager = open_manager(configuration)
-    with _store_errors(configuration):
+    with _convert_store_errors(configuration):
         if agent.docs.sources.value:
             _warn_of_memory_store(configuration)
             _ensure_index(manager, agent)
@@ -148,7 +148,7 @@ def show_status(ids: Sequence[str], *, as_json: bool) -> None:
     for agent in _select(configuration, ids):
         docs = agent.docs
         matches = expand(docs.sources.value, agent.base)
-        with _store_errors(configuration):
+        with _convert_store_errors(configuration):
             state = store.state(agent.id)
         index = "none"
         if state is not None:
@@ -180,7 +180,7 @@ def show_status(ids: Sequence[str], *, as_json: bool) -> None:
     print_table(columns, [[f"@{row['agent']}", *(row[c] for c in columns[1:])] for row in rows])
     for row in rows:
         for path, why in row["left_out"].items():
-            say(f"@{row['agent']} leaves out {path}: {why}")
+            say(f"@{row['agent']} skips {path}: {why}")
         _warn_of_empty(row["empty"])
         for line in row["outdated"]:
             warn(f"@{row['agent']}: {line}; write its pages again with `agent docs`")
@@ -280,7 +280,8 @@ def show_host(name: str, ids: Sequence[str], *, write: bool, as_json: bool) -> N
     except OSError as error:
         raise ConfigurationError(
             f"{path} cannot be read or written: {error.strerror}",
-            hint="check its permissions and its disk, or print the configuration without --write",
+            hint="check the permissions and the free space of the disk, or run the command"
+            " without --write",
         ) from None
     if as_json:
         print_json({"host": host.title, "file": str(path), "written": [*servers]})
@@ -297,7 +298,11 @@ def serve_agent(id_: str, working_directory: Path | None) -> None:
             os.chdir(working_directory)
         except OSError as error:
             why = f"the folder {working_directory} cannot be entered: {error.strerror}"
-            raise ConfigurationError(why, hint="print the configuration again") from None
+            raise ConfigurationError(
+                why,
+                hint="check that the folder exists, or print the configuration again with a"
+                " different folder",
+            ) from None
     configuration = _load()
     agent = find_agent(configuration, id_)
     embedder_error = _find_embedder_error(configuration)
@@ -361,7 +366,7 @@ def write_docs(
     except OSError as error:
         raise ConfigurationError(
             f"{error.filename or folder} cannot be written: {error.strerror}",
-            hint="choose another --out",
+            hint="choose a different folder with --out",
         ) from None
     for warning in corpus.warnings:
         warn(warning)
@@ -378,7 +383,7 @@ def _load() -> Configuration:
     for warning in configuration.warnings:
         warn(warning)
     for error in configuration.refused.values():
-        warn(f"an agent is left out: {error.message}")
+        warn(f"an agent was skipped: {error.message}")
     return configuration
 
 
@@ -411,14 +416,14 @@ def _ensure_index(manager: RagIndexManager, agent: Agent) -> IndexReport:
     report = manager.ensure_index(agent.id, agent.docs.sources.value, agent.base)
     _warn_of_empty(report.empty)
     for path, why in report.left_out.items():
-        warn(f"@{agent.id} leaves out {path}: {why}")
+        warn(f"@{agent.id} skips {path}: {why}")
     return report
 
 
 @contextmanager
-def _store_errors(configuration: Configuration) -> Iterator[None]:
+def _convert_store_errors(configuration: Configuration) -> Iterator[None]:
     """Convert errors of the file system and of SQLite to configuration errors."""
-    hint = "check its permissions and its disk, or set another `rag.path`"
+    hint = "check the permissions and the free space of the disk, or set a different `rag.path`"
     path = configuration.rag.path.value
     try:
         yield
@@ -468,6 +473,6 @@ def _warn_of_left_out(names: Sequence[str]) -> None:
 def _warn_of_memory_store(configuration: Configuration) -> None:
     if configuration.rag.store.value == "memory":
         warn(
-            "the store `memory` keeps nothing between commands, so all is indexed each time;"
-            " `rag.store: sqlite` keeps it"
+            "the store `memory` keeps no index between commands, so each command indexes all"
+            " files again; set `rag.store: sqlite` to keep the index"
         )

@@ -77,7 +77,7 @@ class _Program(ctypes.Structure):
 
 
 class CallLimitReached(Exception):
-    """The runner may not run any more commands."""
+    """The runner has reached its maximum number of commands."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,8 +175,8 @@ def find_command(name: str, variables: Mapping[str, str]) -> str:
     if path is None:
         raise ConfigurationError(
             f"the command {name!r} was not found",
-            hint="name a program in an absolute folder of PATH;"
-            " names starting with - are not allowed",
+            hint="use a program in an absolute folder of PATH,"
+            " with a name that does not start with -",
         )
     return str(Path(path).absolute())
 

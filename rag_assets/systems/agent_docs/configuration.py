@@ -144,7 +144,7 @@ def find_agent(configuration: Configuration, id_: str) -> Agent:
         if name in configuration.agents:
             return configuration.agents[name]
     known = ", ".join(f"@{name}" for name in sorted(configuration.agents)) or "none"
-    raise UnknownAgent(f"there is no agent {id_!r}", hint=f"known agents: {known}")
+    raise UnknownAgent(f"no agent is declared with the id {id_!r}", hint=f"known agents: {known}")
 
 
 def _find_files(environment: Environment, base: Path) -> Iterator[tuple[Path, Path, bool]]:
@@ -159,12 +159,12 @@ def _find_files(environment: Environment, base: Path) -> Iterator[tuple[Path, Pa
         is_users = environment.is_user_file(project_file)
         if not is_users and not is_inside(project_file, [base]):
             target = project_file.resolve()
-            raise _outside_base(f"{project_file}:1", f"this file is a link to {target}", base)
+            raise _outside_base_error(f"{project_file}:1", f"this file is a link to {target}", base)
         yield project_file, base, is_users
     if (configured := environment.variable(USER_FILE)) is not None:
         path = environment.resolve(configured, environment.folder)
         if not path.is_file():
-            raise _invalid_variable(USER_FILE, "must be an existing file")
+            raise _invalid_variable_error(USER_FILE, "must be an existing file")
         yield path, path.parent, True
     elif user_file is not None and user_file != project_file:
         yield user_file, user_file.parent, True
@@ -176,7 +176,7 @@ def _find_base(environment: Environment) -> Setting[Path]:
         return Setting(environment.folder)
     path = environment.resolve(configured, environment.folder)
     if not path.is_dir():
-        raise _invalid_variable(BASE, "must be an existing folder")
+        raise _invalid_variable_error(BASE, "must be an existing folder")
     return Setting(path, f"variable {BASE}")
 
 
@@ -260,7 +260,7 @@ def _check_inside_base(
         return None
     if is_inside(outside, rag.allow.value):
         return f"{setting.origin}: {name} is outside {base}, as {rag.allow.origin} allows"
-    raise _outside_base(setting.origin, f"rag.{name} leads to {outside.resolve()}", base)
+    raise _outside_base_error(setting.origin, f"rag.{name} leads to {outside.resolve()}", base)
 
 
 def _check_sources(
@@ -278,7 +278,7 @@ def _check_sources(
         forbidden = next((source for source, allowed in outside.items() if not allowed), None)
         if forbidden is not None:
             what = f"the source {forbidden!r} of agent {agent.id!r} is outside the project"
-            errors[agent.id] = _outside_base(sources.origin, what, agent.base)
+            errors[agent.id] = _outside_base_error(sources.origin, what, agent.base)
             continue
         warnings += [
             f"{sources.origin}: the source {source!r} is outside {agent.base},"
@@ -288,10 +288,10 @@ def _check_sources(
     return errors, warnings
 
 
-def _outside_base(origin: str, what: str, base: Path) -> ConfigurationError:
+def _outside_base_error(origin: str, what: str, base: Path) -> ConfigurationError:
     return ConfigurationError(
-        f"{origin}: {what}; a project's file may name only paths inside {base}",
-        hint="move it there, or allow it in your own file, as in"
+        f"{origin}: {what}; a project's file must contain only paths inside {base}",
+        hint="move the files into that folder, or allow their folder in your own file, as in"
         " `rag: {allow: [~/notes]}` in ~/.config/swebash/agents.yaml",
     )
 
@@ -304,7 +304,7 @@ def _read_variables(environment: Environment, base: Path) -> Iterator[tuple[str,
         try:
             value = field.parse(text)
         except InvalidValue as error:
-            raise _invalid_variable(field.variable, str(error)) from None
+            raise _invalid_variable_error(field.variable, str(error)) from None
         value = environment.resolve(value, base) if name == "path" else value
         yield name, Setting(value, f"variable {field.variable}")
 
@@ -316,11 +316,13 @@ def _read_tool_flag(environment: Environment) -> Setting[bool]:
     try:
         return Setting(parse_flag(text), f"variable {TOOL_FOR_ALL}")
     except InvalidValue as error:
-        raise _invalid_variable(TOOL_FOR_ALL, str(error)) from None
+        raise _invalid_variable_error(TOOL_FOR_ALL, str(error)) from None
 
 
-def _invalid_variable(name: str, what: str) -> ConfigurationError:
-    return ConfigurationError(f"the variable {name} {what}", hint="set it, or unset it")
+def _invalid_variable_error(name: str, what: str) -> ConfigurationError:
+    return ConfigurationError(
+        f"the variable {name} {what}", hint="set a valid value, or unset the variable"
+    )
 
 
 def _read_layer(
@@ -341,7 +343,7 @@ def _read_layer(
     if document is None:
         return _Layer(path, is_users, {}, (), Setting(()), ())
     if not isinstance(document, Mapping):
-        raise reader.error(1, 1, "it must be a mapping with the keys `rag` and `agents`")
+        raise reader.error(1, 1, "the document must be a mapping with the keys `rag` and `agents`")
     rag = reader.read_block(document, "rag", RAG_FIELDS, "rag")
     allow = rag.pop("allow", Setting(()))
     allowed = tuple(environment.resolve(written, path.parent) for written in allow.value)
@@ -371,19 +373,21 @@ class _YamlReader:
                 f"{self._path} cannot be read: {error.strerror}", hint="check its permissions"
             ) from None
         if len(data) > MAX_BYTES:
-            raise self.error(1, 1, f"it is larger than {MAX_BYTES:,} bytes")
+            raise self.error(1, 1, f"the file is larger than {MAX_BYTES:,} bytes")
         try:
             return YAML(typ="rt", pure=True).load(data.decode("utf-8-sig"))
         except UnicodeDecodeError:
-            raise self.error(1, 1, "it is not UTF-8 text") from None
+            raise self.error(1, 1, "the file is not UTF-8 text") from None
         except MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
             line, column = (1, 1) if mark is None else (mark.line + 1, mark.column + 1)
             # The parser's message about a duplicate key quotes values.
-            why = "a key is repeated" if "duplicate" in str(error.problem) else error.problem
-            raise self.error(line, column, f"it is not YAML: {why or 'unreadable'}") from None
+            why = "a key occurs twice" if "duplicate" in str(error.problem) else error.problem
+            raise self.error(
+                line, column, f"the file is not valid YAML: {why or 'unreadable'}"
+            ) from None
         except (YAMLError, RecursionError):
-            raise self.error(1, 1, "it is not YAML") from None
+            raise self.error(1, 1, "the file is not valid YAML") from None
 
     def error(self, line: int, column: int, what: str) -> ConfigurationError:
         return ConfigurationError(f"{self._path}:{line}:{column}: {what}", hint="correct the file")
@@ -435,17 +439,17 @@ class _YamlReader:
             if field is None:
                 similar = difflib.get_close_matches(str(key), fields, n=1)
                 suggestion = f"; did you mean {similar[0]}?" if similar else ""
-                origin = self._origin(block, key)
+                origin = self._format_origin(block, key)
                 self.warnings.append(f"{origin}: {label} has no setting {key}{suggestion}")
             elif value is not None:
                 try:
                     parsed = field.parse(value)
                 except InvalidValue as error:
                     raise self._value_error(block, key, str(error)) from None
-                settings[str(key)] = Setting(parsed, self._origin(block, key))
+                settings[str(key)] = Setting(parsed, self._format_origin(block, key))
         return settings
 
-    def _origin(self, block: Any, key: Any) -> str:
+    def _format_origin(self, block: Any, key: Any) -> str:
         return f"{self._path}:{_find_owner(block, key).lc.key(key)[0] + 1}"
 
     def _value_error(self, block: Any, key: str, what: str) -> ConfigurationError:

@@ -19,4 +19,6 @@ class DamagedIndex(RagAssetsError):
     """
 
     def __init__(self, path: str) -> None:
-        super().__init__(f"the index in {path} is damaged", hint="index the agent again")
+        super().__init__(
+            f"the index in {path} is damaged", hint="run `rag-assets agent index` to build it again"
+        )

@@ -96,10 +96,10 @@ class FileStore:
     def state(self, agent_id: str) -> IndexState | None:
         """See PassageStore.state."""
         for _ in range(_MAX_TRIES):
-            digest = self._digest(agent_id)
+            digest = self._compute_digest(agent_id)
             states = self._read_states(agent_id)
             # Read again if the index was replaced between the two reads.
-            if digest is None or digest in states or digest == self._digest(agent_id):
+            if digest is None or digest in states or digest == self._compute_digest(agent_id):
                 return states.get(digest or "")
         return None
 
@@ -115,7 +115,7 @@ class FileStore:
 
     def touch(self, agent_id: str, state: IndexState) -> None:
         """See PassageStore.touch."""
-        self._write_states(agent_id, {self._digest(agent_id) or "": state})
+        self._write_states(agent_id, {self._compute_digest(agent_id) or "": state})
 
     @contextmanager
     def building(self, agent_id: str) -> Iterator[None]:
@@ -149,7 +149,7 @@ class FileStore:
         """
         self._read_states(agent_id)
         path = self._index_path(agent_id)
-        if (version := _file_version(path)) is None:
+        if (version := _read_file_version(path)) is None:
             return EMPTY_INDEX
         cached = self._index_cache.get(agent_id)
         if cached is None or cached[0] != version:
@@ -167,7 +167,7 @@ class FileStore:
         ]
         data = orjson.dumps(rows, option=orjson.OPT_SERIALIZE_NUMPY)
         states = dict(self._read_states(agent_id))
-        previous = self._digest(agent_id)
+        previous = self._compute_digest(agent_id)
         states = {digest: kept for digest, kept in states.items() if digest == previous}
         if state is not None:
             states[sha256_hex(data)] = state
@@ -191,9 +191,9 @@ class FileStore:
             if os.path.realpath(checked) != str(checked):
                 raise refuse_file(checked, "or a folder above it has become a link")
         # The state file is written before its index, and deleted after it.
-        has_index = _file_version(index_path) is not None
-        if (version := _file_version(path)) is None:
-            if has_index and _file_version(index_path) is not None:
+        has_index = _read_file_version(index_path) is not None
+        if (version := _read_file_version(path)) is None:
+            if has_index and _read_file_version(index_path) is not None:
                 raise refuse_file(
                     index_path, "has no state file, so it may belong to another program"
                 )
@@ -208,9 +208,9 @@ class FileStore:
             cached = self._state_cache[agent_id] = (version, states)
         return cached[1]
 
-    def _digest(self, agent_id: str) -> str | None:
+    def _compute_digest(self, agent_id: str) -> str | None:
         path = self._index_path(agent_id)
-        if (version := _file_version(path)) is None:
+        if (version := _read_file_version(path)) is None:
             return None
         cached = self._digest_cache.get(agent_id)
         if cached is None or cached[0] != version:
@@ -218,7 +218,7 @@ class FileStore:
         return cached[1]
 
 
-def _file_version(path: Path) -> _FileVersion | None:
+def _read_file_version(path: Path) -> _FileVersion | None:
     try:
         status = path.stat()
     except FileNotFoundError:

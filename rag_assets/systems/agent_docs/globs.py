@@ -248,7 +248,7 @@ class _Walker:
                     if self._visited > MAX_ENTRIES:
                         raise ConfigurationError(
                             f"the patterns in `sources` visit more than {MAX_ENTRIES:,} files",
-                            hint="start them in a folder closer to the documentation",
+                            hint="start the patterns in a folder closer to the documentation",
                         )
                     entries.append(entry)
             self._record_mount(folder)

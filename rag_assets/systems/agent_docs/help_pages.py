@@ -155,7 +155,7 @@ class _CommandTree:
         if not text:
             raise ConfigurationError(
                 f"{' '.join(self._command_words)} prints no help",
-                hint="name a command that has --help",
+                hint="choose a command that supports --help",
             )
         pending = [_CommandHelp(self._command_words, text, depth)]
         while pending:
@@ -211,10 +211,13 @@ class _CommandTree:
                 output = self._runner.run(argv, self._tools)
         except OSError as error:
             raise ConfigurationError(
-                f"{label} cannot be started: {error.strerror}", hint="check its installation"
+                f"{label} cannot be started: {error.strerror}",
+                hint="check the installation of the program",
             ) from None
         if not output.is_complete:
-            self._warnings.append(f"{label}: it took too long or printed too much")
+            self._warnings.append(
+                f"{label}: the command exceeded its time limit or its output limit"
+            )
         return output
 
 

@@ -116,7 +116,7 @@ def _merge_json(host: Host, text: str, servers: _Servers) -> str:
     try:
         document = json.loads(text)
     except ValueError:
-        raise _refuse_merge(host, "it is not JSON, or has comments") from None
+        raise _refuse_merge(host, "the file is not valid JSON, or contains comments") from None
     if not isinstance(document, dict) or not isinstance(document.get(host.key, {}), dict):
         raise _refuse_merge(host, f"the file, or its {host.key!r}, is not a JSON object")
     document[host.key] = {**document.get(host.key, {}), **servers}
@@ -138,14 +138,16 @@ def _merge_toml(host: Host, text: str, servers: _Servers) -> str:
     try:
         before, after = tomllib.loads(text), tomllib.loads(merged)
     except tomllib.TOMLDecodeError:
-        raise _refuse_merge(host, f"it is not TOML, or {_other_form(host)}") from None
+        raise _refuse_merge(
+            host, f"the file is not valid TOML, or it {_describe_other_form(host)}"
+        ) from None
     # The lines were edited without parsing TOML, so the result is verified.
     if after != before | {host.key: {**before.get(host.key, {}), **servers}}:
-        raise _refuse_merge(host, f"it {_other_form(host)}")
+        raise _refuse_merge(host, f"it {_describe_other_form(host)}")
     return merged
 
 
-def _other_form(host: Host) -> str:
+def _describe_other_form(host: Host) -> str:
     return f"declares servers other than as [{host.key}.NAME] tables"
 
 

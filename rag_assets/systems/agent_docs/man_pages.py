@@ -83,7 +83,8 @@ def build_man_pages(
     renderers = _find_renderers(filter_search_path(variables))
     if not any(renderers.values()):
         raise ConfigurationError(
-            "neither mandoc nor pandoc is installed", hint="install one, or use --from help"
+            "neither mandoc nor pandoc is installed",
+            hint="install mandoc or pandoc, or use --from help",
         )
     pages: list[Page] = []
     warnings: list[str] = []

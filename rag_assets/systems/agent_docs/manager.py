@@ -193,7 +193,8 @@ class RagIndexManager:
         vector = asyncio.run(self._embed([query], "query"))[0]
         if vector is None:
             raise InputRejected(
-                "the query is empty or has no readable content", hint="say what to look for"
+                "the query is empty or has no readable content",
+                hint="enter the words to search for",
             )
 
         def search_vectors(count: int) -> list[SearchResult]:
@@ -431,7 +432,7 @@ def open_embedder(configuration: Configuration) -> Embedder:
     if missing:
         raise ConfigurationError(
             f"no embedder can be loaded: {', '.join(missing)} is not installed",
-            hint="install it, or set `strategy: preload`",
+            hint="install the missing package, or set `strategy: preload`",
         )
     from rag_assets.models.embedding.local import OnnxEmbedder
 
@@ -456,8 +457,9 @@ def require_published_model(folder: Path, origin: str) -> None:
     if not describe_folder(folder, pooling=default_pooling(folder)).is_known:
         raise ConfigurationError(
             f"{origin}: the model in {folder} does not have the checksums of a published model",
-            hint="a project's file may name only published models; name yours as `rag: {model: …}`"
-            " in ~/.config/swebash/agents.yaml, or allow its folder there as `rag: {allow: […]}`",
+            hint="a project's file can use only published models; set your own model as"
+            " `rag: {model: …}` in ~/.config/swebash/agents.yaml, or allow its folder there as"
+            " `rag: {allow: […]}`",
         )
 
 

@@ -83,7 +83,7 @@ def drop_empty_name_section(text: str) -> str:
 
 
 def drop_repeated_sections(page: Page, owners: dict[str, str]) -> Page:
-    """Replace long sections that another page already has by a reference to that page.
+    """Replace long sections that an earlier page contains by a reference to that page.
 
     Args:
         owners: the command of each known section, by its text; this page's sections are added.
@@ -176,7 +176,7 @@ def record_programs(programs: Mapping[str, str]) -> None:
 
 
 def find_outdated(files: Iterable[Path]) -> list[str]:
-    """Report each recorded program that has another version than its pages, as a line of text.
+    """Return a line for each recorded program whose version differs from that of its pages.
 
     Args:
         files: documentation files; those that are not pages of ours are ignored.

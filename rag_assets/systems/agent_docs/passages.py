@@ -37,7 +37,7 @@ MAX_BYTES: Final = 5 * 1024 * 1024
 """Maximum bytes of a file that is indexed without Dagster; a larger file is rejected."""
 _BINARY_CHECK_BYTES: Final = 8_192
 _RECIPE_VERSION: Final = 2
-"""Increased whenever the same file would produce other passages."""
+"""Increased whenever the passages of the same file would change."""
 _UNRELIABLE_NS: Final = 2_000_000_000
 """A file that was modified this shortly before it was listed may change again unnoticed."""
 
@@ -53,13 +53,14 @@ def read_file(path: Path) -> bytes:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         with os.fdopen(descriptor, "rb") as file:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise DocumentUnsupported("it is not a regular file")
+                raise DocumentUnsupported("the path is not a regular file")
             data = file.read(MAX_BYTES + 1)
     except OSError as error:
-        raise DocumentRejected(f"it cannot be read: {error.strerror}") from None
+        raise DocumentRejected(f"the file cannot be read: {error.strerror}") from None
     if len(data) > MAX_BYTES:
         raise DocumentTooLarge(
-            f"it is larger than {MAX_BYTES:,} bytes", hint="split it, or index it with Dagster"
+            f"the file is larger than {MAX_BYTES:,} bytes",
+            hint="split the file, or index it with Dagster",
         )
     return data
 
@@ -76,13 +77,13 @@ def parse_file(path: str, data: bytes) -> tuple[ParsedText, int]:
     kind = media_types.media_type_of(path) or media_types.PLAIN
     if kind not in media_types.SOURCE_TEXTS:
         raise DocumentUnsupported(
-            "its format cannot be read locally",
+            "files of this format cannot be read locally",
             hint="make the agent a tenant, and index it with Dagster",
         )
     if data.startswith(UTF16_MARKS):
-        raise DocumentRejected("it is UTF-16 text", hint="save it as UTF-8")
+        raise DocumentRejected("the file is UTF-16 text", hint="save the file as UTF-8")
     if b"\0" in data[:_BINARY_CHECK_BYTES]:
-        raise DocumentUnsupported("it is a binary file")
+        raise DocumentUnsupported("the file is a binary file")
     parsed = PARSERS[kind].function()(data, kind, ParseOptions(), ParseLimits())
     return parsed, len(UTF8_MARK) if data.startswith(UTF8_MARK) else 0
 
@@ -140,7 +141,7 @@ class Chunking:
 
     @property
     def recipe(self) -> str:
-        """Return a key of everything that determines a file's passages, except the file's bytes."""
+        """Return a key for all settings and versions that affect a file's passages."""
         versions = (_RECIPE_VERSION, CHUNKER_VERSION, parsers_version(), rules_version())
         return key_of("agent_passages", self.size, self.overlap, *versions)
 

@@ -204,7 +204,7 @@ def require_query(query: str) -> None:
         InvalidRequest: the query is blank.
     """
     if not query.strip():
-        raise InvalidRequest("the query is empty", hint="say what to look for")
+        raise InvalidRequest("the query is empty", hint="enter the words to search for")
 
 
 def has_tool(configuration: Configuration, agent: Agent) -> bool:

@@ -80,7 +80,7 @@ class RefreshingIndex:
         thread = self._thread
         if thread is None or not thread.is_alive() or self._manager.can_answer(self._agent.id):
             return f"the search took longer than {TIMEOUT_SECONDS} seconds"
-        return "the documentation is being indexed for the first time; ask again in a minute"
+        return "the documentation is being indexed for the first time; try again in a minute"
 
     def refresh(self) -> None:
         """Start a build if files have changed; wait for it if no index can answer."""
@@ -116,7 +116,7 @@ class _Server(MCPServer[None]):
     async def call_tool(self, name: str, arguments: dict[str, Any], context: Any = None) -> Any:
         """Call the tool; errors describe valid arguments instead of repeating the input."""
         if name != TOOL:
-            raise ToolError(f"there is no such tool; the only tool is {TOOL}")
+            raise ToolError(f"unknown tool; the only tool is {TOOL}")
         try:
             return await super().call_tool(name, arguments, context)
         except ToolError as error:

@@ -145,7 +145,7 @@ class SettingField:
     variable: str = ""
 
 
-def _choice(*choices: str) -> Callable[[Any], str]:
+def _build_choice_parser(*choices: str) -> Callable[[Any], str]:
     def parse(value: Any) -> str:
         if value not in choices:
             raise InvalidValue(f"must be one of {', '.join(choices)}")
@@ -154,7 +154,7 @@ def _choice(*choices: str) -> Callable[[Any], str]:
     return parse
 
 
-def _integer(minimum: int, maximum: int) -> Callable[[Any], int]:
+def _build_integer_parser(minimum: int, maximum: int) -> Callable[[Any], int]:
     def parse(value: Any) -> int:
         text = value.strip() if isinstance(value, str) else ""
         number = int(text) if text.isascii() and text.isdigit() else value
@@ -216,21 +216,23 @@ def parse_flag(value: Any) -> bool:
 
 
 RAG_FIELDS: Final[Mapping[str, SettingField]] = {
-    "store": SettingField(_choice("memory", "file", "sqlite"), "SWEBASH_AI_RAG_STORE"),
+    "store": SettingField(_build_choice_parser("memory", "file", "sqlite"), "SWEBASH_AI_RAG_STORE"),
     "path": SettingField(_parse_path, "SWEBASH_AI_RAG_STORE_PATH"),
     "chunk_size": SettingField(
-        _integer(_MIN_CHUNK_SIZE, MAX_CHUNK_SIZE), "SWEBASH_AI_RAG_CHUNK_SIZE"
+        _build_integer_parser(_MIN_CHUNK_SIZE, MAX_CHUNK_SIZE), "SWEBASH_AI_RAG_CHUNK_SIZE"
     ),
-    "chunk_overlap": SettingField(_integer(0, MAX_CHUNK_SIZE), "SWEBASH_AI_RAG_CHUNK_OVERLAP"),
+    "chunk_overlap": SettingField(
+        _build_integer_parser(0, MAX_CHUNK_SIZE), "SWEBASH_AI_RAG_CHUNK_OVERLAP"
+    ),
     "model": SettingField(_parse_path),
     "allow": SettingField(_parse_paths),
 }
 """The settings of the block `rag`."""
 DOCS_FIELDS: Final[Mapping[str, SettingField]] = {
-    "strategy": SettingField(_choice("preload", "rag")),
-    "mode": SettingField(_choice("knn", "hybrid")),
-    "budget": SettingField(_integer(0, 10_000_000)),
-    "top_k": SettingField(_integer(1, 100)),
+    "strategy": SettingField(_build_choice_parser("preload", "rag")),
+    "mode": SettingField(_build_choice_parser("knn", "hybrid")),
+    "budget": SettingField(_build_integer_parser(0, 10_000_000)),
+    "top_k": SettingField(_build_integer_parser(1, 100)),
     "sources": SettingField(_parse_patterns),
     "min_score": SettingField(_parse_cosine),
     "description": SettingField(_parse_text),

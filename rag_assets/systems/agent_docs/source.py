@@ -111,7 +111,7 @@ class GlobsSource:
         if not os.path.isdir(self._base):  # noqa: PTH112 - Path's raises if access is denied
             raise ListingFailed(
                 f"source {self.name}: the base {str(self._base)!r} is missing",
-                hint="create it, or mount what belongs there",
+                hint="create the folder, or mount its file system",
             )
         before = self._read_identities()
         try:
@@ -121,7 +121,8 @@ class GlobsSource:
         if matches.unreadable:
             raise ListingFailed(
                 f"source {self.name}: {matches.unreadable[0]!r} cannot be listed",
-                hint="let the service's user read it, or start the patterns in another folder",
+                hint="let the service's user read the folder, or start the patterns in a"
+                " different folder",
             )
         if self._read_identities() != before:
             raise ListingFailed(f"source {self.name}: a root was replaced while it was listed")

@@ -59,7 +59,7 @@ MAX_CHARACTERS: Final = 8_000_000
 APPLICATION_ID: Final = 0x52414761
 """Marks our databases in their header: `RAGa`."""
 SCHEMA_VERSION: Final = 1
-"""Stored in the header; a database with another version is refused."""
+"""Stored in the header; a database with a different version is refused."""
 
 _CHARACTERS_PER_NUMBER: Final = 16
 """Size of a vector's component, which is stored both as text and as bytes."""
@@ -404,15 +404,15 @@ class _AgentRows:
         self._connection = connection
 
     def exist(self) -> bool:
-        query = f"SELECT EXISTS ({self._query('id')})"
+        query = f"SELECT EXISTS ({self._build_query('id')})"
         return bool(self._connection.execute(query, {"agent": self.agent_id}).fetchone()[0])
 
     def match(self, state: IndexState) -> bool:
-        """Return whether the rows match a state; rows of another program have no vector."""
+        """Return whether the rows match a state; rows of other programs have no vector."""
         if self._is_moving():
             return True
         total, foreign = (
-            self._value(f"SELECT count(*) FROM chunks WHERE agent_id = ? {condition}")  # noqa: S608 - ours
+            self._read_value(f"SELECT count(*) FROM chunks WHERE agent_id = ? {condition}")  # noqa: S608 - ours
             for condition in ("", "AND vector IS NULL")
         )
         return total == len(state.text_hashes) and not foreign
@@ -423,12 +423,12 @@ class _AgentRows:
         return None if row is None else str(row[0])
 
     def read_chunks(self) -> list[DocChunk]:
-        query = f"{self._query(_CHUNK_COLUMNS)} ORDER BY id"
+        query = f"{self._build_query(_CHUNK_COLUMNS)} ORDER BY id"
         return [DocChunk(*row) for row in self._connection.execute(query, {"agent": self.agent_id})]
 
     def read_chunks_by_id(self, ids: Sequence[str]) -> dict[str, DocChunk]:
         chunks: dict[str, DocChunk] = {}
-        rows = self._query(_CHUNK_COLUMNS)
+        rows = self._build_query(_CHUNK_COLUMNS)
         for batch in batched(ids, MAX_ROWS):
             names = {f"id{number}": id_ for number, id_ in enumerate(batch)}
             marks = ", ".join(f":{name}" for name in names)
@@ -439,7 +439,7 @@ class _AgentRows:
 
     def read_vectors(self) -> tuple[list[str], Vectors]:
         """Return ids and vectors, ordered by id."""
-        query = f"{self._query('id, vector, embedding')} ORDER BY id"
+        query = f"{self._build_query('id, vector, embedding')} ORDER BY id"
         ids: list[str] = []
         vectors: list[Vectors] = []
         for id_, vector, embedding in self._connection.execute(query, {"agent": self.agent_id}):
@@ -502,7 +502,7 @@ class _AgentRows:
         """Finish a move that readers already see; undo a move that was interrupted earlier."""
         is_visible = self._is_moving()
         query = "SELECT max(length(content) + length(embedding)) FROM arriving WHERE agent_id = ?"
-        longest = self._value(query) or 1
+        longest = self._read_value(query) or 1
         batch = max(1, min(MAX_ROWS, MAX_CHARACTERS // longest))
         parameters = {"agent": self.agent_id, "batch": batch}
         for apply, delete in _MOVES:
@@ -518,13 +518,13 @@ class _AgentRows:
             with self._connection:
                 self._connection.execute("DELETE FROM moving WHERE agent_id = ?", (self.agent_id,))
 
-    def _value(self, query: str) -> int:
+    def _read_value(self, query: str) -> int:
         return int(self._connection.execute(query, (self.agent_id,)).fetchone()[0] or 0)
 
     def _is_moving(self) -> bool:
-        return bool(self._value("SELECT EXISTS (SELECT 1 FROM moving WHERE agent_id = ?)"))
+        return bool(self._read_value("SELECT EXISTS (SELECT 1 FROM moving WHERE agent_id = ?)"))
 
-    def _query(self, columns: str) -> str:
+    def _build_query(self, columns: str) -> str:
         """Return the query for the rows, valid only within the current transaction."""
         return (_MOVING_ROWS if self._is_moving() else _SETTLED_ROWS).format(columns=columns)
 
@@ -605,7 +605,7 @@ def _has_our_mark(connection: sqlite3.Connection) -> bool:
 
 
 class _ForeignDatabase(Exception):
-    """The database belongs to another program."""
+    """The database belongs to a different program."""
 
 
 def _has_our_tables(connection: sqlite3.Connection) -> bool:
@@ -616,13 +616,13 @@ def _has_our_tables(connection: sqlite3.Connection) -> bool:
             view.
     """
     schema = _read_schema(connection)
-    if schema and schema != _expected_schema():
+    if schema and schema != _build_expected_schema():
         raise _ForeignDatabase
     return bool(schema)
 
 
 @lru_cache(maxsize=1)
-def _expected_schema() -> frozenset[tuple[str | None, ...]]:
+def _build_expected_schema() -> frozenset[tuple[str | None, ...]]:
     with closing(sqlite3.connect(":memory:")) as connection:
         for statement in _SCHEMA:
             connection.execute(statement)

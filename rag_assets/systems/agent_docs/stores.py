@@ -404,7 +404,7 @@ _MAX_NAME_LENGTH = 150
 
 
 def agent_file_name(agent_id: str) -> str:
-    """Return a safe file name for an agent: not hidden, and never in another folder."""
+    """Return a safe file name for an agent: not hidden, and never in a different folder."""
     name = quote(agent_id, safe="")
     name = "%2E" + name[1:] if name.startswith(".") else name
     if len(name) <= _MAX_NAME_LENGTH:

@@ -99,7 +99,7 @@ async def order_exactly(
     """
     vector = request.by
     if not isinstance(vector, np.ndarray):
-        raise TypeError("only a ranking by vector can be ordered exactly")
+        raise TypeError("exact ordering needs a request with a vector")
     while (
         request.limit <= len(candidates)
         and request.limit < _MAX_CANDIDATES

@@ -34,7 +34,7 @@ _TENANT_ID = re.compile(r"[a-z0-9]+([._-][a-z0-9]+)*")
 _MAX_ID_LENGTH: Final = 63
 _DIGEST_LENGTH: Final = 10
 _CACHE_VERSION: Final = "3"
-"""Increased whenever the same file would produce other tenants."""
+"""Increased whenever the tenants of the same file would change."""
 
 
 def derive_tenant_id(agent_id: str) -> str:
@@ -98,7 +98,7 @@ class _Collector:
             self._report(
                 id_,
                 f"agent {agent!r} is declared at {self.origins[id_]} and at {origin}",
-                "keep one of the two, or rename one",
+                "remove or rename one of the two agents",
             )
             return
         self.origins[id_] = origin
@@ -220,11 +220,13 @@ def _build_tenant(configuration: Configuration, agent: Agent) -> dict[str, Any]:
     if id_ != agent.id:
         config["name"] = agent.id
     if rag.model.value is not None:
-        config["embedder"] = _embedder(rag.model.value, default_pooling(rag.model.value))
+        config["embedder"] = _build_embedder_config(
+            rag.model.value, default_pooling(rag.model.value)
+        )
     return config
 
 
-def _embedder(folder: Path, pooling: str | None) -> dict[str, Any]:
+def _build_embedder_config(folder: Path, pooling: str | None) -> dict[str, Any]:
     return {"provider": "local", "path": str(folder)} | ({"pooling": pooling} if pooling else {})
 
 
@@ -243,5 +245,5 @@ def _add_embedder(config: dict[str, Any], model_origin: str) -> dict[str, Any]:
         return config
     base, *allowed = map(Path, config["sources"][0]["within"])
     for folder in find_cached_models(base, allowed):
-        return {**config, "embedder": _embedder(folder, "cls")}
+        return {**config, "embedder": _build_embedder_config(folder, "cls")}
     return config

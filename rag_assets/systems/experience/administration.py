@@ -24,11 +24,11 @@ from rag_assets.common.errors import InvalidRequest
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.systems.experience.aliases import NAMES, Aliases, resolve_names
-from rag_assets.systems.experience.code_contents import with_stale_paths
+from rag_assets.systems.experience.code_contents import add_stale_paths
 from rag_assets.systems.experience.entries import Entries, require_entry
 from rag_assets.systems.experience.errors import ProblemsDiffer, UnknownExperience
 from rag_assets.systems.experience.forgetting import delete_empty_patterns, delete_merges
-from rag_assets.systems.experience.merges import merge_patterns, solve_same_problem, split_entry
+from rag_assets.systems.experience.merges import have_same_problem, merge_patterns, split_entry
 from rag_assets.systems.experience.model import (
     Entry,
     PatternFilter,
@@ -84,15 +84,15 @@ class Administration:
     ) -> list[Pattern]:
         """Return a page of patterns; see PatternReader.page."""
         cutoff = self.cutoff(record)
-        names, _ = self._names(record, wanted)
+        names, _ = self._resolve_names(record, wanted)
         found = self._reader.page(
             record.id, cutoff, after=after, limit=limit, wanted=wanted, names=names
         )
-        return self._with_stale_paths(record, found)
+        return self._add_stale_paths(record, found)
 
     def unmatched(self, record: TenantRecord, wanted: PatternFilter) -> tuple[UnmatchedName, ...]:
         """Return the names in a filter that match no entry, in any spelling variant."""
-        return self._names(record, wanted)[1]
+        return self._resolve_names(record, wanted)[1]
 
     def choices(self, record: TenantRecord) -> dict[str, list[str]]:
         """Return the values to filter a list of patterns by."""
@@ -102,24 +102,24 @@ class Administration:
         """Return one pattern with its entries and merges.
 
         Raises:
-            UnknownExperience: no pattern has that id.
+            UnknownExperience: no pattern has this id.
         """
-        cutoff, days = self.cutoff(record), _days(record)
+        cutoff, days = self.cutoff(record), _retention_days(record)
         found = self._reader.one(record.id, pattern, cutoff)
         if found is None:
-            raise _unknown_pattern()
-        [found] = self._with_stale_paths(record, [found])
+            raise _unknown_pattern_error()
+        [found] = self._add_stale_paths(record, [found])
         entries = self._reader.entries(record.id, pattern, cutoff)
         return PatternDetails(
             found,
-            tuple(_pattern_entry(one, days) for one in entries),
-            tuple(self._merges(record.id, [one.id for one in entries], pattern, cutoff)),
+            tuple(_build_pattern_entry(one, days) for one in entries),
+            tuple(self._read_merges(record.id, [one.id for one in entries], pattern, cutoff)),
         )
 
     def merge(
         self, record: TenantRecord, pattern: UUID, into: UUID, *, by: str, confirmed: bool = False
     ) -> PatternDetails:
-        """Merge a pattern into another one.
+        """Merge a pattern into a different one.
 
         Args:
             confirmed: whether to merge them even if their problems differ.
@@ -130,22 +130,27 @@ class Administration:
             UnknownExperience: one of the patterns does not exist.
         """
         if pattern == into:
-            raise InvalidRequest("into: it is the pattern itself", hint="name another pattern")
+            raise InvalidRequest(
+                "into: a pattern cannot be merged into itself",
+                hint="choose a different target pattern",
+            )
         cutoff = self.cutoff(record)
         first = self._reader.one(record.id, pattern, cutoff)
         second = self._reader.one(record.id, into, cutoff)
         if first is None or second is None:
-            raise _unknown_pattern()
-        if _kind(first) != _kind(second):
+            raise _unknown_pattern_error()
+        if _type_and_gate(first) != _type_and_gate(second):
             raise InvalidRequest(
-                "into: it is a pattern of another type", hint="merge patterns of one type and gate"
+                "into: the target pattern has a different type or gate",
+                hint="choose a target pattern with the same type and gate",
             )
         with self._catalog.database.begin_exclusive(record.ref) as connection:
-            if not confirmed and not solve_same_problem(connection, record.id, pattern, into):
+            if not confirmed and not have_same_problem(connection, record.id, pattern, into):
                 raise ProblemsDiffer(
                     "into: the two patterns solve different problems, and a merge answers one with"
                     " the other's solution",
-                    hint="compare both; if they belong together, merge them with `confirm: true`",
+                    hint="compare both patterns; if they belong together, merge them with"
+                    " `confirm: true`",
                 )
             merge_patterns(connection, record.ref, pattern, into, by=by)
         return self.details(record, into)
@@ -179,36 +184,38 @@ class Administration:
         entries = self._entries.find_by_contributor(
             record.id, project_id=draft.project_id, token=draft.token
         )
-        self._retract(record, entries, by=by)
+        self._retract_entries(record, entries, by=by)
         return len(entries)
 
     def delete_entry(self, record: TenantRecord, entry_id: UUID, *, by: str) -> None:
         """Retract one entry: searches omit it at once, and a run deletes it from every store.
 
         Raises:
-            UnknownExperience: no entry has that id.
+            UnknownExperience: no entry has this id.
             OnHold: a hold covers the entry.
         """
-        self._retract(record, [require_entry(self._entries.get(record.id, [entry_id]))], by=by)
+        self._retract_entries(
+            record, [require_entry(self._entries.get(record.id, [entry_id]))], by=by
+        )
 
     def report(self, record: TenantRecord) -> Report:
         """Return the report on a tenant."""
-        cutoff, days = self.cutoff(record), _days(record)
+        cutoff, days = self.cutoff(record), _retention_days(record)
         with self._catalog.database.begin() as connection:
             return _read_report(connection, record.id, cutoff, days)
 
-    def _names(
+    def _resolve_names(
         self, record: TenantRecord, wanted: PatternFilter
     ) -> tuple[dict[str, tuple[str, ...]], tuple[UnmatchedName, ...]]:
         aliases = Aliases(Tenant.from_config(record.config).experience.aliases)
         asked = {name: getattr(wanted, name) for name in NAMES}
         return resolve_names(self._catalog, record.id, aliases, asked)
 
-    def _with_stale_paths(self, record: TenantRecord, patterns: Sequence[Pattern]) -> list[Pattern]:
+    def _add_stale_paths(self, record: TenantRecord, patterns: Sequence[Pattern]) -> list[Pattern]:
         tenant = Tenant.from_config(record.config)
-        return with_stale_paths(self._catalog, tenant, patterns, is_living(self.cutoff(record)))
+        return add_stale_paths(self._catalog, tenant, patterns, is_living(self.cutoff(record)))
 
-    def _retract(self, record: TenantRecord, entries: Sequence[Entry], *, by: str) -> None:
+    def _retract_entries(self, record: TenantRecord, entries: Sequence[Entry], *, by: str) -> None:
         recorded = [one.document_id for one in entries if one.document_id is not None]
         if recorded:
             # Searches omit the entries once this transaction is committed; the erasure covers every
@@ -221,7 +228,7 @@ class Administration:
             delete_merges(connection, record.ref, [one.id for one in entries])
             delete_empty_patterns(connection, record.ref)
 
-    def _merges(
+    def _read_merges(
         self, tenant_id: str, entries: Sequence[UUID], pattern: UUID, cutoff: datetime | None
     ) -> list[Merge]:
         query = (
@@ -237,7 +244,8 @@ class Administration:
         named = {id_ for row in rows for id_ in (row.entry_id, row.other_id) if id_ is not None}
         living = self._reader.living_entries(tenant_id, named, cutoff)
         texts = {
-            id_: (_excerpt(problem_of(e)), _excerpt(solution_of(e))) for id_, e in living.items()
+            id_: (_cut_excerpt(problem_of(e)), _cut_excerpt(solution_of(e)))
+            for id_, e in living.items()
         }
         merges = []
         for row in rows:
@@ -264,17 +272,17 @@ class Administration:
         return merges
 
 
-def _unknown_pattern() -> UnknownExperience:
+def _unknown_pattern_error() -> UnknownExperience:
     return UnknownExperience(
-        "the tenant has no such pattern", hint="GET /rag/experience/patterns lists them"
+        "the tenant has no pattern with this id", hint="GET /rag/experience/patterns lists them"
     )
 
 
-def _days(record: TenantRecord) -> int | None:
+def _retention_days(record: TenantRecord) -> int | None:
     return Tenant.from_config(record.config).retention_of("experience")
 
 
-def _pattern_entry(entry: Entry, days: int | None) -> PatternEntry:
+def _build_pattern_entry(entry: Entry, days: int | None) -> PatternEntry:
     expires = None
     if entry.embedded_at is not None and days is not None:
         expires = entry.embedded_at + timedelta(days=days)
@@ -295,11 +303,11 @@ def _pattern_entry(entry: Entry, days: int | None) -> PatternEntry:
     )
 
 
-def _kind(pattern: Pattern) -> tuple[str, str]:
+def _type_and_gate(pattern: Pattern) -> tuple[str, str]:
     return pattern.entry_type, (pattern.gate_type or "").casefold()
 
 
-def _excerpt(text: str) -> str:
+def _cut_excerpt(text: str) -> str:
     return text if len(text) <= _MAX_EXCERPT else f"{text[:_MAX_EXCERPT].rstrip()}…"
 
 

@@ -79,13 +79,13 @@ class Aliases:
     """
 
     def __init__(self, own: Mapping[str, Sequence[str]]) -> None:
-        groups = {_folded(name): names for name, *names in map(str.split, _lines())}
-        groups |= {_folded(name): [*names] for name, names in own.items()}
-        self._names = {_folded(one): name for name, names in groups.items() for one in names}
+        groups = {_fold_name(name): names for name, *names in map(str.split, _list_shipped_lines())}
+        groups |= {_fold_name(name): [*names] for name, names in own.items()}
+        self._names = {_fold_name(one): name for name, names in groups.items() for one in names}
 
     def name_of(self, written: str) -> str:
         """Return the name that a spelling variant stands for."""
-        folded = _folded(written)
+        folded = _fold_name(written)
         return self._names.get(folded, folded)
 
     def spellings(self, asked: str, stored: Collection[str]) -> tuple[str, ...]:
@@ -106,17 +106,17 @@ def resolve_names(
         asked: names by field; None matches all entries.
     """
     wanted = {field: name for field, name in asked.items() if name is not None}
-    stored = _stored_names(catalog, tenant_id, wanted) if wanted else {}
+    stored = _read_stored_names(catalog, tenant_id, wanted) if wanted else {}
     found = {field: aliases.spellings(name, stored[field]) for field, name in wanted.items()}
     unmatched = tuple(
-        UnmatchedName(field, "no entry has this value, nor one that means the same")
+        UnmatchedName(field, "no entry has this value or a value with the same meaning")
         for field, spellings in found.items()
         if not spellings
     )
     return {field: spellings or (wanted[field],) for field, spellings in found.items()}, unmatched
 
 
-def _stored_names(
+def _read_stored_names(
     catalog: Catalog, tenant_id: str, fields: Collection[str]
 ) -> dict[str, frozenset[str]]:
     entries = knowledge_staging.c
@@ -131,12 +131,12 @@ def _stored_names(
     return {field: frozenset(name for of, name in rows if of == field) for field in fields}
 
 
-def _folded(written: str) -> str:
+def _fold_name(written: str) -> str:
     """Return a name in lower case without blanks and punctuation, except + and #."""
     compatible = unicodedata.normalize("NFKC", written).casefold()
     folded = "".join(c for c in compatible if c.isalnum() or c in "+#")
     return folded or compatible
 
 
-def _lines() -> Iterator[str]:
+def _list_shipped_lines() -> Iterator[str]:
     yield from _SHIPPED.strip().splitlines()

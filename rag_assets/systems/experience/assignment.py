@@ -17,7 +17,10 @@ from rag_assets.pipeline.kept_texts import vectors_of
 from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.catalog.database import is_any_of
 from rag_assets.storage.index.model import EntryFilter, RankingRequest
-from rag_assets.systems.experience.differences import problems_differ, solutions_differ
+from rag_assets.systems.experience.differences import (
+    find_problem_difference,
+    find_solution_difference,
+)
 from rag_assets.systems.experience.entries import entry_of
 from rag_assets.systems.experience.model import Entry
 from rag_assets.systems.experience.tables import experience_patterns, knowledge_staging
@@ -118,7 +121,7 @@ class Assigner:
                 others = [known[id_] for id_ in near.get(entry.id, ()) if id_ in known]
                 problem = problems.get(problem_key(entry) or "")
                 found = self._assign_similar(entry, others, vectors, problem)
-            found = _with_texts(found, vectors)
+            found = _add_kept_texts(found, vectors)
             assigned.append(found)
             now = _Known(entry, found.home_id, found.problem_id or found.home_id)
             by_key.setdefault(keys[entry.id], now)
@@ -146,17 +149,19 @@ class Assigner:
             return Assignment(entry, entry.id, alternative)
         best: Assignment | None = None
         for other in others:
-            problem = _cosine(vectors, compared_problem(entry), compared_problem(other.entry))
-            solution = _cosine(vectors, solution_of(entry), solution_of(other.entry))
+            problem = _compute_cosine(
+                vectors, compared_problem(entry), compared_problem(other.entry)
+            )
+            solution = _compute_cosine(vectors, solution_of(entry), solution_of(other.entry))
             if problem is None or solution is None or problem < self._bounds.problem:
                 continue
-            if problems_differ(compared_problem(entry), compared_problem(other.entry)):
+            if find_problem_difference(compared_problem(entry), compared_problem(other.entry)):
                 continue
             if entry.entry_type != "gate_approval":
                 alternative = alternative or other.problem_id
             if solution < self._bounds.solution:
                 continue
-            if solutions_differ(solution_of(entry), solution_of(other.entry)):
+            if find_solution_difference(solution_of(entry), solution_of(other.entry)):
                 continue
             found = Assignment(
                 entry,
@@ -166,9 +171,9 @@ class Assigner:
                 other.entry.id,
                 problem,
                 solution,
-                _as_json(self._bounds),
+                _bounds_to_json(self._bounds),
             )
-            if best is None or _similarity(found) > _similarity(best):
+            if best is None or _sum_cosines(found) > _sum_cosines(best):
                 best = found
         return best or Assignment(entry, entry.id, alternative)
 
@@ -187,11 +192,11 @@ class Assigner:
         own = dict(zip(stored.hashes, stored.vectors, strict=True))
         asked = [entry for entry in entries if searched[entry.id] in own]
         requests = [
-            RankingRequest(own[searched[entry.id]], _CANDIDATES, _same_kind(entry))
+            RankingRequest(own[searched[entry.id]], _CANDIDATES, _filter_same_kind(entry))
             for entry in asked
         ]
-        found = asyncio.run(self._rankings(requests)) if requests else []
-        by_document = self._entry_ids({one for ranking in found for one in ranking})
+        found = asyncio.run(self._fetch_rankings(requests)) if requests else []
+        by_document = self._find_entry_ids({one for ranking in found for one in ranking})
         near = {
             entry.id: [by_document[one] for one in ranking if one in by_document]
             for entry, ranking in zip(asked, found, strict=True)
@@ -206,7 +211,7 @@ class Assigner:
         vectors, reason = vectors_of(ctx, self._serving, texts)
         return near, vectors, reason
 
-    async def _rankings(self, requests: Sequence[RankingRequest]) -> list[list[str]]:
+    async def _fetch_rankings(self, requests: Sequence[RankingRequest]) -> list[list[str]]:
         searcher = self._ctx.store.searcher()
         try:
             found = await searcher.rankings(
@@ -216,7 +221,7 @@ class Assigner:
             await searcher.close()
         return [[candidate.document_id for candidate in ranking] for ranking in found]
 
-    def _entry_ids(self, document_ids: set[str]) -> dict[str, UUID]:
+    def _find_entry_ids(self, document_ids: set[str]) -> dict[str, UUID]:
         query = select(_STAGED.document_id, _STAGED.id).where(
             _STAGED.tenant == self._ctx.ref.id, is_any_of(_STAGED.document_id, document_ids)
         )
@@ -224,22 +229,22 @@ class Assigner:
             return {row.document_id: row.id for row in connection.execute(query)}
 
     def _find_by_id(self, ids: set[UUID]) -> dict[UUID, _Known]:
-        return {one.entry.id: one for one in self._read(_STAGED.id.in_(ids))} if ids else {}
+        return {one.entry.id: one for one in self._read_known(_STAGED.id.in_(ids))} if ids else {}
 
     def _find_by_key(self, keys: set[str]) -> dict[str, _Known]:
         found: dict[str, _Known] = {}
-        for one in self._read(is_any_of(_STAGED.exact_key, keys)):
+        for one in self._read_known(is_any_of(_STAGED.exact_key, keys)):
             found.setdefault(exact_key(one.entry), one)
         return found
 
     def _find_problems(self, keys: set[str]) -> dict[str, UUID]:
         """Return the problems of patterns by problem key."""
         found: dict[str, UUID] = {}
-        for one in self._read(is_any_of(_STAGED.problem_key, keys)) if keys else ():
+        for one in self._read_known(is_any_of(_STAGED.problem_key, keys)) if keys else ():
             found.setdefault(problem_key(one.entry) or "", one.problem_id)
         return found
 
-    def _read(self, which: ColumnElement[bool]) -> list[_Known]:
+    def _read_known(self, which: ColumnElement[bool]) -> list[_Known]:
         """Return entries with a pattern, in the order in which they were embedded."""
         query = (
             select(knowledge_staging, experience_patterns.c.problem_id)
@@ -258,7 +263,7 @@ class Assigner:
             ]
 
 
-def _same_kind(entry: Entry) -> EntryFilter:
+def _filter_same_kind(entry: Entry) -> EntryFilter:
     """Return a filter for entries of the same type, gate and agent."""
     return EntryFilter(
         metadata={
@@ -269,20 +274,20 @@ def _same_kind(entry: Entry) -> EntryFilter:
     )
 
 
-def _cosine(vectors: _Vectors, first: str, second: str) -> float | None:
+def _compute_cosine(vectors: _Vectors, first: str, second: str) -> float | None:
     one, other = vectors.get(sha256_hex(first)), vectors.get(sha256_hex(second))
     return None if one is None or other is None else float(one @ other)
 
 
-def _with_texts(found: Assignment, vectors: _Vectors) -> Assignment:
+def _add_kept_texts(found: Assignment, vectors: _Vectors) -> Assignment:
     texts = (compared_problem(found.entry), solution_of(found.entry))
     kept = tuple(key for key in map(sha256_hex, texts) if key in vectors)
     return replace(found, kept_texts=kept)
 
 
-def _similarity(found: Assignment) -> float:
+def _sum_cosines(found: Assignment) -> float:
     return (found.problem_cosine or 0.0) + (found.solution_cosine or 0.0)
 
 
-def _as_json(bounds: Bounds) -> dict[str, float]:
+def _bounds_to_json(bounds: Bounds) -> dict[str, float]:
     return {"problem": bounds.problem, "solution": bounds.solution}

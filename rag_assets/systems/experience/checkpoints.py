@@ -20,7 +20,7 @@ from rag_assets.retrieval.model import Caller
 from rag_assets.storage.catalog.database import Database, TenantRef, notify
 from rag_assets.systems.experience.entries import (
     OPERATOR,
-    hand_over,
+    hand_over_entries,
     has_project,
     is_limited_to_own,
     is_own_project,
@@ -144,27 +144,29 @@ class Checkpoints:
                 all projects of the caller are included.
 
         Raises:
-            InvalidRequest: the draft must name a project, and does not.
+            InvalidRequest: the draft lacks a required project.
             UnknownProject: the caller has no such project.
-            EntryDiffers: another checkpoint has this external id.
+            EntryDiffers: a different checkpoint has this external id.
         """
         require_no_problem(checkpoint_problems(draft))
         wanted = (draft.checkpoint_type, draft.project_id)
         with self._database.begin_exclusive(ref) as connection:
             if draft.project_id is not None:
                 require_project(connection, ref, draft.project_id, caller)
-            known = _of_external_id(connection, ref, draft.external_id)
+            known = _find_by_external_id(connection, ref, draft.external_id)
             if known is not None and not _is_own(known, connection, caller):
                 known, draft = None, draft.model_copy(update={"external_id": None})
             if known is not None:
                 if (known.checkpoint_type, known.project_id) != wanted:
                     raise EntryDiffers(
-                        "another checkpoint was requested with this external_id",
-                        hint="give each checkpoint an id of its own",
+                        "this external_id belongs to a different checkpoint",
+                        hint="use a different external_id for each checkpoint",
                     )
                 return checkpoint_of(known)
             id_ = uuid4()
-            staged = hand_over(connection, ref, source, id_, draft.project_id, caller=caller)
+            staged = hand_over_entries(
+                connection, ref, source, id_, draft.project_id, caller=caller
+            )
             statement = insert(checkpoints).values(
                 tenant=ref.id,
                 id=id_,
@@ -184,7 +186,7 @@ class Checkpoints:
         """Return one checkpoint.
 
         Raises:
-            UnknownExperience: the caller has no checkpoint of that id.
+            UnknownExperience: the caller has no checkpoint with this id.
         """
         query = select(checkpoints).where(
             checkpoints.c.tenant == tenant_id, checkpoints.c.id == checkpoint
@@ -194,7 +196,8 @@ class Checkpoints:
             is_own = row is not None and _is_own(row, connection, caller)
         if row is None or not is_own:
             raise UnknownExperience(
-                "the tenant has no such checkpoint", hint="use the id that its request returned"
+                "the tenant has no checkpoint with this id",
+                hint="use the id that the request for the checkpoint returned",
             )
         return checkpoint_of(row)
 
@@ -249,7 +252,7 @@ def _is_own(row: Row[Any], connection: Connection, caller: Caller) -> bool:
     return has_project(connection, row.tenant, row.project_id, caller)
 
 
-def _of_external_id(
+def _find_by_external_id(
     connection: Connection, ref: TenantRef, external_id: str | None
 ) -> Row[Any] | None:
     if external_id is None:

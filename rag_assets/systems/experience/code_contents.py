@@ -57,7 +57,7 @@ class FilesOfTenant:
         return {place: present[place.path] for place in places if place.path in present}
 
 
-def code_of(catalog: Catalog, tenant: Tenant) -> CodeContents | None:
+def find_code(catalog: Catalog, tenant: Tenant) -> CodeContents | None:
     """Return the code that a tenant's entries are about; None if its code tenant is unknown.
 
     Args:
@@ -72,7 +72,7 @@ def code_of(catalog: Catalog, tenant: Tenant) -> CodeContents | None:
     return FilesOfTenant(catalog, Tenant.from_config(record.config))
 
 
-def note_contents(code: CodeContents | None, places: Sequence[About]) -> tuple[KeptAbout, ...]:
+def add_contents(code: CodeContents | None, places: Sequence[About]) -> tuple[KeptAbout, ...]:
     """Return locations with their present content, in the form that an entry stores."""
     contents = code.contents(places) if code is not None and places else {}
     return tuple(
@@ -80,7 +80,7 @@ def note_contents(code: CodeContents | None, places: Sequence[About]) -> tuple[K
     )
 
 
-def with_stale_paths(
+def add_stale_paths(
     catalog: Catalog,
     tenant: Tenant,
     patterns: Sequence[Pattern],
@@ -96,7 +96,7 @@ def with_stale_paths(
         patterns: patterns of the tenant.
         living: the condition that an entry is counted (see patterns.is_living).
     """
-    code = code_of(catalog, tenant)
+    code = find_code(catalog, tenant)
     if code is None or not patterns:
         return list(patterns)
     query = select(_STAGED.pattern_id, _STAGED.about).where(
@@ -111,10 +111,15 @@ def with_stale_paths(
             known.setdefault(row.pattern_id, []).extend(KeptAbout(**one) for one in row.about)
     places = {one.place for abouts in known.values() for one in abouts}
     contents = code.contents(places) if places else {}
-    return [replace(one, stale_paths=_stale(known.get(one.id, ()), contents)) for one in patterns]
+    return [
+        replace(one, stale_paths=_find_stale_paths(known.get(one.id, ()), contents))
+        for one in patterns
+    ]
 
 
-def _stale(known: Iterable[KeptAbout], contents: Mapping[About, str | None]) -> tuple[str, ...]:
+def _find_stale_paths(
+    known: Iterable[KeptAbout], contents: Mapping[About, str | None]
+) -> tuple[str, ...]:
     """Return the paths whose present content differs from the content in every entry."""
     noted: dict[About, set[str]] = {}
     for one in known:

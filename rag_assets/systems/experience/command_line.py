@@ -52,17 +52,17 @@ def put_project(
     session: Session, tenant: str, project: str, given: Mapping[str, Any], *, as_json: bool
 ) -> None:
     """Create or change a project."""
-    draft = _valid(ProjectDraft, given)
-    made = _experience(session).put_project(tenant, _id(project), draft)
-    _show(made, f"Project {made.name}: {made.state}.", as_json=as_json)
+    draft = _validate(ProjectDraft, given)
+    made = _open_experience(session).put_project(tenant, _parse_id(project), draft)
+    _print_value(made, f"Project {made.name}: {made.state}.", as_json=as_json)
 
 
 @with_session
 def capture(session: Session, tenant: str, file: Path, *, as_json: bool) -> None:
     """Stage the entries of a file if all of them are valid."""
-    experience = _experience(session)
+    experience = _open_experience(session)
     experience.record(tenant)
-    drafts = list(_drafts(file))
+    drafts = list(_read_drafts(file))
     captured = [experience.capture(tenant, draft, by=operator()) for draft in drafts]
     if as_json:
         entries = [
@@ -78,10 +78,13 @@ def capture(session: Session, tenant: str, file: Path, *, as_json: bool) -> None
         print_json({"entries": entries})
         return
     new = sum(one.new for one in captured)
-    say(f"{new} entries staged, {len(captured) - new} were there already.")
+    say(f"{new} entries staged; {len(captured) - new} were already stored.")
     if masked := sum(bool(one.masked) for one in captured):
-        warn(f"credentials in {masked} of them were replaced by the names of rules")
-    say(f"`rag-assets experience checkpoint {tenant}` has them embedded.")
+        warn(
+            f"credentials in {masked} of these entries were replaced by the names of the rules"
+            " that found them"
+        )
+    say(f"`rag-assets experience checkpoint {tenant}` starts their embedding.")
 
 
 @with_session
@@ -89,13 +92,13 @@ def request_checkpoint(
     session: Session, tenant: str, given: Mapping[str, Any], *, as_json: bool
 ) -> None:
     """Request a checkpoint."""
-    draft = _valid(CheckpointDraft, given)
-    made = _experience(session).request_checkpoint(tenant, draft, by=operator())
+    draft = _validate(CheckpointDraft, given)
+    made = _open_experience(session).request_checkpoint(tenant, draft, by=operator())
     text = f"Checkpoint {made.id} took {made.staged} entries."
     if made.staged:
         text += f" `rag-assets sync {tenant}` embeds them, or the daemon within a minute."
     if as_json:
-        print_json({"checkpoint_id": str(made.id), **_plain(made)})
+        print_json({"checkpoint_id": str(made.id), **_to_plain(made)})
     else:
         say(text)
 
@@ -103,10 +106,10 @@ def request_checkpoint(
 @with_reading_session
 def list_checkpoints(session: Session, tenant: str, *, as_json: bool) -> None:
     """Print the latest checkpoints."""
-    experience = _experience(session)
+    experience = _open_experience(session)
     found = experience.checkpoints.latest(experience.record(tenant).id, _PAGE)
     if as_json:
-        print_json({"checkpoints": [_plain(one) for one in found]})
+        print_json({"checkpoints": [_to_plain(one) for one in found]})
         return
     columns = ("id", "type", "state", "staged", "embedded", "merged", "failed", "error")
     print_table(
@@ -121,29 +124,29 @@ def list_checkpoints(session: Session, tenant: str, *, as_json: bool) -> None:
 @with_reading_session
 def show_checkpoint(session: Session, tenant: str, checkpoint: str, *, as_json: bool) -> None:
     """Print the progress of one checkpoint."""
-    found = _experience(session).checkpoint(tenant, _id(checkpoint))
+    found = _open_experience(session).checkpoint(tenant, _parse_id(checkpoint))
     text = f"{found.state}: {found.embedded} of {found.staged} entries are found, "
     text += f"{found.merged} merged, {found.failed} failed."
     if found.error:
         text += f" {found.error}"
-    _show(found, text, as_json=as_json)
+    _print_value(found, text, as_json=as_json)
 
 
 @with_reading_session
 def ask_task(session: Session, tenant: str, given: Mapping[str, Any], *, as_json: bool) -> None:
     """Print the patterns for a task."""
-    question = _valid(TaskQuestion, given)
-    record = _experience(session).record(tenant)
-    found = _answer(session, lambda asked: asked.for_task(record, question, Caller()))
+    question = _validate(TaskQuestion, given)
+    record = _open_experience(session).record(tenant)
+    found = _answer_question(session, lambda asked: asked.for_task(record, question, Caller()))
     _print_answer(found, as_json=as_json)
 
 
 @with_reading_session
 def ask_failure(session: Session, tenant: str, given: Mapping[str, Any], *, as_json: bool) -> None:
     """Print the patterns for a failure."""
-    question = _valid(FailureQuestion, given)
-    record = _experience(session).record(tenant)
-    found = _answer(session, lambda asked: asked.for_failure(record, question, Caller()))
+    question = _validate(FailureQuestion, given)
+    record = _open_experience(session).record(tenant)
+    found = _answer_question(session, lambda asked: asked.for_failure(record, question, Caller()))
     _print_answer(found, as_json=as_json)
 
 
@@ -152,14 +155,14 @@ def write_context(
     session: Session, tenant: str, given: Mapping[str, Any], basic: Path | None, *, as_json: bool
 ) -> None:
     """Print an agent's context."""
-    text = "" if basic is None else _read(basic)
-    question = _valid(ContextQuestion, {**given, "basic_context": text})
-    record = _experience(session).record(tenant)
-    found = _answer(session, lambda asked: asked.context(record, question, Caller()))
+    text = "" if basic is None else _read_file(basic)
+    question = _validate(ContextQuestion, {**given, "basic_context": text})
+    record = _open_experience(session).record(tenant)
+    found = _answer_question(session, lambda asked: asked.context(record, question, Caller()))
     if found.reason is not None:
         warn(f"the context has no patterns: {found.reason.replace('-', ' ')}")
     _warn_of_names(found.warnings)
-    _show(found, found.context or "Nothing was learned about this task.", as_json=as_json)
+    _print_value(found, found.context or "Nothing was learned about this task.", as_json=as_json)
     if not as_json and found.query_id is not None:
         # The reason goes to standard error, because standard output contains only the agent's
         # context.
@@ -172,10 +175,10 @@ def give_feedback(
     session: Session, tenant: str, given: Mapping[str, Any], *, as_json: bool
 ) -> None:
     """Record feedback."""
-    draft = _valid(FeedbackDraft, given)
-    counts = _experience(session).feedback(tenant, draft, by=operator())
+    draft = _validate(FeedbackDraft, given)
+    counts = _open_experience(session).feedback(tenant, draft, by=operator())
     text = f"{counts.success_count} successes, {counts.failure_count} failures."
-    _show(counts, text, as_json=as_json)
+    _print_value(counts, text, as_json=as_json)
 
 
 @with_reading_session
@@ -183,7 +186,7 @@ def list_patterns(
     session: Session, tenant: str, given: Mapping[str, Any], *, as_json: bool
 ) -> None:
     """Print all patterns that match a filter."""
-    experience, wanted = _experience(session), _valid(PatternFilter, given)
+    experience, wanted = _open_experience(session), _validate(PatternFilter, given)
     record = experience.record(tenant)
     found: list[Pattern] = []
     while page := experience.administration.page(
@@ -195,7 +198,7 @@ def list_patterns(
     if not found:
         _warn_of_names(experience.administration.unmatched(record, wanted))
     if as_json:
-        print_json({"patterns": [_plain(one) for one in found]})
+        print_json({"patterns": [_to_plain(one) for one in found]})
         return
     _print_patterns(found)
 
@@ -203,10 +206,10 @@ def list_patterns(
 @with_reading_session
 def show_pattern(session: Session, tenant: str, pattern: str, *, as_json: bool) -> None:
     """Print one pattern with its entries and merges."""
-    experience = _experience(session)
-    found = experience.administration.details(experience.record(tenant), _id(pattern))
+    experience = _open_experience(session)
+    found = experience.administration.details(experience.record(tenant), _parse_id(pattern))
     if as_json:
-        print_json(_plain(found))
+        print_json(_to_plain(found))
         return
     _print_patterns([found.pattern])
     _print_entries(found.entries)
@@ -227,34 +230,41 @@ def show_pattern(session: Session, tenant: str, pattern: str, *, as_json: bool) 
 def merge(
     session: Session, tenant: str, pattern: str, into: str, *, is_confirmed: bool, as_json: bool
 ) -> None:
-    """Merge a pattern into another one."""
-    experience = _experience(session)
-    record, ids = experience.record(tenant), (_id(pattern), _id(into))
+    """Merge a pattern into a different one."""
+    experience = _open_experience(session)
+    record, ids = experience.record(tenant), (_parse_id(pattern), _parse_id(into))
     try:
         made = experience.administration.merge(record, *ids, by=operator(), confirmed=is_confirmed)
     except ProblemsDiffer as error:
         if not as_json:
             details = [experience.administration.details(record, id_) for id_ in ids]
             _print_patterns([one.pattern for one in details])
-        raise ProblemsDiffer(error.message, hint="compare both; --yes merges them") from None
+        raise ProblemsDiffer(
+            error.message,
+            hint="compare both patterns, then run the command with --yes to merge them",
+        ) from None
     if as_json:
-        print_json(_plain(made))
+        print_json(_to_plain(made))
         return
-    say(f"Pattern {into} has {made.pattern.success_count} successes now, from these entries:")
+    say(f"Pattern {into} now has {made.pattern.success_count} successes, from these entries:")
     _print_entries(made.entries)
-    say(f"`rag-assets experience split {tenant} {into} ENTRY` undoes the merge of an entry.")
+    say(f"`rag-assets experience split {tenant} {into} ENTRY` splits an entry off again.")
 
 
 @with_session
 def split(session: Session, tenant: str, pattern: str, entry: str, *, as_json: bool) -> None:
-    """Take an entry out of a pattern."""
-    experience = _experience(session)
+    """Move an entry out of a pattern."""
+    experience = _open_experience(session)
     record = experience.record(tenant)
-    made = experience.administration.split(record, _id(pattern), _id(entry), by=operator())
+    made = experience.administration.split(
+        record, _parse_id(pattern), _parse_id(entry), by=operator()
+    )
     if as_json:
-        print_json(_plain(made))
+        print_json(_to_plain(made))
         return
-    say(f"The entry is of pattern {made.id} now, with all that came with it:")
+    say(
+        f"The entry now belongs to pattern {made.id}, with all entries that were merged through it:"
+    )
     _print_entries(made.entries)
     say(f"`rag-assets experience merge {tenant} {made.id} {pattern}` undoes the split.")
 
@@ -270,25 +280,25 @@ def retract(
     as_json: bool,
 ) -> None:
     """Retract entries."""
-    experience = _experience(session)
+    experience = _open_experience(session)
     record = experience.record(tenant)
     if entry is not None:
-        experience.administration.delete_entry(record, _id(entry), by=operator())
+        experience.administration.delete_entry(record, _parse_id(entry), by=operator())
         count = 1
     else:
-        draft = _valid(RetractDraft, {"project_id": project, "token": token})
+        draft = _validate(RetractDraft, {"project_id": project, "token": token})
         count = experience.administration.retract(record, draft, by=operator())
     if as_json:
         print_json({"entries": count})
         return
-    say(f"{count} entries answer no more; the next sync takes them out of every store.")
+    say(f"{count} entries are no longer found; the next sync removes them from every store.")
 
 
 @with_reading_session
 def report(session: Session, tenant: str, *, as_json: bool) -> None:
     """Print the report on a tenant."""
-    experience = _experience(session)
-    found = _plain(experience.administration.report(experience.record(tenant)))
+    experience = _open_experience(session)
+    found = _to_plain(experience.administration.report(experience.record(tenant)))
     if as_json:
         print_json(found)
         return
@@ -301,11 +311,11 @@ def report(session: Session, tenant: str, *, as_json: bool) -> None:
         say(f"{name.replace('_', ' ')}: {'-' if shown in (None, '') else shown}")
 
 
-def _experience(session: Session) -> Experience:
+def _open_experience(session: Session) -> Experience:
     return Experience(session.catalog, masker_of(session.settings.local))
 
 
-def _answer(session: Session, ask: Callable[[Questions], Awaitable[_T]]) -> _T:
+def _answer_question(session: Session, ask: Callable[[Questions], Awaitable[_T]]) -> _T:
     async def answer() -> _T:
         retriever = AsyncRetriever(session.catalog, session.store, session.embedders)
         try:
@@ -316,13 +326,13 @@ def _answer(session: Session, ask: Callable[[Questions], Awaitable[_T]]) -> _T:
     return asyncio.run(answer())
 
 
-def _drafts(file: Path) -> Iterator[EntryDraft]:
+def _read_drafts(file: Path) -> Iterator[EntryDraft]:
     """Yield the entries of a file.
 
     Raises:
         InvalidRequest, NotVerified: an entry is invalid; the error names the line.
     """
-    for number, line in enumerate(_read(file).splitlines(), start=1):
+    for number, line in enumerate(_read_file(file).splitlines(), start=1):
         if not line.strip():
             continue
         try:
@@ -330,7 +340,7 @@ def _drafts(file: Path) -> Iterator[EntryDraft]:
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False)[0]
             raise InvalidRequest(
-                f"line {number}: {problem_of(first)}", hint="correct that line"
+                f"line {number}: {problem_of(first)}", hint="correct this line"
             ) from None
         try:
             require_no_problem(entry_problems(draft))
@@ -340,37 +350,41 @@ def _drafts(file: Path) -> Iterator[EntryDraft]:
         yield draft
 
 
-def _read(file: Path) -> str:
+def _read_file(file: Path) -> str:
     try:
         if str(file) == _STANDARD_INPUT:
             return sys.stdin.read()
         return file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise InvalidRequest(f"{file} cannot be read: {reason}", hint="name another file") from None
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise InvalidRequest(
+            f"{file} cannot be read: {reason}", hint="choose a readable UTF-8 file"
+        ) from None
 
 
-def _valid(model: type[_Draft], given: Mapping[str, Any]) -> _Draft:
+def _validate(model: type[_Draft], given: Mapping[str, Any]) -> _Draft:
     try:
         return model.model_validate({name: one for name, one in given.items() if one is not None})
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        raise InvalidRequest(problem_of(first), hint="correct that argument") from None
+        raise InvalidRequest(problem_of(first), hint="correct this argument") from None
 
 
-def _id(text: str) -> UUID:
+def _parse_id(text: str) -> UUID:
     try:
         return UUID(text)
     except ValueError:
-        raise InvalidRequest(f"{text!r} is no UUID", hint="give an id as it is listed") from None
+        raise InvalidRequest(
+            f"{text!r} is not a valid UUID", hint="copy the id from the list"
+        ) from None
 
 
 def _print_answer(answer: Answer, *, as_json: bool) -> None:
     _warn_of_names(answer.warnings)
     if as_json:
-        print_json(_plain(answer))
+        print_json(_to_plain(answer))
     elif answer.disabled:
-        warn("the tenant is disabled: nothing is searched")
+        warn("the tenant is disabled, so no search runs")
     else:
         _print_patterns(answer.patterns)
         say(f"question {answer.query_id}")
@@ -383,7 +397,7 @@ def _warn_of_names(unmatched: Iterable[UnmatchedName]) -> None:
 
 def _print_patterns(patterns: list[Pattern] | tuple[Pattern, ...]) -> None:
     if not patterns:
-        say("There is no such pattern.")
+        say("The tenant has no pattern with this id.")
     for number, one in enumerate(patterns, start=1):
         score = "" if one.score is None else f", cosine {one.score:.3f}"
         counts = f"{one.success_count} successes, {one.failure_count} failures"
@@ -414,12 +428,12 @@ def _print_texts(texts: Iterable[tuple[str, str | None]]) -> None:
             say(indent(f"{name}: {text}", "   "))
 
 
-def _show(value: object, text: str, *, as_json: bool) -> None:
+def _print_value(value: object, text: str, *, as_json: bool) -> None:
     if as_json:
-        print_json(_plain(value))
+        print_json(_to_plain(value))
     else:
         say(text)
 
 
-def _plain(value: object) -> Any:
+def _to_plain(value: object) -> Any:
     return TypeAdapter(type(value)).dump_python(value, mode="json")

@@ -28,7 +28,7 @@ def project(
     ] = "active",
     json: Json = False,
 ) -> None:
-    """Make a project that contributes entries, or change its name and state."""
+    """Create a project that contributes entries, or change its name and state."""
     from rag_assets.systems.experience import command_line
 
     command_line.put_project(tenant, project, {"name": name, "state": state}, as_json=json)
@@ -42,7 +42,7 @@ def capture(
     ],
     json: Json = False,
 ) -> None:
-    """Stage entries; nothing is staged if one of them is wrong."""
+    """Stage entries; if one of them is invalid, none is staged."""
     from rag_assets.systems.experience import command_line
 
     command_line.capture(tenant, file, as_json=json)
@@ -60,7 +60,7 @@ def checkpoint(
     ] = "manual",
     json: Json = False,
 ) -> None:
-    """Have what was staged embedded by the next sync."""
+    """Request that the next sync embeds the staged entries."""
     from rag_assets.systems.experience import command_line
 
     given = {"checkpoint_type": type_, "project_id": project}
@@ -75,7 +75,7 @@ def checkpoints(
     ] = None,
     json: Json = False,
 ) -> None:
-    """List the last checkpoints, or show one, and what became of each."""
+    """List the latest checkpoints with their progress, or show one."""
     from rag_assets.systems.experience import command_line
 
     if checkpoint is None:
@@ -95,7 +95,7 @@ def task(
     project: _Project = None,
     json: Json = False,
 ) -> None:
-    """Find what was learned about a task like this one."""
+    """Find patterns of past projects for a similar task."""
     from rag_assets.systems.experience import command_line
 
     given = {
@@ -119,7 +119,7 @@ def failure(
     project: _Project = None,
     json: Json = False,
 ) -> None:
-    """Find what solved failures like this one."""
+    """Find solutions of similar failures."""
     from rag_assets.systems.experience import command_line
 
     given = {
@@ -148,7 +148,7 @@ def context(
     project: _Project = None,
     json: Json = False,
 ) -> None:
-    """Write an agent's context for a task, with what was learned."""
+    """Write an agent's context for a task, with patterns of past projects."""
     from rag_assets.systems.experience import command_line
 
     given = {
@@ -168,7 +168,7 @@ def feedback(
     outcome: Annotated[Literal["helped", "did_not_help"], typer.Argument(help="The outcome.")],
     json: Json = False,
 ) -> None:
-    """Tell whether a pattern of an answer helped."""
+    """Report whether a pattern in an answer helped."""
     from rag_assets.systems.experience import command_line
 
     given = {"query_id": query, "pattern_id": pattern, "outcome": outcome}
@@ -228,7 +228,7 @@ def merge(
     ] = False,
     json: Json = False,
 ) -> None:
-    """Make a pattern a part of another one; asks for --yes if their problems differ."""
+    """Merge a pattern into a different one; requires --yes if their problems differ."""
     from rag_assets.systems.experience import command_line
 
     command_line.merge(tenant, pattern, into, is_confirmed=yes, as_json=json)
@@ -241,7 +241,7 @@ def split(
     entry: Annotated[str, typer.Argument(metavar="ENTRY", help="Id of the entry.")],
     json: Json = False,
 ) -> None:
-    """Take an entry out of a pattern."""
+    """Move an entry out of a pattern, into a new pattern."""
     from rag_assets.systems.experience import command_line
 
     command_line.split(tenant, pattern, entry, as_json=json)
@@ -259,7 +259,7 @@ def retract(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Take back entries: they answer no more, and leave every store with the next sync."""
+    """Retract entries: searches omit them at once, and the next sync deletes them."""
     from rag_assets.systems.experience import command_line
 
     command_line.retract(tenant, entry=entry, project=project, token=token, as_json=json)
@@ -267,7 +267,7 @@ def retract(
 
 @app.command("report")
 def report(tenant: TenantArgument, json: Json = False) -> None:
-    """Tell what there is, what was asked, what helped, and what expires next."""
+    """Report entries, questions, feedback and upcoming expiries."""
     from rag_assets.systems.experience import command_line
 
     command_line.report(tenant, as_json=json)
@@ -285,7 +285,7 @@ def assess(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Have the tenant's chat model grade relevance, clarity and worth of patterns."""
+    """Grade the relevance, clarity and worth of patterns with the tenant's chat model."""
     from rag_assets.systems.experience.assessment import assess_patterns
 
     assess_patterns(tenant, patterns=patterns, after=after, as_json=json)

@@ -11,7 +11,7 @@ from rag_assets.common.tokens import count_text
 from rag_assets.retrieval.budget import first_sentences
 from rag_assets.retrieval.confusables import escaped, folded
 from rag_assets.retrieval.contexts import neutralised
-from rag_assets.systems.experience.ranking import mostly_failed
+from rag_assets.systems.experience.ranking import has_mostly_failed
 
 MAX_PATTERNS = 3
 _HEADER = "[ORCHESTRATOR CONTEXT: Historical Knowledge]"
@@ -48,7 +48,7 @@ class Block:
     patterns: tuple[Pattern, ...]
 
 
-def block_of(patterns: Sequence[Pattern], tokens: int) -> Block:
+def build_block(patterns: Sequence[Pattern], tokens: int) -> Block:
     """Return a block of the first patterns that fit.
 
     If even one pattern does not fit, its solution is shortened. Patterns that mostly failed are
@@ -58,7 +58,7 @@ def block_of(patterns: Sequence[Pattern], tokens: int) -> Block:
         patterns: the patterns in their order.
         tokens: maximum size of the block, in cl100k_base tokens.
     """
-    kept = [one for one in patterns if not mostly_failed(one.success_count, one.failure_count)]
+    kept = [one for one in patterns if not has_mostly_failed(one.success_count, one.failure_count)]
     kept = kept[:MAX_PATTERNS]
     while len(kept) > 1 and not _fits(kept, tokens):
         kept.pop()
@@ -70,7 +70,7 @@ def block_of(patterns: Sequence[Pattern], tokens: int) -> Block:
     return Block(text, count_text(text), tuple(kept))
 
 
-def with_block(basic_context: str, block: Block) -> str:
+def append_block(basic_context: str, block: Block) -> str:
     """Return the basic context and, after a blank line, the block."""
     if not block.text:
         return basic_context

@@ -45,10 +45,10 @@ def checkpoints_sensor(
         dg.RunRequest(
             partition_key=id_,
             run_key=key_of("checkpoints", active[id_].incarnation, [str(one) for one in ids]),
-            tags={REASON_TAG: "a checkpoint waits", **runs.installation_tags},
+            tags={REASON_TAG: "a checkpoint is waiting", **runs.installation_tags},
         )
         for id_, ids in waiting.items()
         if id_ in active and active[id_].state == "ACTIVE" and id_ in present - busy
     ]
-    skip = None if requests else dg.SkipReason("no checkpoint waits")
+    skip = None if requests else dg.SkipReason("no checkpoint is waiting")
     return dg.SensorResult(run_requests=requests, skip_reason=skip)

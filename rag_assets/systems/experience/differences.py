@@ -64,7 +64,7 @@ _SHORT_STEM = 2
 _NEAR_WORDS = 3
 
 
-def problems_differ(first: str, second: str) -> str | None:
+def find_problem_difference(first: str, second: str) -> str | None:
     """Return how two similar problems differ; None if no rule finds a difference.
 
     Descriptions of one problem vary in detail, so only contradictions count: each has a number or a
@@ -75,11 +75,11 @@ def problems_differ(first: str, second: str) -> str | None:
         return "a number or a version"
     if one.names - other.names and other.names - one.names:
         return "an identifier"
-    replaced = _replaced(one.stems, other.stems)
+    replaced = _find_replacements(one.stems, other.stems)
     return "a word" if any(_are_opposed(here, there) for here, there in replaced) else None
 
 
-def solutions_differ(first: str, second: str) -> str | None:
+def find_solution_difference(first: str, second: str) -> str | None:
     """Return how two similar solutions differ; None if no rule finds a difference."""
     one, other = _Text(first), _Text(second)
     if one.numbers != other.numbers or one.units != other.units:
@@ -90,7 +90,10 @@ def solutions_differ(first: str, second: str) -> str | None:
         return "a negation"
     if _is_swapped(one, other):
         return "an order"
-    if _is_replaced(one.stems, other.stems) or _shared(one, other) < _MIN_SHARED:
+    if (
+        _has_replaced_word(one.stems, other.stems)
+        or _compute_shared_share(one, other) < _MIN_SHARED
+    ):
         return "a word"
     return None
 
@@ -159,19 +162,19 @@ def _are_opposed(first: Sequence[str], second: Sequence[str]) -> bool:
     """Return whether the texts contain opposite words."""
     if _negates(first, second) or _negates(second, first):
         return True
-    for pole, opposite in _opposites():
-        more = _count(first, pole) - _count(second, pole)
-        if more * (_count(first, opposite) - _count(second, opposite)) < 0:
+    for pole, opposite in _stem_opposites():
+        more = _count_stems(first, pole) - _count_stems(second, pole)
+        if more * (_count_stems(first, opposite) - _count_stems(second, opposite)) < 0:
             return True
     return False
 
 
-def _count(stems: Sequence[str], wanted: frozenset[str]) -> int:
+def _count_stems(stems: Sequence[str], wanted: frozenset[str]) -> int:
     return sum(stem in wanted for stem in stems)
 
 
 @lru_cache(maxsize=1)
-def _opposites() -> list[tuple[frozenset[str], frozenset[str]]]:
+def _stem_opposites() -> list[tuple[frozenset[str], frozenset[str]]]:
     return [
         (frozenset(map(_stem, pole)), frozenset(map(_stem, opposite)))
         for pole, opposite in OPPOSITES
@@ -238,15 +241,17 @@ def _content_stems(words: Sequence[str], most: int | None = None) -> set[str]:
     return {_stem(one) for one in [word for word in words if word not in FUNCTION_WORDS][:most]}
 
 
-def _is_replaced(first: Sequence[str], second: Sequence[str]) -> bool:
-    """Return whether a content word between equal words is replaced by another."""
+def _has_replaced_word(first: Sequence[str], second: Sequence[str]) -> bool:
+    """Return whether a content word between equal words is replaced by a different word."""
     return any(
         not all(any(_are_synonyms(a, b) for b in there) for a in here)
-        for here, there in _replaced(first, second)
+        for here, there in _find_replacements(first, second)
     )
 
 
-def _replaced(first: Sequence[str], second: Sequence[str]) -> Iterator[tuple[list[str], list[str]]]:
+def _find_replacements(
+    first: Sequence[str], second: Sequence[str]
+) -> Iterator[tuple[list[str], list[str]]]:
     """Yield stems that replace each other between equal stems; none if the texts are dissimilar.
 
     Args:
@@ -255,7 +260,7 @@ def _replaced(first: Sequence[str], second: Sequence[str]) -> Iterator[tuple[lis
     matcher = SequenceMatcher(None, first, second, autojunk=False)
     if matcher.ratio() < _MIN_MATCHED:
         return
-    function_words = _function_stems()
+    function_words = _stem_function_words()
     for tag, begin, end, from_, to in matcher.get_opcodes():
         here = [stem for stem in first[begin:end] if stem not in function_words]
         there = [stem for stem in second[from_:to] if stem not in function_words]
@@ -263,39 +268,39 @@ def _replaced(first: Sequence[str], second: Sequence[str]) -> Iterator[tuple[lis
             yield here, there
 
 
-def _shared(one: _Text, other: _Text) -> float:
+def _compute_shared_share(one: _Text, other: _Text) -> float:
     """Return the lower share of content words with an equal or a synonym in the other text."""
     here, there = _content_stems(one.words), _content_stems(other.words)
-    return min(_share_in(here, there), _share_in(there, here))
+    return min(_compute_share(here, there), _compute_share(there, here))
 
 
-def _share_in(words: set[str], others: set[str]) -> float:
+def _compute_share(words: set[str], others: set[str]) -> float:
     found = sum(any(_are_synonyms(word, one) for one in others) for word in words)
     return found / len(words) if words else 1.0
 
 
 def _are_synonyms(one: str, other: str) -> bool:
-    return one == other or any(one in group and other in group for group in _synonyms())
+    return one == other or any(one in group and other in group for group in _stem_synonyms())
 
 
 @lru_cache(maxsize=1)
-def _synonyms() -> list[frozenset[str]]:
+def _stem_synonyms() -> list[frozenset[str]]:
     return [frozenset(map(_stem, group)) for group in SYNONYMS]
 
 
 @lru_cache(maxsize=1)
-def _function_stems() -> frozenset[str]:
+def _stem_function_words() -> frozenset[str]:
     # Scope words are compared by their number.
     return frozenset(map(_stem, FUNCTION_WORDS.union(*SCOPES.values())))
 
 
 @lru_cache(maxsize=1)
-def _stemmer() -> Any:
+def _load_stemmer() -> Any:
     import Stemmer
 
     return Stemmer.Stemmer("english")
 
 
 def _stem(word: str) -> str:
-    stem: str = _stemmer().stemWord(word)
+    stem: str = _load_stemmer().stemWord(word)
     return stem

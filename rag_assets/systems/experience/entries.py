@@ -65,7 +65,7 @@ _LENGTHS: Mapping[str, int] = {
 EXACT_KEY = "exact_key"
 """Metadata field; its value is equal for entries that differ only in case, blanks and encoding."""
 ERROR_KEYS = "error_keys"
-"""Metadata field with the keys of the errors in an entry (see traces.stored_keys)."""
+"""Metadata field with the keys of the errors in an entry (see traces.compute_stored_keys)."""
 OPERATOR = Caller()
 """The operator, who has access to every project."""
 _STAGED = knowledge_staging.c
@@ -123,12 +123,12 @@ class Entries:
         Raises:
             InvalidRequest, NotVerified: the entry is incomplete.
             UnknownProject: the caller has no such project.
-            EntryDiffers: another entry of the project has this external id.
+            EntryDiffers: a different entry of the project has this external id.
         """
         require_no_problem(entry_problems(draft))
         require_verified(draft)
         content = key_of("entry", draft.model_dump(mode="json", exclude={"external_id", "tenant"}))
-        clean, rules = self._masked(draft)
+        clean, rules = self._mask_draft(draft)
         row = {
             **clean.model_dump(exclude={"about", "success_verified", "tenant"}),
             "agent_type": clean.agent_type or ANY_AGENT,
@@ -140,12 +140,12 @@ class Entries:
         }
         with self._database.begin_exclusive(ref) as connection:
             require_project(connection, ref, draft.project_id, caller)
-            known = _of_external_id(connection, ref, draft.project_id, clean.external_id)
+            known = _find_by_external_id(connection, ref, draft.project_id, clean.external_id)
             if known is not None:
                 if known.content_key != content:
                     raise EntryDiffers(
-                        "another entry was captured with this external_id",
-                        hint="give each entry an id of its own",
+                        "this external_id belongs to a different entry",
+                        hint="use a different external_id for each entry",
                     )
                 return Captured(entry_of(known), new=False, masked=tuple(known.masked))
             statement = insert(knowledge_staging).values(id=uuid4(), tenant=ref.id, **row)
@@ -180,7 +180,7 @@ class Entries:
         with self._database.begin_exclusive(ref) as connection:
             return connection.execute(statement).rowcount
 
-    def _masked(self, draft: EntryDraft) -> tuple[EntryDraft, tuple[str, ...]]:
+    def _mask_draft(self, draft: EntryDraft) -> tuple[EntryDraft, tuple[str, ...]]:
         found: set[str] = set()
         changed: dict[str, Any] = {}
         for name in _TEXTS:
@@ -205,12 +205,14 @@ def require_entry(entries: Sequence[Entry]) -> Entry:
     """
     if not entries:
         raise UnknownExperience(
-            "the tenant has no such entry", hint="it was taken back, expired, or never existed"
+            "the tenant has no entry with this id",
+            hint="list the entries of the tenant; this entry was removed, has expired or never"
+            " existed",
         )
     return entries[0]
 
 
-def hand_over(
+def hand_over_entries(
     connection: Connection,
     ref: TenantRef,
     source: str,
@@ -330,7 +332,7 @@ def record_of(ref: TenantRef, source: str, entry: Entry) -> dict[str, Any]:
     }
 
 
-def _of_external_id(
+def _find_by_external_id(
     connection: Connection, ref: TenantRef, project: UUID, external_id: str | None
 ) -> Row[Any] | None:
     if external_id is None:
@@ -360,7 +362,7 @@ def unknown_project_error(project: UUID) -> UnknownProject:
     """Return the error for a project that is unknown to the caller."""
     return UnknownProject(
         f"the tenant has no project {project}",
-        hint="PUT /rag/experience/projects/{id} makes it",
+        hint="create the project with PUT /rag/experience/projects/{id}",
     )
 
 

@@ -12,7 +12,7 @@ class NotVerified(RagAssetsError):
 
 
 class EntryDiffers(RagAssetsError):
-    """Another entry was captured under the same external id."""
+    """A different entry was captured with the same external id."""
 
     problem_kind = ProblemKind(409, "entry-differs", "Another entry has this external id")
 
@@ -24,12 +24,12 @@ class ProblemsDiffer(RagAssetsError):
 
 
 class UnknownExperience(RagAssetsError):
-    """The tenant has no such entry, pattern, question or checkpoint."""
+    """The tenant has no entry, pattern, question or checkpoint with this id."""
 
     problem_kind = ProblemKind(404, "unknown-experience", "There is nothing of that id")
 
 
 class NoExperience(RagAssetsError):
-    """The tenant does not store experience of projects, because it has another profile."""
+    """The tenant does not store experience of projects, because it has a different profile."""
 
     problem_kind = ProblemKind(409, "no-experience", "The tenant keeps no experience of projects")

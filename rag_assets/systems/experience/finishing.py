@@ -39,7 +39,7 @@ from rag_assets.systems.experience.assignment import Assigner, Assignment
 from rag_assets.systems.experience.checkpoints import OPEN
 from rag_assets.systems.experience.entries import entry_of
 from rag_assets.systems.experience.forgetting import delete_empty_patterns, delete_questions
-from rag_assets.systems.experience.merges import living_roots
+from rag_assets.systems.experience.merges import find_living_roots
 from rag_assets.systems.experience.rewording import (
     restore_ages,
     rewrite_outdated,
@@ -57,7 +57,7 @@ _MERGE_IDS = UUID("7f0c9a52-5d0e-4a30-9a55-5d3e0f7f7c11")
 _PERMANENT: frozenset[FailureKind] = frozenset(
     {"unreadable", "empty", "too-large", "too-slow", "too-complex", "credential", "text-rejected"}
 )
-"""Failures that another attempt cannot fix."""
+"""Failures that a further attempt cannot fix."""
 _FOR_A_PERSON: frozenset[FailureKind] = frozenset(
     {
         *("key-refused", "key-unreadable", "model-refused", "quota-exhausted", "address-refused"),
@@ -111,7 +111,7 @@ class ExperienceFollowUp:
         for batch in batched(entries, _BATCH):
             assigned, reason = assigner.assign(batch)
             ctx.guard()
-            self._store(ctx, assigned)
+            self._store_assignments(ctx, assigned)
             merged += sum(one.way is not None for one in assigned)
             reasons.update(filter(None, [reason]))
         done = self._update_checkpoints(ctx)
@@ -129,14 +129,14 @@ class ExperienceFollowUp:
             shown["not compared by vectors"] = "; ".join(sorted(reasons))
         return shown
 
-    def _store(self, ctx: TenantContext, assigned: Sequence[Assignment]) -> None:
+    def _store_assignments(self, ctx: TenantContext, assigned: Sequence[Assignment]) -> None:
         now = ctx.clock.now()
         with ctx.catalog.database.begin_exclusive(ctx.ref) as connection:
             present = _select_pending(connection, ctx.ref, [one.entry.id for one in assigned])
             homes = {one.home_id for one in assigned}
-            placed = _placed(
+            placed = _find_present_patterns(
                 [one for one in assigned if one.entry.id in present],
-                living_roots(connection, ctx.ref.id, homes),
+                find_living_roots(connection, ctx.ref.id, homes),
             )
             _add_patterns(connection, ctx.ref, placed)
             _add_merges(connection, ctx.ref, placed)
@@ -210,7 +210,9 @@ def _select_pending(connection: Connection, ref: TenantRef, ids: Sequence[UUID])
     return set(connection.scalars(query))
 
 
-def _placed(assigned: Sequence[Assignment], roots: Mapping[UUID, UUID]) -> list[_Placed]:
+def _find_present_patterns(
+    assigned: Sequence[Assignment], roots: Mapping[UUID, UUID]
+) -> list[_Placed]:
     """Return the present patterns of entries, which may have been retracted or merged meanwhile.
 
     Args:

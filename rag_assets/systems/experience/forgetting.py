@@ -63,8 +63,8 @@ def delete_merges(connection: Connection, ref: TenantRef, entries: Sequence[UUID
 def delete_empty_patterns(connection: Connection, ref: TenantRef) -> None:
     """Delete patterns without entries, and the feedback on them.
 
-    A pattern that was merged into another one is kept as long as the other one, because its
-    feedback is counted there.
+    A merged pattern is kept as long as the pattern that it was merged into, because its feedback
+    is counted there.
     """
     staged, pattern, said = knowledge_staging.c, experience_patterns.c, experience_feedback.c
     has_entry = (

@@ -147,7 +147,9 @@ def frame_at(lines: Sequence[str], at: int) -> tuple[Frame, int] | None:
     """Return the frame that starts at a line, and its number of lines; None if there is none."""
     line = lines[at]
     if python := PYTHON_FRAME.match(line):
-        return frame_of(python[2], python[3] or ""), _python_lines(lines, at, _indent(line))
+        return frame_of(python[2], python[3] or ""), _count_python_lines(
+            lines, at, _measure_indent(line)
+        )
     following = lines[at + 1] if at + 1 < len(lines) else ""
     if (go := _GO_FILE.match(following)) and (function := _GO_FUNCTION.match(line.strip())):
         return frame_of(go[1], function[1].rpartition("/")[2], function[1]), 2
@@ -155,26 +157,26 @@ def frame_at(lines: Sequence[str], at: int) -> tuple[Frame, int] | None:
         place = _RUST_AT.match(following)
         name = re.sub(r"::h[0-9a-f]{16}$", "", rust[1].strip())
         return frame_of(place[1] if place else "", name), 2 if place else 1
-    frame = _frame_in(line)
+    frame = _parse_frame(line)
     return None if frame is None else (frame, 1)
 
 
-def _python_lines(lines: Sequence[str], at: int, indent: int) -> int:
+def _count_python_lines(lines: Sequence[str], at: int, indent: int) -> int:
     """Return the number of lines of a Python frame, including its indented source."""
     end = at + 1
     while end < len(lines) and lines[end].strip():
-        if _indent(lines[end]) <= indent or PYTHON_FRAME.match(lines[end]):
+        if _measure_indent(lines[end]) <= indent or PYTHON_FRAME.match(lines[end]):
             break
         end += 1
     return end - at
 
 
-def _indent(line: str) -> int:
+def _measure_indent(line: str) -> int:
     """Return the indent of a line, including the bars of an exception group."""
     return len(line) - len(line.lstrip(" |"))
 
 
-def _frame_in(line: str) -> Frame | None:
+def _parse_frame(line: str) -> Frame | None:
     """Return the frame in one line; None if it is not a frame."""
     for pattern, read in _READERS:
         if match := pattern.match(line):
@@ -200,7 +202,7 @@ def frame_of(file: str, function: str, qualified: str | None = None) -> Frame:
     return Frame(name, function, _NUMBER.sub("0", place), is_own=not is_library)
 
 
-def _class_and_method(qualified: str) -> str:
+def _split_qualified_name(qualified: str) -> str:
     """Return the class and the method of a qualified name."""
     # The C# compiler creates a class for each asynchronous method, whose name is restored here.
     qualified = re.sub(r"\.<(\w+)>d__\d+\.MoveNext$", r".\1", qualified)
@@ -214,11 +216,11 @@ def _read_script(match: re.Match[str]) -> Frame:
 
 def _read_dotnet(match: re.Match[str]) -> Frame:
     # Only builds with symbols show the file.
-    return frame_of("", _class_and_method(match[1]), match[1])
+    return frame_of("", _split_qualified_name(match[1]), match[1])
 
 
 _READERS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], Frame]], ...] = (
-    (_JAVA, lambda m: frame_of(m[2].partition(":")[0], _class_and_method(m[1]), m[1])),
+    (_JAVA, lambda m: frame_of(m[2].partition(":")[0], _split_qualified_name(m[1]), m[1])),
     (_JAVASCRIPT, _read_script),
     (_FIREFOX, _read_script),
     (_JAVASCRIPT_BUILT_IN, lambda _: _RUNTIME),

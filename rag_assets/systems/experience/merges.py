@@ -22,7 +22,7 @@ from rag_assets.systems.experience.tables import (
     experience_patterns,
     knowledge_staging,
 )
-from rag_assets.systems.experience.wording import compared_problem, normalised
+from rag_assets.systems.experience.wording import compared_problem, normalize_text
 
 _STAGED = knowledge_staging.c
 _MERGES = experience_merges.c
@@ -33,7 +33,7 @@ _SPLIT_IDS = UUID("0e4f9a7a-2a9b-4f0e-8a55-6f2b7d1f0c02")
 def merge_patterns(
     connection: Connection, ref: TenantRef, pattern: UUID, into: UUID, *, by: str
 ) -> None:
-    """Merge a pattern into another one.
+    """Merge a pattern into a different one.
 
     Args:
         connection: connection inside the transaction.
@@ -44,9 +44,10 @@ def merge_patterns(
     Raises:
         UnknownExperience: one of them was merged or retracted meanwhile.
     """
-    if living_roots(connection, ref.id, {pattern, into}) != {pattern: pattern, into: into}:
+    if find_living_roots(connection, ref.id, {pattern, into}) != {pattern: pattern, into: into}:
         raise UnknownExperience(
-            "the pattern is a part of another one by now", hint="list the patterns again"
+            "the pattern has been merged into a different pattern",
+            hint="list the patterns again and use an id from the new list",
         )
     moved = connection.scalars(
         update(knowledge_staging)
@@ -88,7 +89,7 @@ def split_entry(
 
     Raises:
         InvalidRequest: the pattern has no other entry.
-        UnknownExperience: the pattern has no such entry.
+        UnknownExperience: the pattern has no entry with this id.
     """
     members = select(_STAGED.id, _STAGED.home_id).where(
         _STAGED.tenant == ref.id, _STAGED.pattern_id == pattern
@@ -96,16 +97,18 @@ def split_entry(
     homes: dict[UUID, UUID] = {row.id: row.home_id for row in connection.execute(members)}
     if entry_id not in homes:
         raise UnknownExperience(
-            "the pattern has no such entry", hint="take one from its list of entries"
+            "the pattern has no entry with this id",
+            hint="use an id from the list of entries of the pattern",
         )
     if len(homes) == 1:
         raise InvalidRequest(
-            "entry_id: it is the only entry of the pattern", hint="there is nothing to split"
+            "entry_id: the only entry of a pattern cannot be split off",
+            hint="choose a pattern with at least two entries",
         )
-    path = _path(connection, ref.id, homes[entry_id])
+    path = _read_path(connection, ref.id, homes[entry_id])
     if len(path) > 1:
         result = path[-2]
-        parts = _subtree(connection, ref.id, result)
+        parts = _read_subtree(connection, ref.id, result)
         moved = [entry for entry, home in homes.items() if home in parts]
         _set_parent(connection, ref, result, None)
         values = {"pattern_id": result}
@@ -123,7 +126,7 @@ def split_entry(
     return result
 
 
-def solve_same_problem(connection: Connection, tenant_id: str, one: UUID, other: UUID) -> bool:
+def have_same_problem(connection: Connection, tenant_id: str, one: UUID, other: UUID) -> bool:
     """Return whether two patterns are known to solve one problem.
 
     This is known if both belong to the same stored problem, or if an entry of each describes its
@@ -132,11 +135,11 @@ def solve_same_problem(connection: Connection, tenant_id: str, one: UUID, other:
     """
     return any(
         problems_of(connection, tenant_id, one) & problems_of(connection, tenant_id, other)
-        for problems_of in (_problem_ids, _problem_texts)
+        for problems_of in (_read_problem_ids, _read_problem_texts)
     )
 
 
-def living_roots(
+def find_living_roots(
     connection: Connection, tenant_id: str, patterns: Collection[UUID]
 ) -> dict[UUID, UUID]:
     """Return the root of each pattern, if the root has an entry; a root is its own root.
@@ -164,16 +167,16 @@ def living_roots(
     return {row.part: row.id for row in connection.execute(roots)}
 
 
-def _problem_ids(connection: Connection, tenant_id: str, pattern: UUID) -> set[UUID]:
+def _read_problem_ids(connection: Connection, tenant_id: str, pattern: UUID) -> set[UUID]:
     """Return the problems of a pattern and of all patterns below it."""
-    family = _subtree(connection, tenant_id, pattern)
+    family = _read_subtree(connection, tenant_id, pattern)
     query = select(_PATTERNS.problem_id).where(
         _PATTERNS.tenant == tenant_id, _PATTERNS.id.in_(family)
     )
     return set(connection.scalars(query))
 
 
-def _problem_texts(connection: Connection, tenant_id: str, pattern: UUID) -> set[str]:
+def _read_problem_texts(connection: Connection, tenant_id: str, pattern: UUID) -> set[str]:
     """Return the different problems in the entries of a pattern, in normal form."""
     query = (
         select(knowledge_staging)
@@ -185,10 +188,10 @@ def _problem_texts(connection: Connection, tenant_id: str, pattern: UUID) -> set
         .ext(distinct_on(_STAGED.problem_key))
         .order_by(_STAGED.problem_key)
     )
-    return {normalised(compared_problem(entry_of(row))) for row in connection.execute(query)}
+    return {normalize_text(compared_problem(entry_of(row))) for row in connection.execute(query)}
 
 
-def _path(connection: Connection, tenant_id: str, pattern: UUID) -> list[UUID]:
+def _read_path(connection: Connection, tenant_id: str, pattern: UUID) -> list[UUID]:
     """Return a pattern and its ancestors up to the root."""
     path = [pattern]
     while True:
@@ -202,7 +205,7 @@ def _path(connection: Connection, tenant_id: str, pattern: UUID) -> list[UUID]:
         path.append(above)
 
 
-def _subtree(connection: Connection, tenant_id: str, pattern: UUID) -> set[UUID]:
+def _read_subtree(connection: Connection, tenant_id: str, pattern: UUID) -> set[UUID]:
     """Return a pattern and its descendants."""
     below = (
         select(_PATTERNS.id)
@@ -216,7 +219,7 @@ def _subtree(connection: Connection, tenant_id: str, pattern: UUID) -> set[UUID]
 
 
 def _add_alternative(connection: Connection, ref: TenantRef, pattern: UUID, result: UUID) -> None:
-    """Create a pattern for the same problem as another one, unless the pattern exists."""
+    """Create an alternative pattern for the problem of a pattern, unless it exists."""
     of_tenant = _PATTERNS.tenant == ref.id
     problem = connection.scalar(
         select(_PATTERNS.problem_id).where(of_tenant, _PATTERNS.id == pattern)

@@ -52,7 +52,7 @@ _NULL_SCHEMA = {"type": "null"}
 
 def describe_entry(schema: dict[str, Any]) -> None:
     """Add the fields of each type to the schema of an entry."""
-    schema["oneOf"] = [_schema_of(entry_type) for entry_type in FIELDS]
+    schema["oneOf"] = [_build_schema(entry_type) for entry_type in FIELDS]
 
 
 def describe_checkpoint(schema: dict[str, Any]) -> None:
@@ -64,7 +64,7 @@ def describe_checkpoint(schema: dict[str, Any]) -> None:
 
 
 def describe_retraction(schema: dict[str, Any]) -> None:
-    """Add to the schema that a retraction must name either a project or a token."""
+    """Add to the schema that a retraction must set exactly one of project_id and token_id."""
     schema["oneOf"] = [
         {
             "properties": {"project_id": _TEXT_SCHEMA, "token": _NULL_SCHEMA},
@@ -74,7 +74,7 @@ def describe_retraction(schema: dict[str, Any]) -> None:
     ]
 
 
-def _schema_of(entry_type: EntryType) -> dict[str, Any]:
+def _build_schema(entry_type: EntryType) -> dict[str, Any]:
     others = sorted(_ALL_FIELDS.difference(FIELDS[entry_type]))
     properties: dict[str, Any] = {"entry_type": {"const": entry_type}}
     properties |= dict.fromkeys(NEEDED[entry_type], _TEXT_SCHEMA) | dict.fromkeys(
@@ -283,7 +283,7 @@ class PatternFilter(_Body):
 
 
 class MergeDraft(_Posted):
-    """A request to merge a pattern into another one.
+    """A request to merge a pattern into a different one.
 
     Attributes:
         confirm: whether to merge them even if their problems differ.
@@ -367,26 +367,26 @@ def require_verified(draft: EntryDraft) -> None:
         return
     if draft.solution_steps is None:
         raise NotVerified(
-            "solution_steps: a failure without a solution teaches nothing",
-            hint="capture it once it is solved",
+            "solution_steps: a failure needs at least one solution step",
+            hint="capture the failure after it has been solved",
         )
     if not draft.success_verified:
         raise NotVerified(
             "success_verified: the solution was not verified",
-            hint="capture it with success_verified: true once it has been",
+            hint="verify the solution, then capture the entry with success_verified: true",
         )
 
 
 def checkpoint_problems(draft: CheckpointDraft) -> Iterator[tuple[str, str]]:
     """Yield each invalid field of a checkpoint with its problem."""
     if draft.project_id is None and draft.checkpoint_type != "manual":
-        yield "project_id", f"a checkpoint of type {draft.checkpoint_type} is of one project"
+        yield "project_id", f"a checkpoint of type {draft.checkpoint_type} needs a project_id"
 
 
 def retraction_problems(draft: RetractDraft) -> Iterator[tuple[str, str]]:
     """Yield each invalid field of a retraction with its problem."""
     if (draft.project_id is None) == (draft.token is None):
-        yield "project_id", "name either a project or a token"
+        yield "project_id", "set exactly one of project_id and token_id"
 
 
 def require_no_problem(problems: Iterator[tuple[str, str]]) -> None:

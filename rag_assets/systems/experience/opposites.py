@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 
-def _of(words: str) -> frozenset[str]:
+def _split_words(words: str) -> frozenset[str]:
     return frozenset(words.split())
 
 
@@ -98,7 +98,7 @@ with / without
 if when / unless
 """
 OPPOSITES: tuple[tuple[frozenset[str], frozenset[str]], ...] = tuple(
-    (_of(one), _of(other))
+    (_split_words(one), _split_words(other))
     for one, _, other in (pair.partition(" / ") for pair in _PAIRS.strip().split("\n"))
 )
 """Pairs of groups of words with opposite meanings."""
@@ -106,26 +106,26 @@ OPPOSITES: tuple[tuple[frozenset[str], frozenset[str]], ...] = tuple(
 NEGATING_PREFIXES = ("un", "in", "im", "ir", "il", "dis", "de", "non", "a", "mis", "anti")
 
 SCOPES: Mapping[str, frozenset[str]] = {
-    "not": _of(
+    "not": _split_words(
         "not no never none nothing nobody cannot neither nor avoid stop"
         " nicht kein keine keinen nie niemals pas jamais aucun nunca ningún niet geen nooit"
     ),
-    "without": _of("without lacking ohne sans sin zonder"),
-    "except": _of("except excepting excluding but unless apart"),
-    "only": _of("only alone solely exclusively merely just"),
-    "instead": _of("instead rather"),
-    "off": _of("off"),
+    "without": _split_words("without lacking ohne sans sin zonder"),
+    "except": _split_words("except excepting excluding but unless apart"),
+    "only": _split_words("only alone solely exclusively merely just"),
+    "instead": _split_words("instead rather"),
+    "off": _split_words("off"),
 }
 """Words that negate or restrict the words after them, by kind."""
 
 HINGES: Mapping[str, frozenset[str]] = {
-    "before": _of("before until till"),
-    "after": _of("after once"),
-    "instead": _of("instead rather than over"),
-    "then": _of("then"),
-    "from": _of("from"),
-    "to": _of("to into"),
-    "if": _of("if when while unless"),
+    "before": _split_words("before until till"),
+    "after": _split_words("after once"),
+    "instead": _split_words("instead rather than over"),
+    "then": _split_words("then"),
+    "from": _split_words("from"),
+    "to": _split_words("to into"),
+    "if": _split_words("if when while unless"),
 }
 """Words, by kind, around which the text before and the text after must not be swapped."""
 
@@ -160,7 +160,7 @@ UNITS: Mapping[str, str] = {
 }
 """Units of time and size, by the words for them."""
 
-FUNCTION_WORDS = _of(
+FUNCTION_WORDS = _split_words(
     "a an the this that these those its it their his her our your my i we you they he she them us"
     " is are was were be been being has have had do does did will would can could should must may"
     " might of by with for to at as and or so too also which who whom whose what how each every per"
@@ -230,5 +230,5 @@ several multiple many
 wrong bad invalid incorrect faulty
 correct right valid proper
 """
-SYNONYMS: tuple[frozenset[str], ...] = tuple(map(_of, _GROUPS.strip().split("\n")))
+SYNONYMS: tuple[frozenset[str], ...] = tuple(map(_split_words, _GROUPS.strip().split("\n")))
 """Groups of synonyms, for comparing solutions to one problem."""

@@ -107,7 +107,7 @@ class PatternReader:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def of_entries(
+    def read_of_entries(
         self,
         tenant_id: str,
         ids: Collection[UUID],
@@ -159,7 +159,7 @@ class PatternReader:
             _STAGED.tenant == tenant_id,
             is_living(cutoff),
             _STAGED.pattern_id.is_not(None),
-            *_conditions(wanted, names),
+            *_build_conditions(wanted, names),
         )
         with self._database.begin() as connection:
             if wanted.order == "id":
@@ -167,7 +167,7 @@ class PatternReader:
                 if after is not None:
                     query = query.where(_STAGED.pattern_id > after)
             else:
-                places = _places(tenant_id, cutoff, by_use=wanted.order == "use")
+                places = _select_sort_keys(tenant_id, cutoff, by_use=wanted.order == "use")
                 place = places.c
                 query = (
                     select(place.id)
@@ -178,7 +178,9 @@ class PatternReader:
                 if after is not None:
                     query = query.where(_is_after(connection, places, after))
             ids = list(connection.scalars(query))
-            shown = {one.id: one for one in self._shown(connection, tenant_id, ids, cutoff)}
+            shown = {
+                one.id: one for one in self._read_shown_patterns(connection, tenant_id, ids, cutoff)
+            }
         return [shown[id_] for id_ in ids if id_ in shown]
 
     def choices(self, tenant_id: str, cutoff: datetime | None) -> dict[str, list[str]]:
@@ -195,7 +197,9 @@ class PatternReader:
     def one(self, tenant_id: str, pattern: UUID, cutoff: datetime | None) -> Pattern | None:
         """Return one pattern; None if it has no living entry."""
         with self._database.begin() as connection:
-            return next(iter(self._shown(connection, tenant_id, [pattern], cutoff)), None)
+            return next(
+                iter(self._read_shown_patterns(connection, tenant_id, [pattern], cutoff)), None
+            )
 
     def entries(self, tenant_id: str, pattern: UUID, cutoff: datetime | None) -> list[Entry]:
         """Return the living entries of a pattern, in the order in which they were embedded."""
@@ -217,7 +221,7 @@ class PatternReader:
         with self._database.begin() as connection:
             return {row.id: entry_of(row) for row in connection.execute(query)}
 
-    def _shown(
+    def _read_shown_patterns(
         self,
         connection: Connection,
         tenant_id: str,
@@ -332,7 +336,7 @@ def counts_of(
     }
 
 
-def _conditions(
+def _build_conditions(
     wanted: PatternFilter, names: Mapping[str, Collection[str]]
 ) -> list[ColumnElement[bool]]:
     """Return the conditions of a filter for entries."""
@@ -353,7 +357,7 @@ def _conditions(
     return conditions
 
 
-def _places(tenant_id: str, cutoff: datetime | None, *, by_use: bool) -> CTE:
+def _select_sort_keys(tenant_id: str, cutoff: datetime | None, *, by_use: bool) -> CTE:
     """Return the patterns of a tenant with their sort keys."""
     query: Any = select(
         _STAGED.pattern_id.label("id"), func.max(_STAGED.embedded_at).label("last_at")
@@ -375,7 +379,8 @@ def _is_after(connection: Connection, places: CTE, after: UUID) -> ColumnElement
     last = connection.execute(select(places).where(place.id == after)).first()
     if last is None:
         raise UnknownExperience(
-            "after: the tenant has no such pattern any more", hint="begin again with the first page"
+            "after: the tenant no longer has a pattern with this id",
+            hint="start again at the first page",
         )
     is_older = or_(
         place.last_at < last.last_at, and_(place.last_at == last.last_at, place.id > after)

@@ -48,8 +48,8 @@ from rag_assets.retrieval.patience import NO_LIMITS, Patience, limited
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.systems.experience.aliases import NAMES, Aliases, resolve_names
-from rag_assets.systems.experience.code_contents import with_stale_paths
-from rag_assets.systems.experience.context import block_of, with_block
+from rag_assets.systems.experience.code_contents import add_stale_paths
+from rag_assets.systems.experience.context import append_block, build_block
 from rag_assets.systems.experience.entries import (
     ERROR_KEYS,
     EXACT_KEY,
@@ -73,8 +73,8 @@ from rag_assets.systems.experience.patterns import (
 from rag_assets.systems.experience.ranking import rank, with_conflicts
 from rag_assets.systems.experience.source import SOURCE_TYPE
 from rag_assets.systems.experience.tables import experience_questions
-from rag_assets.systems.experience.traces import AskedKeys, asked_keys, prose_of
-from rag_assets.systems.experience.wording import MAX_TOKENS, failure_question, shortened
+from rag_assets.systems.experience.traces import AskedKeys, compute_question_keys, condense_prose
+from rag_assets.systems.experience.wording import MAX_TOKENS, failure_question, shorten_text
 from rag_assets.tenants.model import Tenant
 
 _ENOUGH = 5
@@ -160,25 +160,25 @@ class Questions:
             RoleRefused: the caller's role may not ask this tenant.
             ProviderError: the question could not be embedded.
         """
-        project = await self._own_project(record, question.project_id, caller)
-        names, unmatched = await self._names(record, question, caller)
-        filters = _filters(project=project, names=names)
-        request = _request("task", prose_of(question.task_description), filters, caller)
-        keys = asked_keys(question.task_description, None)
-        answer = await self._answer(record, request, project, question.max_results, keys)
+        project = await self._find_own_project(record, question.project_id, caller)
+        names, unmatched = await self._resolve_names(record, question, caller)
+        filters = _build_filters(project=project, names=names)
+        request = _build_request("task", condense_prose(question.task_description), filters, caller)
+        keys = compute_question_keys(question.task_description, None)
+        answer = await self._answer_request(record, request, project, question.max_results, keys)
         return answer if answer.disabled else replace(answer, warnings=unmatched)
 
     async def for_failure(
         self, record: TenantRecord, question: FailureQuestion, caller: Caller
     ) -> Answer:
         """Return the patterns for a failure, best first; see for_task."""
-        project = await self._own_project(record, question.project_id, caller)
-        names, unmatched = await self._names(record, question, caller)
-        filters = _filters(project=project, names=names, entry_type="failure_solution")
+        project = await self._find_own_project(record, question.project_id, caller)
+        names, unmatched = await self._resolve_names(record, question, caller)
+        filters = _build_filters(project=project, names=names, entry_type="failure_solution")
         text = failure_question(question.failure_description, question.error_message)
-        request = _request("failure", text, filters, caller)
-        keys = asked_keys(question.failure_description, question.error_message)
-        answer = await self._answer(record, request, project, MAX_FAILURE_PATTERNS, keys)
+        request = _build_request("failure", text, filters, caller)
+        keys = compute_question_keys(question.failure_description, question.error_message)
+        answer = await self._answer_request(record, request, project, MAX_FAILURE_PATTERNS, keys)
         return answer if answer.disabled else replace(answer, warnings=unmatched)
 
     async def context(
@@ -197,12 +197,12 @@ class Questions:
             with limited(_PATIENCE.whole, _timeout_error):
                 answer = await patient.for_task(record, question.question, caller)
         except RagAssetsError as error:
-            reason = _reason(error)
+            reason = _explain_error(error)
             return Context(question.basic_context, None, (), 0, reason=reason)
-        block = block_of(answer.patterns, question.token_budget)
+        block = build_block(answer.patterns, question.token_budget)
         reason = "disabled" if answer.disabled else "nothing-found"
         return Context(
-            context=with_block(question.basic_context, block),
+            context=append_block(question.basic_context, block),
             query_id=answer.query_id,
             patterns=block.patterns,
             tokens=block.tokens,
@@ -213,7 +213,7 @@ class Questions:
             ),
         )
 
-    async def _names(
+    async def _resolve_names(
         self, record: TenantRecord, question: TaskQuestion | FailureQuestion, caller: Caller
     ) -> tuple[dict[str, tuple[str, ...]], tuple[UnmatchedName, ...]]:
         """Return the stored spelling variants of the names in a question; see resolve_names."""
@@ -222,7 +222,7 @@ class Questions:
         resolve = partial(resolve_names, self.catalog, record.id, aliases, asked)
         return await self.run_blocking(record.id, caller.name, resolve)
 
-    async def _own_project(
+    async def _find_own_project(
         self, record: TenantRecord, project: UUID | None, caller: Caller
     ) -> UUID | None:
         """Return the project that asks; None if the caller has no access to it.
@@ -239,7 +239,7 @@ class Questions:
 
         return project if await self.run_blocking(record.id, caller.name, is_own) else None
 
-    async def _answer(
+    async def _answer_request(
         self,
         record: TenantRecord,
         request: SearchRequest,
@@ -253,13 +253,13 @@ class Questions:
         # Many entries may belong to one pattern. Each further search excludes entries that equal
         # entries already found, so that equal entries cannot hide all others.
         for count in _HITS:
-            narrowed = _without_equals(request, found.keys)
+            narrowed = _exclude_equal_entries(request, found.keys)
             answer = await self.search.search(
                 record.id, narrowed.model_copy(update={"top_k": count})
             )
             if answer.disabled:
                 return Answer.of_disabled()
-            scored = _scores(answer.hits)
+            scored = _score_entries(answer.hits)
             scores = scored | scores
             found = await self._read_found(record, tenant, scores, project, request)
             enough = len(found.counts) >= _ENOUGH or len(scored) < count
@@ -271,12 +271,12 @@ class Questions:
             found = await self._read_found(record, tenant, scores, project, request)
         exact = {one.pattern_id for one in found.entries if one.pattern_id and one.id in matching}
         is_one_error = same and len(keys.placed) == 1
-        patterns, problems = _patterns(found, scores, exact if is_one_error else ())
+        patterns, problems = _build_patterns(found, scores, exact if is_one_error else ())
         cutoff = cutoff_of(tenant, self.clock.now())
-        fresh = partial(with_stale_paths, self.catalog, tenant, patterns, is_living(cutoff))
+        fresh = partial(add_stale_paths, self.catalog, tenant, patterns, is_living(cutoff))
         patterns = await self.run_blocking(record.id, request.caller.name, fresh)
-        shown = _choose(patterns, problems, limit, exact)
-        query_id = await self._record(record, request, shown)
+        shown = _choose_patterns(patterns, problems, limit, exact)
+        query_id = await self._record_question(record, request, shown)
         threshold = answer.debug.threshold if answer.debug else None
         return Answer(query_id, threshold, tuple(shown))
 
@@ -298,7 +298,7 @@ class Questions:
             )
             answer = await self.search.search(record.id, request.model_copy(update=changes))
             if answer.hits:
-                return _scores(answer.hits), is_same
+                return _score_entries(answer.hits), is_same
         return {}, False
 
     async def _read_found(
@@ -315,10 +315,10 @@ class Questions:
         return await self.run_blocking(
             record.id,
             request.caller.name,
-            lambda: reader.of_entries(record.id, scores.keys(), cutoff, without=project),
+            lambda: reader.read_of_entries(record.id, scores.keys(), cutoff, without=project),
         )
 
-    async def _record(
+    async def _record_question(
         self, record: TenantRecord, request: SearchRequest, patterns: Sequence[Pattern]
     ) -> UUID:
         """Record a question without its text, so that feedback can refer to it."""
@@ -341,8 +341,8 @@ class Questions:
         return query_id
 
 
-def _request(use: Use, text: str, filters: Filters, caller: Caller) -> SearchRequest:
-    text = shortened(text, MAX_TOKENS)
+def _build_request(use: Use, text: str, filters: Filters, caller: Caller) -> SearchRequest:
+    text = shorten_text(text, MAX_TOKENS)
     half = MAX_QUERY // 2
     if len(text) > MAX_QUERY:
         text = text[:half] + text[-half:]
@@ -357,7 +357,7 @@ def _request(use: Use, text: str, filters: Filters, caller: Caller) -> SearchReq
     )
 
 
-def _without_equals(request: SearchRequest, keys: Collection[str]) -> SearchRequest:
+def _exclude_equal_entries(request: SearchRequest, keys: Collection[str]) -> SearchRequest:
     """Return the request with entries of these exact keys excluded."""
     if not keys:
         return request
@@ -368,11 +368,12 @@ def _without_equals(request: SearchRequest, keys: Collection[str]) -> SearchRequ
 
 def _timeout_error(seconds: float) -> ServiceUnavailable:
     return ServiceUnavailable(
-        f"the patterns were not found within {seconds:g} seconds", hint="try again in a moment"
+        f"the search for patterns exceeded its limit of {seconds:g} seconds",
+        hint="try again in a moment",
     )
 
 
-def _reason(error: RagAssetsError) -> ContextReason:
+def _explain_error(error: RagAssetsError) -> ContextReason:
     """Return the reason for a context without patterns, from the error of its question.
 
     Raises:
@@ -392,7 +393,7 @@ def _reason(error: RagAssetsError) -> ContextReason:
     raise error
 
 
-def _filters(
+def _build_filters(
     *,
     project: UUID | None,
     names: Mapping[str, tuple[str, ...]],
@@ -414,7 +415,7 @@ def _filters(
     return Filters(metadata=metadata, without_metadata=without)
 
 
-def _scores(hits: Sequence[Hit]) -> dict[UUID, float]:
+def _score_entries(hits: Sequence[Hit]) -> dict[UUID, float]:
     """Return the cosine of each entry, including entries with equal texts."""
     scores: dict[UUID, float] = {}
     for hit in hits:
@@ -425,7 +426,7 @@ def _scores(hits: Sequence[Hit]) -> dict[UUID, float]:
     return scores
 
 
-def _patterns(
+def _build_patterns(
     found: FoundEntries, scores: Mapping[UUID, float], same: Collection[UUID]
 ) -> tuple[list[Pattern], list[UUID]]:
     """Return the patterns of entries, each with its nearest entry's text, and their problems.
@@ -450,7 +451,7 @@ def _patterns(
     return list(patterns.values()), list(problems.values())
 
 
-def _choose(
+def _choose_patterns(
     patterns: Sequence[Pattern],
     problems: Sequence[UUID],
     limit: int,

@@ -19,14 +19,14 @@ _MOST_COMMON, _MODERATE = 5, 3
 
 def label_of(successes: int, failures: int = 0) -> str:
     """Return the label of a solution: how common it is, or that it mostly failed."""
-    if mostly_failed(successes, failures):
+    if has_mostly_failed(successes, failures):
         return "Mostly Failed"
     if successes >= _MOST_COMMON:
         return "Most Common"
     return "Moderate" if successes >= _MODERATE else "Less Common"
 
 
-def mostly_failed(successes: int, failures: int) -> bool:
+def has_mostly_failed(successes: int, failures: int) -> bool:
     """Return whether a solution failed more often than it succeeded."""
     return failures > successes
 
@@ -75,7 +75,7 @@ def rank(
         pattern, problem = pair
         is_exact, score = relevance[problem]
         return (
-            mostly_failed(pattern.success_count, pattern.failure_count),
+            has_mostly_failed(pattern.success_count, pattern.failure_count),
             bool(pattern.stale_paths),
             *(not is_exact, -score, str(problem)),
             -wilson_bound(pattern.success_count, pattern.failure_count),

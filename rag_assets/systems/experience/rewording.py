@@ -29,7 +29,7 @@ from rag_assets.systems.experience.wording import (
 
 _BATCH: Final = 500
 MAX_ENTRIES_PER_RUN: Final = 5_000
-"""Maximum number of entries that one run rewrites; the rest is left to the next run."""
+"""Maximum number of entries that one run rewrites; the next run rewrites the rest."""
 _STAGED = knowledge_staging.c
 
 
@@ -55,7 +55,7 @@ def rewrite_outdated(ctx: TenantContext) -> int:
             rows = connection.execute(query).all()
             if not rows:
                 return count
-            _rewrite(connection, ctx.ref, rows)
+            _rewrite_records(connection, ctx.ref, rows)
             notify(connection, ctx.ref.id)
         count += len(rows)
     return count
@@ -79,7 +79,7 @@ def restore_ages(connection: Connection, ref: TenantRef) -> None:
     )
 
 
-def _rewrite(connection: Connection, ref: TenantRef, rows: Sequence[Row[Any]]) -> None:
+def _rewrite_records(connection: Connection, ref: TenantRef, rows: Sequence[Row[Any]]) -> None:
     entries = {row.document_id: entry_of(row) for row in rows}
     of_tenant = source_records.c.tenant == ref.id
     stored = select(source_records.c.document_id, source_records.c.source).where(
@@ -122,11 +122,11 @@ def _rewrite(connection: Connection, ref: TenantRef, rows: Sequence[Row[Any]]) -
             kept_texts=bindparam("texts"),
             record_version=WORDING_VERSION,
         ),
-        [_keys_of(row) for row in rows],
+        [_compute_keys(row) for row in rows],
     )
 
 
-def _keys_of(row: Row[Any]) -> dict[str, Any]:
+def _compute_keys(row: Row[Any]) -> dict[str, Any]:
     entry = entry_of(row)
     compared = {sha256_hex(compared_problem(entry)), sha256_hex(solution_of(entry))}
     return {

@@ -73,7 +73,7 @@ class PatternPage(PatternFilter, TenantQuery):
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class TenantRequest:
     """A request about one tenant, with the services for it."""
 
     identity: Identity
@@ -107,7 +107,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Asker:
+class PermittedCaller:
     """A caller with a permitted role."""
 
     request: Request
@@ -115,7 +115,7 @@ class Asker:
     backend: Backend
     named: str | None
 
-    def about(self, tenant: str | None = None) -> Asked:
+    def about(self, tenant: str | None = None) -> TenantRequest:
         """Return the request about a tenant.
 
         Args:
@@ -126,36 +126,40 @@ class Asker:
         """
         tenant_id = self.identity.tenant(tenant or self.named)
         self.request.state.tenant = tenant_id
-        return Asked(self.identity, self.backend, tenant_id)
+        return TenantRequest(self.identity, self.backend, tenant_id)
 
 
-async def _anyone(
+async def _accept_any_caller(
     request: Request,
     parameters: Annotated[TenantQuery, Query()],
     identity: IdentityDependency,
     backend: BackendDependency,
-) -> Asker:
+) -> PermittedCaller:
     """Return any caller; the search itself refuses all roles except orchestrator."""
-    return Asker(request, identity, backend, parameters.tenant)
+    return PermittedCaller(request, identity, backend, parameters.tenant)
 
 
-async def _contributor(asker: Annotated[Asker, Depends(_anyone)]) -> Asker:
+async def _require_contributor(
+    asker: Annotated[PermittedCaller, Depends(_accept_any_caller)],
+) -> PermittedCaller:
     if asker.identity.role not in {"orchestrator", "admin"}:
         raise Forbidden(
-            "only an orchestrator or an admin may do this",
-            hint="use a token whose role is orchestrator",
+            "this operation needs the role orchestrator or admin",
+            hint="use a token with the role orchestrator",
         )
     return asker
 
 
-async def _admin(asker: Annotated[Asker, Depends(_anyone)]) -> Asker:
+async def _require_admin(
+    asker: Annotated[PermittedCaller, Depends(_accept_any_caller)],
+) -> PermittedCaller:
     asker.identity.require_admin()
     return asker
 
 
-AskingDependency = Annotated[Asker, Depends(_anyone)]
-AskedDependency = Annotated[Asker, Depends(_contributor)]
-AdminDependency = Annotated[Asker, Depends(_admin)]
+AskingDependency = Annotated[PermittedCaller, Depends(_accept_any_caller)]
+AskedDependency = Annotated[PermittedCaller, Depends(_require_contributor)]
+AdminDependency = Annotated[PermittedCaller, Depends(_require_admin)]
 
 
 @router.put("/projects/{project_id}")
@@ -203,11 +207,11 @@ async def retract(body: RetractDraft, asker: AdminDependency) -> Retracted:
     asked = asker.about(body.tenant)
     _require_none(retraction_problems(body))
 
-    def take_back() -> Retracted:
+    def retract_entries() -> Retracted:
         record = asked.experience.record(asked.tenant)
         return Retracted(asked.experience.administration.retract(record, body, by=asked.by))
 
-    return await asked.write(take_back)
+    return await asked.write(retract_entries)
 
 
 @router.post("/checkpoints", status_code=202)
@@ -272,7 +276,7 @@ async def patterns(
 ) -> Patterns:
     """List patterns by id, by use or newest first; search and filter them. For admins."""
     identity.require_admin()
-    asked = Asker(request, identity, backend, page.tenant).about()
+    asked = PermittedCaller(request, identity, backend, page.tenant).about()
 
     def read() -> Patterns:
         record = asked.experience.record(asked.tenant)

@@ -18,10 +18,10 @@ from rag_assets.storage.catalog.database import Database, TenantRef
 from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.systems.experience.administration import Administration
 from rag_assets.systems.experience.checkpoints import Checkpoint, Checkpoints
-from rag_assets.systems.experience.code_contents import code_of, note_contents
+from rag_assets.systems.experience.code_contents import add_contents, find_code
 from rag_assets.systems.experience.entries import OPERATOR, Captured, Entries
 from rag_assets.systems.experience.errors import NoExperience, UnknownExperience
-from rag_assets.systems.experience.merges import living_roots
+from rag_assets.systems.experience.merges import find_living_roots
 from rag_assets.systems.experience.model import (
     CheckpointDraft,
     EntryDraft,
@@ -61,14 +61,14 @@ class Experience:
         """Return a tenant with the profile experience.
 
         Raises:
-            UnknownTenant: no tenant has that id.
+            UnknownTenant: no tenant has this id.
             NoExperience: the tenant has another profile.
         """
         record = self._catalog.tenants.get(tenant_id)
         if record.profile != PROFILE:
             raise NoExperience(
-                f"tenant {tenant_id!r} keeps no experience of projects",
-                hint=f"name a tenant with the profile {PROFILE!r}",
+                f"tenant {tenant_id!r} does not store experience of projects",
+                hint=f"choose a tenant with the profile {PROFILE!r}",
             )
         return record
 
@@ -85,8 +85,8 @@ class Experience:
     ) -> Captured:
         """Stage an entry; see Entries.capture."""
         record = self.record(tenant_id)
-        code = code_of(self._catalog, Tenant.from_config(record.config))
-        note = partial(note_contents, code)
+        code = find_code(self._catalog, Tenant.from_config(record.config))
+        note = partial(add_contents, code)
         return self._entries.capture(record.ref, draft, by=by, note=note, caller=caller)
 
     def request_checkpoint(
@@ -99,7 +99,7 @@ class Experience:
         if source is None:
             raise NoExperience(
                 f"tenant {tenant_id!r} has no source of type {PROFILE!r}",
-                hint="leave out `sources` of the tenant, or add one of this type",
+                hint="remove `sources` from the tenant, or add a source of this type",
             )
         if draft.external_id is not None:
             external, _ = self._masker.replaced(draft.external_id)
@@ -135,7 +135,7 @@ def give_feedback(
         by: the name of the caller's token.
 
     Raises:
-        UnknownExperience: no such question was answered, or the answer did not contain this
+        UnknownExperience: no answered question has this id, or its answer does not contain the
             pattern.
     """
     asked = experience_questions.c
@@ -150,18 +150,20 @@ def give_feedback(
         answered = connection.scalar(question)
         if answered is None:
             raise UnknownExperience(
-                "query_id: no such question was answered", hint="use the query_id of an answer"
+                "query_id: no answered question has this id", hint="use the query_id from an answer"
             )
         if str(draft.pattern_id) not in answered:
             raise UnknownExperience(
-                "pattern_id: the question was not answered with this pattern",
-                hint="name a pattern of that answer",
+                "pattern_id: the answer does not contain this pattern",
+                hint="use the id of a pattern in the answer",
             )
-        into = living_roots(connection, ref.id, [draft.pattern_id]).get(draft.pattern_id)
+        into = find_living_roots(connection, ref.id, [draft.pattern_id]).get(draft.pattern_id)
         counts = {} if into is None else counts_of(connection, ref.id, [into], cutoff)
         if into is None or into not in counts:
             raise UnknownExperience(
-                "pattern_id: the pattern is gone", hint="it was taken back, or has expired"
+                "pattern_id: the pattern no longer exists",
+                hint="choose a different pattern of the answer; this one was removed or has"
+                " expired",
             )
         connection.execute(statement)
         now = counts_of(connection, ref.id, [into], cutoff)[into]

@@ -26,7 +26,7 @@ class EntriesConfig(SourceConfig):
 def _build(config: EntriesConfig, context: SourceContext) -> RecordsSource:
     if context.records is None:
         raise ConfigurationError(
-            f"source {config.name!r}: entries can only be read with an open catalog",
+            f"source {config.name!r}: reading entries needs an open catalog",
             hint="open the source with the tenant's catalog",
         )
     return RecordsSource(RecordsConfig(name=config.name, scope=config.scope), context.records)

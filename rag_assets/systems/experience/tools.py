@@ -52,26 +52,29 @@ _Text = Annotated[str, Field(max_length=20_000)]
 _OptionalText = Annotated[str | None, Field(max_length=20_000)]
 
 
-def _project(knowledge: Knowledge) -> Callable[..., Awaitable[str]]:
+def _build_project_tool(knowledge: Knowledge) -> Callable[..., Awaitable[str]]:
     async def experience_project(
         project_id: str, name: Annotated[str, Field(max_length=256)], state: ProjectState = "active"
     ) -> str:
-        draft, id_ = _valid(ProjectDraft, name=name, state=state), _id("project_id", project_id)
+        draft, id_ = (
+            _validate(ProjectDraft, name=name, state=state),
+            _parse_id("project_id", project_id),
+        )
         message = current_message()
-        put = partial(_experience(knowledge).put_project, message.tenant_id, id_, draft)
+        put = partial(_create_experience(knowledge).put_project, message.tenant_id, id_, draft)
         project = await knowledge.in_thread(partial(put, message.caller))
         return json.dumps({"id": str(project.id), "name": project.name, "state": project.state})
 
     return experience_project
 
 
-def _checkpoint(knowledge: Knowledge) -> Callable[..., Awaitable[str]]:
+def _build_checkpoint_tool(knowledge: Knowledge) -> Callable[..., Awaitable[str]]:
     async def experience_checkpoint(
         checkpoint_type: CheckpointType,
         project_id: str | None = None,
         external_id: Annotated[str | None, Field(max_length=200)] = None,
     ) -> str:
-        draft = _valid(
+        draft = _validate(
             CheckpointDraft,
             checkpoint_type=checkpoint_type,
             project_id=project_id,
@@ -79,7 +82,7 @@ def _checkpoint(knowledge: Knowledge) -> Callable[..., Awaitable[str]]:
         )
         message = current_message()
         checkpoint = await knowledge.in_thread(
-            lambda: _experience(knowledge).request_checkpoint(
+            lambda: _create_experience(knowledge).request_checkpoint(
                 message.tenant_id, draft, by=message.caller.name, caller=message.caller
             )
         )
@@ -88,18 +91,18 @@ def _checkpoint(knowledge: Knowledge) -> Callable[..., Awaitable[str]]:
     return experience_checkpoint
 
 
-def _checkpoint_progress(knowledge: Knowledge) -> Callable[..., Awaitable[str]]:
+def _build_progress_tool(knowledge: Knowledge) -> Callable[..., Awaitable[str]]:
     async def experience_checkpoint_progress(checkpoint_id: str) -> str:
-        id_, message = _id("checkpoint_id", checkpoint_id), current_message()
+        id_, message = _parse_id("checkpoint_id", checkpoint_id), current_message()
         found = await knowledge.in_thread(
-            lambda: _experience(knowledge).checkpoint(message.tenant_id, id_, message.caller)
+            lambda: _create_experience(knowledge).checkpoint(message.tenant_id, id_, message.caller)
         )
         return _PROGRESS.dump_json(found.progress).decode()
 
     return experience_checkpoint_progress
 
 
-def _context(knowledge: Knowledge) -> Callable[..., Awaitable[str]]:
+def _build_context_tool(knowledge: Knowledge) -> Callable[..., Awaitable[str]]:
     async def experience_context(
         task_description: _Text,
         agent_type: _OptionalName = None,
@@ -109,7 +112,7 @@ def _context(knowledge: Knowledge) -> Callable[..., Awaitable[str]]:
         token_budget: Annotated[int, Field(ge=200, le=8_000)] = 1_500,
         project_id: str | None = None,
     ) -> str:
-        question = _valid(
+        question = _validate(
             ContextQuestion,
             task={"description": task_description, "type": task_type, "technology": technology},
             agent_type=agent_type,
@@ -118,15 +121,17 @@ def _context(knowledge: Knowledge) -> Callable[..., Awaitable[str]]:
             project_id=project_id,
         )
         message = current_message()
-        record = await knowledge.in_thread(lambda: _experience(knowledge).record(message.tenant_id))
-        context = await _questions(knowledge).context(record, question, message.caller)
-        shown = replace(context, patterns=_neutralised(context.patterns))
+        record = await knowledge.in_thread(
+            lambda: _create_experience(knowledge).record(message.tenant_id)
+        )
+        context = await _create_questions(knowledge).context(record, question, message.caller)
+        shown = replace(context, patterns=_neutralize_patterns(context.patterns))
         return _CONTEXT.dump_json(shown, exclude_none=True).decode()
 
     return experience_context
 
 
-def _for_task(knowledge: Knowledge) -> Callable[..., Awaitable[str]]:
+def _build_task_tool(knowledge: Knowledge) -> Callable[..., Awaitable[str]]:
     async def experience_for_task(
         task_description: _Text,
         agent_type: _OptionalName = None,
@@ -135,7 +140,7 @@ def _for_task(knowledge: Knowledge) -> Callable[..., Awaitable[str]]:
         max_results: Annotated[int, Field(ge=1, le=5)] = 5,
         project_id: str | None = None,
     ) -> str:
-        question = _valid(
+        question = _validate(
             TaskQuestion,
             task_description=task_description,
             agent_type=agent_type,
@@ -145,13 +150,17 @@ def _for_task(knowledge: Knowledge) -> Callable[..., Awaitable[str]]:
             project_id=project_id,
         )
         message = current_message()
-        record = await knowledge.in_thread(lambda: _experience(knowledge).record(message.tenant_id))
-        return _shown(await _questions(knowledge).for_task(record, question, message.caller))
+        record = await knowledge.in_thread(
+            lambda: _create_experience(knowledge).record(message.tenant_id)
+        )
+        return _render_answer(
+            await _create_questions(knowledge).for_task(record, question, message.caller)
+        )
 
     return experience_for_task
 
 
-def _for_failure(knowledge: Knowledge) -> Callable[..., Awaitable[str]]:
+def _build_failure_tool(knowledge: Knowledge) -> Callable[..., Awaitable[str]]:
     async def experience_for_failure(
         failure_description: _Text,
         error_message: _OptionalText = None,
@@ -159,7 +168,7 @@ def _for_failure(knowledge: Knowledge) -> Callable[..., Awaitable[str]]:
         task_type: _OptionalName = None,
         project_id: str | None = None,
     ) -> str:
-        question = _valid(
+        question = _validate(
             FailureQuestion,
             failure_description=failure_description,
             error_message=error_message,
@@ -168,13 +177,17 @@ def _for_failure(knowledge: Knowledge) -> Callable[..., Awaitable[str]]:
             project_id=project_id,
         )
         message = current_message()
-        record = await knowledge.in_thread(lambda: _experience(knowledge).record(message.tenant_id))
-        return _shown(await _questions(knowledge).for_failure(record, question, message.caller))
+        record = await knowledge.in_thread(
+            lambda: _create_experience(knowledge).record(message.tenant_id)
+        )
+        return _render_answer(
+            await _create_questions(knowledge).for_failure(record, question, message.caller)
+        )
 
     return experience_for_failure
 
 
-def _capture(knowledge: Knowledge) -> Callable[..., Awaitable[str]]:
+def _build_capture_tool(knowledge: Knowledge) -> Callable[..., Awaitable[str]]:
     async def experience_capture(
         entry_type: Literal["failure_solution", "gate_rejection", "gate_approval"],
         project_id: str,
@@ -194,10 +207,10 @@ def _capture(knowledge: Knowledge) -> Callable[..., Awaitable[str]]:
         external_id: Annotated[str | None, Field(max_length=200)] = None,
     ) -> str:
         given = {name: value for name, value in locals().items() if name != "knowledge"}
-        draft = _valid(EntryDraft, **given)
+        draft = _validate(EntryDraft, **given)
         message = current_message()
         captured = await knowledge.in_thread(
-            lambda: _experience(knowledge).capture(
+            lambda: _create_experience(knowledge).capture(
                 message.tenant_id, draft, by=message.caller.name, caller=message.caller
             )
         )
@@ -213,14 +226,14 @@ def _capture(knowledge: Knowledge) -> Callable[..., Awaitable[str]]:
     return experience_capture
 
 
-def _feedback(knowledge: Knowledge) -> Callable[..., Awaitable[str]]:
+def _build_feedback_tool(knowledge: Knowledge) -> Callable[..., Awaitable[str]]:
     async def experience_feedback(
         query_id: str, pattern_id: str, outcome: Literal["helped", "did_not_help"]
     ) -> str:
-        draft = _valid(FeedbackDraft, query_id=query_id, pattern_id=pattern_id, outcome=outcome)
+        draft = _validate(FeedbackDraft, query_id=query_id, pattern_id=pattern_id, outcome=outcome)
         message = current_message()
         counts = await knowledge.in_thread(
-            lambda: _experience(knowledge).feedback(
+            lambda: _create_experience(knowledge).feedback(
                 message.tenant_id, draft, by=message.caller.name
             )
         )
@@ -237,8 +250,8 @@ def _feedback(knowledge: Knowledge) -> Callable[..., Awaitable[str]]:
 
 PROJECT = Tool(
     name="experience_project",
-    description="Make a project that contributes entries, or change its name and state.",
-    function=_project,
+    description="Create a project that contributes entries, or change its name and state.",
+    function=_build_project_tool,
     roles=_ROLES,
 )
 CHECKPOINT = Tool(
@@ -247,13 +260,13 @@ CHECKPOINT = Tool(
         "Have what a project has staged by now embedded, in the background: when a phase or the"
         " project ends, or is cancelled. A manual one without a project is for all your projects."
     ),
-    function=_checkpoint,
+    function=_build_checkpoint_tool,
     roles=_ROLES,
 )
 CHECKPOINT_PROGRESS = Tool(
     name="experience_checkpoint_progress",
     description="Whether a checkpoint is done, and how many of its entries are found.",
-    function=_checkpoint_progress,
+    function=_build_progress_tool,
     roles=_ROLES,
 )
 CONTEXT = Tool(
@@ -262,19 +275,19 @@ CONTEXT = Tool(
         "Write the context of an agent for a task: the basic context, and after it a block with"
         " what past projects learned."
     ),
-    function=_context,
+    function=_build_context_tool,
     roles=_ROLES,
 )
 FOR_TASK = Tool(
     name="experience_for_task",
     description="What past projects learned about a task like this one, best first.",
-    function=_for_task,
+    function=_build_task_tool,
     roles=_ROLES,
 )
 FOR_FAILURE = Tool(
     name="experience_for_failure",
     description="What solved failures like this one in past projects, best first.",
-    function=_for_failure,
+    function=_build_failure_tool,
     roles=_ROLES,
 )
 CAPTURE = Tool(
@@ -283,13 +296,13 @@ CAPTURE = Tool(
         "Stage what a project learned: a failure with its verified solution, a gate's rejection"
         " with the approved revision, or what passed a gate at the first attempt."
     ),
-    function=_capture,
+    function=_build_capture_tool,
     roles=_ROLES,
 )
 FEEDBACK = Tool(
     name="experience_feedback",
-    description="Tell whether a pattern of an answer helped.",
-    function=_feedback,
+    description="Report whether a pattern in an answer helped.",
+    function=_build_feedback_tool,
     roles=_ROLES,
 )
 
@@ -307,25 +320,25 @@ class _Search:
         return await self.knowledge.search(tenant_id, request, patience=patience)
 
 
-def _questions(knowledge: Knowledge) -> Questions:
+def _create_questions(knowledge: Knowledge) -> Questions:
     async def run(_tenant: str, _caller: str | None, work: Callable[[], Any], /) -> Any:
         return await knowledge.in_thread(work)
 
     return Questions(knowledge.reader.catalog, _Search(knowledge), run_blocking=run)
 
 
-def _experience(knowledge: Knowledge) -> Experience:
+def _create_experience(knowledge: Knowledge) -> Experience:
     masker = knowledge.masker or masker_of(None)
     return Experience(knowledge.reader.catalog, masker)
 
 
-def _shown(answer: Answer) -> str:
+def _render_answer(answer: Answer) -> str:
     """Return an answer as JSON."""
-    shown = replace(answer, patterns=_neutralised(answer.patterns))
+    shown = replace(answer, patterns=_neutralize_patterns(answer.patterns))
     return _ANSWER.dump_json(shown, exclude_none=True).decode()
 
 
-def _neutralised(patterns: tuple[Pattern, ...]) -> tuple[Pattern, ...]:
+def _neutralize_patterns(patterns: tuple[Pattern, ...]) -> tuple[Pattern, ...]:
     """Return patterns with imitations of markers in their texts neutralized."""
     return tuple(
         replace(
@@ -338,14 +351,14 @@ def _neutralised(patterns: tuple[Pattern, ...]) -> tuple[Pattern, ...]:
     )
 
 
-def _id(name: str, text: str) -> UUID:
+def _parse_id(name: str, text: str) -> UUID:
     try:
         return _UUID.validate_python(text)
     except ValidationError:
-        raise InvalidRequest(f"{name}: not a UUID", hint="correct that field") from None
+        raise InvalidRequest(f"{name}: not a valid UUID", hint="correct that field") from None
 
 
-def _valid(model: type[Any], **values: Any) -> Any:
+def _validate(model: type[Any], **values: Any) -> Any:
     """Return an instance of the model with these values.
 
     Raises:

@@ -99,15 +99,15 @@ class AskedKeys:
     unplaced: tuple[str, ...]
 
 
-def stored_keys(prose: str, error: str | None) -> list[str]:
-    """Return the keys to store with an entry; see asked_keys.
+def compute_stored_keys(prose: str, error: str | None) -> list[str]:
+    """Return the keys to store with an entry; see compute_question_keys.
 
     Args:
         prose: a description, which may contain traces.
         error: a message, a trace or a log.
     """
     found: dict[str, None] = {}
-    for failure in _failures(prose, error):
+    for failure in _find_failures(prose, error):
         for raised in {failure.chain[0], failure.chain[-1]}:
             keys = [raised.key()]
             if raised.frame:
@@ -116,17 +116,17 @@ def stored_keys(prose: str, error: str | None) -> list[str]:
     return sorted(found)
 
 
-def asked_keys(prose: str, error: str | None) -> AskedKeys:
+def compute_question_keys(prose: str, error: str | None) -> AskedKeys:
     """Return the keys that find entries with the same errors.
 
     Parts of a signature that both the question and the entry have must be equal. In a chain of
     exceptions, the root cause is compared.
 
     Args:
-        prose, error: see stored_keys.
+        prose, error: see compute_stored_keys.
     """
     placed, unplaced = dict[str, None](), dict[str, None]()
-    for failure in _failures(prose, error):
+    for failure in _find_failures(prose, error):
         root = failure.chain[-1]
         if root.frame:
             placed |= dict.fromkeys(filter(None, [root.key()]))
@@ -137,9 +137,9 @@ def asked_keys(prose: str, error: str | None) -> AskedKeys:
     return AskedKeys(tuple(placed), tuple(unplaced))
 
 
-def condense(text: str) -> str:
+def condense_traces(text: str) -> str:
     """Return a text with each trace reduced to its exceptions and their locations in own code."""
-    return "\n".join(_condense_lines(text, _with_place))
+    return "\n".join(_condense_lines(text, _format_with_place))
 
 
 def searchable(text: str) -> str:
@@ -154,7 +154,7 @@ def searchable(text: str) -> str:
     return "\n".join(errors)
 
 
-def prose_of(text: str) -> str:
+def condense_prose(text: str) -> str:
     """Return a description for embedding, with pasted traces and logs reduced."""
     lines = read_lines(text)
     logged = {line for line in lines if strip_prefix(line) != line}
@@ -168,13 +168,13 @@ def prose_of(text: str) -> str:
     return "\n".join([*(line for line in condensed if line not in logged), log]).strip()
 
 
-def error_line(prose: str, error: str | None) -> str | None:
+def find_error_line(prose: str, error: str | None) -> str | None:
     """Return the line of the first root cause; None if there is no error.
 
     Args:
-        prose, error: see stored_keys.
+        prose, error: see compute_stored_keys.
     """
-    return next((failure.chain[-1].line for failure in _failures(prose, error)), None)
+    return next((failure.chain[-1].line for failure in _find_failures(prose, error)), None)
 
 
 def normalize(line: str) -> str:
@@ -205,7 +205,7 @@ def read_traces(lines: Sequence[str]) -> list[Trace]:
     while at < len(bare) and len(traces) < _MAX_TRACES:
         if _PYTHON_START.match(bare[at]) or frame_at(bare, at) or _RUST_PANIC.match(bare[at]):
             floor = traces[-1].end_line if traces else 0
-            trace = _trace_at(bare, at, floor)
+            trace = _parse_trace_at(bare, at, floor)
             at = max(trace.end_line, at + 1)
             traces = _join_trace(bare, traces, trace)
         else:
@@ -284,7 +284,7 @@ _VARYING: tuple[tuple[re.Pattern[str], str], ...] = tuple(
 )
 
 
-def _failures(prose: str, error: str | None) -> list[Trace]:
+def _find_failures(prose: str, error: str | None) -> list[Trace]:
     """Return the traces of both texts, and error lines without a trace."""
     found = [*_find_errors(prose), *_find_errors(error or "")]
     if found or error is None:
@@ -333,14 +333,14 @@ def _condense_lines(text: str, shown: Callable[[Raised], str]) -> Iterator[str]:
     yield from lines[at:]
 
 
-def _with_place(raised: Raised) -> str:
+def _format_with_place(raised: Raised) -> str:
     if raised.frame is None:
         return raised.line
     place = " in ".join(filter(None, (raised.frame.function, raised.frame.file)))
     return f"{raised.line} (at {place})"
 
 
-def _trace_at(lines: Sequence[str], start: int, floor: int) -> Trace:
+def _parse_trace_at(lines: Sequence[str], start: int, floor: int) -> Trace:
     """Return the trace around its first frame or first line.
 
     Args:
@@ -367,17 +367,21 @@ def _trace_at(lines: Sequence[str], start: int, floor: int) -> Trace:
         own = place if place.is_own else next((one for one in frames if one.is_own), None)
         return Trace((Raised("panic", message, own),), start, at)
     if _PYTHON_START.match(lines[start]) or PYTHON_FRAME.match(lines[start]):
-        return _python_trace(lines, start, at, frames)
+        return _parse_python_trace(lines, start, at, frames)
     own = next((one for one in frames if one.is_own), None)
     ruby = RUBY_FRAME.match(lines[start])
     if ruby and ruby[3]:
         named = _RUBY_RAISED.match(ruby[3])
-        raised = Raised(_short_name(named[2]), named[1], own) if named else Raised("", ruby[3], own)
+        raised = (
+            Raised(_shorten_name(named[2]), named[1], own) if named else Raised("", ruby[3], own)
+        )
         return Trace((raised,), start, at)
-    return _trace_below(lines, start, at, floor, own)
+    return _parse_trace_below(lines, start, at, floor, own)
 
 
-def _python_trace(lines: Sequence[str], start: int, end: int, frames: Sequence[Frame]) -> Trace:
+def _parse_python_trace(
+    lines: Sequence[str], start: int, end: int, frames: Sequence[Frame]
+) -> Trace:
     """Return a trace with its exception below the frames, innermost frame last."""
     own = next((one for one in reversed(frames) if one.is_own), None)
     if end < len(lines) and (raised := _parse_typed(lines[end].lstrip(" |+"), _ANY_TYPED)):
@@ -385,7 +389,7 @@ def _python_trace(lines: Sequence[str], start: int, end: int, frames: Sequence[F
     return Trace((Raised("", "", own),), start, end)
 
 
-def _trace_below(
+def _parse_trace_below(
     lines: Sequence[str], start: int, end: int, floor: int, own: Frame | None
 ) -> Trace:
     """Return a trace with its exceptions above the frames."""
@@ -423,11 +427,11 @@ def _parse_header(line: str) -> Raised | None:
     """Return the exception in a line above frames; None if there is none."""
     named = _RAILS_RAISED.match(line) or _LARAVEL_RAISED.match(line)
     if named:
-        return Raised(_short_name(named[1]), named[2].strip())
+        return Raised(_shorten_name(named[1]), named[2].strip())
     served = _GO_SERVED.match(line)
     if served:
         return Raised("panic", served[1])
-    bare = _without_introduction(line)
+    bare = _strip_introduction(line)
     typed = _parse_typed(bare, _TYPED)
     if typed is not None or bare != line:
         return typed or _parse_typed(bare, _ANY_TYPED)
@@ -435,20 +439,20 @@ def _parse_header(line: str) -> Raised | None:
     return None if general is None else Raised(general.type, general.message)
 
 
-def _without_introduction(line: str) -> str:
+def _strip_introduction(line: str) -> str:
     while match := _BEFORE_TYPE.match(line):
         line = line[match.end() :]
     return line
 
 
 def _parse_typed(line: str, pattern: re.Pattern[str]) -> Raised | None:
-    match = pattern.match(_without_introduction(line.strip()))
+    match = pattern.match(_strip_introduction(line.strip()))
     if match is None:
         return None
     code = f" [{match['code']}]" if match["code"] else ""
     message = (match["message"] or "").strip(" {")
     # Logback prints this for a missing message.
-    return Raised(_short_name(match["type"]) + code, "" if message == "null" else message)
+    return Raised(_shorten_name(match["type"]) + code, "" if message == "null" else message)
 
 
 def _split_php_place(message: str) -> tuple[str, Frame | None]:
@@ -458,7 +462,7 @@ def _split_php_place(message: str) -> tuple[str, Frame | None]:
 
 
 def _join_trace(lines: Sequence[str], traces: list[Trace], trace: Trace) -> list[Trace]:
-    """Return the traces with another one added, joined to the last if both are of one failure."""
+    """Return the traces with one more trace, joined to the last if both are of one failure."""
     if not traces:
         return [trace]
     last = traces[-1]
@@ -476,5 +480,5 @@ def _join_trace(lines: Sequence[str], traces: list[Trace], trace: Trace) -> list
     return [*traces[:-1], Trace(chain, last.first_line, trace.end_line)]
 
 
-def _short_name(name: str) -> str:
+def _shorten_name(name: str) -> str:
     return re.split(r"\.|::|\\+|/", name)[-1]

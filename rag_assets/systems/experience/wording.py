@@ -9,15 +9,15 @@ from rag_assets.common.hashing import key_of
 from rag_assets.common.tokens import count_text
 from rag_assets.systems.experience.model import ANY_AGENT, Entry, EntryDraft
 from rag_assets.systems.experience.traces import (
-    condense,
-    error_line,
-    prose_of,
+    compute_stored_keys,
+    condense_prose,
+    condense_traces,
+    find_error_line,
     searchable,
-    stored_keys,
 )
 
 WORDING_VERSION: Final = 2
-"""Increased whenever the same entry would get another searched text or other keys.
+"""Increased whenever the searched text or the keys of the same entry would change.
 
 The next run of a tenant rewrites records of an earlier version.
 """
@@ -34,19 +34,19 @@ def problem_of(entry: EntryDraft | Entry) -> str:
     match entry.entry_type:
         case "failure_solution":
             texts = (entry.failure_description, entry.error_message)
-            return "\n".join(condense(text) for text in texts if text)
+            return "\n".join(condense_traces(text) for text in texts if text)
         case "gate_rejection":
             feedback = entry.human_feedback or ""
-            return f"A reviewer rejected the change at the {_gate(entry)}: {feedback}"
+            return f"A reviewer rejected the change at the {_name_gate(entry)}: {feedback}"
         case "gate_approval":
-            return f"Pass the {_gate(entry)} at the first attempt"
+            return f"Pass the {_name_gate(entry)} at the first attempt"
 
 
 def compared_problem(entry: EntryDraft | Entry) -> str:
     """Return the problem for comparisons, without details that differ by machine."""
     match entry.entry_type:
         case "failure_solution":
-            description = prose_of(entry.failure_description or "")
+            description = condense_prose(entry.failure_description or "")
             return "\n".join(filter(None, (description, searchable(entry.error_message or ""))))
         case "gate_rejection":
             return entry.human_feedback or ""
@@ -66,14 +66,14 @@ def solution_of(entry: EntryDraft | Entry) -> str:
 
 
 def when_to_try(entry: EntryDraft | Entry) -> str | None:
-    """Return when the solution is worth trying; None if the entry does not tell.
+    """Return when the solution is worth trying; None if the entry does not state it.
 
     The captured value has precedence; the default is the error of the failure.
     """
     if entry.when_to_try:
         return entry.when_to_try
-    line = error_line(entry.failure_description or "", entry.error_message)
-    return f"After the error {shortened(line, _MAX_SYMPTOM_TOKENS)}" if line else None
+    line = find_error_line(entry.failure_description or "", entry.error_message)
+    return f"After the error {shorten_text(line, _MAX_SYMPTOM_TOKENS)}" if line else None
 
 
 def failure_question(description: str, error: str | None) -> str:
@@ -82,8 +82,8 @@ def failure_question(description: str, error: str | None) -> str:
     Stack traces are cut to their exceptions: frames of any two traces are similar and would
     outweigh the description.
     """
-    lines = shortened(searchable(error), MAX_ERROR_TOKENS) if error else ""
-    prose = prose_of(description)
+    lines = shorten_text(searchable(error), MAX_ERROR_TOKENS) if error else ""
+    prose = condense_prose(description)
     return f"Failure: {prose}\nError: {lines}" if lines else f"Failure: {prose}"
 
 
@@ -95,15 +95,17 @@ def searched_text(entry: EntryDraft | Entry) -> str:
     """
     if entry.entry_type == "failure_solution":
         question = failure_question(entry.failure_description or "", entry.error_message)
-        return shortened(question, MAX_TOKENS)
-    return shortened(prose_of(f"{compared_problem(entry)}\n{solution_of(entry)}"), MAX_TOKENS)
+        return shorten_text(question, MAX_TOKENS)
+    return shorten_text(
+        condense_prose(f"{compared_problem(entry)}\n{solution_of(entry)}"), MAX_TOKENS
+    )
 
 
 def error_keys(entry: EntryDraft | Entry) -> list[str]:
     """Return the keys of the errors in an entry, for exact matches."""
     if entry.entry_type == "gate_rejection":
-        return stored_keys(entry.human_feedback or "", None)
-    return stored_keys(entry.failure_description or "", entry.error_message)
+        return compute_stored_keys(entry.human_feedback or "", None)
+    return compute_stored_keys(entry.failure_description or "", entry.error_message)
 
 
 def exact_key(entry: EntryDraft | Entry) -> str:
@@ -113,8 +115,8 @@ def exact_key(entry: EntryDraft | Entry) -> str:
         entry.entry_type,
         (entry.gate_type or "").casefold(),
         (entry.agent_type or ANY_AGENT).casefold(),
-        normalised(compared_problem(entry)),
-        normalised(solution_of(entry)),
+        normalize_text(compared_problem(entry)),
+        normalize_text(solution_of(entry)),
     )
 
 
@@ -127,21 +129,21 @@ def problem_key(entry: EntryDraft | Entry) -> str | None:
         entry.entry_type,
         (entry.gate_type or "").casefold(),
         (entry.agent_type or ANY_AGENT).casefold(),
-        normalised(compared_problem(entry)),
+        normalize_text(compared_problem(entry)),
     )
 
 
-def normalised(text: str) -> str:
+def normalize_text(text: str) -> str:
     """Return a text in lower case and NFKC with single blanks."""
     return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
 
 
-def _gate(entry: EntryDraft | Entry) -> str:
+def _name_gate(entry: EntryDraft | Entry) -> str:
     name = entry.gate_type or ""
     return name if name.casefold().endswith("gate") else f"{name} gate"
 
 
-def shortened(text: str, tokens: int) -> str:
+def shorten_text(text: str, tokens: int) -> str:
     """Return the first and the last lines of a text, which matter most in a long error.
 
     Args:
@@ -151,33 +153,33 @@ def shortened(text: str, tokens: int) -> str:
         return text
     lines = text.splitlines()
     if len(lines) <= 2:  # noqa: PLR2004 - nothing between the first and the last
-        return _cut(text, tokens)
+        return _cut_middle(text, tokens)
     least, most = 1, len(lines) // 2
     while least < most:
         middle = (least + most + 1) // 2
-        if count_text(_ends(lines, middle)) <= tokens:
+        if count_text(_join_ends(lines, middle)) <= tokens:
             least = middle
         else:
             most = middle - 1
-    ends = _ends(lines, least)
-    return ends if count_text(ends) <= tokens else _cut(ends, tokens)
+    ends = _join_ends(lines, least)
+    return ends if count_text(ends) <= tokens else _cut_middle(ends, tokens)
 
 
-def _ends(lines: list[str], count: int) -> str:
+def _join_ends(lines: list[str], count: int) -> str:
     return "\n".join([*lines[:count], _GAP, *lines[-count:]])
 
 
-def _cut(text: str, tokens: int) -> str:
+def _cut_middle(text: str, tokens: int) -> str:
     """Return as many characters from both ends as fit."""
     least, most = 0, len(text) // 2
     while least < most:
         middle = (least + most + 1) // 2
-        if count_text(_around(text, middle)) <= tokens:
+        if count_text(_keep_ends(text, middle)) <= tokens:
             least = middle
         else:
             most = middle - 1
-    return _around(text, least)
+    return _keep_ends(text, least)
 
 
-def _around(text: str, count: int) -> str:
+def _keep_ends(text: str, count: int) -> str:
     return f"{text[:count]} {_GAP} {text[len(text) - count :]}"

@@ -66,9 +66,9 @@ def upload(
     """Upload documents; a refused file does not stop the others."""
     if replaces is not None and len(files) > 1:
         raise ConfigurationError(
-            "one file replaces one document", hint="give one FILE with --replaces"
+            "--replaces accepts exactly one FILE", hint="run the command with only one FILE"
         )
-    guidelines, opened = _open(session, organization, project)
+    guidelines, opened = _open_project(session, organization, project)
     source = _require_uploads(guidelines, opened)
     uploaded: list[UploadedDocument] = []
     refused: list[tuple[Path, RagAssetsError]] = []
@@ -84,7 +84,7 @@ def upload(
         print_json({"uploaded": list(map(_to_json, uploaded)), "refused": reasons})
     else:
         for stored in uploaded:
-            outcome = "was there already" if stored.duplicate else "uploaded"
+            outcome = "was already stored" if stored.duplicate else "uploaded"
             say(f"{stored.document.file_name}: {outcome}, as {stored.document.id}")
         for file, refusal in refused:
             say(f"{file.name}: refused: {refusal.advice}")
@@ -93,14 +93,14 @@ def upload(
     if refused:
         raise ConfigurationError(
             f"{len(refused)} of {len(files)} files were refused",
-            hint="correct each as its line says, and upload it again",
+            hint="correct each file as described in its line, then upload the file again",
         )
 
 
 @with_reading_session
 def list_documents(session: Session, organization: str, project: str, *, as_json: bool) -> None:
     """Print a project's documents, newest first."""
-    guidelines, opened = _open(session, organization, project)
+    guidelines, opened = _open_project(session, organization, project)
     documents: list[GuidelineDocument] = []
     after: str | None = None
     while True:
@@ -113,7 +113,10 @@ def list_documents(session: Session, organization: str, project: str, *, as_json
         print_json({**shown, "ragGuidelines": page.rag_guidelines})
         return
     if not page.rag_guidelines:
-        warn(f"guidelines are off: `rag-assets organizations put {organization} --guidelines`")
+        warn(
+            f"the guidelines are switched off; run `rag-assets organizations put {organization}"
+            " --guidelines` to switch them on"
+        )
     print_table(
         ["file", "id", "status", "stage", "chunks", "tokens", "bytes", "by", "uploaded", "reason"],
         [
@@ -138,17 +141,18 @@ def delete(
     session: Session, organization: str, project: str, document_id: str, *, as_json: bool
 ) -> None:
     """Delete a document."""
-    guidelines, opened = _open(session, organization, project)
+    guidelines, opened = _open_project(session, organization, project)
     deleted = guidelines.library.delete(opened, document_id, operator())
     if deleted.outcome != "removed":
         raise UnknownDocument(
-            "the project has no such document",
-            hint=f"`rag-assets guidelines list {organization} {project}` shows their ids",
+            "the project has no document with this id",
+            hint=f"`rag-assets guidelines list {organization} {project}` lists the ids of its"
+            " documents",
         )
     if as_json:
         print_json(_to_json(deleted))
         return
-    say(f"{document_id} is deleted: no context holds a passage of it any more.")
+    say(f"{document_id} is deleted; contexts no longer contain its passages.")
 
 
 @with_session
@@ -156,12 +160,12 @@ def retry(
     session: Session, organization: str, project: str, document_id: str, *, as_json: bool
 ) -> None:
     """Retry a document that failed."""
-    guidelines, opened = _open(session, organization, project)
+    guidelines, opened = _open_project(session, organization, project)
     document, is_retried = guidelines.library.retry(opened, document_id, operator())
     if as_json:
         print_json(_to_json(document))
     elif is_retried:
-        say(f"{document.file_name} is tried again by `rag-assets sync {opened.ref.id}`.")
+        say(f"{document.file_name} will be processed again by `rag-assets sync {opened.ref.id}`.")
     else:
         say(f"{document.file_name} has not failed: it is {document.status}.")
 
@@ -177,12 +181,14 @@ def set_enabled(
     as_json: bool,
 ) -> None:
     """Enable or disable a document."""
-    guidelines, opened = _open(session, organization, project)
+    guidelines, opened = _open_project(session, organization, project)
     document = guidelines.library.set_enabled(opened, document_id, operator(), enabled=enabled)
     if as_json:
         print_json(_to_json(document))
         return
-    state = "answers again from the next sync on" if enabled else "does not answer any more"
+    state = (
+        "is included in answers from the next sync on" if enabled else "is excluded from answers"
+    )
     say(f"{document.file_name} {state}.")
 
 
@@ -191,13 +197,13 @@ def chunks(
     session: Session, organization: str, project: str, document_id: str, *, as_json: bool
 ) -> None:
     """Print the passages of a document, with withheld passages and masked credentials."""
-    guidelines, opened = _open(session, organization, project)
+    guidelines, opened = _open_project(session, organization, project)
     document = guidelines.library.chunks(opened, document_id)
     if as_json:
         print_json(_to_json(document))
         return
     if not document.answers:
-        warn("these passages do not answer yet")
+        warn("these passages are not included in answers yet")
     for chunk in document.chunks:
         page = "" if chunk.page is None else f", page {chunk.page}"
         headings = "".join(f" › {heading}" for heading in chunk.heading_path)
@@ -213,7 +219,7 @@ def chunks(
 @with_reading_session
 def usage(session: Session, organization: str, project: str, *, days: int, as_json: bool) -> None:
     """Print the usage of a project by day and model."""
-    guidelines, opened = _open(session, organization, project)
+    guidelines, opened = _open_project(session, organization, project)
     report = guidelines.usage.report(opened, days)
     if as_json:
         print_json(_to_json(report))
@@ -247,22 +253,24 @@ def text(
 ) -> None:
     """Print a project's plain text, or set it."""
     if file is not None and clear:
-        raise ConfigurationError("--file and --clear exclude each other", hint="give one of them")
-    _, opened = _open(session, organization, project)
+        raise ConfigurationError(
+            "--file and --clear cannot be combined", hint="use only one of them"
+        )
+    _, opened = _open_project(session, organization, project)
     texts = GuidelineTexts(session.catalog.database)
     stored = texts.get(opened.ref.id)
     is_change = file is not None or clear
     if is_change:
-        new = "" if file is None else _read(file)
+        new = "" if file is None else _read_text_file(file)
         require_usable(new, masker_of(session.settings.local))
         replaces = None if stored is None else {stored.version}
         stored = texts.put(opened.ref, new, by=operator(), replaces=replaces)
     if as_json:
         print_json(_to_json(build_response(stored)))
     elif is_change:
-        say("The text is set." if stored and stored.text else "There is no text any more.")
+        say("The text is saved." if stored and stored.text else "The text is removed.")
     elif stored is None or stored.is_blank:
-        say("There is no text.")
+        say("No text is set.")
     else:
         say(stored.text)
 
@@ -280,7 +288,7 @@ def context(
     """Print the section for a prompt."""
     session.require_trusted_grants(caller.principals)
     request = _parse_request(given)
-    _, opened = _open(session, organization, project)
+    _, opened = _open_project(session, organization, project)
     built = asyncio.run(_build_context(session, opened, request, caller))
     if as_json:
         print_json(_to_json(built))
@@ -288,11 +296,14 @@ def context(
     if built.reason is not None:
         threshold = f" of {built.threshold}" if built.threshold is not None else ""
         nearest = f"; the nearest is at {built.nearest}" if built.nearest is not None else ""
-        warn(f"no passages: {built.reason.replace('-', ' ')}{threshold}{nearest}; {built.detail}")
+        warn(
+            f"no passages were found: {built.reason.replace('-', ' ')}{threshold}{nearest};"
+            f" {built.detail}"
+        )
     if built.omitted:
         warn(f"{built.omitted} passages did not fit into {request.token_budget} tokens")
     for miss in built.near_misses or ():
-        warn(f"nearly taken, at {miss.score}: {miss.file_name}: {miss.excerpt}")
+        warn(f"near miss with score {miss.score}: {miss.file_name}: {miss.excerpt}")
     say(built.section or "There are no guidelines for this task.")
 
 
@@ -314,11 +325,14 @@ def _parse_request(given: Mapping[str, Any]) -> ContextRequest:
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         raise ConfigurationError(
-            problem_of(first), hint="see `rag-assets guidelines context --help`"
+            problem_of(first),
+            hint="run `rag-assets guidelines context --help` for the allowed values",
         ) from None
 
 
-def _open(session: Session, organization: str, project: str) -> tuple[Guidelines, OpenProject]:
+def _open_project(
+    session: Session, organization: str, project: str
+) -> tuple[Guidelines, OpenProject]:
     settings = session.settings
     blobs = open_blobs(settings)
     uploads = Uploads(session.catalog, blobs, lambda: masker_of(settings.local))
@@ -333,7 +347,8 @@ def _require_uploads(guidelines: Guidelines, opened: OpenProject) -> UploadsConf
         return guidelines.library.require_uploads(opened)
     except NoProviderKey as error:
         raise NoProviderKey(
-            error.message, hint=f"set it: rag-assets keys set {opened.ref.id} {error.provider}"
+            error.message,
+            hint=f"set a valid key: rag-assets keys set {opened.ref.id} {error.provider}",
         ) from None
 
 
@@ -349,7 +364,8 @@ def _upload_file(
         file = path.open("rb")
     except OSError as error:
         raise ConfigurationError(
-            f"{path} cannot be read: {error.strerror}", hint="name files that you may read"
+            f"{path} cannot be read: {error.strerror}",
+            hint="choose files that you have permission to read",
         ) from None
     with file, uploads.receive(opened.ref) as received:
         for piece in iter(partial(file.read, _PIECE_BYTES), b""):
@@ -362,7 +378,7 @@ def _upload_file(
     return UploadedDocument(document, stored.duplicate)
 
 
-def _read(file: str) -> str:
+def _read_text_file(file: str) -> str:
     """Return the text of a file, cut off at one character more than the maximum."""
     try:
         if file == _STANDARD_INPUT:
@@ -370,9 +386,9 @@ def _read(file: str) -> str:
         with Path(file).open(encoding="utf-8-sig", newline="") as stream:
             return stream.read(MAX_CHARACTERS + 1)
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise ConfigurationError(
-            f"{file} cannot be read: {reason}", hint="give a file with plain text"
+            f"{file} cannot be read: {reason}", hint="choose a plain text file in UTF-8"
         ) from None
 
 

@@ -79,7 +79,7 @@ def enable(
     document: DocumentArgument,
     json: Json = False,
 ) -> None:
-    """Let a document answer again, without embedding it again."""
+    """Include a document in answers again, without embedding it again."""
     from rag_assets.systems.team_guidelines import command_line
 
     command_line.set_enabled(organization, project, document, enabled=True, as_json=json)
@@ -92,7 +92,7 @@ def disable(
     document: DocumentArgument,
     json: Json = False,
 ) -> None:
-    """Take a document out of answers, and keep its passages and vectors."""
+    """Exclude a document from answers, and keep its passages and vectors."""
     from rag_assets.systems.team_guidelines import command_line
 
     command_line.set_enabled(organization, project, document, enabled=False, as_json=json)

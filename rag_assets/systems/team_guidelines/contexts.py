@@ -318,7 +318,8 @@ def _reason_of_error(error: RagAssetsError) -> Reason:
     match error:
         case UnknownTenant():
             raise UnknownProject(
-                "the project was removed", hint="make it again, or name another one"
+                "the project was removed",
+                hint="create the project again, or choose a different project",
             ) from None
         case NotOptedIn():
             return "feature-off"

@@ -218,7 +218,7 @@ def build_document(
     total = progress.total if state.listed else None
     return replace(
         document,
-        stage=_stage(state, progress, is_selected=is_selected),
+        stage=_determine_stage(state, progress, is_selected=is_selected),
         done=None if total is None else progress.done,
         total=total,
     )
@@ -236,7 +236,7 @@ def _count_dropped(state: UploadState, progress: Progress) -> int:
     return len(progress.chunks.dropped)
 
 
-def _stage(state: UploadState, progress: Progress, *, is_selected: bool) -> Stage:
+def _determine_stage(state: UploadState, progress: Progress, *, is_selected: bool) -> Stage:
     if not state.listed or not (is_selected or state.retry_at):
         return "queued"
     if not progress.parsed:

@@ -14,7 +14,7 @@ class GuidelinesOff(NotOptedIn):
         403,
         "feature-off",
         "The organization has its guidelines switched off",
-        detail="an admin of the organization switches them on",
+        detail="an admin of the organization can switch them on",
     )
 
     @classmethod
@@ -22,7 +22,7 @@ class GuidelinesOff(NotOptedIn):
         """Return the error for the projects of an organization."""
         return GuidelinesOff(
             f"organization {organization!r} has its guidelines switched off",
-            hint=f"`rag-assets organizations put {organization} --guidelines` switches them on",
+            hint=f"`rag-assets organizations put {organization} --guidelines` to switch them on",
         )
 
 
@@ -33,16 +33,17 @@ class TextRefused(RagAssetsError):
         problems: reasons, without quotes from the text.
     """
 
-    problem_kind = ProblemKind(422, "text-refused", "The text cannot be kept")
+    problem_kind = ProblemKind(422, "text-refused", "The text cannot be stored")
 
     def __init__(self, problems: Sequence[str]) -> None:
         super().__init__(
-            f"the text cannot be kept: {'; '.join(problems)}", hint="change it, and set it again"
+            f"the text cannot be stored: {'; '.join(problems)}",
+            hint="correct the text, then set it again",
         )
         self.problems = tuple(problems)
 
 
 class VersionMissing(RagAssetsError):
-    """A request would replace a text without naming its version."""
+    """A request would replace a text without stating its version."""
 
     problem_kind = ProblemKind(428, "version-missing", "The version to replace is not named")

@@ -96,8 +96,8 @@ class GuidelineKeys:
         entry = None if project.choice.key == "none needed" else self._find_entry(project)
         return KeyState(
             provider=provider,
-            state=_use(project, entry),
-            source=None if entry is None else _source(entry),
+            state=_build_key_use(project, entry),
+            source=None if entry is None else _determine_source(entry),
             address=key_address(project.project_id, provider),
             worked=None if entry is None else entry.worked,
         )
@@ -108,7 +108,10 @@ class GuidelineKeys:
         # A variable for the provider "auto" applies to every provider.
         providers = {embedder.provider, AUTO, ""} if is_operators else {embedder.provider}
         for entry in self._ring.entries(project.record.id):
-            if entry.provider in providers and (_source(entry) == "operator") == is_operators:
+            if (
+                entry.provider in providers
+                and (_determine_source(entry) == "operator") == is_operators
+            ):
                 return entry
         return None
 
@@ -120,18 +123,18 @@ class GuidelineKeys:
         """
         state = self.state(project)
         if state.state in {"missing", "unreadable"}:
-            raise _no_key(state)
+            raise _missing_key_error(state)
 
     def list_for_project(self, project: OpenProject) -> Keys:
         """List the keys that a project may use, its own before its organization's."""
         entries = self._ring.entries(project.record.id)
         order = {"project": 0, "organization": 1, "operator": 2}
-        shown = [_view(entry) for entry in entries]
+        shown = [_build_view(entry) for entry in entries]
         return Keys(tuple(sorted(shown, key=lambda key: (key.provider, order[key.source]))))
 
     def list_for_organization(self, organization_id: str) -> Keys:
         """List an organization's own keys."""
-        return Keys(tuple(map(_view, self._ring.entries_of_organization(organization_id))))
+        return Keys(tuple(map(_build_view, self._ring.entries_of_organization(organization_id))))
 
     def put(self, owner: KeyOwner, provider: str, key: SecretStr) -> None:
         """Set a key, and retry the documents that lacked one.
@@ -168,7 +171,7 @@ class GuidelineKeys:
             test: KeyTest = asyncio.run(tests.test(owner, provider))
         except NoProviderKey:
             raise NoProviderKey(
-                f"there is no key for {provider}", hint="set one before it is tested"
+                f"no key is set for {provider}", hint="set a key before you test it"
             ) from None
         except ConfigurationError as error:
             raise InvalidRequest(error.message, hint=error.hint) from None
@@ -176,9 +179,10 @@ class GuidelineKeys:
 
     def _require_own(self, owner: TenantRef, provider: str) -> None:
         for entry in self._ring.entries(owner.id):
-            if entry.provider == provider and _source(entry) == "operator":
+            if entry.provider == provider and _determine_source(entry) == "operator":
                 raise ConfiguredByOperator(
-                    f"the operator has named the key for {provider}", hint="ask the operator"
+                    f"the key for {provider} is managed by the operator and cannot be changed here",
+                    hint="ask the operator to change the key",
                 )
 
     def _retry(self, owner: KeyOwner) -> None:
@@ -195,7 +199,7 @@ def key_address(project_id: str, provider: str) -> str:
     return f"/api/projects/{quote(project_id, safe='')}/keys/{provider}"
 
 
-def _no_key(state: KeyState) -> NoProviderKey:
+def _missing_key_error(state: KeyState) -> NoProviderKey:
     what = "cannot be read any more" if state.state == "unreadable" else "is missing"
     return NoProviderKey(
         f"the key for {state.provider} {what}",
@@ -205,7 +209,7 @@ def _no_key(state: KeyState) -> NoProviderKey:
     )
 
 
-def _use(project: OpenProject, entry: KeyEntry | None) -> KeyUse:
+def _build_key_use(project: OpenProject, entry: KeyEntry | None) -> KeyUse:
     if project.choice.key == "none needed":
         return "not-needed"
     if entry is None or entry.state in {"not set", "missing"}:
@@ -213,14 +217,14 @@ def _use(project: OpenProject, entry: KeyEntry | None) -> KeyUse:
     return "usable" if entry.state == "set" else "unreadable"
 
 
-def _source(entry: KeyEntry) -> KeySource:
+def _determine_source(entry: KeyEntry) -> KeySource:
     if entry.shown.startswith("$"):
         return "operator"
     return "project" if entry.organization is None else "organization"
 
 
-def _view(entry: KeyEntry) -> KeyView:
-    source = _source(entry)
+def _build_view(entry: KeyEntry) -> KeyView:
+    source = _determine_source(entry)
     return KeyView(
         provider=entry.provider,
         last_four=None if source == "operator" else entry.shown.removeprefix("…") or None,
@@ -236,5 +240,5 @@ def _require_provider(provider: str) -> None:
     if provider not in WITH_KEYS:
         # The error does not repeat the name, because it may be a misplaced key.
         raise InvalidRequest(
-            "no provider of this name takes keys", hint=f"one of: {', '.join(WITH_KEYS)}"
+            "no provider with this name accepts keys", hint=f"one of: {', '.join(WITH_KEYS)}"
         )

@@ -105,7 +105,7 @@ class GuidelineLibrary:
         )
         has_more, states = len(states) > limit, states[:limit]
         return DocumentPage(
-            documents=tuple(self._build(project, states)),
+            documents=tuple(self._build_documents(project, states)),
             next=_format_cursor(states[-1]) if has_more else None,
             rag_guidelines=project.record.has_opted_in,
             key=self._keys.state(project),
@@ -117,7 +117,7 @@ class GuidelineLibrary:
         Raises:
             UnknownDocument: it does not exist in the project.
         """
-        [document] = self._build(project, [self._state(project, document_id)])
+        [document] = self._build_documents(project, [self._find_state(project, document_id)])
         return document
 
     def require_uploads(self, project: OpenProject) -> UploadsConfig:
@@ -160,7 +160,7 @@ class GuidelineLibrary:
             UnknownDocument: it does not exist in the project.
             GuidelinesOff, NoProviderKey, CapReached: a retry would fail; see require_uploads().
         """
-        state = self._state(project, document_id)
+        state = self._find_state(project, document_id)
         is_retried = state.status == "FAILED"
         if is_retried:
             self.require_uploads(project)
@@ -173,17 +173,19 @@ class GuidelineLibrary:
         Raises:
             UnknownDocument: it does not exist in the project.
         """
-        state = self._state(project, document_id)
+        state = self._find_state(project, document_id)
         if state.chunk_set_key is not None:
-            row = self._lake_of(project).chunk_sets([state.chunk_set_key]).get(state.chunk_set_key)
+            row = (
+                self._open_lake(project).chunk_sets([state.chunk_set_key]).get(state.chunk_set_key)
+            )
         else:
-            row = self._progress(project, [state]).get(document_id, NO_PROGRESS).chunks
+            row = self._read_progress(project, [state]).get(document_id, NO_PROGRESS).chunks
         chunks = _build_chunks(document_id, row, answers=state.answers)
         return replace(chunks, masked=self._find_masked(project, document_id))
 
     def _find_masked(self, project: OpenProject, document_id: str) -> tuple[MaskedSecrets, ...]:
         """Return the masked credentials in the present text of a document."""
-        lake, options = self._lake_of(project), project.tenant.parser.options
+        lake, options = self._open_lake(project), project.tenant.parser.options
         keys = [
             parse_key(
                 document.content_sha256, document.media_type, options, document.reindex_requests
@@ -205,7 +207,7 @@ class GuidelineLibrary:
             BlobMissing: the file was lost.
             ServiceUnavailable: the store of blobs does not answer.
         """
-        state = self._state(project, document_id)
+        state = self._find_state(project, document_id)
         ref = project.ref
         pieces = self._blobs.tenant(ref.id, ref.incarnation).stream(state.content_sha256)
         first = next(pieces, b"")
@@ -218,7 +220,7 @@ class GuidelineLibrary:
             for state in self._catalog.upload_states.page(project.record.id)
             if state.enabled and state.status != "READY"
         ]
-        progress = self._progress(project, states)
+        progress = self._read_progress(project, states)
         texts: dict[str, int] = {}
         documents = unmeasured = 0
         for state in states:
@@ -228,15 +230,16 @@ class GuidelineLibrary:
             unmeasured += document.chunks is None and state.status == "PROCESSING"
         return documents, sum(texts.values()), unmeasured
 
-    def _state(self, project: OpenProject, document_id: str) -> UploadState:
+    def _find_state(self, project: OpenProject, document_id: str) -> UploadState:
         state = self._catalog.upload_states.find(project.record.id, document_id)
         if state is None:
             raise UnknownDocument(
-                "the project has no such document", hint="take an id from the list of documents"
+                "the project has no document with this id",
+                hint="use an id from the list of documents",
             )
         return state
 
-    def _build(
+    def _build_documents(
         self, project: OpenProject, states: Sequence[UploadState]
     ) -> Iterator[GuidelineDocument]:
         is_processing = any(s.listed and s.status == "PROCESSING" for s in states)
@@ -245,7 +248,7 @@ class GuidelineLibrary:
             for state in states
             if state.status == "PROCESSING" or (state.status == "FAILED" and not state.answers)
         ]
-        progress = self._progress(project, unfinished)
+        progress = self._read_progress(project, unfinished)
         selected = (
             self._catalog.syncs.slice_documents(project.record.id) if is_processing else frozenset()
         )
@@ -253,14 +256,16 @@ class GuidelineLibrary:
             present = progress.get(state.id, NO_PROGRESS)
             yield build_document(project, state, present, is_selected=state.id in selected)
 
-    def _progress(self, project: OpenProject, states: Sequence[UploadState]) -> dict[str, Progress]:
+    def _read_progress(
+        self, project: OpenProject, states: Sequence[UploadState]
+    ) -> dict[str, Progress]:
         ids = [state.id for state in states if state.listed]
         if not ids:
             return {}
         documents = self._catalog.documents.find(project.record.id, ids)
-        return read_progress(project, self._lake_of(project), documents)
+        return read_progress(project, self._open_lake(project), documents)
 
-    def _lake_of(self, project: OpenProject) -> TenantLake:
+    def _open_lake(self, project: OpenProject) -> TenantLake:
         return self._lake.tenant(project.ref.id, project.ref.incarnation)
 
     def _require_budget(self, project: OpenProject) -> None:
@@ -308,5 +313,8 @@ def _format_cursor(state: UploadState) -> str:
 def _parse_cursor(cursor: str) -> tuple[datetime, str]:
     match = _CURSOR.fullmatch(cursor)
     if match is None:
-        raise InvalidRequest("`after` is not a `next`", hint="take it from the page before")
+        raise InvalidRequest(
+            "`after` is not a valid page cursor",
+            hint="use the value of `next` from the previous page",
+        )
     return _EPOCH + timedelta(microseconds=int(match[1])), match[2]

@@ -28,7 +28,7 @@ PROFILE = "team-guidelines"
 
 @dataclass(frozen=True, slots=True)
 class ProjectScope:
-    """The projects that a caller may name.
+    """The projects that a caller may access.
 
     Attributes:
         organization: organization of which the caller may name all projects, also new ones; None
@@ -204,8 +204,9 @@ class GuidelineProjects:
             if scope.organization is None:
                 raise
             raise UnknownProject(
-                "the token's organization has no project of this id",
-                hint="make it with PUT /api/projects/{id}, or use a token of its organization",
+                "the token's organization has no project with this id",
+                hint="create the project with PUT /api/projects/{id}, or use a token of the"
+                " organization that owns the project",
             ) from None
 
     def open_record(self, record: TenantRecord) -> OpenProject:
@@ -215,7 +216,10 @@ class GuidelineProjects:
             UnknownProject: the project is being removed.
         """
         if record.state == "REMOVING":
-            raise UnknownProject("this project is being removed", hint="make it again later")
+            raise UnknownProject(
+                "this project is being removed",
+                hint="wait until the removal has finished, then create the project again",
+            )
         return OpenProject(record, self._embedders)
 
     def show(self, project: OpenProject, key: KeyState) -> ProjectView:

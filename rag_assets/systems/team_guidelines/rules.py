@@ -64,7 +64,7 @@ class RuleFollowUp:
         """Return why a tenant needs a run although no source changed; None if it needs none."""
         with catalog.database.begin() as connection:
             is_left = connection.scalar(select(_select_unread(tenant_id).exists()))
-        return "the front matter of documents was not read yet" if is_left else None
+        return "the front matter of some documents has not been read yet" if is_left else None
 
     def kept_texts(self, catalog: Catalog, tenant_id: str) -> frozenset[str]:
         """Return an empty set, because rules have no vectors."""

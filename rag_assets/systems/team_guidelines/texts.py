@@ -76,7 +76,7 @@ class GuidelineTexts:
         query = select(guideline_texts).where(guideline_texts.c.tenant == tenant_id)
         with self._database.begin() as connection:
             row = connection.execute(query).first()
-        return None if row is None else _text(row)
+        return None if row is None else _text_from_row(row)
 
     def put(
         self,
@@ -107,23 +107,23 @@ class GuidelineTexts:
             row = connection.execute(present).first()
             if row is None:
                 if replaces is not None:
-                    raise _version_changed()
+                    raise _version_changed_error()
                 new = upsert(guideline_texts).values(tenant=ref.id, **values)
                 statement = new.on_conflict_do_nothing().returning(guideline_texts)
                 row = connection.execute(statement).first()
                 if row is None:
-                    raise _version_changed()
-                return _text(row)
-            stored = _text(row)
+                    raise _version_changed_error()
+                return _text_from_row(row)
+            stored = _text_from_row(row)
             _require_replaceable(stored, replaces)
             if stored.text == text:
                 return stored
             change = update(guideline_texts).where(columns.tenant == ref.id).values(**values)
-            return _text(connection.execute(change.returning(guideline_texts)).one())
+            return _text_from_row(connection.execute(change.returning(guideline_texts)).one())
 
 
 def require_usable(text: str, masker: Masker) -> None:
-    """Require that a text may be stored and sent to models; a long text takes a while.
+    """Require that a text can be stored and sent to models; checking a long text takes a while.
 
     Args:
         masker: finds credentials.
@@ -133,9 +133,11 @@ def require_usable(text: str, masker: Masker) -> None:
         ServiceUnavailable: the scan for credentials took too long.
     """
     if len(text) > MAX_CHARACTERS:
-        raise TextRefused((f"it has {len(text):,} characters, and {MAX_CHARACTERS:,} are allowed",))
+        raise TextRefused(
+            (f"it has {len(text):,} characters, but at most {MAX_CHARACTERS:,} are allowed",)
+        )
     if "\x00" in text or any("\ud800" <= character <= "\udfff" for character in text):
-        raise TextRefused(("it holds a zero byte, or half of a character",))
+        raise TextRefused(("it contains a NUL character or an unpaired surrogate",))
     try:
         findings = masker.findings(text)
     except TimeoutError:
@@ -151,20 +153,21 @@ def require_usable(text: str, masker: Masker) -> None:
         )
 
 
-def _text(row: Row[Any]) -> GuidelineText:
+def _text_from_row(row: Row[Any]) -> GuidelineText:
     return GuidelineText(row.text, row.updated_by, row.updated_at)
 
 
 def _require_replaceable(present: GuidelineText, replaces: Collection[str] | None) -> None:
     if replaces is None:
         raise VersionMissing(
-            "there is a text already", hint="read it, and name its version with the new one"
+            "a text already exists", hint="read the text, and send its version with the new text"
         )
     if not {ANY_VERSION, present.version} & set(replaces):
-        raise _version_changed()
+        raise _version_changed_error()
 
 
-def _version_changed() -> VersionChanged:
+def _version_changed_error() -> VersionChanged:
     return VersionChanged(
-        "the text was changed meanwhile", hint="read it again, and make the change in that"
+        "the text has changed since you read it",
+        hint="read the text again, and apply your change to the new version",
     )

@@ -130,27 +130,29 @@ class GuidelineUsage:
             project_id=project.project_id,
             organization_id=organization,
             since=since,
-            days=tuple(map(_day, self._catalog.usage.rows(since, tenant_id))),
-            month=_sum(self._catalog.usage.sum([tenant_id], month)),
-            caps=self._caps(project),
-            waiting=self._waiting(project),
-            organization_month=_sum(self._catalog.usage.sum([each.id for each in records], month)),
+            days=tuple(map(_build_day, self._catalog.usage.rows(since, tenant_id))),
+            month=_build_sum(self._catalog.usage.sum([tenant_id], month)),
+            caps=self._read_caps(project),
+            waiting=self._count_waiting(project),
+            organization_month=_build_sum(
+                self._catalog.usage.sum([each.id for each in records], month)
+            ),
         )
 
-    def _caps(self, project: OpenProject) -> tuple[CapView, ...]:
+    def _read_caps(self, project: OpenProject) -> tuple[CapView, ...]:
         # A cap per run has no meaning outside a run.
         caps = project.tenant.caps.model_copy(update={"per_run": None})
         tenant = project.tenant.model_copy(update={"caps": caps})
         present = present_caps(self._catalog, project.ref, tenant, run=0.0)
-        stopped = self._stopped_caps(project, present)
+        stopped = self._find_stopped_caps(project, present)
         # If less than the price of one passage is left below a cap, the cap stops all embedding.
         passage = (project.price or FREE).of(tenant.chunker.parameters.limit)
         return tuple(
-            _cap(cap, reached=cap.share >= 1 or cap.stops(passage) or cap.name in stopped)
+            _build_cap(cap, reached=cap.share >= 1 or cap.stops(passage) or cap.name in stopped)
             for cap in present
         )
 
-    def _stopped_caps(self, project: OpenProject, caps: Sequence[Cap]) -> Collection[CapName]:
+    def _find_stopped_caps(self, project: OpenProject, caps: Sequence[Cap]) -> Collection[CapName]:
         """Return the caps that made documents wait, as a request may cost more than one passage."""
         states = self._catalog.upload_states.page(project.record.id)
         if all(state.error_kind != "cap-reached" for state in states):
@@ -158,7 +160,7 @@ class GuidelineUsage:
         events = self._catalog.events.latest(project.ref.id, kind="cap_reached", limit=EVENTS_READ)
         return caps_that_hold(caps, events, today())
 
-    def _waiting(self, project: OpenProject) -> Waiting:
+    def _count_waiting(self, project: OpenProject) -> Waiting:
         documents, tokens, unmeasured = self._library.waiting(project)
         return Waiting(
             documents=documents,
@@ -171,7 +173,7 @@ class GuidelineUsage:
 _CAPS = {"per_month": "perMonth", "per_day": "perDay", "per_run": "perRun"}
 
 
-def _cap(cap: Cap, *, reached: bool) -> CapView:
+def _build_cap(cap: Cap, *, reached: bool) -> CapView:
     return CapView(
         name=_CAPS[cap.name],
         dollars=cap.most,
@@ -181,7 +183,7 @@ def _cap(cap: Cap, *, reached: bool) -> CapView:
     )
 
 
-def _sum(used: Usage) -> UsageSum:
+def _build_sum(used: Usage) -> UsageSum:
     return UsageSum(
         requests=used.requests,
         texts=used.texts,
@@ -192,5 +194,7 @@ def _sum(used: Usage) -> UsageSum:
     )
 
 
-def _day(row: UsageRow) -> DayOfUsage:
-    return DayOfUsage(day=row.day, provider=row.provider, model=row.model, used=_sum(row.used))
+def _build_day(row: UsageRow) -> DayOfUsage:
+    return DayOfUsage(
+        day=row.day, provider=row.provider, model=row.model, used=_build_sum(row.used)
+    )

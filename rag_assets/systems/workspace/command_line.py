@@ -31,12 +31,12 @@ _RECORDS_AT_ONCE: Final = 10_000
 @with_reading_session
 def show(session: Session, tenant: str, *, as_json: bool) -> None:
     """Print all pages, each below its parent."""
-    pages = _service(session).pages(tenant)
+    pages = _open_service(session).pages(tenant)
     if as_json:
         print_json({"tenant": tenant, "pages": [one for one, _ in pages]})
         return
     for page, depth in pages:
-        say(f"{'  ' * depth}{page.uuid}{_remarks(page)}")
+        say(f"{'  ' * depth}{page.uuid}{_format_remarks(page)}")
 
 
 @with_session
@@ -49,9 +49,9 @@ def put(
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         raise InvalidRequest(
-            f"the page cannot be put: {problem_of(first)}", hint="correct that option"
+            f"the page cannot be stored: {problem_of(first)}", hint="correct this option"
         ) from None
-    done = _service(session).put(tenant, page, draft)
+    done = _open_service(session).put(tenant, page, draft)
     if as_json:
         print_json(done)
         return
@@ -63,10 +63,10 @@ def delete(session: Session, tenant: str, page: str, *, confirmed: bool, as_json
     """Delete a page, the pages below it, and their records."""
     if not confirmed:
         raise ConfigurationError(
-            "this deletes a page, all pages below it, and the records that hang on them",
+            "this deletes the page, all pages below it, and the records on these pages",
             hint="add --yes",
         )
-    done = _service(session).remove(tenant, page, operator())
+    done = _open_service(session).remove(tenant, page, operator())
     if as_json:
         print_json(done)
         return
@@ -78,7 +78,7 @@ def access(
     session: Session, tenant: str, page: str, principals: Sequence[str], *, as_json: bool
 ) -> None:
     """Print whether any of these principals may read a page."""
-    found = _service(session).access(tenant, page, tuple(principals))
+    found = _open_service(session).access(tenant, page, tuple(principals))
     if as_json:
         print_json(found)
         return
@@ -118,16 +118,16 @@ def records(
     print_table(names, rows)
 
 
-def _service(session: Session) -> TreeService:
+def _open_service(session: Session) -> TreeService:
     settings = session.settings
     return TreeService(session.catalog, open_blobs(settings), masker_of(settings.local))
 
 
-def _remarks(page: Page) -> str:
-    return "".join(f"  {remark}" for remark in _notes(page))
+def _format_remarks(page: Page) -> str:
+    return "".join(f"  {remark}" for remark in _list_notes(page))
 
 
-def _notes(page: Page) -> Iterator[str]:
+def _list_notes(page: Page) -> Iterator[str]:
     if page.kind == "database":
         yield "(database)"
     if page.has_own_scope:
@@ -175,8 +175,9 @@ def pull(
         say(report.line())
         if report.held:
             warn(
-                f"{report.held:,} records of {report.source} are gone from its database and are"
-                " kept: give --allow-deletes if that is right"
+                f"{report.held:,} records of {report.source} no longer exist in its database"
+                " but are"
+                " kept here: run the command with --allow-deletes to remove them"
             )
 
 

@@ -15,10 +15,10 @@ from rag_assets.resources.workbench import clear_failures
 from rag_assets.storage.blobs.store import open_blobs
 from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.systems.workspace.pulling.pull import (
-    due_tenants,
+    choose_worst_failure,
+    find_due_tenants,
     is_due,
     pulled_sources,
-    worst_failure,
 )
 from rag_assets.systems.workspace.pulling.source import SQL
 from rag_assets.systems.workspace.pulling.states import PullStates, SourceLocks
@@ -103,7 +103,7 @@ def pull_tenants(
         if failures:
             if done:
                 context.log.info(f"{record.id}: {'; '.join(done)}")
-            raise worst_failure(failures)
+            raise choose_worst_failure(failures)
         return "; ".join(done) or "nothing was due"
 
     wanted = config.tenants
@@ -147,7 +147,7 @@ def sql_sources_sensor(
         states = PullStates(catalog.database).of_tenants([one.id for one in records])
         # These sources are being pulled by the nightly run or from the command line.
         pulled = SourceLocks(catalog.database).find_held(states)
-        due = due_tenants(records, states, datetime.now(UTC), pulled)
+        due = find_due_tenants(records, states, datetime.now(UTC), pulled)
         unfinished = runs.unfinished(context.instance, job=names.own(_JOB))
         under_way = [
             run.tags[_TENANTS_TAG].split(",") for run in unfinished if _TENANTS_TAG in run.tags
@@ -161,10 +161,12 @@ def sql_sources_sensor(
     free = max(_SLOW_RUNS - sum(len(ids) == 1 for ids in under_way), 0)
     groups = [*([quick] if quick else []), *([id_] for id_ in slow[:free])]
     skip = None if groups else dg.SkipReason(f"{len(records)} tenants, none due")
-    return dg.SensorResult(run_requests=[_request(names, ids) for ids in groups], skip_reason=skip)
+    return dg.SensorResult(
+        run_requests=[_build_request(names, ids) for ids in groups], skip_reason=skip
+    )
 
 
-def _request(names: Naming, tenant_ids: list[str]) -> dg.RunRequest:
+def _build_request(names: Naming, tenant_ids: list[str]) -> dg.RunRequest:
     return dg.RunRequest(
         run_config=pull_tenants.run_config(names, tenants=tenant_ids),
         tags={

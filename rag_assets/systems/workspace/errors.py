@@ -9,7 +9,7 @@ PROFILE = "workspace"
 
 
 class NoWorkspace(RagAssetsError):
-    """The tenant is not a workspace: it has another profile."""
+    """The tenant is not a workspace, because it has a different profile."""
 
     problem_kind = ProblemKind(409, "no-workspace", "The tenant is no workspace")
 
@@ -21,11 +21,11 @@ def require_workspace(record: TenantRecord, what: str) -> TenantRecord:
         what: the subject of the request, for the error: "pages", "settings".
 
     Raises:
-        NoWorkspace: the tenant has another profile.
+        NoWorkspace: the tenant has a different profile.
     """
     if record.profile != PROFILE:
         raise NoWorkspace(
             f"tenant {record.id!r} has the profile {record.profile!r}",
-            hint=f"{what} are those of tenants with the profile {PROFILE}",
+            hint=f"only tenants with the profile {PROFILE} have {what}; choose such a tenant",
         )
     return record

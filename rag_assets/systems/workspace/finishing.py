@@ -23,7 +23,7 @@ class WorkspaceFollowUp:
             return None
         record = catalog.tenants.get(tenant_id)
         backend = record.config.get("workspace", {}).get("vector_backend")
-        left = _left(serving, wanted=backend == "pgvector")
+        left = _describe_remaining_work(serving, wanted=backend == "pgvector")
         pause = serving.vectors_retry_at
         return None if pause is not None and Clock().now() < pause else left
 
@@ -34,7 +34,7 @@ class WorkspaceFollowUp:
     def finish(self, ctx: TenantContext, serving: Generation) -> Mapping[str, Any]:
         """Copy or delete vectors if the server answers; return the result."""
         wanted = ctx.tenant.workspace.vector_backend == "pgvector"
-        if ctx.store.vectors is None or _left(serving, wanted=wanted) is None:
+        if ctx.store.vectors is None or _describe_remaining_work(serving, wanted=wanted) is None:
             return {}
         try:
             work = fill_vectors if wanted else drop_vectors
@@ -52,7 +52,7 @@ class WorkspaceFollowUp:
 FOLLOW_UP = WorkspaceFollowUp()
 
 
-def _left(serving: Generation, *, wanted: bool) -> str | None:
+def _describe_remaining_work(serving: Generation, *, wanted: bool) -> str | None:
     if wanted and serving.vectors_beside != "answering":
         return "vectors wait to be copied to pgvector"
     if not wanted and serving.vectors_beside is not None:

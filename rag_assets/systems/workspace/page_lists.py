@@ -1,4 +1,4 @@
-"""Pages of a workspace's tree as the catalog has them, with the titles that the caller may read."""
+"""Lists of the pages of a workspace's tree, with the titles that the caller may read."""
 
 from __future__ import annotations
 

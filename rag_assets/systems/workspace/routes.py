@@ -46,7 +46,7 @@ REFUSED = documented(400, 401, 403, 404, 408, 409, 413, 422, 429, 500, 503)
 
 
 @dataclass(frozen=True, slots=True)
-class Addressed:
+class AddressedWorkspace:
     """The workspace that a request addresses.
 
     Attributes:
@@ -75,10 +75,10 @@ async def require_admin(
     parameters: Annotated[TenantQuery, Query()],
     identity: IdentityDependency,
     backend: BackendDependency,
-) -> Addressed:
+) -> AddressedWorkspace:
     """Return the workspace that a request addresses; refuse all callers but its admins."""
     tenant = request.state.tenant = identity.administered(parameters.tenant)
-    return Addressed(tenant, identity.name, backend)
+    return AddressedWorkspace(tenant, identity.name, backend)
 
 
 async def require_writer(
@@ -86,14 +86,14 @@ async def require_writer(
     parameters: Annotated[TenantQuery, Query()],
     identity: IdentityDependency,
     backend: BackendDependency,
-) -> Addressed:
+) -> AddressedWorkspace:
     """Return the workspace that a request writes to; refuse all but its admins and writers."""
     tenant = request.state.tenant = identity.written(parameters.tenant)
-    return Addressed(tenant, identity.name, backend)
+    return AddressedWorkspace(tenant, identity.name, backend)
 
 
-AdminDependency = Annotated[Addressed, Depends(require_admin)]
-WriterDependency = Annotated[Addressed, Depends(require_writer)]
+AdminDependency = Annotated[AddressedWorkspace, Depends(require_admin)]
+WriterDependency = Annotated[AddressedWorkspace, Depends(require_writer)]
 
 
 settings_router = APIRouter(
@@ -302,7 +302,7 @@ async def write_tree(request: Request, asked: WriterDependency) -> TreeLines:
             answers[number] = (
                 TreeLine(number, "done", scope=done.scopes[uuid])
                 if refusal is None
-                else _refusal(number, refusal)
+                else _build_refusal(number, refusal)
             )
         return TreeLines(tuple(answers[number] for number in sorted(answers)), done.documents)
 
@@ -368,7 +368,9 @@ def _split_lines(body: bytes, *, most: int) -> dict[int, bytes]:
     """
     lines = {n: line for n, line in enumerate(body.split(b"\n"), start=1) if line.strip()}
     if len(lines) > most:
-        raise Refused(413, f"send at most {most:,} lines at once")
+        raise Refused(
+            413, f"the request has too many lines; send at most {most:,} lines in one request"
+        )
     return lines
 
 
@@ -382,12 +384,12 @@ def _parse_edit(line: bytes) -> PageEdit:
     op: Literal["put", "change"] = values.pop("op", "put")
     uuid = values.pop("uuid", None)
     if not isinstance(uuid, str) or len(uuid) > MOST_UUID:
-        raise invalid("uuid", "it must be the id of a page")
+        raise invalid("uuid", "uuid must be the id of a page")
     if op == "put":
         draft = validated(PageDraft, values)
         return uuid, lambda _: draft.page(uuid)
     if op != "change":
-        raise invalid("op", "it must be put or change")
+        raise invalid("op", "op must be put or change")
     change = validated(PageChange, values)
     return uuid, lambda former: change.page(uuid, former)
 
@@ -396,8 +398,8 @@ def _parse_manifest(lines: dict[int, bytes]) -> dict[str, Page]:
     """Return the pages of a manifest by uuid.
 
     Raises:
-        InvalidFields: a line is invalid, names a page again, or has a parent that no
-            line names.
+        InvalidFields: a line is invalid, repeats a page, or has a parent that is not in
+            the manifest.
     """
     pages: dict[str, Page] = {}
     for number, line in lines.items():
@@ -410,11 +412,11 @@ def _parse_manifest(lines: dict[int, bytes]) -> dict[str, Page]:
             field = ".".join(map(str, first["loc"][1:2])) or "body"
             raise invalid(field, f"line {number}: {first['msg']}") from None
         if page.uuid in pages:
-            raise invalid("uuid", f"line {number}: an earlier line names this page")
+            raise invalid("uuid", f"line {number}: an earlier line contains the same page")
         pages[page.uuid] = page
     for number, page in zip(lines, pages.values(), strict=True):
         if page.parent not in {None, ROOT} and page.parent not in pages:
-            raise invalid("parent", f"line {number}: no line names this page")
+            raise invalid("parent", f"line {number}: no line contains this parent page")
     return pages
 
 
@@ -428,7 +430,7 @@ def _parse_object(line: bytes) -> dict[str, Any]:
     return values
 
 
-def _refusal(number: int, error: RagAssetsError) -> TreeLine:
+def _build_refusal(number: int, error: RagAssetsError) -> TreeLine:
     if isinstance(error, UnknownDocument):
         return TreeLine(number, "unknown-page")
     field, _, problem = error.message.partition(": ")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from ipaddress import ip_address
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -108,10 +108,10 @@ class SettingsService:
         """Return the effective settings of a workspace.
 
         Raises:
-            UnknownTenant: no tenant has that id.
+            UnknownTenant: no tenant has this id.
             NoWorkspace: the tenant is not a workspace.
         """
-        return settings_response(self._require(tenant_id))
+        return build_settings_response(self._require_workspace(tenant_id))
 
     def change(self, tenant_id: str, draft: SettingsDraft, by: str) -> Settings:
         """Change the given settings.
@@ -130,11 +130,12 @@ class SettingsService:
             ConfiguredByOperator: the operator has disabled the workspace.
             NoVectorBackend: the back end is not available here.
         """
-        record = self._require(tenant_id)
+        record = self._require_workspace(tenant_id)
         self._require_allowed(draft)
         if draft.enabled is True and "ACTIVE" not in {record.state, record.configured_state}:
             raise ConfiguredByOperator(
-                f"the operator has disabled tenant {tenant_id!r}", hint="ask the operator"
+                f"the operator has disabled tenant {tenant_id!r}",
+                hint="ask the operator to enable the tenant",
             )
 
         def apply_draft(
@@ -150,7 +151,7 @@ class SettingsService:
         present = self._catalog.tenants.get(tenant_id)
         if Tenant.from_config(present.config).workspace.vector_backend != "pgvector":
             self._answer_from_index(record)
-        return settings_response(present)
+        return build_settings_response(present)
 
     def _answer_from_index(self, record: TenantRecord) -> None:
         """Stop searches in pgvector at once; the next sync deletes its vectors."""
@@ -158,7 +159,7 @@ class SettingsService:
         if serving is not None and serving.vectors_beside == "answering":
             self._catalog.generations.set_vectors_beside(record.ref, serving, "filling")
 
-    def _require(self, tenant_id: str) -> TenantRecord:
+    def _require_workspace(self, tenant_id: str) -> TenantRecord:
         return require_workspace(self._catalog.tenants.get(tenant_id), "settings")
 
     def _require_allowed(self, draft: SettingsDraft) -> None:
@@ -166,18 +167,19 @@ class SettingsService:
             value = getattr(draft, name)
             if value is not None and self._masker.holds_credential(value):
                 raise InvalidRequest(
-                    f"{name}: it must hold no credential: it is stored and shown as it is",
-                    hint="store a key for the provider instead",
+                    f"{name}: the value contains a credential, but it is stored and shown unmasked",
+                    hint="remove the credential, and store it as a key for the provider",
                 )
         if draft.base_url is not None and not self._is_allowed(draft.base_url):
             raise InvalidRequest(
                 "base_url: the operator does not allow this server",
-                hint="the operator can add it to RAG_ASSETS_PRIVATE_ENDPOINTS",
+                hint="ask the operator to add the server to RAG_ASSETS_PRIVATE_ENDPOINTS",
             )
         if draft.vector_backend == "pgvector":
             if self._vectors is None:
                 raise NoVectorBackend(
-                    "no Postgres with pgvector is configured", hint="leave vector_backend out"
+                    "no Postgres with pgvector is configured",
+                    hint="remove vector_backend from the request",
                 )
             self._vectors.require()
 
@@ -192,7 +194,7 @@ class SettingsService:
             return False
 
 
-def settings_response(record: TenantRecord) -> Settings:
+def build_settings_response(record: TenantRecord) -> Settings:
     """Return the settings in a workspace's record."""
     settings = record.settings
     tenant = Tenant.from_config(record.config)
@@ -218,25 +220,26 @@ def settings_response(record: TenantRecord) -> Settings:
 def _require_usable(operators: Mapping[str, Any], settings: ApplicationSettings) -> None:
     if settings.base_url is not None and settings.provider not in SELF_HOSTED:
         raise InvalidRequest(
-            "base_url: only localai and ollama have one",
-            hint=f"choose one of {', '.join(get_args(Provider))}, or leave base_url out",
+            "base_url: only the providers localai and ollama accept a base_url",
+            hint="set provider to localai or ollama, or remove base_url",
         )
     try:
         embedder = Tenant.from_config(overlaid(operators, settings)).embedder
     except ConfigurationError as error:
         raise InvalidRequest(
-            f"the settings do not fit each other: {error.message}",
-            hint="provider, embedding_model, base_url and dimensions belong together",
+            f"the settings contradict each other: {error.message}",
+            hint="set provider, embedding_model, base_url and dimensions to values that match"
+            " each other",
         ) from None
     if embedder.provider == LOCAL.name and embedder.path is None:
         _require_dimensions(embedder.model or DEFAULT_MODEL, settings.dimensions)
 
 
 def _require_dimensions(model: str, dimensions: int | None) -> None:
-    """Require a local model's own dimensions: a build with others would never be complete.
+    """Require a local model's own dimensions; with others, a build would never be complete.
 
     Raises:
-        InvalidRequest: the model has other dimensions, or is not installed.
+        InvalidRequest: the model has different dimensions, or is not installed.
     """
     try:
         made = build_embedder(EmbedderConfig(model=model)).dimensions
@@ -244,7 +247,8 @@ def _require_dimensions(model: str, dimensions: int | None) -> None:
         raise InvalidRequest(error.message, hint=error.hint) from None
     if dimensions not in {None, made}:
         raise InvalidRequest(
-            f"the settings do not fit each other: {model} makes vectors of {made} dimensions, not"
+            f"the settings contradict each other: {model} produces vectors of {made}"
+            " dimensions, not"
             f" {dimensions}",
-            hint="set dimensions to null",
+            hint="set dimensions to null to use the model's own dimensions",
         )

@@ -148,8 +148,8 @@ def plan_tree(changed: Iterable[Page], known: Iterable[Page]) -> TreePlan:
         _add_standings(uuid, tree, standings)
     if max((standings[uuid].depth for uuid in affected), default=0) > DEEPEST:
         raise InvalidRequest(
-            f"parent: more than {DEEPEST} pages would be below each other",
-            hint="choose a parent that is nearer to the root",
+            f"parent: the tree would be more than {DEEPEST} levels deep",
+            hint="choose a parent closer to the root",
         )
     return TreePlan(
         {uuid: standings[uuid].scope for uuid in affected},
@@ -191,7 +191,7 @@ def find_loops(tree: Mapping[str, Page]) -> set[str]:
 def loop_error() -> InvalidRequest:
     """Return the error for a page that would be below itself."""
     return InvalidRequest(
-        "parent: the page would be below itself", hint="choose another parent for it"
+        "parent: the page would be below itself", hint="choose a different parent"
     )
 
 
@@ -245,7 +245,7 @@ def judge_access(
     standing = find_standing(path)
     out = next((page for page in path if page.is_out), None)
     if out is not None:
-        why = "archived" if out.archived else "kept out of the knowledge"
+        why = "archived" if out.archived else "excluded from the knowledge"
         return Verdict(False, standing.scope, out.uuid, None, f"page {out.uuid} is {why}")
     if not standing.is_known:
         above = path[0].parent if path else None

@@ -52,14 +52,16 @@ Difference: TypeAlias = Literal["missing", "stale", "extra"]
 
 MOST_READERS = 1_000
 MOST_READER_BYTES = 2_000
-"""Maximum bytes of a reader's name; with the page, a longer name may not fit a Postgres index."""
+"""Maximum bytes of a reader's name; with a page's id, a longer one may exceed a Postgres index."""
 
 
-def _reader(name: str) -> str:
+def _check_reader(name: str) -> str:
     if len(name.encode()) > MOST_READER_BYTES:
-        raise ValueError(f"the name of a reader has {MOST_READER_BYTES:,} bytes at most")
+        raise ValueError(f"the name of a reader must have at most {MOST_READER_BYTES:,} bytes")
     if name == GUESTS:
-        raise ValueError("guests are no reader of their own: name them, or a group of theirs")
+        raise ValueError(
+            "guests cannot be a reader as a whole: add each guest by name, or add a group of guests"
+        )
     return name
 
 
@@ -67,7 +69,7 @@ PageUuid = Annotated[str, StringConstraints(pattern=PAGE_UUID, max_length=MOST_U
 Principal = Annotated[
     str,
     StringConstraints(pattern=r"^[^\x00-\x1f\x7f]+$", min_length=1, max_length=1_000),
-    AfterValidator(_reader),
+    AfterValidator(_check_reader),
 ]
 
 
@@ -101,11 +103,14 @@ class PageDraft(BaseModel):
                 excluded from searches.
         """
         if len(uuid) > MOST_UUID or not re.fullmatch(PAGE_UUID, uuid):
-            raise InvalidRequest(f"the page cannot be put: {UUID_RULE}", hint="choose another id")
+            raise InvalidRequest(
+                f"the page cannot be stored: {UUID_RULE}", hint="choose a different id"
+            )
         is_root = uuid == ROOT
         if is_root and self != PageDraft(inherit=False, read=self.read):
             raise InvalidRequest(
-                "of the root only its readers can be set: inherit must be false, and it has no"
+                "only the readers of the root can be set: inherit must be false, and the root"
+                " has no"
                 " parent",
                 hint='send {"inherit": false, "read": [...]}',
             )
@@ -136,11 +141,13 @@ class PageChange(BaseModel):
         """Return the page as it is after the change.
 
         Raises:
-            UnknownDocument: there is no such page.
+            UnknownDocument: the page does not exist.
             InvalidRequest: see PageDraft.page().
         """
         if former is None:
-            raise UnknownDocument("the tree has no such page", hint="put it first, by PUT")
+            raise UnknownDocument(
+                "the tree has no page with this id", hint="create the page with PUT first"
+            )
         given = self.model_dump(exclude_unset=True)
         return PageDraft(**{**_draft_values(former), **given}).page(uuid)
 
@@ -151,7 +158,7 @@ class TreeManifestLine(PageDraft):
     uuid: PageUuid
 
 
-def page_response(page: Page, scope: str) -> TreePage:
+def build_page_response(page: Page, scope: str) -> TreePage:
     """Return a page in the form of a response."""
     return TreePage(
         uuid=page.uuid,
@@ -224,8 +231,8 @@ class TreeService:
             UnknownTenant, NoWorkspace: see put().
             InvalidRequest: a page would be too far from the root. The tree is left unchanged.
         """
-        record = self._require(tenant_id)
-        return self._tree.change(record.ref, [*map(self._check, edits)])
+        record = self._require_workspace(tenant_id)
+        return self._tree.change(record.ref, [*map(self._check_edit, edits)])
 
     def reconcile(
         self,
@@ -256,11 +263,11 @@ class TreeService:
             UnknownTenant, NoWorkspace, InvalidRequest: see put(). The tree is left unchanged.
             DeletionsHeld: suspiciously many pages would be removed. The tree is left unchanged.
         """
-        record = self._require(tenant_id)
+        record = self._require_workspace(tenant_id)
         if find_loops(wanted):
             raise loop_error()
         known = self._lists.all_with_times(record.id)
-        kept = _with_ancestors(keep, {uuid: page for uuid, (page, _) in known.items()})
+        kept = _add_ancestors(keep, {uuid: page for uuid, (page, _) in known.items()})
         others = {uuid for uuid, (page, _) in known.items() if wanted.get(uuid, page) != page}
         differing: dict[Difference, list[str]] = {
             "missing": sorted(wanted.keys() - known.keys() - {ROOT}),
@@ -280,7 +287,7 @@ class TreeService:
             pages = [wanted[uuid] for uuid in sorted(named)]
             for page in pages:
                 self.require_no_credential(page)
-            edits = [_replacement(page) for page in pages]
+            edits = [_build_replacement(page) for page in pages]
             documents = self._tree.change(record.ref, edits).documents
         if removed:
             documents += self._remove(record.ref, removed, by).documents
@@ -304,11 +311,11 @@ class TreeService:
             UnknownTenant, NoWorkspace: see put().
             InvalidRequest: the page is the root.
         """
-        record = self._require(tenant_id)
+        record = self._require_workspace(tenant_id)
         if uuid == ROOT:
             raise InvalidRequest(
                 "the root of a workspace cannot be deleted",
-                hint="`rag-assets tenants remove` removes a whole workspace",
+                hint="run `rag-assets tenants remove` to remove the whole workspace",
             )
         return self._remove(record.ref, [uuid], by)
 
@@ -319,11 +326,13 @@ class TreeService:
             UnknownTenant, NoWorkspace: see put().
             UnknownDocument: the page does not exist.
         """
-        record = self._require(tenant_id)
+        record = self._require_workspace(tenant_id)
         path = self._lists.path(record.id, uuid)
         if not path:
-            raise UnknownDocument("the tree has no such page", hint="put it first, by PUT")
-        return page_response(path[-1], find_standing(path).scope)
+            raise UnknownDocument(
+                "the tree has no page with this id", hint="create the page with PUT first"
+            )
+        return build_page_response(path[-1], find_standing(path).scope)
 
     def list_pages_after(
         self, tenant_id: str, *, parent: str | None, after: str | None, limit: int
@@ -333,9 +342,9 @@ class TreeService:
         Raises:
             UnknownTenant, NoWorkspace: see put().
         """
-        record = self._require(tenant_id)
+        record = self._require_workspace(tenant_id)
         found = self._lists.page(record.id, parent=parent, after=after, limit=limit + 1)
-        shown = tuple(page_response(page, scope) for page, scope in found[:limit])
+        shown = tuple(build_page_response(page, scope) for page, scope in found[:limit])
         return TreePages(shown, shown[-1].uuid if len(found) > limit else None)
 
     def pages(self, tenant_id: str) -> list[tuple[Page, int]]:
@@ -344,7 +353,7 @@ class TreeService:
         Raises:
             UnknownTenant, NoWorkspace: see put().
         """
-        record = self._require(tenant_id)
+        record = self._require_workspace(tenant_id)
         return [*order_pages(page for page, _ in self._lists.all(record.id))]
 
     def access(self, tenant_id: str, uuid: str, principals: tuple[str, ...]) -> PageAccess:
@@ -353,7 +362,7 @@ class TreeService:
         Raises:
             UnknownTenant, NoWorkspace: see put().
         """
-        record = self._require(tenant_id)
+        record = self._require_workspace(tenant_id)
         path = self._lists.path(record.id, uuid)
         grants = self._catalog.access.grants(record.id, find_standing(path).scopes)
         found = judge_access(path, grants, principals)
@@ -375,7 +384,7 @@ class TreeService:
             raise error
         return TreeChange(done.scopes[uuid], done.documents)
 
-    def _check(self, edit: PageEdit) -> PageEdit:
+    def _check_edit(self, edit: PageEdit) -> PageEdit:
         uuid, change = edit
 
         def change_checked(former: Page | None) -> Page:
@@ -395,7 +404,8 @@ class TreeService:
         for field, names in named:
             if any(described_spans(n) or self._masker.holds_credential(n) for n in names):
                 raise InvalidRequest(
-                    f"{field}: it must hold no credential", hint="it is stored and shown as it is"
+                    f"{field}: the value contains a credential",
+                    hint="remove the credential, because the value is stored and shown unmasked",
                 )
 
     def _remove(self, ref: TenantRef, uuids: Sequence[str], by: str) -> TreeChange:
@@ -404,11 +414,11 @@ class TreeService:
             drop_blobs(self._catalog, self._blobs, ref, done.blobs)
         return TreeChange(NOBODY, done.documents)
 
-    def _require(self, tenant_id: str) -> TenantRecord:
+    def _require_workspace(self, tenant_id: str) -> TenantRecord:
         return require_workspace(self._catalog.tenants.get(tenant_id), "pages")
 
 
-def _with_ancestors(uuids: Collection[str], known: Mapping[str, Page]) -> set[str]:
+def _add_ancestors(uuids: Collection[str], known: Mapping[str, Page]) -> set[str]:
     """Return these pages and all pages above them."""
     found, left = set[str](), [*uuids]
     while left:
@@ -420,7 +430,7 @@ def _with_ancestors(uuids: Collection[str], known: Mapping[str, Page]) -> set[st
     return found
 
 
-def _replacement(page: Page) -> PageEdit:
+def _build_replacement(page: Page) -> PageEdit:
     return page.uuid, lambda _: page
 
 
@@ -433,5 +443,6 @@ def _require_few(extra: int, known: int) -> None:
     if extra > _MANY_PAGES and extra > _MANY_SHARE * known:
         raise DeletionsHeld(
             f"{extra:,} of {known:,} pages are not in the manifest",
-            hint="see that it names all pages; with allow_deletes they are removed",
+            hint="make sure that the manifest contains all pages, or set allow_deletes to"
+            " remove the missing pages",
         )

@@ -19,7 +19,7 @@ from rag_assets.panel.frame import PanelPage, SystemPanel, Visit
 from rag_assets.panel.thresholds import THRESHOLD_PAGES
 from rag_assets.retrieval.model import Caller
 from rag_assets.storage.catalog.tenants.table import TenantRecord
-from rag_assets.systems.experience.context import block_of
+from rag_assets.systems.experience.context import build_block
 from rag_assets.systems.experience.errors import ProblemsDiffer
 from rag_assets.systems.experience.model import (
     ContextQuestion,
@@ -60,7 +60,7 @@ class Room:
         return await self.visit.backend.write(self.record.id, work)
 
 
-async def room_of(visit: Visit) -> Room:
+async def open_room(visit: Visit) -> Room:
     """Return the room of a visit.
 
     Raises:
@@ -81,15 +81,15 @@ async def patterns(visit: Visit) -> Response:
     If the parameter `merging` is the id of a pattern, each listed pattern is offered as target for
     merging that pattern.
     """
-    room = await room_of(visit)
+    room = await open_room(visit)
     administration, record = room.experience.administration, room.record
     parameters = visit.request.query_params
     given = {name: value for name in _FILTERS if (value := parameters.get(name, "").strip())}
-    wanted = _filter({"order": "use"} | given)
-    after = _id(parameters["after"]) if parameters.get("after") else None
+    wanted = _parse_filter({"order": "use"} | given)
+    after = _parse_id(parameters["after"]) if parameters.get("after") else None
     merging = None
     if parameters.get("merging"):
-        details = partial(administration.details, record, _id(parameters["merging"]))
+        details = partial(administration.details, record, _parse_id(parameters["merging"]))
         merging = (await room.read(details)).pattern
         given["merging"] = str(merging.id)
     projects = await room.read(partial(room.experience.checkpoints.projects, record.id))
@@ -112,8 +112,8 @@ async def patterns(visit: Visit) -> Response:
 
 async def pattern(visit: Visit) -> Response:
     """Show one pattern with its entries and merges, and their texts."""
-    room = await room_of(visit)
-    id_ = _id(visit.request.path_params["pattern"])
+    room = await open_room(visit)
+    id_ = _parse_id(visit.request.path_params["pattern"])
     details = await room.read(partial(room.experience.administration.details, room.record, id_))
     projects = await room.read(partial(room.experience.checkpoints.projects, room.record.id))
     first = visit.request.query_params.get("first", "")
@@ -132,7 +132,7 @@ async def pattern(visit: Visit) -> Response:
 
 async def checkpoints(visit: Visit) -> Response:
     """Show the latest checkpoints, and the number of staged entries."""
-    room = await room_of(visit)
+    room = await open_room(visit)
     found = await room.read(partial(room.experience.checkpoints.latest, room.record.id, _PAGE))
     projects = await room.read(partial(room.experience.checkpoints.projects, room.record.id))
     report = await room.read(partial(room.experience.administration.report, room.record))
@@ -142,13 +142,13 @@ async def checkpoints(visit: Visit) -> Response:
 
 async def split(visit: Visit) -> Response:
     """Move an entry out of its pattern, and show its new pattern."""
-    room = await room_of(visit)
+    room = await open_room(visit)
     apart = await room.write(
         partial(
             room.experience.administration.split,
             room.record,
-            _id(visit.request.path_params["pattern"]),
-            _id(visit.field("entry")),
+            _parse_id(visit.request.path_params["pattern"]),
+            _parse_id(visit.field("entry")),
             by=visit.session.name,
         )
     )
@@ -156,10 +156,10 @@ async def split(visit: Visit) -> Response:
 
 
 async def merge(visit: Visit) -> Response:
-    """Merge a pattern into another one and show it; ask first if their problems differ."""
-    room = await room_of(visit)
+    """Merge a pattern into a different one and show it; ask first if their problems differ."""
+    room = await open_room(visit)
     administration, record = room.experience.administration, room.record
-    ids = _id(visit.request.path_params["pattern"]), _id(visit.field("into").strip())
+    ids = _parse_id(visit.request.path_params["pattern"]), _parse_id(visit.field("into").strip())
     is_confirmed = visit.field("confirmed") == "yes"
     try:
         made = await room.write(
@@ -175,12 +175,12 @@ async def merge(visit: Visit) -> Response:
 
 async def trial(visit: Visit) -> Response:
     """Show the form for a trial."""
-    return await _trial_page(await room_of(visit), dict.fromkeys(_TRIED, "") | {"use": "failure"})
+    return await _trial_page(await open_room(visit), dict.fromkeys(_TRIED, "") | {"use": "failure"})
 
 
 async def attempt(visit: Visit) -> Response:
     """Show the block of an agent for a task or a failure, without recording a question."""
-    room = await room_of(visit)
+    room = await open_room(visit)
     given = {name: visit.field(name).strip() for name in _TRIED}
     named = {
         f"{given['use']}_description": given["description"],
@@ -212,7 +212,7 @@ async def _trial_page(
     room: Room, given: dict[str, str], answer: Answer | None = None, problem: str = ""
 ) -> Response:
     choices = await room.read(partial(room.experience.administration.choices, room.record))
-    block = None if answer is None else block_of(answer.patterns, _BLOCK_TOKENS)
+    block = None if answer is None else build_block(answer.patterns, _BLOCK_TOKENS)
     return room.visit.html(
         "try.html",
         given=given,
@@ -224,21 +224,21 @@ async def _trial_page(
     )
 
 
-async def take_back(visit: Visit) -> Response:
+async def retract_entry(visit: Visit) -> Response:
     """Retract an entry: searches omit it at once."""
-    room = await room_of(visit)
+    room = await open_room(visit)
     await room.write(
         partial(
             room.experience.administration.delete_entry,
             room.record,
-            _id(visit.field("entry")),
+            _parse_id(visit.field("entry")),
             by=visit.session.name,
         )
     )
     return visit.redirect("")
 
 
-def _filter(given: dict[str, str]) -> PatternFilter:
+def _parse_filter(given: dict[str, str]) -> PatternFilter:
     try:
         return PatternFilter.model_validate(given)
     except ValidationError as error:
@@ -246,11 +246,13 @@ def _filter(given: dict[str, str]) -> PatternFilter:
         raise InvalidRequest(problem_of(first), hint="correct that field") from None
 
 
-def _id(text: str) -> UUID:
+def _parse_id(text: str) -> UUID:
     try:
         return UUID(text)
     except ValueError:
-        raise InvalidRequest("this is not an id", hint="copy the id of a pattern") from None
+        raise InvalidRequest(
+            "this is not a valid pattern id", hint="copy the id from the list of patterns"
+        ) from None
 
 
 _PATTERN = "/patterns/{pattern:str}"
@@ -269,6 +271,6 @@ PANEL = SystemPanel(
         PanelPage(_PATTERN, pattern),
         PanelPage(f"{_PATTERN}/split", split, "POST"),
         PanelPage(f"{_PATTERN}/merge", merge, "POST"),
-        PanelPage("/take-back", take_back, "POST"),
+        PanelPage("/take-back", retract_entry, "POST"),
     ),
 )

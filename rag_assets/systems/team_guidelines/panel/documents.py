@@ -81,7 +81,7 @@ class Listing:
 async def show_overview(visit: Visit) -> Response:
     """Show the plain text on the left, and the documents on the right."""
     room = await open_room(visit)
-    listing = await _list(room)
+    listing = await _list_matching(room)
     done = _MESSAGES.get(visit.request.query_params.get("done", ""), "")
     text = await show_text(room)
     return visit.html("overview.html", listing=listing, done=done, **text)
@@ -90,7 +90,7 @@ async def show_overview(visit: Visit) -> Response:
 async def show_list(visit: Visit) -> Response:
     """Show only the list, for the script."""
     room = await open_room(visit)
-    return visit.html("list.html", listing=await _list(room))
+    return visit.html("list.html", listing=await _list_matching(room))
 
 
 async def watch(visit: Visit) -> Response:
@@ -166,11 +166,11 @@ async def delete(visit: Visit) -> Response:
 async def show_document(visit: Visit) -> Response:
     """Show a document, and one page of its passages."""
     room = await open_room(visit)
-    library, id_ = room.guidelines.library, _document_id(visit)
+    library, id_ = room.guidelines.library, _parse_document_id(visit)
     document = await room.read(partial(library.find, room.project, id_))
     chunks = await room.read(partial(library.chunks, room.project, id_))
     count = max(1, -(-len(chunks.chunks) // PASSAGES_PER_PAGE))
-    number = min(count, _page_number(visit))
+    number = min(count, _parse_page_number(visit))
     start = (number - 1) * PASSAGES_PER_PAGE
     return visit.html(
         "document.html",
@@ -185,7 +185,7 @@ async def show_document(visit: Visit) -> Response:
 async def download(visit: Visit) -> Response:
     """Send the original file as an attachment, so that no browser opens it as a page of ours."""
     room = await open_room(visit)
-    file = partial(room.guidelines.library.file, room.project, _document_id(visit))
+    file = partial(room.guidelines.library.file, room.project, _parse_document_id(visit))
     original = await room.read(file)
     name = quote(original.file_name, safe="")
     return StreamingResponse(
@@ -203,7 +203,7 @@ async def retry(visit: Visit) -> Response:
     """Retry a document that failed."""
     room = await open_room(visit)
     retry_one = room.guidelines.library.retry
-    await room.write(partial(retry_one, room.project, _document_id(visit), room.user))
+    await room.write(partial(retry_one, room.project, _parse_document_id(visit), room.user))
     return visit.redirect("?done=retried")
 
 
@@ -212,7 +212,7 @@ async def set_enabled(visit: Visit) -> Response:
     room = await open_room(visit)
     enabled = visit.field("enabled") == "yes"
     change = room.guidelines.library.set_enabled
-    change = partial(change, room.project, _document_id(visit), room.user)
+    change = partial(change, room.project, _parse_document_id(visit), room.user)
     await room.write(partial(change, enabled=enabled))
     return visit.redirect(f"?done={'enabled' if enabled else 'disabled'}")
 
@@ -222,7 +222,7 @@ async def _read_all(room: Room) -> DocumentPage:
     return await room.read(partial(list_page, room.project, limit=MAX_DOCUMENTS))
 
 
-async def _list(room: Room) -> Listing:
+async def _list_matching(room: Room) -> Listing:
     parameters = room.visit.request.query_params
     status = parameters.get("status", "")
     status = status if status in get_args(UploadStatus) else ""
@@ -235,7 +235,7 @@ async def _list(room: Room) -> Listing:
         and query.casefold() in document.file_name.casefold()
     ]
     pages = max(1, -(-len(matching) // DOCUMENTS_PER_PAGE))
-    number = min(_page_number(room.visit), pages)
+    number = min(_parse_page_number(room.visit), pages)
     return Listing(
         documents=matching[(number - 1) * DOCUMENTS_PER_PAGE : number * DOCUMENTS_PER_PAGE],
         found=len(matching),
@@ -263,12 +263,12 @@ def _announce(document: GuidelineDocument) -> str:
     return f"{document.file_name} is ready: {counted(document.chunk_count or 0, 'passage')}."
 
 
-def _page_number(visit: Visit) -> int:
+def _parse_page_number(visit: Visit) -> int:
     text = visit.request.query_params.get("page", "")
     is_number = text.isascii() and text.isdecimal() and len(text) <= _MAX_DIGITS
     return max(1, int(text)) if is_number else 1
 
 
-def _document_id(visit: Visit) -> str:
+def _parse_document_id(visit: Visit) -> str:
     id_: str = visit.request.path_params["document"]
     return id_.replace("\0", "")

@@ -86,7 +86,7 @@ def preview_provider(catalog: Catalog, project: OpenProject, provider: str) -> P
     states = [state for state in catalog.upload_states.page(record.id) if state.answers]
     passages = sum(state.chunk_count for state in states)
     tokens = sum(state.token_count or 0 for state in states)
-    rate = _texts_per_second(catalog.generations.live(record.id), changed.embedder_id)
+    rate = _measure_texts_per_second(catalog.generations.live(record.id), changed.embedder_id)
     return ProviderChange(
         provider=provider,
         embedder=changed.embedder_id,
@@ -119,7 +119,7 @@ def find_replacement(catalog: Catalog, project: OpenProject) -> Replacement | No
     )
 
 
-def _texts_per_second(builds: list[Generation], embedder_id: str) -> float | None:
+def _measure_texts_per_second(builds: list[Generation], embedder_id: str) -> float | None:
     rates = [build.pace.texts_per_second for build in builds if build.embedder_id == embedder_id]
     known = [rate for rate in rates if rate]
     return known[-1] if known else None
@@ -129,7 +129,7 @@ async def show(visit: Visit) -> Response:
     """Show the page."""
     room = await open_room(visit)
     done = _MESSAGES.get(visit.request.query_params.get("done", ""), "")
-    return await _page(room, done=done)
+    return await _render_page(room, done=done)
 
 
 async def show_progress(visit: Visit) -> Response:
@@ -147,7 +147,7 @@ async def set_key(visit: Visit) -> Response:
     try:
         await room.write(partial(keys.put, room.project.ref, visit.field("provider"), key))
     except RagAssetsError as error:
-        return await _page(room, problem=error.advice, status=422)
+        return await _render_page(room, problem=error.advice, status=422)
     return visit.redirect("/models?done=set")
 
 
@@ -158,10 +158,10 @@ async def test_key(visit: Visit) -> Response:
     try:
         tested = await room.read(partial(room.guidelines.keys.test, room.project.ref, provider))
     except RagAssetsError as error:
-        return await _page(room, problem=error.advice, status=422)
+        return await _render_page(room, problem=error.advice, status=422)
     if not tested.worked:
-        return await _page(room, problem=f"The key does not work: {tested.reason}")
-    return await _page(room, done=f"The key works: answered in {tested.latency_ms:,} ms.")
+        return await _render_page(room, problem=f"The key does not work: {tested.reason}")
+    return await _render_page(room, done=f"The key works: answered in {tested.latency_ms:,} ms.")
 
 
 async def delete_key(visit: Visit) -> Response:
@@ -169,11 +169,11 @@ async def delete_key(visit: Visit) -> Response:
     room = await open_room(visit)
     provider = visit.field("provider")
     if not visit.field("confirmed"):
-        return visit.html("delete_key.html", provider=provider, name=_name(provider))
+        return visit.html("delete_key.html", provider=provider, name=_format_provider(provider))
     try:
         await room.write(partial(room.guidelines.keys.delete, room.project.ref, provider))
     except RagAssetsError as error:
-        return await _page(room, problem=error.advice, status=422)
+        return await _render_page(room, problem=error.advice, status=422)
     return visit.redirect("/models?done=deleted")
 
 
@@ -181,30 +181,34 @@ async def change_provider(visit: Visit) -> Response:
     """Change the provider of embeddings, after its cost was shown."""
     room = await open_room(visit)
     provider = visit.field("provider")
-    if provider not in _choices():
-        return await _page(room, problem="There is no such provider of embeddings.", status=422)
+    if provider not in _list_choices():
+        return await _render_page(
+            room, problem="There is no such provider of embeddings.", status=422
+        )
     try:
         change = await room.read(
             partial(preview_provider, visit.backend.catalog, room.project, provider)
         )
         if not visit.field("confirmed"):
-            return await _page(room, change=change)
+            return await _render_page(room, change=change)
         scope = ProjectScope(tenants=frozenset({visit.tenant_id}))
         put = partial(room.guidelines.projects.put, scope, room.project.project_id)
         await room.write(partial(put, {"provider": provider}))
     except ValidationError:
-        return await _page(room, problem="There is no such provider of embeddings.", status=422)
+        return await _render_page(
+            room, problem="There is no such provider of embeddings.", status=422
+        )
     except RagAssetsError as error:
-        return await _page(room, problem=error.advice, status=422)
+        return await _render_page(room, problem=error.advice, status=422)
     return visit.redirect("/models?done=changed")
 
 
-def _choices() -> tuple[str, ...]:
+def _list_choices() -> tuple[str, ...]:
     """Return the providers to choose from; only operators choose the local model."""
     return ("auto", *list_auto_embeddings())
 
 
-async def _page(
+async def _render_page(
     room: Room,
     *,
     done: str = "",
@@ -229,11 +233,11 @@ async def _page(
         problem=problem,
         change=change,
         providers=WITH_KEYS,
-        choices=_choices(),
-        provider_name=_name,
+        choices=_list_choices(),
+        provider_name=_format_provider,
         duration=duration,
     )
 
 
-def _name(provider: str) -> str:
+def _format_provider(provider: str) -> str:
     return _NAMES.get(provider, provider)

@@ -25,7 +25,7 @@ _FORMULA_SIGNS = ("=", "+", "-", "@", "\t", "\r")
 
 async def show_try_form(visit: Visit) -> Response:
     """Show the form for a task."""
-    return _try_page(visit, "try.html")
+    return _render_try_page(visit, "try.html")
 
 
 async def try_task(visit: Visit) -> Response:
@@ -37,17 +37,17 @@ async def try_task(visit: Visit) -> Response:
         request = ContextRequest(task=task, explain=True)
     except ValidationError:
         problem = f"Describe a task, in {MAX_QUERY:,} characters at most."
-        return _try_page(visit, template, task=task, problem=problem)
+        return _render_try_page(visit, template, task=task, problem=problem)
     backend = visit.backend
     contexts = Contexts(
         backend.catalog, backend.retriever, backend.reader, run_blocking=backend.run
     )
     caller = Caller(principals=visit.session.principals, name=visit.session.name)
     context = await contexts.build(room.project.record, request, caller)
-    return _try_page(visit, template, task=task, context=context)
+    return _render_try_page(visit, template, task=task, context=context)
 
 
-def _try_page(
+def _render_try_page(
     visit: Visit,
     template: str,
     *,
@@ -69,7 +69,7 @@ def _try_page(
 async def show_usage(visit: Visit) -> Response:
     """Show the usage of the month and of each day, and the caps."""
     room = await open_room(visit)
-    days = _days(visit)
+    days = _parse_days(visit)
     report = await room.read(partial(room.guidelines.usage.report, room.project, days))
     return visit.html("usage.html", usage=report, days=days, choices=_CHOICES)
 
@@ -77,7 +77,9 @@ async def show_usage(visit: Visit) -> Response:
 async def export_usage(visit: Visit) -> Response:
     """Send the usage of each day as CSV."""
     room = await open_room(visit)
-    report = await room.read(partial(room.guidelines.usage.report, room.project, _days(visit)))
+    report = await room.read(
+        partial(room.guidelines.usage.report, room.project, _parse_days(visit))
+    )
     text = io.StringIO()
     rows = csv.writer(text)
     rows.writerow(
@@ -96,7 +98,7 @@ async def export_usage(visit: Visit) -> Response:
     return Response(text.getvalue(), headers=headers, media_type="text/csv; charset=utf-8")
 
 
-def _days(visit: Visit) -> int:
+def _parse_days(visit: Visit) -> int:
     text = visit.request.query_params.get("days", "")
     return next((days for days in _CHOICES if str(days) == text), _DAYS)
 

@@ -29,7 +29,7 @@ async def show_text(room: Room) -> dict[str, Any]:
     """Return the variables of the text's template."""
 
     def read() -> dict[str, Any]:
-        stored = _texts(room).get(room.visit.tenant_id)
+        stored = _create_texts(room).get(room.visit.tenant_id)
         text = stored.text if stored else ""
         return {
             "stored": stored,
@@ -47,8 +47,8 @@ async def show_text(room: Room) -> dict[str, Any]:
 async def save(visit: Visit) -> Response:
     """Save the text; after a conflicting change, show both texts and lose neither."""
     room = await open_room(visit)
-    text, version = _written(visit), visit.field("version")
-    texts = _texts(room)
+    text, version = _read_submitted_text(visit), visit.field("version")
+    texts = _create_texts(room)
     try:
         await room.read(partial(require_usable, text, visit.backend.retriever.masker))
         replaces = {version} if version else None
@@ -66,7 +66,7 @@ async def save(visit: Visit) -> Response:
 async def count_tokens(visit: Visit) -> Response:
     """Return the number of tokens of the text in the form."""
     room = await open_room(visit)
-    count = await room.read(partial(count_text, _written(visit)[: MAX_CHARACTERS + 1]))
+    count = await room.read(partial(count_text, _read_submitted_text(visit)[: MAX_CHARACTERS + 1]))
     return HTMLResponse(f"{count:,} tokens")
 
 
@@ -85,7 +85,7 @@ async def _show_again(
         version: the version that was edited; None stands for the version that is stored now.
         status: HTTP status of the whole page; a request by the script, which shows the form itself,
             gets 200.
-        conflict: whether another text was saved meanwhile.
+        conflict: whether a different text was saved meanwhile.
     """
     shown = await show_text(room)
     count = await room.read(partial(count_text, text[: MAX_CHARACTERS + 1]))
@@ -96,12 +96,12 @@ async def _show_again(
     return room.visit.html("text_page.html", status, done=False, **shown)
 
 
-def _written(visit: Visit) -> str:
+def _read_submitted_text(visit: Visit) -> str:
     # Browsers send each line end as two characters.
     return visit.field("text").replace("\r\n", "\n")
 
 
-def _texts(room: Room) -> GuidelineTexts:
+def _create_texts(room: Room) -> GuidelineTexts:
     return GuidelineTexts(room.visit.backend.catalog.database)
 
 

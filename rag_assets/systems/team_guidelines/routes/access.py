@@ -28,7 +28,7 @@ ProjectId = Annotated[str, _NAME]
 OrganizationId = Annotated[str, _NAME]
 
 
-def _scope_of(identity: Identity) -> ProjectScope:
+def _determine_scope(identity: Identity) -> ProjectScope:
     return ProjectScope(identity.organization, identity.tenants)
 
 
@@ -38,7 +38,7 @@ class AdminRequest:
 
     Attributes:
         http: the request itself.
-        scope: the projects that the caller may name.
+        scope: the projects that the caller may access.
     """
 
     http: Request
@@ -108,36 +108,36 @@ class PromptRequest:
     record: TenantRecord
 
 
-async def _admin(
+async def _require_admin(
     request: Request, identity: IdentityDependency, backend: BackendDependency
 ) -> AdminRequest:
     identity.require_admin()
     guidelines = Guidelines(backend.catalog, backend.embedders, backend.blobs, backend.uploads)
-    return AdminRequest(request, identity, backend, guidelines, _scope_of(identity))
+    return AdminRequest(request, identity, backend, guidelines, _determine_scope(identity))
 
 
-AdminDependency = Annotated[AdminRequest, Depends(_admin)]
+AdminDependency = Annotated[AdminRequest, Depends(_require_admin)]
 
 
-async def _project(project_id: ProjectId, admin: AdminDependency) -> ProjectRequest:
+async def _require_project(project_id: ProjectId, admin: AdminDependency) -> ProjectRequest:
     project = await admin.run(partial(admin.guidelines.projects.open, admin.scope, project_id))
     admin.http.state.tenant = project.record.id
     return ProjectRequest(admin, project)
 
 
-async def _organization(
+async def _require_organization(
     organization_id: OrganizationId, admin: AdminDependency
 ) -> OrganizationRequest:
     return OrganizationRequest(admin, admin.identity.administered_organization(organization_id))
 
 
-async def _prompt(
+async def _require_member(
     request: Request,
     project_id: ProjectId,
     identity: IdentityDependency,
     backend: BackendDependency,
 ) -> PromptRequest:
-    scope = _scope_of(identity)
+    scope = _determine_scope(identity)
     projects = GuidelineProjects(backend.catalog, backend.embedders)
     find = partial(projects.open, scope, project_id)
     project = await backend.run(scope.turn, identity.name, find)
@@ -145,6 +145,6 @@ async def _prompt(
     return PromptRequest(identity, backend, project.record)
 
 
-ProjectDependency = Annotated[ProjectRequest, Depends(_project)]
-PromptDependency = Annotated[PromptRequest, Depends(_prompt)]
-OrganizationDependency = Annotated[OrganizationRequest, Depends(_organization)]
+ProjectDependency = Annotated[ProjectRequest, Depends(_require_project)]
+PromptDependency = Annotated[PromptRequest, Depends(_require_member)]
+OrganizationDependency = Annotated[OrganizationRequest, Depends(_require_organization)]

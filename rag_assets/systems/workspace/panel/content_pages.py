@@ -34,30 +34,30 @@ async def records(visit: Visit) -> Response:
     status, source_type = query_text(visit, "status"), query_text(visit, "type")
     after = tuple(query_text(visit, f"after_{name}") for name in _PLACE)
     chosen = RecordFilter(
-        status=_status_named(status),
+        status=_parse_status(status),
         source_type=source_type if source_type in BODIES else None,
         page_uuid=query_text(visit, "page").strip() or None,
         after=after if all(after) else None,  # type: ignore[arg-type]
     )
-    found = await room.read(partial(_page, room, chosen))
+    found = await room.read(partial(_read_page, room, chosen))
     shown = found[:PAGE]
     return visit.html(
         "records.html",
         records=shown,
-        following=_place_after(chosen, shown[-1]) if len(found) > PAGE else None,
+        following=_build_next_parameters(chosen, shown[-1]) if len(found) > PAGE else None,
         chosen=chosen,
         statuses=get_args(RecordStatus),
         types=tuple(one for one in BODIES if one != "block"),
         reason=reason,
-        remedy=_remedy,
+        remedy=_find_remedy,
     )
 
 
 async def record(visit: Visit) -> Response:
-    """Show one record; answer 404 also if the user may not read it."""
+    """Show one record; respond with 404 also if the user has no access to it."""
     room = await open_room(visit)
     source, source_type, source_id = (query_text(visit, name) for name in _PLACE)
-    pushed = _source(room, source)
+    pushed = _find_source(room, source)
     scope, document_id = pushed[1], record_document_id(pushed[0], source_type, source_id)
 
     def read() -> tuple[RecordState | None, RecordWhereabouts]:
@@ -76,16 +76,19 @@ async def record(visit: Visit) -> Response:
 
     state, found = await room.read(read)
     if state is None:
-        raise UnknownDocument("there is no such record", hint="see the list of records")
-    return visit.html("record.html", state=state, found=found, remedy=_remedy)
+        raise UnknownDocument(
+            "the workspace has no record with this id",
+            hint="choose a record from the list of records",
+        )
+    return visit.html("record.html", state=state, found=found, remedy=_find_remedy)
 
 
-def _page(room: Room, chosen: RecordFilter) -> list[RecordState]:
+def _read_page(room: Room, chosen: RecordFilter) -> list[RecordState]:
     tenant = Tenant.from_config(room.record.config)
     return listed_records(room.visit.backend.reader, tenant, room.caller, chosen, limit=PAGE + 1)
 
 
-def _source(room: Room, name: str) -> tuple[str, str]:
+def _find_source(room: Room, name: str) -> tuple[str, str]:
     """Return the named or only source of records, and the scope of its records without a page.
 
     Raises:
@@ -96,7 +99,7 @@ def _source(room: Room, name: str) -> tuple[str, str]:
     return source.name, source.scope or tenant.access.scope
 
 
-def _place_after(chosen: RecordFilter, last: RecordState) -> dict[str, Any]:
+def _build_next_parameters(chosen: RecordFilter, last: RecordState) -> dict[str, Any]:
     named = {
         "status": chosen.status,
         "type": chosen.source_type,
@@ -108,11 +111,11 @@ def _place_after(chosen: RecordFilter, last: RecordState) -> dict[str, Any]:
     return {name: value for name, value in named.items() if value}
 
 
-def _status_named(text: str) -> RecordStatus | None:
+def _parse_status(text: str) -> RecordStatus | None:
     return next((one for one in get_args(RecordStatus) if one == text), None)
 
 
-def _remedy(kind: FailureKind | None) -> str:
+def _find_remedy(kind: FailureKind | None) -> str:
     return WORDS[kind or "unreadable"].remedy
 
 
@@ -127,7 +130,7 @@ async def tree(visit: Visit) -> Response:
     after = query_text(visit, "after") or None
     names = [name.strip() for name in query_text(visit, "who").split(",")]
     who = tuple(dict.fromkeys(name for name in names if name))[:_MOST_NAMES]
-    found = await room.read(partial(_shown, room, uuid, after, who))
+    found = await room.read(partial(_build_page_view, room, uuid, after, who))
     return visit.html("tree.html", uuid=uuid, root=ROOT, who=", ".join(who), **found)
 
 
@@ -139,15 +142,17 @@ async def unplaced(visit: Visit) -> Response:
 
     def read() -> tuple[list[Any], dict[str, str]]:
         found = lists.unplaced(room.record.id, after=after, limit=PAGE + 1)
-        return found, _titles(room, [one.page.uuid for one in found])
+        return found, _read_titles(room, [one.page.uuid for one in found])
 
     found, titles = await room.read(read)
     return visit.html(
-        "unplaced.html", pages=found[:PAGE], following=_following(found), titles=titles
+        "unplaced.html", pages=found[:PAGE], following=_find_next_uuid(found), titles=titles
     )
 
 
-def _shown(room: Room, uuid: str, after: str | None, who: tuple[str, ...]) -> dict[str, Any]:
+def _build_page_view(
+    room: Room, uuid: str, after: str | None, who: tuple[str, ...]
+) -> dict[str, Any]:
     catalog, tenant_id = room.visit.backend.catalog, room.record.id
     lists = PageLists(catalog.database)
     path = lists.path(tenant_id, uuid)
@@ -164,17 +169,17 @@ def _shown(room: Room, uuid: str, after: str | None, who: tuple[str, ...]) -> di
         "page": path[-1] if path else None,
         "standing": standing,
         "out": next((page for page in path if page.is_out), None),
-        "readers": _readers(catalog, tenant_id, standing.scopes, is_new=path == [new_root()]),
+        "readers": _list_readers(catalog, tenant_id, standing.scopes, is_new=path == [new_root()]),
         "below": below[:PAGE],
-        "following": _following(below),
-        "titles": _titles(room, uuids),
+        "following": _find_next_uuid(below),
+        "titles": _read_titles(room, uuids),
         "verdict": verdict,
         "unplaced": uuid == ROOT and bool(lists.unplaced(tenant_id, after=None, limit=1)),
         "shown_readers": _SHOWN_READERS,
     }
 
 
-def _readers(
+def _list_readers(
     catalog: Catalog, tenant_id: str, scopes: tuple[str, ...], *, is_new: bool
 ) -> list[tuple[str, list[str]]]:
     """Return the pages that decide access, the nearest first, with the principals of each."""
@@ -184,11 +189,11 @@ def _readers(
     return [(scope.removeprefix(scope_of("")), grants.get(scope, [])) for scope in scopes]
 
 
-def _titles(room: Room, uuids: list[str]) -> dict[str, str]:
+def _read_titles(room: Room, uuids: list[str]) -> dict[str, str]:
     principals = room.visit.backend.reader.policy.principals(room.caller)
     lists = PageLists(room.visit.backend.catalog.database)
     return lists.titles(room.record.id, uuids, principals)
 
 
-def _following(found: list[Any]) -> str | None:
+def _find_next_uuid(found: list[Any]) -> str | None:
     return found[PAGE - 1].page.uuid if len(found) > PAGE else None

@@ -55,7 +55,7 @@ async def open_room(visit: Visit) -> Room:
     get = partial(visit.backend.catalog.tenants.get, visit.tenant_id)
     record = await visit.backend.run(visit.tenant_id, visit.session.name, get)
     if record.profile != PROFILE:
-        raise NoWorkspace("this is no workspace any more", hint="sign in again")
+        raise NoWorkspace("this tenant is no longer a workspace", hint="sign in again")
     return Room(visit, record)
 
 

@@ -25,7 +25,11 @@ from rag_assets.panel.frame import Visit
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.systems.workspace.panel.room import PAGE, Room, open_room, query_text
-from rag_assets.systems.workspace.settings import SettingsDraft, SettingsService, settings_response
+from rag_assets.systems.workspace.settings import (
+    SettingsDraft,
+    SettingsService,
+    build_settings_response,
+)
 from rag_assets.tenants.application_settings import Provider, VectorBackend
 from rag_assets.tenants.problems import problem_of
 
@@ -61,13 +65,13 @@ async def overview(visit: Visit) -> Response:
     count = visit.request.query_params.get("again", "")
     if count.isascii() and count.isdecimal() and len(count) <= len("1000000"):
         done = f"{counted(int(count), 'document')} will be indexed again."
-    return await _overview(await open_room(visit), done=done)
+    return await _render_overview(await open_room(visit), done=done)
 
 
 async def status(visit: Visit) -> Response:
     """Return only the status, for the script."""
     room = await open_room(visit)
-    return visit.html("status.html", **await room.read(lambda: _status(room)))
+    return visit.html("status.html", **await room.read(lambda: _read_status(room)))
 
 
 async def switch(visit: Visit) -> Response:
@@ -82,7 +86,7 @@ async def switch(visit: Visit) -> Response:
         await room.write(lambda: service.change(room.record.id, draft, room.by))
     except ConfiguredByOperator:
         said = "The operator has switched this workspace off. Ask them to switch it on."
-        return await _overview(room, problem=said, code=409)
+        return await _render_overview(room, problem=said, code=409)
     return visit.redirect(f"?done={'on' if on else 'off'}")
 
 
@@ -94,22 +98,24 @@ async def reindex(visit: Visit) -> Response:
     try:
         wanted = _REINDEX.validate_python(body)
     except ValidationError:
-        return await _overview(
+        return await _render_overview(
             room, problem="There is no page or database of that id.", code=_UNPROCESSABLE
         )
     if scope == "workspace" and not visit.field("confirmed"):
-        found = await room.read(lambda: _status(room))
+        found = await room.read(lambda: _read_status(room))
         if found["told"].pending_model is not None:
             return visit.html("new_model.html", **found)
     catalog = visit.backend.catalog
     try:
         done = await room.write(lambda: reindexed(catalog, room.record.id, wanted, room.by))
     except (UnknownDocument, InvalidRequest) as error:
-        return await _overview(room, problem=f"{error.advice}.", code=404)
+        return await _render_overview(room, problem=f"{error.advice}.", code=404)
     return visit.redirect(f"?again={done.documents}")
 
 
-async def _overview(room: Room, *, done: str = "", problem: str = "", code: int = 200) -> Response:
+async def _render_overview(
+    room: Room, *, done: str = "", problem: str = "", code: int = 200
+) -> Response:
     def read() -> dict[str, Any]:
         warnings = room.visit.backend.catalog.events.page(
             room.record.id,
@@ -117,18 +123,18 @@ async def _overview(room: Room, *, done: str = "", problem: str = "", code: int 
             limit=_LATEST,
             readers=room.caller.principals,
         )
-        return {**_status(room), "warnings": warnings}
+        return {**_read_status(room), "warnings": warnings}
 
     return room.visit.html(
         "overview.html", code, **await room.read(read), done=done, problem=problem
     )
 
 
-def _status(room: Room) -> dict[str, Any]:
+def _read_status(room: Room) -> dict[str, Any]:
     catalog, record = room.visit.backend.catalog, room.record
     found = status_of_records(catalog, record, readers=None)
-    settings = settings_response(record)
-    build = _replacement(catalog, record)
+    settings = build_settings_response(record)
+    build = _find_replacement(catalog, record)
     filling = found.backfilled is False and not found.disabled
     return {
         "told": found,
@@ -140,7 +146,7 @@ def _status(room: Room) -> dict[str, Any]:
     }
 
 
-def _replacement(catalog: Catalog, record: TenantRecord) -> Replacement | None:
+def _find_replacement(catalog: Catalog, record: TenantRecord) -> Replacement | None:
     builds = catalog.generations.live(record.id)
     made = [build for build in builds if build.state in _UNDER_WAY]
     if not made:
@@ -160,7 +166,7 @@ _LONGEST = 18
 
 
 async def warnings(visit: Visit) -> Response:
-    """List all warnings, newest first; leave out URLs of documents that the user may not read."""
+    """List all warnings, newest first; leave out URLs of documents that the user cannot read."""
     room = await open_room(visit)
     after = query_text(visit, "after")
     before = (
@@ -212,7 +218,7 @@ async def settings(visit: Visit) -> Response:
     """Show the settings in a form."""
     is_saved = visit.request.query_params.get("done") == "saved"
     done = "The settings are saved." if is_saved else ""
-    return await _form(await open_room(visit), done=done)
+    return await _render_form(await open_room(visit), done=done)
 
 
 async def save(visit: Visit) -> Response:
@@ -221,17 +227,21 @@ async def save(visit: Visit) -> Response:
     sent = {name: visit.field(name).strip() for name in _FIELDS}
     service = SettingsService.from_backend(visit.backend)
     try:
-        draft = SettingsDraft.model_validate({name: _value(name, sent[name]) for name in _FIELDS})
+        draft = SettingsDraft.model_validate(
+            {name: _parse_value(name, sent[name]) for name in _FIELDS}
+        )
         await room.write(partial(service.change, room.record.id, draft, room.by))
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        return await _form(room, problem=_with_label(problem_of(first)), sent=sent, status=422)
+        return await _render_form(
+            room, problem=_add_label(problem_of(first)), sent=sent, status=422
+        )
     except (InvalidRequest, NoVectorBackend) as error:
-        return await _form(room, problem=_with_label(error.advice), sent=sent, status=422)
+        return await _render_form(room, problem=_add_label(error.advice), sent=sent, status=422)
     return visit.redirect("/settings?done=saved")
 
 
-async def _form(
+async def _render_form(
     room: Room,
     *,
     done: str = "",
@@ -246,7 +256,7 @@ async def _form(
     return room.visit.html(
         "settings.html",
         status,
-        settings=settings_response(room.record),
+        settings=build_settings_response(room.record),
         form=own if sent is None else sent,
         done=done,
         problem=problem,
@@ -257,13 +267,13 @@ async def _form(
     )
 
 
-def _with_label(problem: str) -> str:
+def _add_label(problem: str) -> str:
     """Return a problem with the label of its field."""
     field, colon, rest = problem.partition(": ")
     return f"{_LABELS.get(field, field)}{colon}{rest}."
 
 
-def _value(name: str, text: str) -> str | int | None:
+def _parse_value(name: str, text: str) -> str | int | None:
     if not text:
         return None
     is_number = text.isascii() and text.isdecimal() and len(text) <= len("1000000")

@@ -93,11 +93,11 @@ def _write_keys(follower: Follower, source_type: RecordType, spool: IO[bytes]) -
             # For a row that was set aside, the former record, if any, stays stored, so times are
             # not compared.
             at = None if name in aside else time_of_row(key.changed_at, follower.zone)
-            if line := _line(source_type, key, at):
+            if line := _format_line(source_type, key, at):
                 spool.write(json.dumps(line, ensure_ascii=True).encode() + b"\n")
 
 
-def _line(source_type: RecordType, key: ForeignKey, at: datetime | None) -> list[Any] | None:
+def _format_line(source_type: RecordType, key: ForeignKey, at: datetime | None) -> list[Any] | None:
     """Return a line of the manifest; a block counts as a part of its page."""
     is_part = source_type == _PART
     if is_part and (key.page is None or at is None):
@@ -116,7 +116,7 @@ def _compare(
     return follower.puller.catalog.record_manifests.compare(
         follower.puller.ref,
         follower.config.name,
-        _lines(spool),
+        _read_lines(spool),
         remove_extra=remove,
         allow_deletes=allow_deletes,
         window_hours=follower.config.deletion_window_hours,
@@ -124,7 +124,7 @@ def _compare(
     )
 
 
-def _lines(spool: IO[bytes]) -> Iterator[ManifestLine]:
+def _read_lines(spool: IO[bytes]) -> Iterator[ManifestLine]:
     for line in spool:
         source_type, source_id, said, is_part = json.loads(line)
         at = None if said is None else datetime.fromisoformat(said)
@@ -181,11 +181,13 @@ def pull_tree(follower: Follower, began: datetime, *, scan: bool, allow_deletes:
     unknown = [name for name in names if name not in {_ID, *_COLUMNS}]
     if unknown:
         raise ListingFailed(
-            f"source {config.name!r}: the query of tree has a column {unknown[0]!r} that is none of"
+            f"source {config.name!r}: the query of tree has the column {unknown[0]!r}, which is"
+            " not a field of"
             " a page",
-            hint=f"a page has: {', '.join([_ID, *_COLUMNS])}",
+            hint="remove the column, or rename it to a field of a page:"
+            f" {', '.join([_ID, *_COLUMNS])}",
         )
-    pages, aside = _read(service, follower.zone, names, rows)
+    pages, aside = _read_pages(service, follower.zone, names, rows)
     report.set_aside += Counter(f"tree.{column}" for column in aside.values())
     # A page that occurs only as the parent in another row may have been put by the application, so
     # it stays.
@@ -218,7 +220,7 @@ def pull_tree(follower: Follower, began: datetime, *, scan: bool, allow_deletes:
         puller.catalog.events.write(puller.ref, "deletions_held", [payload])
 
 
-def _read(
+def _read_pages(
     service: TreeService, zone: ZoneInfo, names: Sequence[str], rows: Sequence[ForeignRow]
 ) -> tuple[dict[str, Page], dict[str, str]]:
     """Return the pages by uuid, and the wrong column of each row that is not a page."""
@@ -227,7 +229,7 @@ def _read(
     for row in rows:
         uuid = key_of_row(row.values[names.index(_ID)])
         try:
-            page = _page(names, row, zone, uuid)
+            page = _parse_page(names, row, zone, uuid)
             service.require_no_credential(page)
         except _Aside as problem:
             aside[uuid] = problem.column
@@ -253,7 +255,7 @@ class _Aside(Exception):
         self.column = column
 
 
-def _page(names: Sequence[str], row: ForeignRow, zone: ZoneInfo, uuid: str) -> Page:
+def _parse_page(names: Sequence[str], row: ForeignRow, zone: ZoneInfo, uuid: str) -> Page:
     """Return the page in a row.
 
     Raises:

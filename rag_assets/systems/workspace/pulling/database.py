@@ -128,19 +128,19 @@ class ForeignDatabase:
         Raises:
             ListingFailed: the query failed. The rows before the failure are incomplete.
         """
-        columns = self._columns_of(source_type)
-        statement = self._statements(source_type).rows(
+        columns = self._read_columns(source_type)
+        statement = self._statements_for_type(source_type).rows(
             columns, since=since is not None, of_pages=of_pages is not None
         )
         parameters: dict[str, Any] = {}
         if since is not None:
-            parameters["since"] = self._comparable(since)
+            parameters["since"] = self._to_comparable_time(since)
         if of_pages is not None:
             parameters["pages"] = [*of_pages]
         with self._explain_errors(source_type):
             result = self._execute(statement, parameters, _FETCHED)
         try:
-            yield [one.name for one in columns], self._fetched(result, source_type)
+            yield [one.name for one in columns], self._fetch_rows(result, source_type)
         finally:
             with suppress(SQLAlchemyError):
                 result.close()
@@ -156,7 +156,9 @@ class ForeignDatabase:
             ListingFailed: see rows().
         """
         names = ("id", "updated_at", *(("page_uuid",) if with_page else ()))
-        statement = self._statements(source_type).keys(self._columns_of(source_type), names)
+        statement = self._statements_for_type(source_type).keys(
+            self._read_columns(source_type), names
+        )
         with self._explain_errors(source_type):
             result = self._execute(statement, {}, _FETCHED_KEYS)
             try:
@@ -171,15 +173,15 @@ class ForeignDatabase:
         Raises:
             ListingFailed: see rows().
         """
-        statements = self._statements_of(self._config.tree or "")
+        statements = self._build_statements(self._config.tree or "")
         with self._explain_errors("tree"):
-            columns = self._described(statements)
+            columns = self._describe_columns(statements)
             names = [one.name.lower() for one in columns]
-            self._require("tree", names, ("id",))
+            self._require_columns("tree", names, ("id",))
             result = self._execute(statements.all_rows(columns), {}, _FETCHED_KEYS)
             return names, [ForeignRow(row, last - 1 if last else None) for *row, last in result]
 
-    def _columns_of(self, source_type: RecordType) -> list[Column]:
+    def _read_columns(self, source_type: RecordType) -> list[Column]:
         """Return the columns of a query.
 
         Raises:
@@ -187,12 +189,14 @@ class ForeignDatabase:
         """
         if source_type not in self._columns:
             with self._explain_errors(source_type):
-                found = self._described(self._statements(source_type))
-            self._require(source_type, [one.name.lower() for one in found], ("id", "updated_at"))
+                found = self._describe_columns(self._statements_for_type(source_type))
+            self._require_columns(
+                source_type, [one.name.lower() for one in found], ("id", "updated_at")
+            )
             self._columns[source_type] = found
         return self._columns[source_type]
 
-    def _described(self, statements: Statements) -> list[Column]:
+    def _describe_columns(self, statements: Statements) -> list[Column]:
         """Return the columns of a query."""
         result = self._connection.execute(text(statements.no_rows()))
         described = result.cursor.description if result.cursor else ()
@@ -200,21 +204,26 @@ class ForeignDatabase:
         result.close()
         return found
 
-    def _require(self, source_type: str, names: Sequence[str], needed: Sequence[str]) -> None:
+    def _require_columns(
+        self, source_type: str, names: Sequence[str], needed: Sequence[str]
+    ) -> None:
         what = f"source {self._config.name!r}: the query of {source_type} has"
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
             raise ListingFailed(
-                f"{what} two columns {twice!r}", hint="give one of them another name, by AS"
+                f"{what} two columns {twice!r}", hint="rename one of these columns with AS"
             )
         missing = next((name for name in needed if name not in names), None)
         if missing is not None:
-            raise ListingFailed(f"{what} no column {missing!r}", hint="select it, under that name")
+            raise ListingFailed(
+                f"{what} no column {missing!r}",
+                hint="add this column to the query, with exactly this name",
+            )
 
-    def _statements(self, source_type: RecordType) -> Statements:
-        return self._statements_of(self._config.queries[source_type])
+    def _statements_for_type(self, source_type: RecordType) -> Statements:
+        return self._build_statements(self._config.queries[source_type])
 
-    def _statements_of(self, query: str) -> Statements:
+    def _build_statements(self, query: str) -> Statements:
         preparer = self._connection.dialect.identifier_preparer
         return Statements(self._dialect, preparer, query)
 
@@ -225,12 +234,12 @@ class ForeignDatabase:
         options = {"stream_results": True, "yield_per": fetched}
         return self._connection.execute(bound, parameters, execution_options=options)
 
-    def _fetched(self, result: _Rows, source_type: RecordType) -> Iterator[ForeignRow]:
+    def _fetch_rows(self, result: _Rows, source_type: RecordType) -> Iterator[ForeignRow]:
         with self._explain_errors(source_type):
             for *values, largest in result:
                 yield ForeignRow(values, largest - 1 if largest else None)
 
-    def _comparable(self, at: datetime) -> datetime:
+    def _to_comparable_time(self, at: datetime) -> datetime:
         """Return a time in a form that the database can compare with its own times."""
         local = at.astimezone(self._zone)
         return (
@@ -245,7 +254,8 @@ class ForeignDatabase:
             raise ListingFailed(
                 f"source {self._config.name!r}: the query of {source_type} failed:"
                 f" {describe_error(error)}",
-                hint="correct the query in tenants.yaml, or what the account may read; nothing was"
+                hint="correct the query in tenants.yaml, or grant the account read access;"
+                " nothing was"
                 " removed",
             ) from None
 
@@ -255,7 +265,7 @@ def open_snapshot(config: SqlConfig) -> Iterator[ForeignDatabase]:
     """Open one read-only snapshot of a source's database.
 
     Raises:
-        ConfigurationError: the variable is not set, or does not name a usable database.
+        ConfigurationError: the variable is not set, or is not the URL of a usable database.
         ListingFailed: the database cannot be reached.
     """
     with open_connection(config) as (connection, dialect):
@@ -269,18 +279,18 @@ _OF_THE_QUERY: Final = ("42", "0A", "22023")
 _NAMES_OF_MYSQL: Final = "42S"
 """Prefix of MySQL error codes about names in a query."""
 _REFUSALS: Final = (
-    ("access denied", "it refuses the account or its password"),
-    ("password authentication failed", "it refuses the account or its password"),
-    ("no pg_hba.conf entry", "it refuses connections from here"),
-    ("unknown database", "there is no such database"),
-    ("does not exist", "there is no such database or account"),
-    ("unknown mysql server host", "there is no such host"),
-    ("name or service not known", "there is no such host"),
-    ("timeout expired", "it does not answer"),
-    ("refused", "nothing answers there"),
-    ("could not translate host name", "there is no such host"),
-    ("failed to resolve host", "there is no such host"),
-    ("unable to open database file", "there is no such file"),
+    ("access denied", "it rejects the account or its password"),
+    ("password authentication failed", "it rejects the account or its password"),
+    ("no pg_hba.conf entry", "it rejects connections from this host"),
+    ("unknown database", "the database does not exist"),
+    ("does not exist", "the database or the account does not exist"),
+    ("unknown mysql server host", "the host name cannot be resolved"),
+    ("name or service not known", "the host name cannot be resolved"),
+    ("timeout expired", "the server does not respond"),
+    ("refused", "no server listens at this address"),
+    ("could not translate host name", "the host name cannot be resolved"),
+    ("failed to resolve host", "the host name cannot be resolved"),
+    ("unable to open database file", "the database file does not exist"),
 )
 
 
@@ -289,10 +299,10 @@ def open_connection(config: SqlConfig) -> Iterator[tuple[Connection, Dialect]]:
     """Connect to a source's database, in one read-only snapshot.
 
     Raises:
-        ConfigurationError: the variable is not set, or does not name a usable database.
+        ConfigurationError: the variable is not set, or is not the URL of a usable database.
         ListingFailed: the database cannot be reached.
     """
-    engine, dialect = _engine(config)
+    engine, dialect = _create_engine(config)
     try:
         with _connect(engine, dialect, config) as connection:
             yield connection, dialect
@@ -305,10 +315,10 @@ def _require_dialect(url: URL, config: SqlConfig) -> Dialect:
     found = find_dialect(kind)
     if found is None:
         raise ConfigurationError(
-            f"source {config.name!r}: url: {config.url} names a database of the kind {kind}, of"
-            " which no records are pulled",
-            hint=f"pulled from are {', '.join(supported_databases())}; have its application push"
-            " them",
+            f"source {config.name!r}: url: {config.url} names a database of the kind {kind},"
+            " from which records cannot be pulled",
+            hint=f"use one of {', '.join(supported_databases())}; or have the application push"
+            " its records",
         )
     return found
 
@@ -321,21 +331,22 @@ def _connect(engine: Engine, dialect: Dialect, config: SqlConfig) -> Iterator[Co
         raise ListingFailed(
             f"source {config.name!r}: the database of {config.url} cannot be reached:"
             f" {_describe_refusal(error)}",
-            hint="correct the variable, or start the database; nothing was removed",
+            hint="correct the URL in the variable, or start the database; nothing was removed",
         ) from None
     with connection:
         try:
             dialect.prepare(connection, config)
         except SQLAlchemyError as error:
             raise ListingFailed(
-                f"source {config.name!r}: the database of {config.url} gives no snapshot to read:"
+                f"source {config.name!r}: the database of {config.url} cannot open a read-only"
+                " snapshot:"
                 f" {describe_error(error)}",
-                hint="its account needs to begin a transaction that reads alone",
+                hint="allow the account to start a read-only transaction",
             ) from None
         yield connection
 
 
-def _engine(config: SqlConfig) -> tuple[Engine, Dialect]:
+def _create_engine(config: SqlConfig) -> tuple[Engine, Dialect]:
     where = f"source {config.name!r}: url"
     given = resolved(where, config.url)
     try:
@@ -347,19 +358,21 @@ def _engine(config: SqlConfig) -> tuple[Engine, Dialect]:
         engine = create_engine(url, poolclass=NullPool, hide_parameters=True, connect_args=options)
     except ModuleNotFoundError as error:
         raise ConfigurationError(
-            f"{where}: the driver of the database that {config.url} names is not installed:"
+            f"{where}: the driver for the database URL in {config.url} is not installed:"
             f" {error.name}",
-            hint=f"install {error.name} where rag-assets is installed, or name another driver",
+            hint=f"install {error.name} where rag-assets is installed, or use a different"
+            " driver in the URL",
         ) from None
     except NoSuchModuleError:
         raise ConfigurationError(
-            f"{where}: SQLAlchemy knows no such kind of database as {config.url} names",
-            hint="install its dialect, or begin the URL with one such as postgresql://",
+            f"{where}: SQLAlchemy does not support the kind of database in {config.url}",
+            hint="install the SQLAlchemy dialect for it, or use a URL that starts with postgresql://",
         ) from None
     except (ArgumentError, ValueError):
         raise ConfigurationError(
-            f"{where}: the variable {config.url.removeprefix('$')} holds no URL of a database",
-            hint="write it as postgresql://NAME:PASSWORD@HOST:PORT/DATABASE",
+            f"{where}: the variable {config.url.removeprefix('$')} does not contain a valid"
+            " database URL",
+            hint="set the variable to a URL such as postgresql://NAME:PASSWORD@HOST:PORT/DATABASE",
         ) from None
     return engine, dialect
 
@@ -398,4 +411,4 @@ def describe_error(error: SQLAlchemyError | DontWrapMixin) -> str:
 
 def _describe_refusal(error: Exception) -> str:
     said = str(getattr(error, "orig", None) or error).lower()
-    return next((told for part, told in _REFUSALS if part in said), "it does not answer")
+    return next((told for part, told in _REFUSALS if part in said), "the server does not respond")

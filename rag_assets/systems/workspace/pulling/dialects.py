@@ -222,28 +222,28 @@ class Statements:
             conditions.append(f"CAST(page_uuid AS {self._dialect.text}) IN :pages")
         where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
         inner = f"SELECT * FROM {self._pulled}{where} ORDER BY {_CHANGED}"  # noqa: S608
-        return f"{self._within_limits(columns, inner, MOST_ROW_BYTES)} ORDER BY {_CHANGED}"
+        return f"{self._build_limited_select(columns, inner, MOST_ROW_BYTES)} ORDER BY {_CHANGED}"
 
     def keys(self, columns: Sequence[Column], names: Sequence[str]) -> str:
         """Return the statement for some columns of all rows, in any order; see rows()."""
         wanted = [one for name in names for one in columns if one.name.lower() == name]
-        inner = f"SELECT {', '.join(map(self._quoted, wanted))} FROM {self._pulled}"  # noqa: S608
-        return self._within_limits(wanted, inner, MOST_KEY_BYTES)
+        inner = f"SELECT {', '.join(map(self._quote_column, wanted))} FROM {self._pulled}"  # noqa: S608
+        return self._build_limited_select(wanted, inner, MOST_KEY_BYTES)
 
     def all_rows(self, columns: Sequence[Column]) -> str:
         """Return the statement for all rows of a query without times; see rows()."""
-        return self._within_limits(columns, f"SELECT * FROM {self._pulled}", MOST_ROW_BYTES)  # noqa: S608
+        return self._build_limited_select(columns, f"SELECT * FROM {self._pulled}", MOST_ROW_BYTES)  # noqa: S608
 
-    def _within_limits(self, columns: Sequence[Column], inner: str, most: int) -> str:
+    def _build_limited_select(self, columns: Sequence[Column], inner: str, most: int) -> str:
         """Return the statement for the values of rows within the size limit."""
-        sizes = {one.name: size for one in columns if (size := self._size(one))}
+        sizes = {one.name: size for one in columns if (size := self._build_size(one))}
         if not sizes:
-            names = ", ".join(map(self._quoted, columns))
+            names = ", ".join(map(self._quote_column, columns))
             return f"SELECT {names}, 0 FROM ({inner}) judged"  # noqa: S608
         fence, total = self._dialect.fence, " + ".join(sizes.values())
         fenced = f"({inner}{fence}) fenced"
         sized = f"(SELECT fenced.*, {total} AS {_SIZE} FROM {fenced}{fence}) judged"  # noqa: S608
-        values = ", ".join(self._value(one, sizes.get(one.name), most) for one in columns)
+        values = ", ".join(self._build_value(one, sizes.get(one.name), most) for one in columns)
         # The largest of n columns has at least one nth of the bytes.
         places = " ".join(
             f"WHEN {sizes[one.name]} * {len(sizes)} >= {_SIZE} THEN {place}"
@@ -253,19 +253,19 @@ class Statements:
         largest = f"CASE WHEN {_SIZE} <= {most} THEN 0 {places} END"
         return f"SELECT {values}, {largest} AS {_LARGEST} FROM {sized}"  # noqa: S608
 
-    def _value(self, column: Column, size: str | None, most: int) -> str:
-        name = self._quoted(column)
+    def _build_value(self, column: Column, size: str | None, most: int) -> str:
+        name = self._quote_column(column)
         if size is None:
             return name
         if column.name.lower() == _ID:
             return f"CASE WHEN {size} <= {MOST_KEY_BYTES} THEN {name} END AS {name}"
         return f"CASE WHEN {_SIZE} <= {most} THEN {name} END AS {name}"
 
-    def _size(self, column: Column) -> str | None:
-        size = self._dialect.size(self._quoted(column), column.type_code)
+    def _build_size(self, column: Column) -> str | None:
+        size = self._dialect.size(self._quote_column(column), column.type_code)
         return None if size is None else f"coalesce({size}, 0)"
 
-    def _quoted(self, column: Column) -> str:
+    def _quote_column(self, column: Column) -> str:
         # The preparer's own method is not used, because it doubles percent signs, and text()
         # doubles them again.
         of = self._preparer

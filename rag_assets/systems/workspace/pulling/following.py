@@ -115,7 +115,7 @@ class Follower:
         overlap = timedelta(seconds=self.config.overlap_seconds)
         since = None if mark is None else mark - overlap
         with self.database.rows(source_type, since) as (names, rows):
-            reader = self._reader(source_type, names)
+            reader = self._create_reader(source_type, names)
             batch = _Batch(mark=mark)
             for row in rows:
                 self._add(batch, source_type, reader, row)
@@ -135,14 +135,16 @@ class Follower:
         with self.database.rows(source_type) as (names, rows):
             self._store_all(source_type, names, rows)
 
-    def follow_awaiting(self) -> None:
-        """Store blocks that were set aside because their pages were missing and that now exist.
+    def follow_awaiting_blocks(self) -> None:
+        """Store blocks that were set aside because their pages were missing, but exist now.
 
         Raises:
             ListingFailed: see follow().
         """
         ref, name = self.puller.ref, self.config.name
-        while self._pulls_blocks and (pages := self.aside.awaited_pages(ref, name, limit=_AWAITED)):
+        while self._pulls_blocks and (
+            pages := self.aside.list_awaited_pages(ref, name, limit=_AWAITED)
+        ):
             with self.database.rows(_BLOCK, of_pages=pages) as (names, rows):
                 self._store_all(_BLOCK, names, rows)
             # Blocks that are no longer in the database stop waiting.
@@ -152,7 +154,7 @@ class Follower:
         self, source_type: RecordType, names: Sequence[str], rows: Iterable[ForeignRow]
     ) -> None:
         """Store rows whose times do not show how far the query was followed."""
-        reader, batch = self._reader(source_type, names), _Batch(moves=False)
+        reader, batch = self._create_reader(source_type, names), _Batch(moves=False)
         for row in rows:
             self._add(batch, source_type, reader, row)
             if batch.is_full:
@@ -176,7 +178,7 @@ class Follower:
             payload = {"source": self.config.name, "rows": dict(counts)}
             self.puller.catalog.events.write(self.puller.ref, "rows_set_aside", [payload])
 
-    def _reader(self, source_type: RecordType, names: Sequence[str]) -> RowReader:
+    def _create_reader(self, source_type: RecordType, names: Sequence[str]) -> RowReader:
         try:
             return RowReader(
                 source_type,
@@ -197,21 +199,21 @@ class Follower:
         row = (
             reader.read(given.values)
             if given.largest is None
-            else reader.too_large(given.values, given.largest)
+            else reader.report_too_large(given.values, given.largest)
         )
         if isinstance(row, SetAside):
             batch.bad.append(row)
             return
         draft = draft_row(self._drafting, source_type, row)
         if batch.moves:
-            batch.mark = self._later(batch.mark, row.updated_at)
+            batch.mark = self._choose_later(batch.mark, row.updated_at)
         if isinstance(draft, SetAside):
             batch.bad.append(draft)
             return
         batch.taken.append((row, draft))
-        batch.size += _size(draft)
+        batch.size += _measure_size(draft)
 
-    def _later(self, mark: datetime | None, at: datetime) -> datetime | None:
+    def _choose_later(self, mark: datetime | None, at: datetime) -> datetime | None:
         """Return the later of two times; times in the future count as now."""
         try:
             reached = min(at.astimezone(UTC), self._latest)
@@ -248,17 +250,17 @@ class Follower:
 
     def _store_records(self, batch: _Batch, former: datetime | None) -> list[SetAside]:
         """Store the records of a batch; return rows that cannot become records after all."""
-        stored, bad = self._writer.write(batch.taken, self._lane(batch, former))
+        stored, bad = self._writer.write(batch.taken, self._choose_lane(batch, former))
         self.report.stored += stored
         return bad
 
-    def _lane(self, batch: _Batch, former: datetime | None) -> int:
+    def _choose_lane(self, batch: _Batch, former: datetime | None) -> int:
         """Return the priority lane of a batch: recent changes are urgent, first pulls are not."""
         lately = batch.mark is not None and batch.mark > self._latest - _LATELY
         return URGENT if former and lately and self.report.stored < _URGENT else BULK
 
 
-def _size(draft: Draft) -> int:
+def _measure_size(draft: Draft) -> int:
     record = getattr(draft, "record", None)
     return len(record.text) if record is not None else 0
 
@@ -299,7 +301,7 @@ class RecordWriter:
         """
         # Of several rows with the same id, only the last is stored; otherwise each would replace
         # the previous one.
-        taken = [*{_identity(draft): (row, draft) for row, draft in taken}.values()]
+        taken = [*{_identify_record(draft): (row, draft) for row, draft in taken}.values()]
         known = self._puller.catalog.records.keys(
             self._puller.ref.id, [draft.document_id for _, draft in taken]
         )
@@ -354,6 +356,6 @@ class RecordWriter:
         raise AssertionError
 
 
-def _identity(draft: Draft) -> tuple[str, str]:
+def _identify_record(draft: Draft) -> tuple[str, str]:
     """Return the record's identity; for a block with its id, which is unique only within a page."""
     return draft.document_id, draft.block_id if isinstance(draft, BlockChange) else ""

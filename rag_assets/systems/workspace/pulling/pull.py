@@ -151,7 +151,7 @@ class Puller:
                     source_type, marks.get(source_type)
                 ):
                     return False
-            follower.follow_awaiting()
+            follower.follow_awaiting_blocks()
             if config.tree is not None:
                 pull_tree(follower, began, scan=scan, allow_deletes=allow_deletes)
             if scan:
@@ -188,15 +188,16 @@ def pulled_sources(tenant: Tenant, named: str | None = None) -> list[SqlConfig]:
     found = [one for one in tenant.sources if isinstance(one, SqlConfig)]
     chosen = [one for one in found if named in {None, one.name}]
     if not chosen:
-        which = "no source that is pulled" if named is None else f"no source {named!r} of that type"
+        which = "no source of type sql" if named is None else f"no source {named!r} of type sql"
         raise UnknownSource(
             f"tenant {tenant.id!r} has {which}",
-            hint=f"those of the type sql are: {', '.join(one.name for one in found) or 'none'}",
+            hint="use one of its sources of type sql:"
+            f" {', '.join(one.name for one in found) or 'none'}",
         )
     return chosen
 
 
-def due_tenants(
+def find_due_tenants(
     records: Iterable[TenantRecord],
     states: Mapping[tuple[str, str], SourceState],
     now: datetime,
@@ -213,11 +214,11 @@ def due_tenants(
     quick: dict[str, datetime] = {}
     slow: dict[str, datetime] = {}
     for record in records:
-        names = _names(record)
+        names = _list_source_names(record)
         if any((record.id, name) in pulled for name in names):
             continue
         found = [states.get((record.id, name)) for name in names]
-        since = [_due_since(one) for one in found if is_due(one, now)]
+        since = [_compute_due_time(one) for one in found if is_due(one, now)]
         if since:
             takes_long = any(
                 one is None or one.seconds is None or one.failures or one.seconds > _SLOW_SECONDS
@@ -229,7 +230,7 @@ def due_tenants(
     return DueTenants(*(tuple(sorted(some, key=some.__getitem__)) for some in (quick, slow)))
 
 
-def worst_failure(failures: Sequence[Exception]) -> Exception:
+def choose_worst_failure(failures: Sequence[Exception]) -> Exception:
     """Return the failure to report for several sources.
 
     That another process pulls the source is reported only if there is no other failure.
@@ -245,11 +246,11 @@ def is_due(state: SourceState | None, now: datetime) -> bool:
     return state is None or not now < state.next_at <= now + _LONGEST_WAIT
 
 
-def _due_since(state: SourceState | None) -> datetime:
+def _compute_due_time(state: SourceState | None) -> datetime:
     return datetime.min.replace(tzinfo=UTC) if state is None else state.next_at
 
 
-def _names(record: TenantRecord) -> list[str]:
+def _list_source_names(record: TenantRecord) -> list[str]:
     try:
         tenant = Tenant.from_config(record.config)
     except ConfigurationError:

@@ -68,7 +68,7 @@ def to_text(value: Any, _: ZoneInfo) -> Any:
         try:
             return bytes(value).decode()
         except UnicodeDecodeError:
-            raise ValueError("it is not valid UTF-8") from None
+            raise ValueError("the value is not valid UTF-8") from None
     return value.isoformat() if isinstance(value, (date, time)) else str(value)
 
 
@@ -86,7 +86,7 @@ def to_json(value: Any, _: ZoneInfo) -> Any:
     try:
         return _parse_json(value)
     except (ValueError, RecursionError):
-        raise ValueError("it is not JSON") from None
+        raise ValueError("the value is not valid JSON") from None
 
 
 def _to_payload(value: Any, zone: ZoneInfo) -> Any:
@@ -96,16 +96,20 @@ def _to_payload(value: Any, zone: ZoneInfo) -> Any:
     except json.JSONDecodeError:
         return to_text(value, zone)
     except (ValueError, RecursionError):
-        raise ValueError("it is JSON that cannot be read") from None
+        raise ValueError(
+            "the value is JSON with numbers or nesting that cannot be stored"
+        ) from None
 
 
 def _parse_json(value: Any) -> Any:
     if not isinstance(value, (str, bytes, memoryview)):
         return value
-    return json.loads(value if isinstance(value, str) else bytes(value), parse_constant=_refuse)
+    return json.loads(
+        value if isinstance(value, str) else bytes(value), parse_constant=_refuse_constant
+    )
 
 
-def _refuse(_: str) -> None:
+def _refuse_constant(_: str) -> None:
     raise ValueError
 
 
@@ -136,7 +140,7 @@ def _to_time(value: Any, zone: ZoneInfo) -> datetime:
         return value if value.tzinfo is not None else value.replace(tzinfo=zone)
     if isinstance(value, date):
         return datetime.combine(value, time(), zone)
-    raise ValueError("it must be a time")
+    raise ValueError("the value must be a time")
 
 
 Converter = Callable[[Any, ZoneInfo], Any]
@@ -205,14 +209,14 @@ class RowReader:
         if missing:
             raise ListingFailed(
                 f"the query of {source_type} has no column {missing[0]!r}",
-                hint="select it, under that name",
+                hint="add this column to the query, with exactly this name",
             )
         others = [name for name in self._names if name != _ID and name not in known]
         self._values_by_name = source_type == "db_row" and "values" not in self._names
         if others and not self._values_by_name:
             raise ListingFailed(
-                f"the query of {source_type} has a column {others[0]!r} that is none of it",
-                hint=f"a {source_type} has: {', '.join([_ID, *known])}",
+                f"the query of {source_type} has the unknown column {others[0]!r}",
+                hint=f"remove the column, or rename it to one of {', '.join([_ID, *known])}",
             )
 
     def read(self, row: Sequence[Any]) -> PulledRow | SetAside:
@@ -220,7 +224,7 @@ class RowReader:
         given = dict(zip(self._names, row, strict=True))
         source_id = key_of_row(given.pop(_ID))
         if SOURCE_ID.fullmatch(source_id) is None:
-            problem = "it must be text of 1 to 512 characters, without control characters"
+            problem = "the id must be text of 1 to 512 characters, without control characters"
             return SetAside(source_id, _ID, problem)
         body: dict[str, Any] = {}
         values: list[dict[str, str]] = []
@@ -237,13 +241,13 @@ class RowReader:
         if body.get("url") == "":
             del body["url"]
         if _CHANGED not in body:
-            return SetAside(source_id, _CHANGED, "it is needed, to know what has changed")
+            return SetAside(source_id, _CHANGED, "the value is required to detect changes")
         if self._values_by_name:
             body["values"] = values
         at: datetime = body[_CHANGED]
         return PulledRow(source_id, at, self._nest_block(source_id, body))
 
-    def too_large(self, row: Sequence[Any], largest: int) -> SetAside:
+    def report_too_large(self, row: Sequence[Any], largest: int) -> SetAside:
         """Return the problem of an oversized row, for which only the id was read.
 
         Args:
@@ -251,7 +255,7 @@ class RowReader:
             largest: index of the largest column.
         """
         source_id = key_of_row(dict(zip(self._names, row, strict=True))[_ID])
-        most = f"the row has more than {MOST_ROW_BYTES >> 20} MiB, of which this has most"
+        most = f"the row has more than {MOST_ROW_BYTES >> 20} MiB; this column is the largest"
         return SetAside(source_id, self._names[largest], most)
 
     def _nest_block(self, source_id: str, body: dict[str, Any]) -> dict[str, Any]:

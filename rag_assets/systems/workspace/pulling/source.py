@@ -18,19 +18,19 @@ RecordType = Literal["page", "block", "comment", "file", "template", "db_row"]
 TYPES: tuple[RecordType, ...] = ("page", "block", "comment", "file", "template", "db_row")
 
 
-def _known_zone(name: str) -> str:
+def _require_known_zone(name: str) -> str:
     try:
         ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise ValueError("there is no such time zone; write it as in Europe/Berlin") from None
+        raise ValueError("unknown time zone; use an IANA name such as Europe/Berlin") from None
     return name
 
 
-def _one_statement(query: str) -> str:
+def _strip_semicolon(query: str) -> str:
     return query.rstrip().rstrip(";").rstrip()
 
 
-def _referenced(url: str) -> str:
+def _require_reference(url: str) -> str:
     try:
         require_reference("url", url)
     except ConfigurationError as error:
@@ -39,12 +39,12 @@ def _referenced(url: str) -> str:
 
 
 Query = Annotated[
-    str, StringConstraints(strip_whitespace=True, min_length=1), AfterValidator(_one_statement)
+    str, StringConstraints(strip_whitespace=True, min_length=1), AfterValidator(_strip_semicolon)
 ]
 
 
 class SqlConfig(SourceConfig):
-    """Records of a workspace that are pulled from a database, by a query for each type.
+    """Records of a workspace, pulled from a database by one query per type.
 
     Attributes:
         name: the source's given name; part of every document's identity.
@@ -63,10 +63,10 @@ class SqlConfig(SourceConfig):
     """
 
     type: Literal["sql"] = "sql"
-    url: Annotated[str, AfterValidator(_referenced)]
+    url: Annotated[str, AfterValidator(_require_reference)]
     queries: Annotated[dict[RecordType, Query], Field(min_length=1)]
     tree: Query | None = None
-    timezone: Annotated[str, AfterValidator(_known_zone)] = "UTC"
+    timezone: Annotated[str, AfterValidator(_require_known_zone)] = "UTC"
     overlap_seconds: int = Field(default=300, ge=0, le=86_400)
     every_seconds: int = Field(default=60, ge=5, le=86_400)
     timeout_seconds: int = Field(default=120, ge=1, le=3_600)
@@ -79,12 +79,12 @@ class SqlConfig(SourceConfig):
 def _build(config: SqlConfig, context: SourceContext) -> RecordsSource:
     if context.records is None:
         raise ConfigurationError(
-            f"source {config.name!r}: records need a catalog, and none is open",
-            hint="open it with the tenant's catalog",
+            f"source {config.name!r}: reading records needs an open catalog",
+            hint="open the source with the tenant's catalog",
         )
     if not context.typed:
         raise ConfigurationError(
-            f"source {config.name!r}: records are pulled by tenants of the profile workspace alone",
+            f"source {config.name!r}: only workspaces can pull records",
             hint="set `profile: workspace`, or have an application push them",
         )
     plain = RecordsConfig(name=config.name, scope=config.scope)

@@ -128,7 +128,7 @@ class PullStates:
         watermark: datetime | None,
         masker: Masker,
     ) -> None:
-        """Record the results of storing rows, so that these rows are not read again.
+        """Record the results of a stored batch, so that its rows are not read again.
 
         Args:
             config: configuration of the source.
@@ -270,7 +270,7 @@ class AsideRows:
         with self._database.begin_for(ref) as connection:
             connection.execute(unseen)
 
-    def awaited_pages(self, ref: TenantRef, source: str, limit: int) -> list[str]:
+    def list_awaited_pages(self, ref: TenantRef, source: str, limit: int) -> list[str]:
         """Return pages that exist now, but did not when their blocks were set aside."""
         columns, records = pulled_rows.c, source_records.c
         query = (
@@ -335,7 +335,8 @@ class SourceLock:
         if not holds_lock(self._connection, self._key):
             raise TenantLocked(
                 f"source {self._source!r} is no longer locked: the connection broke",
-                hint="it is pulled again by itself, from where this pull stopped",
+                hint="no action is needed; the next pull starts automatically where this pull"
+                " stopped",
             )
 
 
@@ -349,7 +350,7 @@ class SourceLocks:
     def hold(
         self, tenant_id: str, source: str, *, wait_seconds: float = 0.0
     ) -> Iterator[SourceLock]:
-        """Lock a source; of two concurrent pulls, the older snapshot could be stored last.
+        """Lock a source, because otherwise a concurrent pull could overwrite newer records.
 
         Args:
             tenant_id, source: the source.
@@ -363,8 +364,8 @@ class SourceLocks:
             while not connection.scalar(text("SELECT pg_try_advisory_lock(:key)"), {"key": key}):
                 if time.monotonic() >= deadline:
                     raise TenantLocked(
-                        f"source {source!r} of tenant {tenant_id!r} is being pulled",
-                        hint="wait until that is done",
+                        f"source {source!r} of tenant {tenant_id!r} is already being pulled",
+                        hint="wait until the other pull has finished, then try again",
                     )
                 time.sleep(_POLL_SECONDS)
             try:

@@ -68,7 +68,9 @@ def test_an_agent_is_followed_and_asked(daemon: Daemon, project: Path) -> None:
 
     file.write_text("agents: [}\n")
     wait_for(lambda: bool(failed_ticks(daemon)), PATIENCE, "a tick says what is wrong")
-    assert any("agents.yaml:1:10: it is not YAML" in said for said in failed_ticks(daemon))
+    assert any(
+        "agents.yaml:1:10: the file is not valid YAML" in said for said in failed_ticks(daemon)
+    )
     assert state_of(daemon, "guide") == "ACTIVE", "a wrong file is no order"
 
     file.write_text("agents: []\n")

@@ -123,7 +123,7 @@ def test_an_agent_taken_out_is_disabled_and_comes_back(place: Place) -> None:
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        ("agents: [}", ":1:10: it is not YAML"),
+        ("agents: [}", ":1:10: the file is not valid YAML"),
         ("rag: {chunk_size: much}", ":1:19: chunk_size must be a whole number"),
         (None, "cannot be read"),
     ],
@@ -287,7 +287,7 @@ def test_the_command_serves_an_agent_its_tool(place: Place) -> None:
     assert first.endswith(", source: docs/valves.md) ---")
     assert second == "# Valves"
     assert empty.is_error
-    assert "the query is empty; say what to look for" in empty.content[0].text
+    assert "the query is empty; enter the words to search for" in empty.content[0].text
     (place.root / "one/docs/valves.md").unlink()
     place.installation.synced("guide", allow_deletes=True)
     assert not place.installation.search("guide", "pressure")

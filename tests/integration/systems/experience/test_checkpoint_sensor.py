@@ -29,7 +29,7 @@ def test_a_waiting_checkpoint_requests_one_run(learning: Learning) -> None:
     assert tick(learning) == []
     learning.checkpoint(project)
     [request] = tick(learning)
-    assert request.tags[REASON_TAG] == "a checkpoint waits"
+    assert request.tags[REASON_TAG] == "a checkpoint is waiting"
     [again] = tick(learning)
     assert again.run_key == request.run_key, "Dagster makes no second run of it"
     learning.failure(project, "cosine 0.10 of the quay", "Other steps.")

@@ -208,9 +208,9 @@ def test_a_wrong_id_is_named_by_a_tool(
     learning: Learning, installed: Installation, tmp_path: Path
 ) -> None:
     tools = Mcp(learning, installed, tmp_path)
-    with pytest.raises(AssertionError, match="project_id: not a UUID"):
+    with pytest.raises(AssertionError, match="project_id: not a valid UUID"):
         tools.project("harbor")
-    with pytest.raises(AssertionError, match="checkpoint_id: not a UUID"):
+    with pytest.raises(AssertionError, match="checkpoint_id: not a valid UUID"):
         tools.progress("1")
 
 

@@ -66,7 +66,7 @@ def test_from_an_upload_to_a_context_and_back(guidelines: Guidelines) -> None:
     assert printed.out.startswith("## Team Guidelines\n\n--- Passage [1] (source: near.md")
     [id_] = [one["_id"] for one in listed["documents"] if one["fileName"] == "near.md"]
     assert said("delete", id_)["outcome"] == "removed"
-    assert "no such document" in run(guidelines, "delete", id_).err
+    assert "no document with this id" in run(guidelines, "delete", id_).err
     bare = run(guidelines, "context", "locators")
     assert bare.out == "There are no guidelines for this task.\n"
     assert "nothing above threshold of 0.75; the nearest is at 0.6" in bare.err
@@ -77,10 +77,10 @@ def test_a_text_is_set_printed_and_cleared(
     guidelines: Guidelines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     guidelines.put("commands", "web")
-    assert run(guidelines, "text").out == "There is no text.\n"
+    assert run(guidelines, "text").out == "No text is set.\n"
     file = guidelines.folder / "rules.txt"
     file.write_text("Write tests.\r\n", newline="")
-    assert run(guidelines, "text", "--file", str(file)).out == "The text is set.\n"
+    assert run(guidelines, "text", "--file", str(file)).out == "The text is saved.\n"
     shown = run(guidelines, "text", "--json").json
     assert shown["text"] == "Write tests.\r\n"
     assert shown["updatedBy"].startswith("operator ")
@@ -96,8 +96,8 @@ def test_a_text_is_set_printed_and_cleared(
     file.write_bytes(b"\xff")
     assert "not UTF-8" in run(guidelines, "text", "--file", str(file)).err
     assert run(guidelines, "text", "--file", str(file), "--clear").code == 1
-    assert run(guidelines, "text", "--clear").out == "There is no text any more.\n"
-    assert run(guidelines, "text").out == "There is no text.\n"
+    assert run(guidelines, "text", "--clear").out == "The text is removed.\n"
+    assert run(guidelines, "text").out == "No text is set.\n"
 
 
 def test_operators_retry_enable_read_and_count(guidelines: Guidelines) -> None:
@@ -122,7 +122,7 @@ def test_operators_retry_enable_read_and_count(guidelines: Guidelines) -> None:
     assert used["days"][0]["used"]["texts"] > 0
     assert "This month: $" in run("usage").out
     unknown = guidelines.installation.command("guidelines", "retry", "operated", "web", "0" * 32)
-    assert "the project has no such document" in unknown.err
+    assert "the project has no document with this id" in unknown.err
 
 
 def test_a_project_uses_the_local_model_until_it_begins_again(guidelines: Guidelines) -> None:

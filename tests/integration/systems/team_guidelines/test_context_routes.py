@@ -196,7 +196,7 @@ def test_a_text_that_cannot_be_kept_is_refused(guidelines: Guidelines, service: 
     for text, problem in (
         ("x" * 100_001, "it has 100,001 characters"),
         (f"one\nOPENAI_API_KEY={KEY}\n", "line 2: a credential (rule "),
-        ("a\x00", "it holds a zero byte"),
+        ("a\x00", "it contains a NUL character"),
     ):
         said = service.send("PUT", "web/guidelines/text", "refused", json={"text": text})
         assert said.status_code == 422

@@ -1036,7 +1036,7 @@ def test_what_is_missing_is_named_without_the_tenant(guidelines: Guidelines) -> 
     project = guidelines.project("missing")
     unknown = guidelines.ask("GET", "/projects/never-made/guidelines")
     assert kind(unknown) == (404, "unknown-project")
-    assert "the token's organization has no project of this id" in unknown.json()["detail"]
+    assert "the token's organization has no project with this id" in unknown.json()["detail"]
     path = f"/projects/{project}/guidelines/{'0' * 32}"
     for method, body in (("GET", None), ("PATCH", {"enabled": False})):
         said = guidelines.ask(method, path, body)

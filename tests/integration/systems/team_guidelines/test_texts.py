@@ -78,7 +78,7 @@ def test_a_text_with_a_credential_is_refused_with_its_line_and_rule(
     with pytest.raises(TextRefused, match="100,001 characters"):
         require_usable("x" * (MAX_CHARACTERS + 1), masker)
     for unstorable in ("a\x00b", "a\ud800b"):
-        with pytest.raises(TextRefused, match="zero byte"):
+        with pytest.raises(TextRefused, match="NUL character"):
             require_usable(unstorable, masker)
     with pytest.raises(TextRefused) as refused:
         require_usable(f"# Set-up\n\nUse OPENAI_API_KEY={KEY} in tests.\n", masker)

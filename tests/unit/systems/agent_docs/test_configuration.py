@@ -156,10 +156,10 @@ def test_the_base_is_that_of_all_relative_globs(machine: Machine) -> None:
         ("agents:\n  - id: a\n  - id: a\n", "3:9", "declared twice"),
         ("agents:\n  - name: a\n", "2:5", "an agent must be a mapping with a text as its `id`"),
         ("agents: {a: b}\n", "1:9", "agents must be a list"),
-        ("- a\n", "1:1", "it must be a mapping"),
-        ("rag: [\n", "2:1", "it is not YAML"),
-        ("rag: {store: file}\nrag: {store: file}\n", "2:1", "a key is repeated"),
-        ("\x00", "1:1", "it is not YAML"),
+        ("- a\n", "1:1", "the document must be a mapping"),
+        ("rag: [\n", "2:1", "the file is not valid YAML"),
+        ("rag: {store: file}\nrag: {store: file}\n", "2:1", "a key occurs twice"),
+        ("\x00", "1:1", "the file is not valid YAML"),
     ],
 )
 def test_what_is_wrong_is_told_in_one_line(

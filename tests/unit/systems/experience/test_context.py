@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_assets.common.tokens import count_text
-from rag_assets.systems.experience.context import block_of, render, with_block
+from rag_assets.systems.experience.context import append_block, build_block, render
 from tests.unit.systems.experience.test_ranking import PATTERN
 
 LINES = (
@@ -74,11 +74,11 @@ def test_a_pattern_that_failed_shows_its_rate_and_what_mostly_failed_is_not_reco
     rarely = replace(
         PATTERN, id=UUID(int=2), success_count=6, failure_count=7, solution="forbidden"
     )
-    block = block_of([often, rarely], 1_500)
+    block = build_block([often, rarely], 1_500)
     assert "Pattern 1 (Most Common - 7 of 13 successful):" in block.text
     assert "forbidden" not in block.text
     assert block.patterns == (often,)
-    assert block_of([rarely], 1_500).text == ""
+    assert build_block([rarely], 1_500).text == ""
 
 
 def test_a_line_without_a_text_is_left_out() -> None:
@@ -102,17 +102,17 @@ def test_the_last_patterns_go_before_the_budget_is_exceeded(budget: int) -> None
         replace(PATTERN, id=UUID(int=number), solution=f"Take step {number} of it. " * 8)
         for number in range(1, 6)
     ]
-    block = block_of(patterns, budget)
+    block = build_block(patterns, budget)
     assert 0 < block.tokens <= budget
     assert block.tokens == count_text(block.text)
     assert list(block.patterns) == patterns[: len(block.patterns)]
     assert len(block.patterns) <= 3
-    assert len(block_of(patterns, 8_000).patterns) == 3
+    assert len(build_block(patterns, 8_000).patterns) == 3
 
 
 def test_a_single_solution_is_cut_after_a_sentence() -> None:
     long = replace(PATTERN, solution="Do one thing first. " * 200)
-    block = block_of([long], 200)
+    block = build_block([long], 200)
     assert block.tokens <= 200
     [cut] = block.patterns
     assert cut.solution.endswith("first.")
@@ -120,6 +120,6 @@ def test_a_single_solution_is_cut_after_a_sentence() -> None:
 
 
 def test_nothing_is_shown_where_not_even_a_sentence_fits() -> None:
-    block = block_of([replace(PATTERN, problem="word " * 900)], 200)
+    block = build_block([replace(PATTERN, problem="word " * 900)], 200)
     assert (block.text, block.tokens, block.patterns) == ("", 0, ())
-    assert with_block("You are a tester.", block) == "You are a tester."
+    assert append_block("You are a tester.", block) == "You are a tester."

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from rag_assets.systems.experience.differences import problems_differ, solutions_differ
+from rag_assets.systems.experience.differences import (
+    find_problem_difference,
+    find_solution_difference,
+)
 
 
 @pytest.mark.parametrize(
@@ -63,8 +66,8 @@ from rag_assets.systems.experience.differences import problems_differ, solutions
 def test_what_vectors_hardly_tell_apart_keeps_solutions_apart(
     first: str, second: str, fact: str
 ) -> None:
-    assert solutions_differ(first, second) == fact
-    assert solutions_differ(second, first) == fact
+    assert find_solution_difference(first, second) == fact
+    assert find_solution_difference(second, first) == fact
 
 
 @pytest.mark.parametrize(
@@ -82,8 +85,8 @@ def test_what_vectors_hardly_tell_apart_keeps_solutions_apart(
     ],
 )
 def test_other_words_for_the_same_solution_do_not(first: str, second: str) -> None:
-    assert solutions_differ(first, second) is None
-    assert solutions_differ(second, first) is None
+    assert find_solution_difference(first, second) is None
+    assert find_solution_difference(second, first) is None
 
 
 @pytest.mark.parametrize(
@@ -97,8 +100,8 @@ def test_other_words_for_the_same_solution_do_not(first: str, second: str) -> No
 def test_problems_differ_in_what_stands_against_something_else(
     first: str, second: str, fact: str
 ) -> None:
-    assert problems_differ(first, second) == fact
-    assert problems_differ(second, first) == fact
+    assert find_problem_difference(first, second) == fact
+    assert find_problem_difference(second, first) == fact
 
 
 @pytest.mark.parametrize(
@@ -110,5 +113,5 @@ def test_problems_differ_in_what_stands_against_something_else(
     ],
 )
 def test_problems_of_which_one_is_told_in_more_detail_do_not(first: str, second: str) -> None:
-    assert problems_differ(first, second) is None
-    assert problems_differ(second, first) is None
+    assert find_problem_difference(first, second) is None
+    assert find_problem_difference(second, first) is None

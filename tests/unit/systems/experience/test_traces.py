@@ -10,14 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rag_assets.systems.experience.traces import (
-    asked_keys,
-    condense,
-    error_line,
+    compute_question_keys,
+    compute_stored_keys,
+    condense_prose,
+    condense_traces,
+    find_error_line,
     normalize,
-    prose_of,
     read_traces,
     searchable,
-    stored_keys,
 )
 
 TRACES = {
@@ -179,7 +179,7 @@ SHOWN = {
 def test_a_trace_is_the_line_of_its_exception_and_the_place_in_own_code(language: str) -> None:
     trace = TRACES[language]
     text = f"The shop fails since Monday:\n{trace}\n\nIt worked before."
-    assert condense(text).splitlines() == [
+    assert condense_traces(text).splitlines() == [
         "The shop fails since Monday:",
         *SHOWN[language],
         "",
@@ -209,31 +209,33 @@ def elsewhere(trace: str) -> str:
 def test_the_same_failure_has_the_same_signature_on_every_machine(language: str) -> None:
     trace = TRACES[language]
     assert elsewhere(trace) != trace
-    stored = stored_keys("The shop fails", trace)
-    asked = asked_keys("Checkout is down", elsewhere(trace))
+    stored = compute_stored_keys("The shop fails", trace)
+    asked = compute_question_keys("Checkout is down", elsewhere(trace))
     assert len(asked.placed) == 1
     assert set(asked.placed) <= set(stored)
     # Whoever pastes only the line of the exception finds it, too.
-    line = asked_keys("Checkout is down", error_line("", trace))
+    line = compute_question_keys("Checkout is down", find_error_line("", trace))
     assert line.placed == ()
     assert set(line.unplaced) & set(stored)
     # A trace finds an entry that has only the line.
-    assert set(asked.unplaced) & set(stored_keys("The shop fails", error_line("", trace)))
+    assert set(asked.unplaced) & set(
+        compute_stored_keys("The shop fails", find_error_line("", trace))
+    )
 
 
 @pytest.mark.parametrize("language", TRACES)
 def test_another_place_or_another_message_is_another_failure(language: str) -> None:
-    stored = set(stored_keys("The shop fails", TRACES[language]))
+    stored = set(compute_stored_keys("The shop fails", TRACES[language]))
     for other, trace in TRACES.items():
         # Ruby and Rails show the same failure.
         if other == language or {other, language} == {"ruby", "rails"}:
             continue
-        asked = asked_keys("Checkout is down", trace)
+        asked = compute_question_keys("Checkout is down", trace)
         assert not stored & {*asked.placed, *asked.unplaced}, other
     moved = "".join(TRACES[language]).replace("total", "sum").replace("checkout", "pay")
     moved = moved.replace("in save", "in store")
     if moved != TRACES[language] and language not in {"rust", "php"}:
-        assert not stored & set(asked_keys("Checkout is down", moved).placed)
+        assert not stored & set(compute_question_keys("Checkout is down", moved).placed)
 
 
 @pytest.mark.parametrize(
@@ -252,8 +254,8 @@ def test_another_place_or_another_message_is_another_failure(language: str) -> N
 def test_what_a_logger_writes_before_each_line_changes_nothing(prefix: str, language: str) -> None:
     trace = TRACES[language]
     logged = "\n".join(prefix + line for line in trace.splitlines())
-    assert asked_keys("", logged) == asked_keys("", trace)
-    assert condense(logged) == condense(trace)
+    assert compute_question_keys("", logged) == compute_question_keys("", trace)
+    assert condense_traces(logged) == condense_traces(trace)
 
 
 @pytest.mark.parametrize(
@@ -332,24 +334,26 @@ def test_what_a_logger_writes_before_each_line_changes_nothing(prefix: str, lang
     ],
 )
 def test_other_forms_of_traces_are_read(text: str, shown: str) -> None:
-    assert condense(text) == shown
+    assert condense_traces(text) == shown
 
 
 def test_files_of_one_name_in_other_folders_are_other_places() -> None:
     trace = TRACES["python"]
     other = trace.replace("/orders/", "/users/")
-    stored = set(stored_keys("", trace))
-    assert not stored & set(asked_keys("", other).placed)
+    stored = set(compute_stored_keys("", trace))
+    assert not stored & set(compute_question_keys("", other).placed)
     # Where the folder is that of the checkout, the two can be the same: nearness decides.
-    assert stored & set(asked_keys("", other).unplaced)
-    assert stored & set(asked_keys("", trace.replace("/home/ci/build/shop/orders/", "")).unplaced)
+    assert stored & set(compute_question_keys("", other).unplaced)
+    assert stored & set(
+        compute_question_keys("", trace.replace("/home/ci/build/shop/orders/", "")).unplaced
+    )
 
 
 def test_a_description_with_a_trace_has_the_signature_as_well() -> None:
     text = f"Checkout fails with\n{TRACES['python']}\nsince Monday."
-    assert asked_keys(text, None) == asked_keys("", TRACES["python"])
-    assert prose_of(text) == "Checkout fails with\nKeyError: 'sku'\nsince Monday."
-    assert prose_of("Three retries within 30 s\nfail.") == "Three retries within 30 s\nfail."
+    assert compute_question_keys(text, None) == compute_question_keys("", TRACES["python"])
+    assert condense_prose(text) == "Checkout fails with\nKeyError: 'sku'\nsince Monday."
+    assert condense_prose("Three retries within 30 s\nfail.") == "Three retries within 30 s\nfail."
 
 
 def test_a_long_trace_is_searched_by_its_exception_alone() -> None:
@@ -359,9 +363,9 @@ def test_a_long_trace_is_searched_by_its_exception_alone() -> None:
     )
     trace = f"Traceback (most recent call last):\n{frames}\nValueError: 17 is no colour"
     assert searchable(trace) == "ValueError: 0 is no colour"
-    assert condense(trace) == "ValueError: 17 is no colour (at step_0 in module_99.py)"
+    assert condense_traces(trace) == "ValueError: 17 is no colour (at step_0 in module_99.py)"
     escaped = trace.replace("\n", "\\n")
-    assert asked_keys("", escaped) == asked_keys("", trace)
+    assert compute_question_keys("", escaped) == compute_question_keys("", trace)
 
 
 def test_of_a_log_the_lines_with_errors_are_searched() -> None:
@@ -369,7 +373,7 @@ def test_of_a_log_the_lines_with_errors_are_searched() -> None:
     log = [*quiet, "2026-05-01 10:01:00,250 ERROR payment 77 was refused by host 10.0.0.7", *quiet]
     assert searchable("\n".join(log)) == "served request 0\npayment 0 was refused by host 0"
     pasted = "\n".join(["Payments fail since noon, 3 of 10:", *log, "Why?"])
-    assert prose_of(pasted) == (
+    assert condense_prose(pasted) == (
         "Payments fail since noon, 3 of 10:\nWhy?\n"
         "served request 0\npayment 0 was refused by host 0"
     )
@@ -413,15 +417,15 @@ def test_numbers_paths_and_addresses_are_normalized_and_codes_are_not(
     ],
 )
 def test_a_line_with_an_error_has_a_signature_without_a_trace(text: str, line: str | None) -> None:
-    assert stored_keys("", text)
-    assert asked_keys("", text).placed or asked_keys("", text).unplaced
-    assert line is None or error_line("", text) == line
+    assert compute_stored_keys("", text)
+    assert compute_question_keys("", text).placed or compute_question_keys("", text).unplaced
+    assert line is None or find_error_line("", text) == line
 
 
 @pytest.mark.parametrize("text", ["Killed", "exit 1", "Error", "", "\n\n", "KeyError"])
 def test_what_could_be_any_error_has_no_signature(text: str) -> None:
-    assert stored_keys("The build fails", text) == []
-    asked = asked_keys("The build fails: why?", text)
+    assert compute_stored_keys("The build fails", text) == []
+    asked = compute_question_keys("The build fails: why?", text)
     assert (asked.placed, asked.unplaced) == ((), ())
 
 
@@ -440,7 +444,7 @@ def test_any_text_can_be_read(text: str) -> None:
     traces = read_traces(text.splitlines())
     assert all(one.chain and one.first_line < one.end_line for one in traces)
     assert all(a.end_line <= b.first_line for a, b in pairwise(traces))
-    assert not set(stored_keys(text, None)) - set(stored_keys(text, text))
+    assert not set(compute_stored_keys(text, None)) - set(compute_stored_keys(text, text))
     assert normalize(normalize(text)) is not None
     assert 'File "/home/ci' not in searchable(TRACES["python"] + "\n" + text)
 
@@ -455,6 +459,6 @@ def test_any_text_can_be_read(text: str) -> None:
 def test_no_line_takes_long_to_read(line: str) -> None:
     begun = time.process_time()
     searchable(line)
-    condense(line)
-    stored_keys(line, line)
+    condense_traces(line)
+    compute_stored_keys(line, line)
     assert time.process_time() - begun < 1.0

@@ -133,7 +133,7 @@ def test_a_row_that_is_no_record_names_the_column_and_no_value(
     [
         (["id", "title"], "no column 'updated_at'"),
         (["updated_at", "title"], "no column 'id'"),
-        (["id", "updated_at", "title", "colour"], "a column 'colour'"),
+        (["id", "updated_at", "title", "colour"], "unknown column 'colour'"),
     ],
 )
 def test_a_query_with_other_columns_is_refused_once_and_not_row_by_row(

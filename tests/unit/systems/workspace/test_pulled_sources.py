@@ -17,7 +17,11 @@ from rag_assets.ingest.sources.kinds import SourceContext
 from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.systems.workspace.pulling.database import open_snapshot
 from rag_assets.systems.workspace.pulling.dialects import escape_parameters
-from rag_assets.systems.workspace.pulling.pull import due_tenants, pulled_sources, worst_failure
+from rag_assets.systems.workspace.pulling.pull import (
+    choose_worst_failure,
+    find_due_tenants,
+    pulled_sources,
+)
 from rag_assets.systems.workspace.pulling.source import SQL, SqlConfig
 from rag_assets.systems.workspace.pulling.states import SourceState
 from rag_assets.tenants.model import Tenant
@@ -69,11 +73,11 @@ def test_only_tenants_whose_records_have_types_pull_any() -> None:
     [
         (None, "is not set"),
         ("", "is not set"),
-        ("hunter2", "holds no URL"),
-        ("postgresql://ann:hunter2@db:port/app", "holds no URL"),
-        ("oracle://ann:hunter2@db/app", "kind oracle, of which no records are pulled"),
-        ("mssql+pyodbc://ann:hunter2@db/app", "kind mssql, of which no records are pulled"),
-        ("sqlite+nothing://ann:hunter2@db/app", "no such kind"),
+        ("hunter2", "does not contain a valid database URL"),
+        ("postgresql://ann:hunter2@db:port/app", "does not contain a valid database URL"),
+        ("oracle://ann:hunter2@db/app", "kind oracle, from which records cannot be pulled"),
+        ("mssql+pyodbc://ann:hunter2@db/app", "kind mssql, from which records cannot be pulled"),
+        ("sqlite+nothing://ann:hunter2@db/app", "does not support the kind"),
         ("mysql+pymysql://ann:hunter2@db/app", "is not installed: pymysql"),
     ],
 )
@@ -116,7 +120,7 @@ def test_tenants_are_due_by_their_sources_and_slow_ones_have_runs_of_their_own()
         ("failed", "app"): state(seconds=None, pulled_at=None, failures=3),
         ("failing", "app"): state(failures=1),
     }
-    due = due_tenants(records, states, NOW)
+    due = find_due_tenants(records, states, NOW)
     assert due.quick == ("quick",)
     assert due.slow == ("new", "slow", "failed", "failing")
 
@@ -130,25 +134,25 @@ def test_those_come_first_that_wait_longest(seconds: float) -> None:
         (id_, "app"): state(seconds=seconds, next_at=NOW - timedelta(seconds=wait))
         for id_, wait in waits.items()
     }
-    due = due_tenants(records, states, NOW)
+    due = find_due_tenants(records, states, NOW)
     assert (due.quick or due.slow) == ("b", "c", "a")
 
 
 def test_a_tenant_is_not_due_while_a_source_of_it_is_pulled() -> None:
     records = [record("a", {"type": "sql", **config().model_dump(mode="json")})]
-    assert due_tenants(records, {}, NOW, {("a", "app")}).slow == ()
-    assert due_tenants(records, {}, NOW, {("b", "app")}).slow == ("a",)
+    assert find_due_tenants(records, {}, NOW, {("a", "app")}).slow == ()
+    assert find_due_tenants(records, {}, NOW, {("b", "app")}).slow == ("a",)
 
 
 def test_what_failed_is_told_and_not_what_is_pulled_elsewhere() -> None:
     locked, failed = TenantLocked("l", hint="h"), ListingFailed("f", hint="h")
-    assert worst_failure([locked, failed]) is failed
-    assert worst_failure([locked]) is locked
+    assert choose_worst_failure([locked, failed]) is failed
+    assert choose_worst_failure([locked]) is locked
 
 
 def test_a_source_that_is_named_and_not_there_is_told() -> None:
     tenant = Tenant.from_config(record("acme").config)
-    with pytest.raises(UnknownSource, match="no source that is pulled"):
+    with pytest.raises(UnknownSource, match="no source of type sql"):
         pulled_sources(tenant)
 
 
