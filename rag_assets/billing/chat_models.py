@@ -131,7 +131,7 @@ def chat_model_of(tenant: Tenant) -> tuple[ChatModelConfig, Provider, ChatOffer]
     if config is None:
         raise NoChatModel(
             f"tenant {tenant.id!r} has no chat model",
-            hint="name one in tenants.yaml, as in chat_model: gpt-4.1-mini",
+            hint="set one in tenants.yaml, for example chat_model: gpt-4.1-mini",
         )
     if config.provider is not None:
         provider: Provider | None = provider_of(config.provider)
@@ -140,7 +140,7 @@ def chat_model_of(tenant: Tenant) -> tuple[ChatModelConfig, Provider, ChatOffer]
     if provider is not None and provider.chat is not None:
         return config, provider, provider.chat
     raise NoChatModel(
-        f"tenant {tenant.id!r}: the provider of the chat model {config.model!r} is not known",
+        f"tenant {tenant.id!r}: the provider of the chat model {config.model!r} is unknown",
         hint="set chat_model: {model: …, provider: openai-compatible, base_url: …} for a server"
         " that implements OpenAI's API",
     )
@@ -159,12 +159,12 @@ def _require_price(tenant: Tenant, price: ChatPrice | None) -> None:
     caps = [name for name in ("per_day", "per_month") if getattr(tenant.caps, name) is not None]
     if price is None and caps:
         raise NoChatModel(
-            f"tenant {tenant.id!r}: caps.{caps[0]} cannot be kept: no price is known for its chat"
-            " model",
+            f"tenant {tenant.id!r}: caps.{caps[0]} cannot be enforced: the price of its chat"
+            " model is unknown",
             hint="set chat_model.prices: {input_per_million: …, output_per_million: …}, in dollars"
             " (0 for a server of your own)",
         )
 
 
 def _no_key() -> NoReturn:
-    raise NoProviderKey("the stored key is for another server")
+    raise NoProviderKey("the stored key is for a different server")

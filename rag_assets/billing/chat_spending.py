@@ -166,6 +166,6 @@ def _reached(cap: Cap, cost: float) -> CapReached:
     return CapReached(
         f"the cap of {cap.limit_text} is reached: {cap.spent_text},"
         f" and an answer may cost {dollars(cost)}",
-        hint=f"{when}; to get them now, raise caps.{cap.name}",
+        hint=f"{when}; to get answers now, raise caps.{cap.name}",
         until=cap.until,
     )

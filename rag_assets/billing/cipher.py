@@ -46,7 +46,7 @@ def unseal(master: MasterKey, owner: KeyOwner, provider: str, sealed: SealedKey)
     except (InvalidTag, ValueError):
         raise KeyUnreadable(
             f"the stored key of {described(owner)} for {provider} is damaged",
-            hint=f"set it again: {set_command(owner, provider)}",
+            hint=f"set the key again: {set_command(owner, provider)}",
         ) from None
     return SecretStr(plain.decode())
 

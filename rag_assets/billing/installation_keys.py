@@ -72,9 +72,9 @@ class InstallationKeys:
             raise KeyUnreadable(
                 f"the stored key of {described(key.owner)} for {key.provider} was encrypted with"
                 f" the master key {key.sealed.master_key_id}, which is unavailable",
-                hint=f"restore {self._key_location()}, or name its file in"
-                " RAG_ASSETS_MASTER_KEY_FILE; or, if it is lost,"
-                f" `{remove_command(key.owner, key.provider)}`, and set the key again",
+                hint=f"restore {self._key_location()}, or set RAG_ASSETS_MASTER_KEY_FILE to its"
+                f" file; if it is lost, run `{remove_command(key.owner, key.provider)}` and"
+                " set the key again",
             )
         return found
 
@@ -94,5 +94,5 @@ class InstallationKeys:
 
     def _key_location(self) -> str:
         if self._environ.get(VARIABLE):
-            return f"it as {PREVIOUS}"
+            return f"the master key in {PREVIOUS}"
         return str(key_file_path(self._settings, self._environ))

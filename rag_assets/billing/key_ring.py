@@ -189,9 +189,10 @@ class KeyRing:
         value = self._environ.get(name)
         if not value:
             raise NoProviderKey(
-                f"{described(owner)} has no key for {provider}: the environment variable {name},"
-                f" which {setting} names, is not set",
-                hint="set it where rag-assets runs, before `rag-assets up` for the daemon as well",
+                f"{described(owner)} has no key for {provider}: {setting} refers to the"
+                f" environment variable {name}, which is not set",
+                hint="set the variable in the environment of rag-assets; for the daemon, set it"
+                " before `rag-assets up`",
             )
         return SecretStr(value.strip())
 
@@ -208,8 +209,8 @@ class KeyRing:
         if key is None:
             raise NoProviderKey(
                 f"{described(owner)} has no key for {provider}",
-                hint=f"give it one: {set_command(owner, provider)}; or name the environment"
-                f" variable that holds it in tenants.yaml, {setting}: $NAME",
+                hint=f"set a key: {set_command(owner, provider)}; or set {setting}: $NAME in"
+                " tenants.yaml, where NAME is the environment variable with the key",
             )
         master = self._master_keys.find(key, self._master_keys.read())
         return unseal(master, key.owner, provider, key.sealed)
@@ -224,17 +225,19 @@ def require_key(secret: SecretStr) -> None:
     """
     value = secret.get_secret_value()
     if not value:
-        raise ConfigurationError("the key is empty", hint="paste it at the prompt, or pipe it in")
+        raise ConfigurationError(
+            "the key is empty", hint="paste the key at the prompt, or pipe it to the command"
+        )
     if value.startswith("$"):
         raise ConfigurationError(
-            "this is the name of a variable, not a key",
-            hint="write keys by reference in tenants.yaml, as embedder.api_key: $NAME",
+            "the value is a reference to an environment variable, not a key",
+            hint="set the reference in tenants.yaml instead, for example embedder.api_key: $NAME",
         )
     if len(value) > _LONGEST or not all("!" <= character <= "~" for character in value):
         raise ConfigurationError(
-            "this cannot be a key: it is too long, or holds white space, control characters or"
-            " letters that no header carries",
-            hint="copy the key alone, as the provider shows it",
+            "the value cannot be a key: it is too long, or contains white space, control"
+            " characters or characters that HTTP headers do not allow",
+            hint="copy only the key, exactly as the provider shows it",
         )
 
 

@@ -108,8 +108,8 @@ class KeyTests:
             auto = embedder if embedder.provider == AUTO else EmbedderConfig(provider=AUTO)
             return choose(auto.model_copy(update={"only": provider})).embedder
         raise ConfigurationError(
-            f"a key for {provider} cannot be tested: nothing is embedded with it",
-            hint="keys of the provider that embeds can be tested",
+            f"a key for {provider} cannot be tested: this provider does not embed texts here",
+            hint="only the key of the provider that embeds the texts can be tested",
         )
 
     def _of_projects(self) -> EmbedderConfig:

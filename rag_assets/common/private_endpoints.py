@@ -89,5 +89,6 @@ def _host(item: str) -> tuple[str, int | None]:
 def _malformed(item: str) -> ConfigurationError:
     return ConfigurationError(
         f"RAG_ASSETS_PRIVATE_ENDPOINTS has an item that is not an endpoint: {item}",
-        hint="list host, host:port or networks such as 10.1.0.0/16, separated by commas",
+        hint="separate items by commas; each item must be a host, host:port, or a network such as"
+        " 10.1.0.0/16",
     )

@@ -13,7 +13,9 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 _EARLIEST = datetime(1, 1, 1, tzinfo=UTC)
 _LATEST = datetime(9999, 12, 31, 23, 59, 59, 999_000, tzinfo=UTC)
-_EXPECTED = "it must be a date, or a time with its zone, as 2026-11-21 or 2026-11-21T14:35:00Z"
+_EXPECTED = (
+    "it must be a date, or a time with its zone, for example 2026-11-21 or 2026-11-21T14:35:00Z"
+)
 
 
 def from_nanoseconds(since_epoch: int) -> datetime:

@@ -75,7 +75,7 @@ class EmbeddedElasticsearch:
         if access is None:
             raise ServiceUnavailable(
                 "Elasticsearch runs without a password: an earlier version started it",
-                hint="`rag-assets up` starts it again, with one; nothing is lost",
+                hint="run `rag-assets up` to restart it with a password; no data is lost",
             )
         return access.url(account)
 

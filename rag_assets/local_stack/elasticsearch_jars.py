@@ -92,7 +92,7 @@ def _install(jars: list[Jar], home: Path, progress: Progress) -> None:
     context = _repository()
     with _cache_lock(context):
         for number, jar in enumerate(jars, start=1):
-            line = f"Elasticsearch: fetching jar {number} of {len(jars)}, needed once"
+            line = f"Elasticsearch: fetching jar {number} of {len(jars)}, only for the first start"
             cached = _cached(context, jar, partial(progress, line))
             target = home / jar.folder / jar.file_name
             draft = target.with_suffix(".part")
@@ -132,13 +132,13 @@ def _cached(context: MavenContext, jar: Jar, fetching: Callable[[], None]) -> Pa
         cached.unlink(missing_ok=True)
         raise ServiceUnavailable(
             f"{jar.file_name} could not be fetched ({type(error).__name__})",
-            hint="only the first start needs the Maven repository; or set"
-            " RAG_ASSETS_ELASTICSEARCH_URL",
+            hint="check the connection to the Maven repository, which only the first start needs;"
+            " or set RAG_ASSETS_ELASTICSEARCH_URL",
         ) from error
     if not _is_intact(cached, jar):
         cached.unlink(missing_ok=True)
         raise ServiceUnavailable(
-            f"{jar.file_name} differs from the published one by its SHA-256",
+            f"the SHA-256 of {jar.file_name} differs from that of the published file",
             hint="a proxy or mirror between this machine and the Maven repository alters files",
         )
     return cached

@@ -52,13 +52,13 @@ def install_guard(home: Path, *, progress: Progress = silent) -> None:
     wanted = GUARD_DIGEST.read_text().strip()
     if target.is_file() and _digest(target.read_bytes()) == wanted:
         return
-    progress("Elasticsearch: compiling its guard, needed once")
+    progress("Elasticsearch: compiling its guard, only for the first start")
     compiled = compile_guard(home)
     if _digest(compiled) != wanted:
         raise ServiceUnavailable(
-            "the guard of Elasticsearch does not compile to what was reviewed: its SHA-256 differs"
+            "the compiled guard of Elasticsearch is not the reviewed one: its SHA-256 differs"
             f" from {GUARD_DIGEST.name}",
-            hint="after a change of its sources: python -m rag_assets.local_stack.guard_build",
+            hint="if you changed its sources, run python -m rag_assets.local_stack.guard_build",
         )
     draft = target.with_suffix(".part")
     draft.write_bytes(compiled)

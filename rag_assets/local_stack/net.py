@@ -59,7 +59,7 @@ def listening_socket(first: int) -> socket.socket:
     for port in range(first, min(first + _PORTS_TRIED, 65_536)):
         with suppress(OSError):
             return socket.create_server((LOOPBACK, port))
-    raise OSError(f"no free port on the loopback interface from {first} on")
+    raise OSError(f"no free port on the loopback interface in the range that begins at {first}")
 
 
 def get_json(

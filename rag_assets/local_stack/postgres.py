@@ -241,9 +241,9 @@ class EmbeddedPostgres:
         while orphans := _processes_in(self._data):
             if (server := self._postmaster()) in orphans:
                 raise ServiceUnavailable(
-                    f"Postgres runs over {self._data} as process {server}, which"
-                    f" {self.process.pid_file} does not name",
-                    hint=f"`kill -INT {server}` stops it in order; then start it again",
+                    f"Postgres already uses {self._data} as process {server}, which"
+                    f" {self.process.pid_file} does not record",
+                    hint=f"`kill -INT {server}` stops it in order; then start Postgres again",
                 )
             if time.monotonic() > deadline:
                 for pid in orphans:
@@ -318,7 +318,7 @@ def _initdb(data: Path, password: Path, account: Account | None) -> None:
     if done.returncode != 0:
         raise ServiceUnavailable(
             f"Postgres could not create its data folder {data}: {done.stderr.strip()[-400:]}",
-            hint="is the disk full, or on a file system without permissions?",
+            hint="check whether the disk is full, or on a file system without permissions",
         )
 
 

@@ -37,7 +37,7 @@ def keep_private(local: Path) -> None:
             local.chmod(stat.S_IRWXU)
     except OSError as error:
         raise ConfigurationError(
-            f"{local} can't be made: {error.strerror}",
+            f"{local} cannot be created: {error.strerror}",
             hint="set RAG_ASSETS_HOME to a folder of your own",
         ) from error
     _require_owner(local)
@@ -54,12 +54,12 @@ def _require_owner(folder: Path, *others: int) -> None:
         owner = folder.stat().st_uid
     except OSError as error:
         raise ConfigurationError(
-            f"{folder} can't be opened: {error.strerror}",
+            f"{folder} cannot be opened: {error.strerror}",
             hint="set RAG_ASSETS_HOME to a folder of your own",
         ) from error
     if os.geteuid() != 0 and owner not in (os.geteuid(), *others):
         raise ConfigurationError(
-            f"{folder} belongs to user {owner}, and an installation is its owner's alone",
+            f"{folder} belongs to user {owner}, but only its owner may use an installation",
             hint="run as that user, or set RAG_ASSETS_HOME to a folder of your own",
         )
 

@@ -379,7 +379,7 @@ class BackgroundProcess:
     def _remedy(self, error: OSError) -> str | None:
         if error.errno not in _NO_SPACE:
             return None
-        return f"free space where its log {self.log_file} is, or delete old logs there"
+        return f"free disk space for its log {self.log_file}, or delete old logs there"
 
     def _recorded(self) -> ProcessRecord | None:
         try:
@@ -426,7 +426,7 @@ class BackgroundProcess:
                 os.close(descriptor)
             raise ServiceUnavailable(
                 f"{self._running_file} cannot be locked: {error.strerror}",
-                hint="the home folder has to be writable, on a file system that has locks",
+                hint="the home folder must be writable, on a file system that supports locks",
             ) from error
         if is_free:
             return descriptor
@@ -452,11 +452,13 @@ class BackgroundProcess:
         if record is None or self._is_here(record):
             return ServiceUnavailable(
                 f"{self.name} cannot start: another process uses {folder}",
-                hint=f"end it: `fuser` or `lsof` shows the process that holds {self._running_file}",
+                hint="end that process: `fuser` or `lsof` shows which process uses"
+                f" {self._running_file}",
             )
         return ServiceUnavailable(
-            f"{self.name} cannot start: it already runs over {folder}, as process {record.pid} of"
-            f" host {record.host}, PID namespace {record.pid_namespace}, since {record.started_at}",
+            f"{self.name} cannot start: it already runs in {folder}, as process {record.pid}"
+            f" of host {record.host}, PID namespace {record.pid_namespace}, since"
+            f" {record.started_at}",
             hint="an installation runs in one container or on one machine at a time: run"
             " `rag-assets down` there, or end that container, then start it here",
         )

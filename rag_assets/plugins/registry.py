@@ -14,7 +14,7 @@ from rag_assets.common.errors import ConfigurationError, RagAssetsError
 from rag_assets.plugins.system import PART_KINDS, Profile, System
 
 GROUP = "rag_assets.systems"
-_ONE_OF_TWO = "uninstall one of the two, or rename it there"
+_ONE_OF_TWO = "uninstall one of the two packages, or rename the part in it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,9 +117,9 @@ class Systems:
             if name in found:
                 owner = found[name].owner
                 raise ConfigurationError(
-                    f"{kind}: {name!r} of system {owner.name!r} of {owner.distribution} is a name"
-                    " of rag-assets itself",
-                    hint=f"rename it in {owner.distribution}, or uninstall that",
+                    f"{kind}: {name!r} of system {owner.name!r} of {owner.distribution} has a"
+                    " name that rag-assets itself uses",
+                    hint=f"rename it in {owner.distribution}, or uninstall {owner.distribution}",
                 )
         return found
 
@@ -173,12 +173,13 @@ def _loaded(entry: EntryPoint) -> InstalledSystem:
         raise ConfigurationError(
             f"system {entry.name!r} of {distribution}: {entry.value} is of type"
             f" {type(system).__name__}",
-            hint="its entry point must name a rag_assets.plugins.system.System",
+            hint="its entry point must refer to a rag_assets.plugins.system.System",
         )
     if system.name != entry.name:
         raise ConfigurationError(
-            f"system {entry.name!r} of {distribution} calls itself {system.name!r}",
-            hint="give its entry point the name of the system",
+            f"system {entry.name!r} of {distribution} has the name {system.name!r}, which"
+            " differs from that of its entry point",
+            hint="use the name of the system as the name of its entry point",
         )
     return InstalledSystem(system, distribution)
 
@@ -209,7 +210,7 @@ def _distribution_of(entry: EntryPoint) -> str:
 
 def _remedy(distribution: str, module: str) -> str:
     name = distribution.partition(" ")[0]
-    return f'`python -c "import {module}"` shows why; reinstall {name}, or uninstall it'
+    return f'`python -c "import {module}"` shows the cause; then reinstall or uninstall {name}'
 
 
 def _reason(error: Exception) -> str:

@@ -195,33 +195,34 @@ class System:
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
             raise ConfigurationError(
-                f"system {self.name!r}: this is not a name of a system",
-                hint="write lower-case letters and digits, words joined by hyphens",
+                f"system {self.name!r}: the name is not valid",
+                hint="use lower-case letters and digits, with hyphens between words",
             )
         for kind in PART_KINDS:
             parts: Parts = getattr(self, kind)
             for name, reference in parts.items():
                 if not _REFERENCE.fullmatch(reference):
                     raise ConfigurationError(
-                        f"system {self.name!r}: {kind}: {name!r} refers to {reference!r}",
-                        hint='write where it is as "package.module:attribute"',
+                        f"system {self.name!r}: {kind}: {name!r} has the invalid reference"
+                        f" {reference!r}",
+                        hint='write the reference as "package.module:attribute"',
                     )
         if bool(self.tables) != (self.migrations is not None):
             raise ConfigurationError(
                 f"system {self.name!r} has tables without migrations, or migrations without tables",
-                hint="name its tables in `tables` and the package of their `migrations`",
+                hint="set both `tables` and `migrations`",
             )
         if unknown := self.own_process_commands - set(self.commands):
             raise ConfigurationError(
                 f"system {self.name!r}: own_process_commands: {min(unknown)!r} is not one of its"
                 " commands",
-                hint="name keys of `commands`",
+                hint="use keys of `commands`",
             )
         problem = None if self.profile is None else self.profile.opt_in_problem
         if problem is not None and problem not in self.problems:
             raise ConfigurationError(
                 f"system {self.name!r}: opt_in_problem: {problem!r} is not one of its problems",
-                hint="name a key of `problems`",
+                hint="use a key of `problems`",
             )
         for column in self.texts:
             if column.partition(".")[0] not in self.tables:

@@ -164,7 +164,7 @@ class Drafting:
         """
         if self._typed and _body_of(source_type) is BlockBody:
             if page_uuid is None:
-                raise invalid("page_uuid", "it is needed to delete a block")
+                raise invalid("page_uuid", "it is required to delete a block")
             _require_place("page_uuid", page_uuid)
             page = record_document_id(self._source, PageBody.TYPE, page_uuid)
             return BlockChange(page, source_id, None, clock)
@@ -234,7 +234,9 @@ class Drafting:
             return
         for field, texts in ids.items():
             if any(self._holds_credential(text) for text in texts if text):
-                raise invalid(field, "it must hold no credential: it is stored and shown as it is")
+                raise invalid(
+                    field, "it must not contain a credential: it is stored and shown unchanged"
+                )
 
 
 def require_size(record: PushedRecord) -> None:
@@ -256,7 +258,7 @@ def require_bytes(size: int, source_type: str) -> None:
     most = MAX_PAGE_BYTES if is_page else MAX_RECORD_BYTES
     if size > most:
         what = "page" if is_page else "record"
-        raise invalid("blocks" if is_page else "body", f"a {what} has {most:,} bytes at most")
+        raise invalid("blocks" if is_page else "body", f"a {what} must not exceed {most:,} bytes")
 
 
 def with_text(record: PushedRecord, text: str, at: datetime | None) -> PushedRecord:

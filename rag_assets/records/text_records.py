@@ -119,7 +119,9 @@ class RecordBody(BaseModel):
             InvalidFields: the uri belongs to another source, or is not a readable address.
         """
         if self.uri is not None and not _may_have(self.uri, source):
-            raise invalid("uri", f"it must be http, https, mailto, or begin with {source}/")
+            raise invalid(
+                "uri", f"it must be an http, https or mailto URL, or begin with {source}/"
+            )
         source_metadata = SourceMetadata(
             title=self.title,
             uri=self.uri,
@@ -152,7 +154,9 @@ def require_plain_identifiers(record: PushedRecord, masker: Masker) -> None:
         ("metadata", [*record.source_metadata.metadata]),
     ):
         if any(masker.holds_credential(text) for text in texts if text):
-            raise invalid(field, "it must hold no credential: it is stored and shown as it is")
+            raise invalid(
+                field, "it must not contain a credential: it is stored and shown unchanged"
+            )
 
 
 def _may_have(uri: str, source: str) -> bool:

@@ -178,8 +178,8 @@ class _Plan:
         etag = self.etag(draft.document_id, present.etags)
         if etag is None or not {etag, ANY_VERSION} & draft.etags:
             raise VersionChanged(
-                "the record is not the version that If-Match names",
-                hint="read it and its ETag again, and decide whether to write",
+                "the current version of the record is not the version in If-Match",
+                hint="read the record and its ETag again, then decide whether to write it",
             )
 
     def _is_outdated(self, draft: Draft, present: CurrentState) -> bool:

@@ -55,7 +55,7 @@ def _known_format(name: str) -> str:
     if not _media_types(name):
         raise ConfigurationError(
             f"chunkers: {name!r} is not a known format",
-            hint="write a file's suffix without its dot, such as csv, or a media type, or code",
+            hint="use a file's suffix without its dot, such as csv, or a media type, or code",
         )
     return name
 
@@ -134,8 +134,8 @@ class ChunkerRule(ChunkerConfig):
     def _selective(self) -> Self:
         if not (self.formats or self.sources or self.source_types):
             raise ConfigurationError(
-                "chunkers: a rule names neither formats, sources nor source_types",
-                hint="name the documents that the rule applies to, or set chunker for all",
+                "chunkers: a rule has neither formats, sources nor source_types",
+                hint="add at least one of them to the rule, or set chunker for all documents",
             )
         return self
 

@@ -75,14 +75,15 @@ class TenantsFile:
             if tenant.id in tenants:
                 raise ConfigurationError(
                     f"{self.path.name}: tenant {tenant.id!r} is listed twice",
-                    hint="keep one of the two",
+                    hint="remove one of the two entries",
                 )
             if profile_of(tenant.profile).requires_project:
                 place = (tenant.profile, tenant.organization, tenant.project)
                 if (other := projects.setdefault(place, tenant.id)) != tenant.id:
                     raise ConfigurationError(
-                        f"{self.path.name}: tenants {other!r} and {tenant.id!r} are one project",
-                        hint="give one of them another organization or project",
+                        f"{self.path.name}: tenants {other!r} and {tenant.id!r} have the same"
+                        " organization and project",
+                        hint="change the organization or project of one of them",
                     )
             tenants[tenant.id] = config
         return tenants
@@ -123,7 +124,7 @@ class TenantsFile:
             if any(entry.get("id") == tenant.id for entry in document["tenants"]):
                 raise ConfigurationError(
                     f"tenant {tenant.id!r} exists already",
-                    hint=f"edit {self.path.name}, or remove it first",
+                    hint=f"edit {self.path.name}, or remove the tenant first",
                 )
             document["tenants"].append(dict(config))
 
@@ -149,7 +150,8 @@ class TenantsFile:
                 found: dict[str, Any] = entry
                 return found
         raise UnknownTenant(
-            f"{self.path.name} lists no tenant {tenant_id!r}", hint="see `rag-assets tenants list`"
+            f"{self.path.name} lists no tenant {tenant_id!r}",
+            hint="`rag-assets tenants list` shows the tenants",
         )
 
     def _values(self) -> dict[str, Any]:
@@ -198,21 +200,21 @@ class TenantsFile:
         document = {} if document is None else document
         if not isinstance(document, dict) or not isinstance(document.get("tenants", []), list):
             raise ConfigurationError(
-                f"{self.path} must hold a list named tenants", hint="see docs/configuration.md"
+                f"{self.path} must contain a list named tenants", hint="see docs/configuration.md"
             )
         # A list with a misspelled key would count as empty, and all of its tenants would be
         # disabled.
         others = ["projects", *installed_systems().parts("tenant_lists", reserved=_KEYS)]
         if unknown := [str(key) for key in document if key not in {"tenants", *others}]:
             raise ConfigurationError(
-                f"{self.path}: there is no field {unknown[0]!r}",
-                hint=f"it has a list named tenants, and may have {' and '.join(others)};"
-                " see docs/configuration.md",
+                f"{self.path}: unknown field {unknown[0]!r}",
+                hint="the file contains a list named tenants, and can contain"
+                f" {' and '.join(others)}; see docs/configuration.md",
             )
         if not isinstance(document.get("projects") or {}, Mapping):
             raise ConfigurationError(
                 f"{self.path}: projects must be a group of fields",
-                hint="it is what projects begin with; see docs/configuration.md",
+                hint="it contains the initial settings of projects; see docs/configuration.md",
             )
         document.setdefault("tenants", [])
         return document
@@ -281,8 +283,10 @@ def absolute_path(written: str, base: Path, what: str) -> Path:
     """
     if any(match[1] != "$" for match in _DOLLAR.finditer(written)):
         raise ConfigurationError(
-            f"tenants.yaml: the {what} names a variable, which processes may differ in: {written}",
-            hint="write the path itself; a dollar in the name of a folder is written $$",
+            f"tenants.yaml: the {what} contains a variable, whose value can differ between"
+            f" processes: {written}",
+            hint="write the path without variables; write $$ for a dollar sign in the name of a"
+            " folder",
         )
     text = _DOLLAR.sub("$", written)
     if text == "~" or text.startswith("~/"):
@@ -290,8 +294,8 @@ def absolute_path(written: str, base: Path, what: str) -> Path:
     expanded = os.path.expanduser(text)  # noqa: PTH111 - Path's takes ./~name for a user, too
     if expanded.startswith("~"):
         raise ConfigurationError(
-            f"tenants.yaml: the {what} begins with the name of no user: {written}",
-            hint="write the path itself, with ./ before it if a folder is called so",
+            f"tenants.yaml: the {what} begins with the name of an unknown user: {written}",
+            hint="write the path without ~, or put ./ before it if a folder has this name",
         )
     return base / expanded
 

@@ -490,7 +490,7 @@ class Tenant(_Model):
             first = error.errors(include_url=False, include_input=False)[0]
             raise ConfigurationError(
                 f"tenant {config.get('id')!r}: {problem_of(first)}",
-                hint="docs/configuration.md lists what a tenant may hold",
+                hint="docs/configuration.md describes the fields of a tenant",
             ) from None
         except ConfigurationError as error:
             raise ConfigurationError(
@@ -501,7 +501,7 @@ class Tenant(_Model):
         names = [source.name for source in tenant.sources]
         if len(set(names)) < len(names):
             raise ConfigurationError(
-                f"tenant {tenant.id!r} has two sources of one name",
+                f"tenant {tenant.id!r} has two sources with the same name",
                 hint="give each source a unique name",
             )
         frameworks = Counter(one.name for one in tenant.frameworks)
@@ -523,6 +523,6 @@ def _require_project(tenant: Tenant) -> None:
     missing = [name for name in ("organization", "project") if not getattr(tenant, name)]
     if missing:
         raise ConfigurationError(
-            f"tenant {tenant.id!r}: the profile {tenant.profile!r} needs its {missing[0]}",
-            hint="set organization and project, by which applications name it",
+            f"tenant {tenant.id!r}: the profile {tenant.profile!r} requires the field {missing[0]}",
+            hint="set organization and project, by which applications identify the tenant",
         )

@@ -87,15 +87,15 @@ def chosen_source(
     """
     if not takes:
         raise refusal(
-            f"tenant {tenant_id!r} has no source that takes {kind}",
+            f"tenant {tenant_id!r} has no source that accepts {kind}",
             hint=f"add `{{name: {kind}, type: {kind}}}` to its sources in tenants.yaml",
         )
     if wanted is None and len(takes) == 1:
         return next(iter(takes.values()))
     if wanted is not None and wanted in takes:
         return takes[wanted]
-    which = "none of that name" if wanted else "several"
+    which = "none has the given name" if wanted else "there are several"
     raise refusal(
-        f"of the sources of tenant {tenant_id!r} that take {kind} there are {which}",
-        hint=f"name one as `source`: {', '.join(sorted(takes))}",
+        f"the sources of tenant {tenant_id!r} that accept {kind}: {which}",
+        hint=f"set `source` to one of: {', '.join(sorted(takes))}",
     )

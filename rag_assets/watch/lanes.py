@@ -118,7 +118,7 @@ class Lanes:
         try:
             follower = self._open()
         except Exception as error:  # a lane that ended would sync no more tenants
-            self._log(f"no process could be started to sync ({type(error).__name__})")
+            self._log(f"no process for the sync could be started ({type(error).__name__})")
             follower = None
         self.able = follower is not None
         if follower is None:

@@ -143,7 +143,7 @@ class SourceFolders:
     def _refuse(self, root: str, reason: str) -> None:
         """Stop trying to watch a folder for a while; the sensor lists it meanwhile."""
         if root not in self._refused:
-            self._log(f"{root} cannot be watched, and is listed instead: {reason}")
+            self._log(f"{root} cannot be watched, so it is listed instead: {reason}")
         self._refused[root] = time.monotonic() + _REFUSED_SECONDS
         self._next_look = 0.0
 
@@ -153,7 +153,7 @@ class SourceFolders:
         self.watched = frozenset()
         self._next_look = min(self._next_look, self._restarted + _RESTART_SECONDS)
         if time.monotonic() - self._told > _TOLD_SECONDS:
-            self._log("changes came too fast to be told of: all sources are listed instead")
+            self._log("changes came too fast to be reported: all sources are listed instead")
             self._told = time.monotonic()
 
     def _told_of(self, roots: set[str], sources: Mapping[str, TenantSources]) -> frozenset[str]:

@@ -103,7 +103,7 @@ def test_status_warns_of_a_lake_elsewhere(tmp_path: Path) -> None:
 
 def test_a_home_that_cannot_be_used_is_one_clear_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("a file")
-    with pytest.raises(ConfigurationError, match="can't be made") as caught:
+    with pytest.raises(ConfigurationError, match="cannot be created") as caught:
         keep_private(tmp_path / "file" / ".local")
     assert "RAG_ASSETS_HOME" in (caught.value.hint or "")
 

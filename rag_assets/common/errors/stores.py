@@ -37,8 +37,9 @@ class LakeDamaged(ServiceUnavailable):
         super().__init__(
             f"the lake at {place} cannot be {participle}: damaged file {files[0]}{more}",
             hint=(
-                "rag-assets sync TENANT --repair takes its rows from the index, and parses again"
-                " the documents that are lacking; rag-assets check TENANT --deep lists all damage"
+                "rag-assets sync TENANT --repair restores its rows from the index and parses"
+                " the missing documents again; rag-assets check TENANT --deep lists all"
+                " damage"
             ),
         )
         self.files = tuple(files)

@@ -304,7 +304,7 @@ def _available(*, may_lack: bool = False) -> Iterator[None]:
             raise
         raise ServiceUnavailable(
             f"the store of blobs fails: {error.strerror or type(error).__name__}",
-            hint="see that RAG_ASSETS_BLOBS_URL can be written to, and has space left",
+            hint="check that the folder in RAG_ASSETS_BLOBS_URL is writable and has free space",
         ) from None
     except Exception as error:
         if not type(error).__module__.startswith("obstore"):

@@ -173,7 +173,7 @@ def _upgrade(connection: Connection, history: _History) -> None:
     if owner is not None and heads != [history.head]:
         raise ConfigurationError(
             f"system {owner.name!r} of {owner.distribution}: its newest migration is"
-            f" {', '.join(heads) or 'missing'}, and it declares {history.head!r}",
+            f" {', '.join(heads) or 'missing'}, but it declares {history.head!r}",
             hint=f"correct `head` in its Migrations, or reinstall {owner.distribution}",
         )
     present = _present_revision(connection, history)
@@ -287,11 +287,12 @@ def _too_new(history: _History, present: str) -> SchemaTooNew:
         what = f"the catalog's tables of system {history.owner.name!r} have"
         program = history.owner.distribution
     return SchemaTooNew(
-        f"{what} schema revision {present}, which a newer program made; this one, {program}, has"
-        f" {history.head}",
+        f"{what} schema revision {present}, which a newer program created; this program,"
+        f" {program}, has {history.head}",
         hint="`rag-assets up` of the newer program replaces the processes of an installation;"
-        " otherwise run this with the program that upgraded the catalog, or install its version"
-        " here. A schema is never downgraded: going back takes a dump from before the upgrade",
+        " otherwise run this with the program that upgraded the catalog, or install its"
+        " version here. A schema is never downgraded: to go back, restore a dump from before"
+        " the upgrade",
     )
 
 

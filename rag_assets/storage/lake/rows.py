@@ -148,7 +148,7 @@ def _check_vectors(
     if dimensions is not None and vectors.shape[1] != dimensions:
         raise BadVectors(
             f"vectors have {vectors.shape[1]} dimensions, those in the lake {dimensions}",
-            hint="an embedder with other dimensions needs another embedder_id",
+            hint="use a different embedder_id for an embedder with other dimensions",
         )
     if not np.isfinite(vectors).all():
         raise BadVectors(f"{int((~np.isfinite(vectors)).any(axis=1).sum())} vectors are not finite")

@@ -254,7 +254,7 @@ class KeyedTable:
         except CommitFailedError as error:
             raise TenantLocked(
                 f"another process is writing to the lake at {self._place}",
-                hint="wait for it to end, then run this again",
+                hint="wait for it to end, then run the command again",
             ) from error
         except BaseException as error:
             if not is_reader_error(error):

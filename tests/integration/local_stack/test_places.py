@@ -105,7 +105,7 @@ def test_a_server_of_a_container_is_neither_used_nor_stopped_by_its_host(directo
         stack = LocalStack(Settings(home=directory, elasticsearch_url="http://127.0.0.1:9"))
         with pytest.raises(ServiceUnavailable, match="Postgres is not running"):
             stack.endpoints()
-        with pytest.raises(ServiceUnavailable, match="it already runs over"):
+        with pytest.raises(ServiceUnavailable, match="it already runs in"):
             stack.postgres.start()
         stack.down()
         assert state_of(stack, "Postgres").state == "elsewhere"
@@ -216,7 +216,7 @@ def test_elasticsearch_in_use_by_another_container_is_refused(directory: Path) -
     server = EmbeddedElasticsearch(directory, heap="512m")
     url = server.start()
     error = refused_in_container("elasticsearch", directory)
-    assert "Elasticsearch cannot start: it already runs over" in error
+    assert "Elasticsearch cannot start: it already runs in" in error
     assert server.start() == url
     assert server.answers()
 

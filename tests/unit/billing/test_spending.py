@@ -86,7 +86,7 @@ def test_earlier_spending_counts() -> None:
 @pytest.mark.parametrize(
     ("caps", "until", "words"),
     [
-        ({"per_run": 0.01}, None, "`rag-assets sync acme` goes on with the next $0.01"),
+        ({"per_run": 0.01}, None, "`rag-assets sync acme` continues and can spend $0.010 more"),
         ({"per_day": 0.01}, datetime(2027, 1, 1, tzinfo=UTC), "after 2027-01-01 00:00 UTC"),
         ({"per_month": 0.01}, datetime(2027, 1, 1, tzinfo=UTC), "raise caps.per_month"),
     ],
@@ -149,6 +149,6 @@ def test_caps_need_a_price() -> None:
     assert require_price(tenant(caps={"per_day": 1})) == Price(per_million=0)
     compatible = {"provider": "openai-compatible", "model": "m", "base_url": "http://127.0.0.1:9"}
     compatible["dimensions"] = 8
-    with pytest.raises(ConfigurationError, match=r"caps.per_day cannot be kept: no price"):
+    with pytest.raises(ConfigurationError, match=r"caps.per_day cannot be enforced"):
         require_price(tenant(embedder=compatible, caps={"per_day": 1}))
     assert require_price(tenant(embedder=compatible)) is None

@@ -104,7 +104,7 @@ class RemovalTable:
             if row is None and not pushed:
                 raise UnknownDocument(
                     f"tenant {ref.id!r} has no such document",
-                    hint="take an id from the list of documents",
+                    hint="use an id from the list of documents",
                 )
             exists = row is not None and row.status != "DELETED"
             if row is not None and exists and not pushed:

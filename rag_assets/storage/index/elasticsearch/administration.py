@@ -83,7 +83,8 @@ class ElasticsearchIndexes:
             uuid = self._uuid(name)
         if uuid is None:
             raise IndexInconsistent(
-                f"index {name!r} was deleted while it was being created", hint="run the sync again"
+                f"index {name!r} was deleted while it was being created",
+                hint="run the sync again to create it",
             )
         return IndexRef(name, uuid)
 
@@ -120,7 +121,7 @@ class ElasticsearchIndexes:
         """Return the settings in which an index differs from a new index."""
         body = {"index": mapping.index_settings(self._layout_of(name), is_serverless=is_serverless)}
         return [
-            f"{setting} is {live.get(setting, 'not set')}, of a new index {value}"
+            f"{setting} is {live.get(setting, 'not set')}, but {value} in a new index"
             for setting, value in flat_settings(body)
             if live.get(setting) != str(value)
         ]

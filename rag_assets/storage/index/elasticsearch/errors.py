@@ -43,18 +43,20 @@ _REPAIR: Final = "restore it without embedding anything: rag-assets sync {tenant
 _CLOSED: Final = _Condition(
     IndexUnavailable,
     "{index} is closed",
-    "somebody closed it; open it again: POST /{name}/_open at Elasticsearch",
+    "open the index again: send POST /{name}/_open to Elasticsearch",
 )
 _RED: Final = _Condition(
     IndexUnavailable,
     "{index} is red: Elasticsearch has no usable copy of its files",
-    "see GET /_cluster/allocation/explain at Elasticsearch. If a node is starting, wait for it; if"
-    " the files are lost, delete the index, then: rag-assets sync {tenant} --repair",
+    "the response of Elasticsearch to GET /_cluster/allocation/explain shows the cause. If a"
+    " node is starting, wait for it; if the files are lost, delete the index, then:"
+    " rag-assets sync {tenant} --repair",
 )
 _NO_MASTER: Final = _Condition(
     IndexUnavailable,
     "Elasticsearch is starting, or its nodes have not elected a master",
-    "try again in a moment; otherwise see GET /_cluster/health and its log",
+    "try again in a moment; if it does not start, check GET /_cluster/health and the log of"
+    " Elasticsearch",
 )
 _BUSY: Final = _Condition(
     ServiceUnavailable,
@@ -63,28 +65,28 @@ _BUSY: Final = _Condition(
 )
 _OTHER_MAPPING: Final = _Condition(
     IndexInconsistent,
-    "{index} refused an entry ({kind})",
+    "{index} rejected an entry ({kind})",
     "its mapping may have been altered: `rag-assets check {tenant}` compares it,"
     " `rag-assets sync {tenant} --repair` builds the index again without embedding anything",
 )
 _LACKS_FEATURES: Final = _Condition(
     IndexUnavailable,
-    "Elasticsearch cannot make {index}: its version, or a missing module, does not support the"
-    " mapping that vectors need",
+    "Elasticsearch cannot create {index}: its version, or a missing module, does not support"
+    " the mapping that vectors need",
     "compare GET / and GET /_cat/plugins with the version in the README; it needs dense_vector with"
     " quantized HNSW, flattened and text fields",
 )
 _DISK: Final = _Condition(
     IndexUnavailable,
     "Elasticsearch cannot write to its disk",
-    "see its log and the free space of its data folder, then sync again",
+    "check the log of Elasticsearch and the free space of its data folder, then sync again",
 )
 
 
 def _read_only(setting: str) -> _Condition:
     return _Condition(
         IndexUnavailable,
-        f"{{index}} was blocked by somebody ({setting})",
+        f"{{index}} is blocked by the setting {setting}",
         f'lift the block at Elasticsearch: PUT /{{name}}/_settings {{{{"{setting}": null}}}}',
     )
 
@@ -92,8 +94,8 @@ def _read_only(setting: str) -> _Condition:
 def _cluster_read_only(setting: str) -> _Condition:
     return _Condition(
         IndexUnavailable,
-        f"Elasticsearch was made read-only by somebody ({setting})",
-        f'lift it: PUT /_cluster/settings {{{{"persistent": {{{{"{setting}": null}}}}}}}}',
+        f"Elasticsearch is read-only because of the setting {setting}",
+        f'lift the block: PUT /_cluster/settings {{{{"persistent": {{{{"{setting}": null}}}}}}}}',
     )
 
 
@@ -140,7 +142,7 @@ _CONDITIONS: Final[Mapping[str, _Condition]] = {
     "document_parsing_exception": _OTHER_MAPPING,
     "query_shard_exception": _Condition(
         IndexInconsistent,
-        "{index} has another mapping than its build",
+        "{index} has a different mapping than its build",
         _REPAIR,
     ),
     "mapper_parsing_exception": _LACKS_FEATURES,
@@ -153,8 +155,8 @@ _CONDITIONS: Final[Mapping[str, _Condition]] = {
     ),
     "validation_exception": _Condition(
         IndexUnavailable,
-        "Elasticsearch makes no further index: it has as many shards as it may",
-        "delete indexes that nothing needs, or raise cluster.max_shards_per_node",
+        "Elasticsearch cannot create any more indexes: it has reached its maximum number of shards",
+        "delete indexes that are no longer needed, or raise cluster.max_shards_per_node",
     ),
     "invalid_index_name_exception": _Condition(
         IndexUnavailable,
@@ -163,7 +165,7 @@ _CONDITIONS: Final[Mapping[str, _Condition]] = {
     ),
     "api_not_available_exception": _Condition(
         IndexUnavailable,
-        "Elastic Serverless does not offer a request that this needs",
+        "Elastic Serverless does not support a request that is needed here",
         "use an Elasticsearch that you manage yourself, or in Elastic Cloud Hosted, for this",
     ),
     "i_o_exception": _DISK,

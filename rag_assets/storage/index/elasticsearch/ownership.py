@@ -212,7 +212,7 @@ class Ownership:
         named = f"installation {owner}" if owner else "an unknown installation"
         remedy = "" if owner else "delete it if nobody needs it; or "
         return ForeignInstallation(
-            f"{what} in Elasticsearch belongs to {named}, and this is installation {self._owner}",
+            f"{what} in Elasticsearch belongs to {named}, but this is installation {self._owner}",
             hint=f"{remedy}set RAG_ASSETS_INDEX_PREFIX to a prefix that no other installation uses"
             " there",
         )

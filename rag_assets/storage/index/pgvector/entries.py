@@ -68,7 +68,7 @@ class PgVectors:
         """
         refused = NoVectorBackend(
             "the server of vectors lacks the extension `vector`",
-            hint="the operator installs pgvector there, or sets RAG_ASSETS_PGVECTOR_URL",
+            hint="ask the operator to install pgvector there, or to set RAG_ASSETS_PGVECTOR_URL",
         )
         with self._connection() as connection:
             if connection.execute(_AVAILABLE).fetchone() is None:
@@ -79,8 +79,8 @@ class PgVectors:
                 raise refused from None
             if connection.execute(_MAY_CREATE).fetchone() is None:
                 raise NoVectorBackend(
-                    "the role of the server of vectors may not make schemas there",
-                    hint="the operator grants it CREATE on that database",
+                    "the role of the server of vectors is not allowed to create schemas there",
+                    hint="ask the operator to grant the role CREATE on that database",
                 )
 
     def create(self, owner: Owner, dimensions: int) -> None:

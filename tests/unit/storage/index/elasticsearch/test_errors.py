@@ -75,7 +75,7 @@ def failed_shards(kind: str, **more: Any) -> dict[str, Any]:
             "index 'rag-1' is red",
         ),
         (400, failed_shards("too_many_clauses"), SearchRejected, "more words and filters"),
-        (400, failed_shards("other"), IndexInconsistent, "'rag-index-1' has another mapping"),
+        (400, failed_shards("other"), IndexInconsistent, "'rag-index-1' has a different mapping"),
         (400, response("some_new_exception"), IndexInconsistent, "some_new_exception (status 400)"),
         (418, None, IndexInconsistent, "no reason given (status 418)"),
     ],
@@ -94,7 +94,7 @@ def test_a_response_has_a_condition_with_a_remedy(
 def test_hints_name_the_tenant_and_the_index() -> None:
     blocked = "index [rag-1] blocked by: [FORBIDDEN/8/index write (api)];"
     error = error_of(403, response("cluster_block_exception", blocked), tenant_id="acme")
-    assert error.message == "index 'rag-1' was blocked by somebody (index.blocks.write)"
+    assert error.message == "index 'rag-1' is blocked by the setting index.blocks.write"
     assert error.hint == (
         'lift the block at Elasticsearch: PUT /rag-1/_settings {"index.blocks.write": null}'
     )
@@ -119,7 +119,7 @@ def test_an_entry_that_is_refused_is_of_another_mapping(kind: str) -> None:
     item = {"_index": "rag-1", "status": 400, **response(kind, reason, caused_by=cause)}
     error = bulk_item_error(item)
     assert type(error) is IndexInconsistent
-    assert error.message.startswith("index 'rag-1' refused an entry (")
+    assert error.message.startswith("index 'rag-1' rejected an entry (")
     assert TEXT not in error.advice
 
 
