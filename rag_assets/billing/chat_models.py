@@ -76,8 +76,8 @@ class ChatModels:
             await chat.model.close()
 
     def _make(self, ref: TenantRef, tenant: Tenant) -> TenantChat:
-        config, provider, offer = chat_model_of(tenant)
-        price = chat_price_of(config, provider)
+        config, provider, offer = find_chat_model(tenant)
+        price = find_chat_price(config, provider)
         _require_price(tenant, price)
         server = Server(
             f"{provider.name}/{config.model}",
@@ -121,7 +121,7 @@ class ChatModels:
         )
 
 
-def chat_model_of(tenant: Tenant) -> tuple[ChatModelConfig, Provider, ChatOffer]:
+def find_chat_model(tenant: Tenant) -> tuple[ChatModelConfig, Provider, ChatOffer]:
     """Return a tenant's chat model, its provider, and the provider's offer.
 
     Raises:
@@ -146,7 +146,7 @@ def chat_model_of(tenant: Tenant) -> tuple[ChatModelConfig, Provider, ChatOffer]
     )
 
 
-def chat_price_of(config: ChatModelConfig, provider: Provider) -> ChatPrice | None:
+def find_chat_price(config: ChatModelConfig, provider: Provider) -> ChatPrice | None:
     """Return the price of a chat model; None if it is unknown."""
     if config.prices is not None:
         return config.prices

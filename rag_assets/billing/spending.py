@@ -191,7 +191,7 @@ class Spending:
 
     def settle(self, reserved: int, charge: Charge) -> None:
         """Release the reservation of a request, and add its charge."""
-        used = used_of(charge, self._price)
+        used = build_usage(charge, self._price)
         with self._lock:
             self._reserved_tokens -= reserved
             self._new += used
@@ -213,7 +213,7 @@ class Spending:
             return new
 
 
-def used_of(charge: Charge, price: Price | None, *, batch: bool = False) -> Usage:
+def build_usage(charge: Charge, price: Price | None, *, batch: bool = False) -> Usage:
     """Return the usage of a finished request.
 
     Args:

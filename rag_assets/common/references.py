@@ -25,7 +25,9 @@ def require_reference(setting: str, value: str) -> None:
         )
 
 
-def resolved(setting: str, reference: str, environ: Mapping[str, str] | None = None) -> str:
+def resolve_reference(
+    setting: str, reference: str, environ: Mapping[str, str] | None = None
+) -> str:
     """Return the value of the variable that a setting names.
 
     Raises:

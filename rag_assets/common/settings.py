@@ -136,7 +136,7 @@ class Settings:
         """
         _require_names_in_utf8(sys.getfilesystemencoding())
         env = os.environ if environ is None else environ
-        home = _expanded("RAG_ASSETS_HOME", env.get("RAG_ASSETS_HOME") or _default_home())
+        home = _expand_user("RAG_ASSETS_HOME", env.get("RAG_ASSETS_HOME") or _default_home())
         home = home.resolve()
         # Path.is_dir is not used, because it raises for a folder inside a folder without
         # permission.
@@ -153,11 +153,13 @@ class Settings:
         key_file = env.get("RAG_ASSETS_MASTER_KEY_FILE")
         return cls(
             home=home,
-            database_url=_postgres(*_named(env, _DATABASE_URL, "DATABASE_URL")),
+            database_url=_postgres(*_read_renamed(env, _DATABASE_URL, "DATABASE_URL")),
             owner_database_url=_postgres(_OWNER_URL, env.get(_OWNER_URL)),
             service_database_url=_postgres(_SERVICE_URL, env.get(_SERVICE_URL)),
             dagster_database_url=_postgres(_DAGSTER_URL, env.get(_DAGSTER_URL)),
-            elasticsearch_url=_elasticsearch(*_named(env, _ELASTICSEARCH_URL, "ELASTICSEARCH_URL")),
+            elasticsearch_url=_elasticsearch(
+                *_read_renamed(env, _ELASTICSEARCH_URL, "ELASTICSEARCH_URL")
+            ),
             elasticsearch=ElasticsearchSettings.from_environment(env),
             lake_url=_store("RAG_ASSETS_LAKE_URL", env, home / ".local" / "lake"),
             blobs_url=_store("RAG_ASSETS_BLOBS_URL", env, home / ".local" / "blobs"),
@@ -195,7 +197,7 @@ def _default_home() -> str:
     return str(current)
 
 
-def _named(env: Mapping[str, str], name: str, former: str) -> tuple[str, str | None]:
+def _read_renamed(env: Mapping[str, str], name: str, former: str) -> tuple[str, str | None]:
     """Return the name under which a setting was found, and its value.
 
     Other programs use the former name as well. So it is ignored if the new name is set, even to an
@@ -311,7 +313,7 @@ def _store(name: str, env: Mapping[str, str], default: Path) -> str:
 
 def _absolute(name: str, text: str) -> Path:
     """Return an absolute path; commands and the daemon run in different folders."""
-    path = _expanded(name, text)
+    path = _expand_user(name, text)
     if not path.is_absolute():
         raise ConfigurationError(
             f"{name} is a relative path: {text}",
@@ -320,7 +322,7 @@ def _absolute(name: str, text: str) -> Path:
     return path
 
 
-def _expanded(name: str, text: str) -> Path:
+def _expand_user(name: str, text: str) -> Path:
     try:
         return Path(text).expanduser()
     except RuntimeError:

@@ -29,7 +29,7 @@ def whole_milliseconds(at: datetime) -> datetime:
     return at.astimezone(UTC).replace(microsecond=at.microsecond // 1_000 * 1_000)
 
 
-def boundary_of(given: object) -> datetime:
+def parse_boundary(given: object) -> datetime:
     """Parse the start or end of a time span from user input.
 
     A time between two milliseconds is rounded up; compared with stored times, this gives the same
@@ -42,7 +42,7 @@ def boundary_of(given: object) -> datetime:
     Raises:
         ValueError: the input has another form; the message does not quote it.
     """
-    at = _read(given) if isinstance(given, str) else given
+    at = _parse_date(given) if isinstance(given, str) else given
     if isinstance(at, date) and not isinstance(at, datetime):
         at = datetime.combine(at, time(), UTC)
     if not isinstance(at, datetime) or at.utcoffset() is None:
@@ -59,7 +59,7 @@ def stamp(at: datetime) -> str:
     return at.astimezone(UTC).isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
 
 
-def _read(text: str) -> date:
+def _parse_date(text: str) -> date:
     for kind in (date, datetime):
         with suppress(ValueError):
             return kind.fromisoformat(text.upper())

@@ -136,11 +136,11 @@ def sealed_secrets(settings: Settings, environ: Mapping[str, str] | None = None)
     given = settings.elasticsearch
     secrets = _Secrets(settings, os.environ if environ is None else environ)
     stated = [
-        secrets.stated("API_KEY", given.api_key, given.api_key_file),
-        secrets.stated("PASSWORD", given.password, given.password_file),
+        secrets.find_text("API_KEY", given.api_key, given.api_key_file),
+        secrets.find_text("PASSWORD", given.password, given.password_file),
     ]
     return {
-        variable: secrets.unsealed(variable, text)
+        variable: secrets.unseal(variable, text)
         for variable, text in stated
         if text is not None and text.startswith(_MARK)
     }
@@ -154,19 +154,19 @@ class _Secrets:
         self._environ = environ
 
     def read(self, name: str, given: str | None, file: Path | None) -> str | None:
-        variable, text = self.stated(name, given, file)
+        variable, text = self.find_text(name, given, file)
         if text is None or not text.startswith(_MARK):
             return text
-        return self.unsealed(variable, text)
+        return self.unseal(variable, text)
 
-    def stated(self, name: str, given: str | None, file: Path | None) -> tuple[str, str | None]:
+    def find_text(self, name: str, given: str | None, file: Path | None) -> tuple[str, str | None]:
         """Return the variable that is set, and the secret from it or from the file it names."""
         variable = f"RAG_ASSETS_ELASTICSEARCH_{name}"
         if file is None:
             return variable, given
         return f"{variable}_FILE", _content(f"{variable}_FILE", file)
 
-    def unsealed(self, variable: str, given: str) -> str:
+    def unseal(self, variable: str, given: str) -> str:
         from cryptography.exceptions import InvalidTag
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 

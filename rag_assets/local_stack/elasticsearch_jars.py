@@ -77,7 +77,7 @@ def install_distribution(home: Path, *, progress: Progress = silent) -> None:
     _describe(module)
 
 
-def fetched(jar: Jar) -> Path:
+def fetch_jar(jar: Jar) -> Path:
     """Return the path of a jar in the user's Maven cache; download the jar if it is missing.
 
     Raises:
@@ -85,7 +85,7 @@ def fetched(jar: Jar) -> Path:
     """
     context = _repository()
     with _cache_lock(context):
-        return _cached(context, jar, lambda: None)
+        return _fetch_into_cache(context, jar, lambda: None)
 
 
 def _install(jars: list[Jar], home: Path, progress: Progress) -> None:
@@ -93,7 +93,7 @@ def _install(jars: list[Jar], home: Path, progress: Progress) -> None:
     with _cache_lock(context):
         for number, jar in enumerate(jars, start=1):
             line = f"Elasticsearch: fetching jar {number} of {len(jars)}, only for the first start"
-            cached = _cached(context, jar, partial(progress, line))
+            cached = _fetch_into_cache(context, jar, partial(progress, line))
             target = home / jar.folder / jar.file_name
             draft = target.with_suffix(".part")
             shutil.copyfile(cached, draft)
@@ -118,7 +118,7 @@ def _cache_lock(context: MavenContext) -> AbstractContextManager[None]:
     return exclusive(Path(context.repo_cache) / ".rag-assets.lock")
 
 
-def _cached(context: MavenContext, jar: Jar, fetching: Callable[[], None]) -> Path:
+def _fetch_into_cache(context: MavenContext, jar: Jar, fetching: Callable[[], None]) -> Path:
     artifact = context.project(jar.group, jar.artifact).at_version(jar.version).artifact()
     cached = Path(context.repo_cache) / artifact.component.path_prefix / jar.file_name
     if _is_intact(cached, jar):

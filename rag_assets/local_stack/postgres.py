@@ -28,7 +28,7 @@ from rag_assets.common.errors import ServiceUnavailable
 from rag_assets.common.extras import LOCAL, require_extra
 from rag_assets.common.private_files import write_atomically
 from rag_assets.local_stack.accounts import open_path_to, open_programs, server_account
-from rag_assets.local_stack.liveness import pid_namespace_of
+from rag_assets.local_stack.liveness import read_pid_namespace
 from rag_assets.local_stack.net import LOOPBACK, free_port, port_is_free
 from rag_assets.local_stack.processes import (
     Account,
@@ -381,4 +381,4 @@ def _processes_in(data: Path) -> list[int]:
 
 
 def _is_here(pid: int) -> bool:
-    return pid_namespace_of(pid) == pid_namespace_of()
+    return read_pid_namespace(pid) == read_pid_namespace()

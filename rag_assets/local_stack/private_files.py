@@ -43,7 +43,7 @@ def keep_private(local: Path) -> None:
     _require_owner(local)
     group = _group_of_postgres(local)
     for path in _entries(local):
-        # Files on a file system without permissions cannot be closed; `exposed` reports them.
+        # Files on a file system without permissions cannot be closed; `list_exposed` reports them.
         with suppress(OSError):
             _close(path, group if _leads_to_postgres(local, path) else None)
 
@@ -64,7 +64,7 @@ def _require_owner(folder: Path, *others: int) -> None:
         )
 
 
-def exposed(local: Path) -> list[Path]:
+def list_exposed(local: Path) -> list[Path]:
     """Return the files and folders that other users can read, list or traverse.
 
     Raises:
@@ -82,7 +82,7 @@ def exposed(local: Path) -> list[Path]:
 
 
 def let_group_pass(folder: Path, group: int) -> None:
-    """Let a group traverse a folder that is closed to all others."""
+    """Allow a group to traverse a folder that is closed to all others."""
     os.chown(folder, -1, group)
     folder.chmod(stat.S_IMODE(folder.stat().st_mode) | _PASS)
 

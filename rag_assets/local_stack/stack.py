@@ -17,9 +17,9 @@ from rag_assets.local_stack.dagster_processes import DagsterProcesses, tick_faul
 from rag_assets.local_stack.elasticsearch import EmbeddedElasticsearch
 from rag_assets.local_stack.elasticsearch_access import external_connection
 from rag_assets.local_stack.fork_server import ChangeWatcherProcess, ForkServerProcess
-from rag_assets.local_stack.net import accepts_connections, masked
+from rag_assets.local_stack.net import accepts_connections, mask_url
 from rag_assets.local_stack.postgres import EmbeddedPostgres
-from rag_assets.local_stack.private_files import exposed, keep_private
+from rag_assets.local_stack.private_files import keep_private, list_exposed
 from rag_assets.local_stack.processes import BackgroundProcess, Progress, silent
 from rag_assets.local_stack.program import fingerprint_program
 from rag_assets.local_stack.supervisor import RestartFile, Restarts, Server, SupervisorProcess
@@ -298,12 +298,12 @@ class LocalStack:
         if not self._all_external() or os.access(self._settings.home, os.W_OK):
             keep_private(self._settings.local)
 
-    def exposed(self) -> list[Path]:
+    def list_exposed(self) -> list[Path]:
         """Return the files and folders of the installation that other users can access."""
-        found = exposed(self._settings.local)
+        found = list_exposed(self._settings.local)
         lake = Path(self._settings.lake_url)
         if lake.is_absolute() and not lake.is_relative_to(self._settings.local):
-            found += exposed(lake)[:1]
+            found += list_exposed(lake)[:1]
         return found
 
     def endpoints(self) -> Endpoints:
@@ -419,7 +419,7 @@ class LocalStack:
 
 def _external(name: str, url: str) -> ServiceStatus:
     state: ServiceState = "external" if accepts_connections(url) else "unreachable"
-    return ServiceStatus(name, state, masked(url))
+    return ServiceStatus(name, state, mask_url(url))
 
 
 def _own(
@@ -434,7 +434,7 @@ def _own(
     return ServiceStatus(
         process.name,
         "running" if answers() else "unreachable",
-        masked(where) if where else None,
+        mask_url(where) if where else None,
         record.pid,
         process.log_file,
     )

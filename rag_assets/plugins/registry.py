@@ -77,9 +77,11 @@ class Systems:
     """
 
     def __init__(self, installed: Iterable[InstalledSystem]) -> None:
-        self._by_name = _unique("systems", ((found.name, found, found) for found in installed))
+        self._by_name = _require_unique(
+            "systems", ((found.name, found, found) for found in installed)
+        )
         self._parts: Mapping[str, Mapping[str, Part]] = {
-            kind: self._collected(kind) for kind in PART_KINDS
+            kind: self._collect_parts(kind) for kind in PART_KINDS
         }
 
     def __iter__(self) -> Iterator[InstalledSystem]:
@@ -132,8 +134,8 @@ class Systems:
         parts = self.parts(kind, reserved=reserved)
         return {name: part.load() for name, part in parts.items()}
 
-    def _collected(self, kind: str) -> Mapping[str, Part]:
-        return _unique(
+    def _collect_parts(self, kind: str) -> Mapping[str, Part]:
+        return _require_unique(
             kind,
             (
                 (name, Part(kind, name, reference, found), found)
@@ -156,11 +158,11 @@ def installed_systems() -> Systems:
     Raises:
         ConfigurationError: a system cannot be loaded, or two systems contradict each other.
     """
-    return Systems(map(_loaded, entry_points(group=GROUP)))
+    return Systems(map(_load_system, entry_points(group=GROUP)))
 
 
-def _loaded(entry: EntryPoint) -> InstalledSystem:
-    distribution = _distribution_of(entry)
+def _load_system(entry: EntryPoint) -> InstalledSystem:
+    distribution = _name_distribution(entry)
     try:
         system = entry.load()
     except Exception as error:
@@ -184,7 +186,9 @@ def _loaded(entry: EntryPoint) -> InstalledSystem:
     return InstalledSystem(system, distribution)
 
 
-def _unique(kind: str, found: Iterable[tuple[str, Any, InstalledSystem]]) -> Mapping[str, Any]:
+def _require_unique(
+    kind: str, found: Iterable[tuple[str, Any, InstalledSystem]]
+) -> Mapping[str, Any]:
     values: dict[str, Any] = {}
     owners: dict[str, InstalledSystem] = {}
     for name, value, owner in found:
@@ -203,7 +207,7 @@ def _clash(kind: str, name: str, first: InstalledSystem, second: InstalledSystem
     )
 
 
-def _distribution_of(entry: EntryPoint) -> str:
+def _name_distribution(entry: EntryPoint) -> str:
     distribution = entry.dist
     return f"{distribution.name} {distribution.version}" if distribution else "an unknown package"
 
@@ -214,7 +218,7 @@ def _remedy(distribution: str, module: str) -> str:
 
 
 def _reason(error: Exception) -> str:
-    """Return why an import failed; the message only of errors that cannot contain a secret."""
+    """Return why an import failed, with the message only of errors that cannot contain a secret."""
     if isinstance(error, ImportError | AttributeError | RagAssetsError):
         return f"{type(error).__name__}: {error}"
     return type(error).__name__

@@ -45,8 +45,8 @@ class Profile:
         sources_of_all: sources that each tenant has in addition to its own, as in tenants.yaml.
         sources_beside: functions that take the configuration of a source of files, and return the
             configuration of an additional source that each tenant gets for it.
-        tells_readers_alone: whether only the readers of a document learn that it exists: no event
-            reports it to the tenant's admins, and it is not included in counts for anybody else.
+        tells_readers_alone: whether only the readers of a document can learn that it exists: no
+            event reports it to the tenant's admins, and it is not included in counts for anybody else.
         repeats_texts: whether a text that several documents contain is one hit for each document;
             otherwise it is one hit that names the others.
         keeps_passages: whether each passage is a separate hit, ordered by score; otherwise
@@ -122,7 +122,7 @@ class System:
         tables: its tables in the catalog's schema by name: SQLAlchemy's `Table`, in the catalog's
             metadata.
         migrations: create and upgrade these tables.
-        service_rights: by table, the rights of the service's role, if requests may not add, change
+        service_rights: by table, the rights of the service's role, if requests must not add, change
             and delete rows (storage/catalog/installation/roles.py).
         follow_up: the last step of its tenants' syncs: a `FollowUp` (pipeline/follow_up.py).
         staged_rows: by table name, how to count and delete rows that wait to become documents:

@@ -52,7 +52,7 @@ def _in_utc(at: datetime) -> datetime:
     return utc
 
 
-def _supported(media_type: str) -> str:
+def _require_supported(media_type: str) -> str:
     if media_type not in TEXT_TYPES:
         raise ValueError(f"it must be one of: {', '.join(TEXT_TYPES)}")
     return media_type
@@ -93,7 +93,7 @@ class RecordBody(BaseModel):
 
     text: _Text
     media_type: Annotated[
-        str, AfterValidator(_supported), Field(json_schema_extra={"enum": [*TEXT_TYPES]})
+        str, AfterValidator(_require_supported), Field(json_schema_extra={"enum": [*TEXT_TYPES]})
     ] = media_types.MARKDOWN
     title: _Line | None = None
     uri: _Address | None = None

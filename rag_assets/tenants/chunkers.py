@@ -26,7 +26,7 @@ from rag_assets.ingest.chunking.registry import (
     chunk_parameters,
 )
 from rag_assets.ingest.parsing.media_types import SOURCE_CODE, media_type_of
-from rag_assets.tenants.kinds import installed_kinds, kinds_of
+from rag_assets.tenants.kinds import installed_kinds, read_kinds
 
 
 class _InstalledChunkers:
@@ -102,14 +102,14 @@ class ChunkerConfig(BaseModel):
 
     @field_validator("chunker")
     @classmethod
-    def _known(cls, name: str, info: ValidationInfo) -> str:
-        if name not in (known := kinds_of(info).chunkers):
+    def _require_known(cls, name: str, info: ValidationInfo) -> str:
+        if name not in (known := read_kinds(info).chunkers):
             raise ValueError(f"choose one of: {', '.join(known)}")
         return name
 
     @model_validator(mode="after")
     def _usable(self, info: ValidationInfo) -> Self:
-        self._chunkers = kinds_of(info).chunkers
+        self._chunkers = read_kinds(info).chunkers
         _ = self.parameters
         return self
 

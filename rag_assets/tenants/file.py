@@ -120,7 +120,7 @@ class TenantsFile:
             ConfigurationError: the tenant's configuration is not valid, or its id is in use.
         """
         tenant = Tenant.from_config(self.with_absolute_paths(config), self._kinds)
-        with self._edited() as document:
+        with self._edit() as document:
             if any(entry.get("id") == tenant.id for entry in document["tenants"]):
                 raise ConfigurationError(
                     f"tenant {tenant.id!r} exists already",
@@ -134,14 +134,14 @@ class TenantsFile:
         Raises:
             UnknownTenant: the file does not list it.
         """
-        with self._edited() as document:
+        with self._edit() as document:
             self._entry(document, tenant_id)["enabled"] = enabled
 
     def remove(self, tenant_id: str) -> None:
         """Remove a tenant from the file; a tenant that is not listed changes no file."""
         if all(entry.get("id") != tenant_id for entry in self._values()["tenants"]):
             return
-        with self._edited() as document:
+        with self._edit() as document:
             document["tenants"] = [e for e in document["tenants"] if e.get("id") != tenant_id]
 
     def _entry(self, document: dict[str, Any], tenant_id: str) -> dict[str, Any]:
@@ -162,12 +162,12 @@ class TenantsFile:
                 values = _plain(self._parse(content))
             else:
                 values = self._parsed.get(content, lambda content: _plain(self._parse(content)))
-            self._read_last = content, self._checked(values)
+            self._read_last = content, self._require_valid(values)
         return self._read_last[1]
 
     def _read(self) -> dict[str, Any]:
         """Return the content of the file for editing: with comments, order and quotes."""
-        return self._checked(self._parse(self._content()))
+        return self._require_valid(self._parse(self._content()))
 
     def _content(self) -> bytes:
         try:
@@ -196,7 +196,7 @@ class TenantsFile:
                 f"{self.path}{where}: {problem}", hint="correct the YAML there"
             ) from None
 
-    def _checked(self, document: Any) -> dict[str, Any]:
+    def _require_valid(self, document: Any) -> dict[str, Any]:
         document = {} if document is None else document
         if not isinstance(document, dict) or not isinstance(document.get("tenants", []), list):
             raise ConfigurationError(
@@ -220,7 +220,7 @@ class TenantsFile:
         return document
 
     @contextmanager
-    def _edited(self) -> Iterator[dict[str, Any]]:
+    def _edit(self) -> Iterator[dict[str, Any]]:
         # If the file is a link, its target is edited.
         target = Path(os.path.realpath(self.path))
         try:
@@ -256,9 +256,9 @@ class TenantsFile:
         if not isinstance(sources, list):
             return dict(config)
         whose = f"tenant {config['id']!r}" if "id" in config else "projects"
-        return {**config, "sources": [self._rooted(source, whose) for source in sources]}
+        return {**config, "sources": [self._resolve_paths(source, whose) for source in sources]}
 
-    def _rooted(self, source: Any, whose: str) -> Any:
+    def _resolve_paths(self, source: Any, whose: str) -> Any:
         if not isinstance(source, Mapping):
             return source
         what = f"of source {source.get('name')!r} of {whose}"

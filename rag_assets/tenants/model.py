@@ -28,7 +28,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import core_schema
 
 from rag_assets.common.errors import ConfigurationError
-from rag_assets.common.references import require_reference, resolved
+from rag_assets.common.references import require_reference, resolve_reference
 from rag_assets.ingest.chunking.kinds import ChunkParameters
 from rag_assets.ingest.parsing.limits import ParseLimits
 from rag_assets.ingest.parsing.ocr import require_languages
@@ -59,7 +59,7 @@ _MOST_ENTRIES: Final = 20
 """Maximum entries of a list that a system defines."""
 
 
-def _form_of(retention: object) -> str:
+def _find_form(retention: object) -> str:
     return "by source type" if isinstance(retention, Mapping) else "days"
 
 
@@ -69,7 +69,7 @@ Retention = Annotated[
         dict[Annotated[str, StringConstraints(min_length=1, max_length=63)], _Days],
         Tag("by source type"),
     ],
-    Discriminator(_form_of),
+    Discriminator(_find_form),
 ]
 OcrLanguage = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_]{3,40}$")]
 
@@ -93,8 +93,8 @@ class _SystemEntries:
     ) -> core_schema.CoreSchema:
         """Return the schema; the model is loaded for the first list that is not empty."""
         return core_schema.no_info_plain_validator_function(
-            self._validated,
-            serialization=core_schema.plain_serializer_function_ser_schema(_dumped),
+            self._validate_entries,
+            serialization=core_schema.plain_serializer_function_ser_schema(_dump_entries),
         )
 
     def __get_pydantic_json_schema__(
@@ -103,7 +103,7 @@ class _SystemEntries:
         """Return the schema only when it is requested."""
         return {**handler(_entries(self._key).core_schema), "default": []}
 
-    def _validated(self, value: Any) -> tuple[BaseModel, ...]:
+    def _validate_entries(self, value: Any) -> tuple[BaseModel, ...]:
         return _entries(self._key).validate_python(value) if value else ()
 
 
@@ -114,7 +114,7 @@ def _entries(key: str) -> TypeAdapter[tuple[BaseModel, ...]]:
     return TypeAdapter(Annotated[entries, Field(max_length=_MOST_ENTRIES)])
 
 
-def _dumped(entries: tuple[BaseModel, ...]) -> list[dict[str, Any]]:
+def _dump_entries(entries: tuple[BaseModel, ...]) -> list[dict[str, Any]]:
     return [one.model_dump(mode="json") for one in entries]
 
 
@@ -177,7 +177,7 @@ class ParserConfig(_Model):
         self.require_installed()
         return ParseOptions(
             keep_headers_footers=self.keep_headers_footers,
-            passwords=tuple(resolved("parser.passwords", name) for name in self.passwords),
+            passwords=tuple(resolve_reference("parser.passwords", name) for name in self.passwords),
             pdf=self.pdf,
             ocr=self.ocr,
             ocr_languages=self.ocr_languages,

@@ -137,8 +137,6 @@ def project_config(
     """Return the configuration of a project's tenant.
 
     Args:
-        project: the project.
-        tenant_id: the tenant's id.
         settings: the settings to change.
         beginning: the initial configuration of projects, as in tenants.yaml.
         present: the present configuration; None for a new project.
@@ -147,7 +145,7 @@ def project_config(
             differently.
 
     Raises:
-        InvalidRequest: the settings do not fit the operator's configuration.
+        InvalidRequest: the settings conflict with the operator's configuration.
     """
     is_begun = present is None or anew
     config = dict(beginning if is_begun else present or {})

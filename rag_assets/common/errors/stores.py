@@ -8,7 +8,7 @@ from rag_assets.common.errors.base import RagAssetsError
 
 
 class BuildNotWritable(RagAssetsError):
-    """A build's entries can no longer be made: its recipe or its model is not available."""
+    """Entries can no longer be written to a build: its recipe or its model is not available."""
 
 
 class ServiceUnavailable(RagAssetsError):
@@ -78,7 +78,7 @@ class OnHold(RagAssetsError):
 
 
 class CatalogSetBack(RagAssetsError):
-    """The catalog is older than the stores, so deletion stops."""
+    """The catalog was restored from an earlier dump, so deletion stops."""
 
 
 class RestorePending(CatalogSetBack):

@@ -272,7 +272,7 @@ def open_blobs(settings: Settings) -> BlobStore:
 
 def open_blobs_at(url: str, settings: Settings) -> BlobStore:
     """Return the blobs at an address that the installation has or had."""
-    return _opened(url, settings.local / "received")
+    return _open_store(url, settings.local / "received")
 
 
 def blobs_folder(url: str) -> Path | None:
@@ -281,7 +281,7 @@ def blobs_folder(url: str) -> Path | None:
 
 
 @lru_cache(maxsize=4)
-def _opened(url: str, spool: Path) -> BlobStore:
+def _open_store(url: str, spool: Path) -> BlobStore:
     folder = blobs_folder(url)
     return BlobStore(ObjectPlace(url, spool) if folder is None else FolderPlace(folder))
 

@@ -153,13 +153,13 @@ def alembic_config(connection: Connection | None, owner: InstalledSystem | None 
     from alembic.config import Config
 
     config = Config()
-    config.set_main_option("script_location", _escaped(_MIGRATIONS))
+    config.set_main_option("script_location", _escape_path(_MIGRATIONS))
     config.attributes["connection"] = connection
     if owner is not None and owner.system.migrations is not None:
         config.attributes["version_table"] = _version_table(owner)
         config.set_main_option("path_separator", "newline")
         folder = _folder(owner, owner.system.migrations)
-        config.set_main_option("version_locations", _escaped(folder))
+        config.set_main_option("version_locations", _escape_path(folder))
     return config
 
 
@@ -314,7 +314,7 @@ def _folder(owner: InstalledSystem, migrations: Migrations) -> Path:
     return Path(next(iter(spec.submodule_search_locations)))
 
 
-def _escaped(path: Path) -> str:
+def _escape_path(path: Path) -> str:
     """Return a path as a value of Alembic's configuration, in which % starts a variable."""
     return str(path).replace("%", "%%")
 

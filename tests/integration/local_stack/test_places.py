@@ -14,7 +14,7 @@ import pytest
 from rag_assets.common.errors import ServiceUnavailable
 from rag_assets.common.settings import Settings
 from rag_assets.local_stack.elasticsearch import EmbeddedElasticsearch
-from rag_assets.local_stack.liveness import birth_of
+from rag_assets.local_stack.liveness import read_birth
 from rag_assets.local_stack.postgres import EmbeddedPostgres
 from rag_assets.local_stack.stack import LocalStack, ServiceStatus
 from tests.namespaces import needs_namespaces, start_in_namespace
@@ -194,7 +194,7 @@ def test_a_moved_home_still_finds_its_servers(directory: Path) -> None:
     assert rows(after.start()) == 10
     assert after.stop() is True
     assert record is not None
-    assert birth_of(record.pid) is None
+    assert read_birth(record.pid) is None
 
 
 def test_a_running_server_without_its_record_is_named(directory: Path) -> None:

@@ -7,7 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_assets.billing.spending import Spending, cap_that_stops, caps_of, require_price, used_of
+from rag_assets.billing.spending import (
+    Spending,
+    build_usage,
+    cap_that_stops,
+    caps_of,
+    require_price,
+)
 from rag_assets.common.errors import CapReached, ConfigurationError
 from rag_assets.models.embedding.protocol import Charge
 from rag_assets.models.prices import Price
@@ -129,15 +135,15 @@ def test_under_a_cap_of_zero_only_free_requests_are_sent() -> None:
 
 
 def test_without_a_price_tokens_are_counted_apart_and_not_as_free() -> None:
-    used = used_of(Charge(10, 1, 1), None)
+    used = build_usage(Charge(10, 1, 1), None)
     assert (used.unpriced_tokens, used.known_cost) == (10, None)
-    more = used + used_of(Charge(10, 1, 1), A_DOLLAR_A_TOKEN)
+    more = used + build_usage(Charge(10, 1, 1), A_DOLLAR_A_TOKEN)
     assert more.known_cost == pytest.approx(0.01)
     assert more.unpriced_tokens == 10
 
 
 def test_a_batch_has_its_own_price() -> None:
-    used = used_of(Charge(1_000, 1, 5), A_DOLLAR_A_TOKEN, batch=True)
+    used = build_usage(Charge(1_000, 1, 5), A_DOLLAR_A_TOKEN, batch=True)
     assert (used.cost, used.batch_tokens) == (0.5, 1_000)
 
 

@@ -85,7 +85,8 @@ def test_an_empty_prefix_is_the_default(tmp_path: Path) -> None:
 )
 def test_an_address_of_elasticsearch_needs_scheme_and_host(tmp_path: Path, url: str) -> None:
     error = refusal(tmp_path, RAG_ASSETS_ELASTICSEARCH_URL=url)
-    assert error.message == "RAG_ASSETS_ELASTICSEARCH_URL is not the address of an Elasticsearch server"
+    message = "RAG_ASSETS_ELASTICSEARCH_URL is not the address of an Elasticsearch server"
+    assert error.message == message
 
 
 @pytest.mark.parametrize("name", ["RAG_ASSETS_DATABASE_URL", "RAG_ASSETS_PGVECTOR_URL"])

@@ -410,7 +410,7 @@ def parse_hash(sealed: str) -> str:
 def add_sealed_tombstones(connection: Connection, ref: TenantRef, sealed: Sequence[str]) -> int:
     """Add the tombstones that a journal has kept; return how many could be decrypted.
 
-    The journal of another catalog, or of an earlier version, has no tombstones for this catalog.
+    The journal of a different catalog or an earlier version has no tombstones for this catalog.
     """
     cipher = _cipher(connection)
     rows = []

@@ -128,8 +128,8 @@ class ManifestComparison:
     Attributes:
         counts: the number of differences of each kind.
         named: the first NAMED differences of each kind, by type and id.
-        going: number of records that `remove_extra` removes: extra records, and those attached to
-            their pages.
+        going: number of records to be removed by `remove_extra`: extra records, and those
+            attached to their pages.
         removed: number of records removed.
         blobs: hashes of the removed records' contents.
     """

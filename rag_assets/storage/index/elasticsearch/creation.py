@@ -44,10 +44,7 @@ def create_index(
     An index that differs is deleted again, so that nothing is ever written to it.
 
     Args:
-        client: a client of the cluster.
-        name: name of the index.
         body: settings and mappings of the index.
-        aliases: aliases of the index.
 
     Raises:
         IndexUnavailable: an index template changes the index, or forbids its creation.

@@ -22,7 +22,7 @@ from rag_assets.common.errors import (
     SearchRejected,
     ServiceUnavailable,
 )
-from rag_assets.storage.index.elasticsearch.server import distribution_of
+from rag_assets.storage.index.elasticsearch.server import read_distribution
 
 TRANSIENT = (429, 502, 503, 504)
 """Statuses of transient failures."""
@@ -32,7 +32,7 @@ _NOT_ACCEPTABLE = 406
 
 
 class _Condition(NamedTuple):
-    """A condition of Elasticsearch; error_of() fills in the placeholders in braces."""
+    """A condition of Elasticsearch; convert_response_error() fills in placeholders in braces."""
 
     error: type[RagAssetsError]
     message: str
@@ -213,7 +213,7 @@ def translated_errors(
     Raises:
         ServiceUnavailable: Elasticsearch does not answer, is overloaded, or rejects the account.
         IndexUnavailable: Elasticsearch refuses until an operator acts, as the message says.
-        IndexInconsistent: the index is gone, or has another mapping.
+        IndexInconsistent: the index no longer exists, or has a different mapping.
         RagAssetsError: Elasticsearch refused for another reason.
     """
     try:
@@ -225,12 +225,14 @@ def translated_errors(
     except ApiError as error:
         if error.status_code == _NOT_ACCEPTABLE and "x-elastic-product" not in error.meta.headers:
             raise _other_product(error.body) from None
-        raise error_of(error.status_code, error.body, index_name, client=client) from None
+        raise convert_response_error(
+            error.status_code, error.body, index_name, client=client
+        ) from None
     except TransportError as error:
         raise _unavailable(type(error).__name__) from None
 
 
-def error_of(
+def convert_response_error(
     status: int,
     body: object,
     index_name: str | None = None,
@@ -250,7 +252,7 @@ def error_of(
     causes = list(_causes(body.get("error") if isinstance(body, Mapping) else None))
     known = ((cause, found) for cause in causes if (found := _condition(cause)))
     cause, condition = next(known, (causes[0] if causes else {}, _by_status(status)))
-    names = (_index_of(cause) for cause in causes)
+    names = (_find_index(cause) for cause in causes)
     name = next((named for named in names if named), index_name)
     kind = str(cause.get("type", "no reason given"))
     return _error(condition, name, tenant_id, client, kind=kind, status=status)
@@ -262,7 +264,6 @@ def index_errors(
     """Return the errors that requests for an index would raise.
 
     Args:
-        index_name: the index.
         health: color of the index; None if unknown.
         settings: the settings listed in CONDITION_SETTINGS.
         client: see translated_errors.
@@ -274,7 +275,7 @@ def index_errors(
 
 
 def _other_product(body: object) -> IndexUnavailable:
-    named = distribution_of(body)
+    named = read_distribution(body)
     name = f"{named}, " if named else ""
     return IndexUnavailable(
         f"the server at RAG_ASSETS_ELASTICSEARCH_URL is {name}not Elasticsearch",
@@ -310,7 +311,7 @@ def bulk_item_error(
     if kind in {"mapper_parsing_exception", "illegal_argument_exception"}:
         # For a single entry, such errors mean that its fields do not fit the mapping.
         result = {"error": {"type": "document_parsing_exception"}}
-    return error_of(status, result, name, client=client)
+    return convert_response_error(status, result, name, client=client)
 
 
 def _by_status(status: int) -> _Condition:
@@ -343,7 +344,7 @@ def _condition(cause: Mapping[str, Any]) -> _Condition | None:
     return _CONDITIONS.get(str(kind))
 
 
-def _index_of(cause: Mapping[str, Any]) -> str | None:
+def _find_index(cause: Mapping[str, Any]) -> str | None:
     """Return the index that a cause names."""
     if isinstance(name := cause.get("index"), str):
         return name

@@ -34,7 +34,7 @@ def driver_url(url: str) -> str:
 
 
 @contextmanager
-def translated() -> Iterator[None]:
+def translate_errors() -> Iterator[None]:
     """Convert failures of the server to VectorsUnavailable."""
     try:
         yield
