@@ -46,7 +46,7 @@ class Profile:
         sources_beside: functions that take the configuration of a source of files, and return the
             configuration of an additional source that each tenant gets for it.
         tells_readers_alone: whether only the readers of a document can learn that it exists: no
-            event reports it to the tenant's admins, and it is not included in counts for anybody else.
+            event reports it to the tenant's admins, and counts for anybody else omit it.
         repeats_texts: whether a text that several documents contain is one hit for each document;
             otherwise it is one hit that names the others.
         keeps_passages: whether each passage is a separate hit, ordered by score; otherwise
