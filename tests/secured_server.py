@@ -32,7 +32,7 @@ from rag_assets.local_stack.elasticsearch_jars import (
     ELASTICSEARCH_VERSION,
     TRANSPORT_FOLDER,
     Jar,
-    fetched,
+    fetch_jar,
     install_distribution,
 )
 from rag_assets.local_stack.net import LOOPBACK, free_port
@@ -117,7 +117,7 @@ def _install(home: Path) -> None:
     lines = [line for line in _LOCK.read_text().splitlines() if not line.startswith("#")]
     for jar in (Jar(*line.replace(":", " ").split()) for line in lines):
         folder = security if jar.artifact.startswith(_OF_SECURITY) else core
-        shutil.copy(fetched(jar), folder / jar.file_name)
+        shutil.copy(fetch_jar(jar), folder / jar.file_name)
     for jar_file in transport.glob("*.jar"):
         shutil.copy(jar_file, security)
     with zipfile.ZipFile(security / "saml-types.jar", "w") as types:

@@ -15,7 +15,7 @@ from benchmarks.measure import PROJECT, tree_cpu
 from benchmarks.servers import Servers
 from benchmarks.serving.cases import Case
 from benchmarks.serving.installation import QUESTIONS, Installation, Service
-from rag_assets.local_stack.net import masked
+from rag_assets.local_stack.net import mask_url
 
 _FEW = 50
 """Questions of a case that repeats them."""
@@ -99,7 +99,7 @@ class Runner:
             return _OURS[case.target], self._service.url, []
         client = "threads" if case.target == "bare-threads" else "async"
         lean = ["--lean"] if case.target == "bare-lean" else []
-        return "bare_load", masked(self._url), ["--client", client, *lean]
+        return "bare_load", mask_url(self._url), ["--client", client, *lean]
 
     def _from(self, requests: int) -> int:
         start = self._next

@@ -76,8 +76,8 @@ class ChatModels:
             await chat.model.close()
 
     def _make(self, ref: TenantRef, tenant: Tenant) -> TenantChat:
-        config, provider, offer = chat_model_of(tenant)
-        price = chat_price_of(config, provider)
+        config, provider, offer = find_chat_model(tenant)
+        price = find_chat_price(config, provider)
         _require_price(tenant, price)
         server = Server(
             f"{provider.name}/{config.model}",
@@ -121,7 +121,7 @@ class ChatModels:
         )
 
 
-def chat_model_of(tenant: Tenant) -> tuple[ChatModelConfig, Provider, ChatOffer]:
+def find_chat_model(tenant: Tenant) -> tuple[ChatModelConfig, Provider, ChatOffer]:
     """Return a tenant's chat model, its provider, and the provider's offer.
 
     Raises:
@@ -131,7 +131,7 @@ def chat_model_of(tenant: Tenant) -> tuple[ChatModelConfig, Provider, ChatOffer]
     if config is None:
         raise NoChatModel(
             f"tenant {tenant.id!r} has no chat model",
-            hint="name one in tenants.yaml, as in chat_model: gpt-4.1-mini",
+            hint="set one in tenants.yaml, for example chat_model: gpt-4.1-mini",
         )
     if config.provider is not None:
         provider: Provider | None = provider_of(config.provider)
@@ -140,13 +140,13 @@ def chat_model_of(tenant: Tenant) -> tuple[ChatModelConfig, Provider, ChatOffer]
     if provider is not None and provider.chat is not None:
         return config, provider, provider.chat
     raise NoChatModel(
-        f"tenant {tenant.id!r}: the provider of the chat model {config.model!r} is not known",
+        f"tenant {tenant.id!r}: the provider of the chat model {config.model!r} is unknown",
         hint="set chat_model: {model: …, provider: openai-compatible, base_url: …} for a server"
         " that implements OpenAI's API",
     )
 
 
-def chat_price_of(config: ChatModelConfig, provider: Provider) -> ChatPrice | None:
+def find_chat_price(config: ChatModelConfig, provider: Provider) -> ChatPrice | None:
     """Return the price of a chat model; None if it is unknown."""
     if config.prices is not None:
         return config.prices
@@ -159,12 +159,12 @@ def _require_price(tenant: Tenant, price: ChatPrice | None) -> None:
     caps = [name for name in ("per_day", "per_month") if getattr(tenant.caps, name) is not None]
     if price is None and caps:
         raise NoChatModel(
-            f"tenant {tenant.id!r}: caps.{caps[0]} cannot be kept: no price is known for its chat"
-            " model",
+            f"tenant {tenant.id!r}: caps.{caps[0]} cannot be enforced: the price of its chat"
+            " model is unknown",
             hint="set chat_model.prices: {input_per_million: …, output_per_million: …}, in dollars"
             " (0 for a server of your own)",
         )
 
 
 def _no_key() -> NoReturn:
-    raise NoProviderKey("the stored key is for another server")
+    raise NoProviderKey("the stored key is for a different server")

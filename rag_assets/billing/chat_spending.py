@@ -48,7 +48,7 @@ class ChatSpending:
                 present = present_caps(self._catalog, ref, tenant, run=0.0)
                 periodic = [cap.after(in_progress) for cap in present if cap.until is not None]
                 if (cap := cap_that_stops(periodic, cost)) is not None:
-                    raise _reached(cap, cost)
+                    raise _build_cap_error(cap, cost)
             self._in_progress[ref] = in_progress + cost
 
     def settle(
@@ -114,13 +114,13 @@ class BilledChat:
             completion = await self._model.complete(
                 instructions, prompt, max_tokens=max_tokens, seconds=seconds
             )
-            used = _used(
+            used = _build_usage(
                 completion.requests, completion.input_tokens, completion.output_tokens, self._price
             )
         except ChatError as error:
             # A provider also charges for an answer that failed, at least for its input.
             paid = error.requests and isinstance(error, ChatFailed | ChatTimeout)
-            used = _used(error.requests, read if paid else 0, 0, self._price)
+            used = _build_usage(error.requests, read if paid else 0, 0, self._price)
             raise
         finally:
             # This continues if the caller is cancelled in the meantime.
@@ -149,7 +149,7 @@ class BilledChat:
             self._spending.settle(self._ref, amount, *self._name, Usage())
 
 
-def _used(requests: int, read: int, written: int, price: ChatPrice | None) -> Usage:
+def _build_usage(requests: int, read: int, written: int, price: ChatPrice | None) -> Usage:
     tokens = read + written
     return Usage(
         requests=requests,
@@ -161,11 +161,11 @@ def _used(requests: int, read: int, written: int, price: ChatPrice | None) -> Us
     )
 
 
-def _reached(cap: Cap, cost: float) -> CapReached:
+def _build_cap_error(cap: Cap, cost: float) -> CapReached:
     when = f"answers are available again after {cap.until:%Y-%m-%d %H:%M} UTC"
     return CapReached(
         f"the cap of {cap.limit_text} is reached: {cap.spent_text},"
         f" and an answer may cost {dollars(cost)}",
-        hint=f"{when}; to get them now, raise caps.{cap.name}",
+        hint=f"{when}; to get answers now, raise caps.{cap.name}",
         until=cap.until,
     )

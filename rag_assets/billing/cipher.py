@@ -9,7 +9,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from pydantic import SecretStr
 
-from rag_assets.billing.key_owners import described, set_command
+from rag_assets.billing.key_owners import describe_owner, set_command
 from rag_assets.billing.master_key import MasterKey
 from rag_assets.common.errors import KeyUnreadable
 from rag_assets.storage.catalog.accounts.provider_keys import KeyOwner, SealedKey
@@ -23,8 +23,8 @@ def seal(master: MasterKey, owner: KeyOwner, provider: str, secret: SecretStr) -
 
     Args:
         master: the master key that encrypts the provider key.
-        owner: the key's owner; a row that is moved to another owner cannot be decrypted.
-        provider: the key's provider; a row that is moved to another provider cannot be decrypted.
+        owner: the key's owner; a row that is moved to a different owner cannot be decrypted.
+        provider: the key's provider; a row that is moved to a different one cannot be decrypted.
         secret: the key.
     """
     nonce = os.urandom(_NONCE_BYTES)
@@ -37,22 +37,22 @@ def unseal(master: MasterKey, owner: KeyOwner, provider: str, sealed: SealedKey)
     """Decrypt a provider key.
 
     Raises:
-        KeyUnreadable: the stored key was altered, or encrypted with another master key or for
-            another owner.
+        KeyUnreadable: the stored key was altered, or encrypted with a different master key or for
+            a different owner.
     """
     bound = _bound(owner, provider)
     try:
         plain = AESGCM(master.secret).decrypt(sealed.nonce, sealed.ciphertext, bound)
     except (InvalidTag, ValueError):
         raise KeyUnreadable(
-            f"the stored key of {described(owner)} for {provider} is damaged",
-            hint=f"set it again: {set_command(owner, provider)}",
+            f"the stored key of {describe_owner(owner)} for {provider} is damaged",
+            hint=f"set the key again: {set_command(owner, provider)}",
         ) from None
     return SecretStr(plain.decode())
 
 
 def _bound(owner: KeyOwner, provider: str) -> bytes:
-    """Return the associated data, as JSON, so that different parts never give equal bytes."""
+    """Return owner and provider as JSON; no two pairs of them give equal bytes."""
     if isinstance(owner, OrganizationRef):
         parts: list[object] = ["rag-assets key of an organization", 1, owner.id, provider]
     else:

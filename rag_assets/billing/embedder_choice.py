@@ -52,7 +52,7 @@ def choose(
         serving: the provider of the serving generation.
     """
     if embedder.provider == AUTO:
-        preferred = _preferred(find_chat_provider(chat_model))
+        preferred = _order_providers(find_chat_provider(chat_model))
         if embedder.only is not None:
             serving, preferred = None, (embedder.only,)
         kept = (serving,) if serving in list_auto_embeddings() else ()
@@ -61,7 +61,7 @@ def choose(
     return Choice(embedder, _key_source(embedder, stored))
 
 
-def _preferred(chat_provider: Provider | None) -> tuple[str, ...]:
+def _order_providers(chat_provider: Provider | None) -> tuple[str, ...]:
     """Return the providers of embeddings for a tenant with that chat provider, in order."""
     offered = list_auto_embeddings()
     if chat_provider is None:

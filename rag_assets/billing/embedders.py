@@ -90,7 +90,7 @@ class Embedders:
             ConfigurationError: the embedder's model is missing or not usable.
         """
         if isinstance(config.offer, LocalEmbedding):
-            return _local_embedder(config)
+            return _load_local_embedder(config)
         embedder = build_embedder(
             config,
             credentials=self._keys.credentials(ref, config.provider, config.api_key),
@@ -117,7 +117,6 @@ class Embedders:
         """Return the embedder that built a generation, with present limits, for its queries.
 
         Args:
-            ref: the tenant.
             tenant: the tenant's present configuration.
             generation: the generation to be searched.
 
@@ -131,7 +130,7 @@ class Embedders:
         if same and remote and embedder_id_of(present) == generation.embedder_id:
             return self.of(ref, present)
         if isinstance(built.offer, LocalEmbedding):
-            return _local_embedder_of(built, generation.embedder_id)
+            return _load_local_embedder_with_id(built, generation.embedder_id)
         return self.of(ref, built)
 
     def _choice(self, record: TenantRecord, tenant: Tenant) -> Choice:
@@ -149,7 +148,6 @@ class Embedders:
         """Return the batch API of an embedder, for one event loop.
 
         Args:
-            ref: the tenant.
             config: the configuration when the batch was submitted. The tenant's present key is used
                 if it is for the same server.
 
@@ -173,15 +171,15 @@ class Embedders:
 
 
 @lru_cache(maxsize=16)
-def _local_embedder(config: EmbedderConfig) -> Embedder:
-    """Return an embedder that needs no key, loaded once and shared by all tenants."""
+def _load_local_embedder(config: EmbedderConfig) -> Embedder:
+    """Load an embedder that needs no key once; all tenants share it."""
     return build_embedder(config)
 
 
 @lru_cache(maxsize=16)
-def _local_embedder_of(config: EmbedderConfig, embedder_id: str) -> Embedder:
-    """Return the embedder with an id, if necessary by the rules of an earlier version."""
-    embedder = _local_embedder(config)
+def _load_local_embedder_with_id(config: EmbedderConfig, embedder_id: str) -> Embedder:
+    """Load the embedder with an id, if necessary by the rules of an earlier version."""
+    embedder = _load_local_embedder(config)
     if embedder.embedder_id == embedder_id:
         return embedder
     return build_former(config, embedder_id) or embedder

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from rag_assets.billing.key_file import KeyFile, key_file_path
-from rag_assets.billing.key_owners import described, remove_command
+from rag_assets.billing.key_owners import describe_owner, remove_command
 from rag_assets.billing.master_key import (
     PREVIOUS,
     VARIABLE,
@@ -54,7 +54,7 @@ class InstallationKeys:
         return keys_of_environment(self._environ)
 
     def writable_file(self) -> KeyFile:
-        """Return the file; it may not lie in a source, the lake or the installation's state."""
+        """Return the file; it must not lie in a source, the lake or the installation's state."""
         return self._file(self._source_folders())
 
     def find(self, key: StoredKey, keys: MasterKeys | None) -> MasterKey:
@@ -70,11 +70,11 @@ class InstallationKeys:
         found = keys.find(key.sealed.master_key_id) if keys else None
         if found is None:
             raise KeyUnreadable(
-                f"the stored key of {described(key.owner)} for {key.provider} was encrypted with"
-                f" the master key {key.sealed.master_key_id}, which is unavailable",
-                hint=f"restore {self._key_location()}, or name its file in"
-                " RAG_ASSETS_MASTER_KEY_FILE; or, if it is lost,"
-                f" `{remove_command(key.owner, key.provider)}`, and set the key again",
+                f"the stored key of {describe_owner(key.owner)} for {key.provider} was encrypted"
+                f" with the master key {key.sealed.master_key_id}, which is unavailable",
+                hint=f"restore {self._key_location()}, or set RAG_ASSETS_MASTER_KEY_FILE to its"
+                f" file; if it is lost, run `{remove_command(key.owner, key.provider)}` and"
+                " set the key again",
             )
         return found
 
@@ -94,5 +94,5 @@ class InstallationKeys:
 
     def _key_location(self) -> str:
         if self._environ.get(VARIABLE):
-            return f"it as {PREVIOUS}"
+            return f"the master key in {PREVIOUS}"
         return str(key_file_path(self._settings, self._environ))

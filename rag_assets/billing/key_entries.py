@@ -42,7 +42,7 @@ class KeyEntry:
     organization: str | None = None
 
 
-def entry_of(key: StoredKey, keys: MasterKeys | None) -> KeyEntry:
+def build_key_entry(key: StoredKey, keys: MasterKeys | None) -> KeyEntry:
     """Return the entry of a stored key.
 
     Args:

@@ -28,7 +28,7 @@ def key_file_path(settings: Settings, environ: Mapping[str, str]) -> Path:
     """Return the path of the file, which may not exist.
 
     By default it lies below the user's configuration folder and is named after the installation's
-    id, so that a home folder may be moved. A file that an earlier version named after the path of
+    id, so that the home folder can be moved. A file that an earlier version named after the path of
     the home folder is renamed.
 
     Raises:
@@ -127,7 +127,7 @@ class KeyFile:
         self._require_place()
         try:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            temporary = self._written(MasterKeys(MasterKey.random()))
+            temporary = self._write_draft(MasterKeys(MasterKey.random()))
             try:
                 # A link makes the file appear either completely or not at all, and it never
                 # replaces another file.
@@ -158,7 +158,7 @@ class KeyFile:
         except OSError as error:
             raise self._unusable(f"cannot be written: {type(error).__name__}") from None
 
-    def _written(self, keys: MasterKeys) -> Path:
+    def _write_draft(self, keys: MasterKeys) -> Path:
         # mkstemp opens the file exclusively and readable only by its owner.
         path = self.path.resolve()
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=draft_prefix(path))

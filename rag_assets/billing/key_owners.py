@@ -8,7 +8,7 @@ from rag_assets.storage.catalog.accounts.provider_keys import KeyOwner
 from rag_assets.storage.catalog.tenants.organizations import OrganizationRef
 
 
-def described(owner: KeyOwner) -> str:
+def describe_owner(owner: KeyOwner) -> str:
     """Return the owner of a key, as messages name it."""
     kind = "organization" if isinstance(owner, OrganizationRef) else "tenant"
     return f"{kind} {owner.id!r}"

@@ -10,8 +10,8 @@ from pydantic import SecretStr
 
 from rag_assets.billing.cipher import seal, unseal
 from rag_assets.billing.installation_keys import InstallationKeys
-from rag_assets.billing.key_entries import RERANK, KeyEntry, entry_of, referenced_entries
-from rag_assets.billing.key_owners import described, set_command
+from rag_assets.billing.key_entries import RERANK, KeyEntry, build_key_entry, referenced_entries
+from rag_assets.billing.key_owners import describe_owner, set_command
 from rag_assets.billing.master_key import MasterKey, MasterKeys
 from rag_assets.common.errors import ConfigurationError, KeyUnreadable, NoProviderKey
 from rag_assets.common.settings import Settings
@@ -81,7 +81,7 @@ class KeyRing:
         else:
             records = self._catalog.tenants.find_many([tenant_id])
             stored = [key for record in records for key in self._table.list_usable(record.ref)]
-        entries = self._displayed(stored)
+        entries = self._build_entries(stored)
         for record in records:
             if record.state != "REMOVING":
                 entries += referenced_entries(record.id, record.config, self._environ)
@@ -89,7 +89,7 @@ class KeyRing:
 
     def entries_of_organization(self, organization_id: str) -> list[KeyEntry]:
         """Return an organization's own keys in displayable form, by provider."""
-        return self._displayed(self._table.list_of_organization(organization_id))
+        return self._build_entries(self._table.list_of_organization(organization_id))
 
     def credentials(
         self,
@@ -108,8 +108,8 @@ class KeyRing:
             setting: the setting that names the variable, for messages.
         """
         if reference is not None:
-            return partial(self._of_variable, owner, provider, reference, setting)
-        return partial(self._of_catalog, owner, provider, setting)
+            return partial(self._read_variable, owner, provider, reference, setting)
+        return partial(self._read_stored_key, owner, provider, setting)
 
     def record_use(self, owner: KeyOwner, provider: str, *, worked: bool) -> None:
         """Record a use of an owner's key, and whether the provider accepted it."""
@@ -118,7 +118,7 @@ class KeyRing:
             self._table.record_use(key, worked=worked)
 
     def rotate(self, report: Callable[[int], None] = lambda _: None) -> int:
-        """Encrypt every key with another master key, and return the number of keys.
+        """Encrypt every key with a new master key, and return the number of keys.
 
         A new master key is created in the file; if the environment has master keys, its present one
         is used. After an interruption at any point, every key can still be read.
@@ -139,9 +139,9 @@ class KeyRing:
             report(count)
             return count
 
-    def _displayed(self, stored: Sequence[StoredKey]) -> list[KeyEntry]:
+    def _build_entries(self, stored: Sequence[StoredKey]) -> list[KeyEntry]:
         keys = self._master_keys.read() if stored else None
-        return [entry_of(key, keys) for key in stored]
+        return [build_key_entry(key, keys) for key in stored]
 
     def _rotate_file(self, report: Callable[[int], None]) -> int:
         stored = self._table.all()
@@ -162,12 +162,12 @@ class KeyRing:
         return count
 
     def _reseal(self, keys: MasterKeys) -> int:
-        def resealed(key: StoredKey) -> SealedKey:
+        def reseal_key(key: StoredKey) -> SealedKey:
             master = self._master_keys.find(key, keys)
             secret = unseal(master, key.owner, key.provider, key.sealed)
             return seal(keys.present, key.owner, key.provider, secret)
 
-        return self._table.reseal_all(resealed)
+        return self._table.reseal_all(reseal_key)
 
     def _sealing_key(self, owner: KeyOwner, provider: str) -> MasterKey:
         keys = self._master_keys.of_environment()
@@ -182,34 +182,35 @@ class KeyRing:
                 keys = file.create()
         return keys.present
 
-    def _of_variable(
+    def _read_variable(
         self, owner: KeyOwner, provider: str, reference: str, setting: str
     ) -> SecretStr:
         name = reference.removeprefix("$")
         value = self._environ.get(name)
         if not value:
             raise NoProviderKey(
-                f"{described(owner)} has no key for {provider}: the environment variable {name},"
-                f" which {setting} names, is not set",
-                hint="set it where rag-assets runs, before `rag-assets up` for the daemon as well",
+                f"{describe_owner(owner)} has no key for {provider}: {setting} refers to the"
+                f" environment variable {name}, which is not set",
+                hint="set the variable in the environment of rag-assets; for the daemon, set it"
+                " before `rag-assets up`",
             )
         return SecretStr(value.strip())
 
-    def _of_catalog(self, owner: KeyOwner, provider: str, setting: str) -> SecretStr:
+    def _read_stored_key(self, owner: KeyOwner, provider: str, setting: str) -> SecretStr:
         try:
-            return self._unsealed(owner, provider, setting)
+            return self._unseal_stored_key(owner, provider, setting)
         except KeyUnreadable:
             # A rotation may have ended between reading the key and reading the master key, so read
             # again.
-            return self._unsealed(owner, provider, setting)
+            return self._unseal_stored_key(owner, provider, setting)
 
-    def _unsealed(self, owner: KeyOwner, provider: str, setting: str) -> SecretStr:
+    def _unseal_stored_key(self, owner: KeyOwner, provider: str, setting: str) -> SecretStr:
         key = self._table.find(owner, provider)
         if key is None:
             raise NoProviderKey(
-                f"{described(owner)} has no key for {provider}",
-                hint=f"give it one: {set_command(owner, provider)}; or name the environment"
-                f" variable that holds it in tenants.yaml, {setting}: $NAME",
+                f"{describe_owner(owner)} has no key for {provider}",
+                hint=f"set a key: {set_command(owner, provider)}; or set {setting}: $NAME in"
+                " tenants.yaml, where NAME is the environment variable with the key",
             )
         master = self._master_keys.find(key, self._master_keys.read())
         return unseal(master, key.owner, provider, key.sealed)
@@ -224,17 +225,19 @@ def require_key(secret: SecretStr) -> None:
     """
     value = secret.get_secret_value()
     if not value:
-        raise ConfigurationError("the key is empty", hint="paste it at the prompt, or pipe it in")
+        raise ConfigurationError(
+            "the key is empty", hint="paste the key at the prompt, or pipe it to the command"
+        )
     if value.startswith("$"):
         raise ConfigurationError(
-            "this is the name of a variable, not a key",
-            hint="write keys by reference in tenants.yaml, as embedder.api_key: $NAME",
+            "the value is a reference to an environment variable, not a key",
+            hint="set the reference in tenants.yaml instead, for example embedder.api_key: $NAME",
         )
     if len(value) > _LONGEST or not all("!" <= character <= "~" for character in value):
         raise ConfigurationError(
-            "this cannot be a key: it is too long, or holds white space, control characters or"
-            " letters that no header carries",
-            hint="copy the key alone, as the provider shows it",
+            "the value cannot be a key: it is too long, or contains white space, control"
+            " characters or characters that HTTP headers do not allow",
+            hint="copy only the key, exactly as the provider shows it",
         )
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from rag_assets.billing.embedder_choice import choose
 from rag_assets.billing.key_health import KeyReportingEmbedder
 from rag_assets.billing.key_ring import KeyRing
-from rag_assets.billing.spending import used_of
+from rag_assets.billing.spending import build_usage
 from rag_assets.common.errors import (
     ConfigurationError,
     KeyUnreadable,
@@ -69,7 +69,7 @@ class KeyTests:
             NoProviderKey, KeyUnreadable: the key is missing or unreadable.
             ConfigurationError: the key is not for embedding, so it cannot be tested.
         """
-        config = self._config(owner, provider)
+        config = self._find_embedder(owner, provider)
         credentials = self._keys.credentials(owner, provider, config.api_key)
         # Read before the call, so that a missing key is not reported as an outcome.
         secret = credentials()
@@ -93,26 +93,26 @@ class KeyTests:
             await embedder.close()
         if isinstance(owner, TenantRef) and charge.tokens:
             account = split_embedder_id(embedder.embedder_id)
-            self._catalog.usage.add(owner, *account, used_of(charge, price_of(config)))
+            self._catalog.usage.add(owner, *account, build_usage(charge, price_of(config)))
         return KeyTest(reason is None, reason, round(latency * 1000))
 
-    def _config(self, owner: KeyOwner, provider: str) -> EmbedderConfig:
+    def _find_embedder(self, owner: KeyOwner, provider: str) -> EmbedderConfig:
         if isinstance(owner, TenantRef):
             tenant = Tenant.from_config(self._catalog.tenants.get(owner.id).config)
             embedder = tenant.embedder
         else:
-            embedder = self._of_projects()
+            embedder = self._find_embedder_of_projects()
         if embedder.provider == provider:
             return embedder
         if provider in list_auto_embeddings():
             auto = embedder if embedder.provider == AUTO else EmbedderConfig(provider=AUTO)
             return choose(auto.model_copy(update={"only": provider})).embedder
         raise ConfigurationError(
-            f"a key for {provider} cannot be tested: nothing is embedded with it",
-            hint="keys of the provider that embeds can be tested",
+            f"a key for {provider} cannot be tested: this provider does not embed texts here",
+            hint="only the key of the provider that embeds the texts can be tested",
         )
 
-    def _of_projects(self) -> EmbedderConfig:
+    def _find_embedder_of_projects(self) -> EmbedderConfig:
         """Return the initial embedder of new projects."""
         beginning = TenantsFile(
             self._settings.tenants_file, cache=self._settings.local / "cache"

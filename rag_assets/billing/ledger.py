@@ -22,8 +22,6 @@ def present_caps(catalog: Catalog, ref: TenantRef, tenant: Tenant, *, run: float
     """Return a tenant's present caps; the costs of submitted batches count as spent.
 
     Args:
-        catalog: records usage.
-        ref: the tenant.
         tenant: has the caps.
         run: dollars that the current sync has spent.
     """

@@ -15,7 +15,7 @@ from rag_assets.common.errors import ConfigurationError
 VARIABLE = "RAG_ASSETS_MASTER_KEY"
 PREVIOUS = "RAG_ASSETS_MASTER_KEY_PREVIOUS"
 _KEY_BYTES = 32
-_HINT = "it must be 32 random bytes as base64; `openssl rand -base64 32` makes one"
+_HINT = "it must be 32 random bytes as base64; create one with `openssl rand -base64 32`"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ def keys_of_environment(environ: Mapping[str, str]) -> MasterKeys | None:
         if previous:
             raise ConfigurationError(
                 f"{PREVIOUS} is set without {VARIABLE}",
-                hint=f"set {VARIABLE} to the key that encrypts from now on",
+                hint=f"set {VARIABLE} to the key that encrypts provider keys from now on",
             )
         return None
     former = (MasterKey.parse(previous, PREVIOUS),) if previous else ()

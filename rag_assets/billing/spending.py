@@ -77,13 +77,17 @@ class Cap:
 
     def _remedy(self, tenant_id: str, cost: float) -> str:
         if cost > self.most:
-            return f"raise caps.{self.name}: a single request costs more, then sync"
+            return (
+                f"raise caps.{self.name}: a single request costs more than the whole cap; then sync"
+            )
         if self.until is None:
-            more = f"`rag-assets sync {tenant_id}` goes on with the next {dollars(self.most)}"
-            return f"{more}; raise caps.{self.name} to do more at once"
+            more = (
+                f"`rag-assets sync {tenant_id}` continues and can spend {dollars(self.most)} more"
+            )
+            return f"{more}; raise caps.{self.name} to spend more in one sync"
         return (
-            f"after {self.until:%Y-%m-%d %H:%M} UTC it goes on, by itself or with `rag-assets sync"
-            f" {tenant_id}`; to go on now, raise caps.{self.name} and sync"
+            f"after {self.until:%Y-%m-%d %H:%M} UTC the sync continues, automatically or with"
+            f" `rag-assets sync {tenant_id}`; to continue now, raise caps.{self.name} and sync"
         )
 
 
@@ -119,8 +123,8 @@ def require_price(tenant: Tenant) -> Price | None:
     caps = [name for name, most in tenant.caps if most is not None]
     if price is None and caps:
         raise ConfigurationError(
-            f"tenant {tenant.id!r}: caps.{caps[0]} cannot be kept: no price is known for its"
-            f" embedder ({_provider_and_model(tenant.embedder)})",
+            f"tenant {tenant.id!r}: caps.{caps[0]} cannot be enforced: the price of its"
+            f" embedder is unknown ({_provider_and_model(tenant.embedder)})",
             hint="set embedder.price: {per_million: …}, in dollars (0 for a server of your own)",
         )
     return price
@@ -187,7 +191,7 @@ class Spending:
 
     def settle(self, reserved: int, charge: Charge) -> None:
         """Release the reservation of a request, and add its charge."""
-        used = used_of(charge, self._price)
+        used = build_usage(charge, self._price)
         with self._lock:
             self._reserved_tokens -= reserved
             self._new += used
@@ -209,7 +213,7 @@ class Spending:
             return new
 
 
-def used_of(charge: Charge, price: Price | None, *, batch: bool = False) -> Usage:
+def build_usage(charge: Charge, price: Price | None, *, batch: bool = False) -> Usage:
     """Return the usage of a finished request.
 
     Args:

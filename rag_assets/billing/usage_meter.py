@@ -6,7 +6,7 @@ import logging
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from rag_assets.billing.spending import used_of
+from rag_assets.billing.spending import build_usage
 from rag_assets.common.background_batcher import BackgroundBatcher
 from rag_assets.models.embedding.protocol import Charge
 from rag_assets.models.prices import FREE, Price, split_embedder_id
@@ -38,7 +38,7 @@ class Meter:
     def count(self, ref: TenantRef, embedder_id: str, charge: Charge, price: Price | None) -> None:
         """Add the charge of one query; free queries are not recorded."""
         if price != FREE:
-            self._batcher.put(((ref, embedder_id), used_of(charge, price)))
+            self._batcher.put(((ref, embedder_id), build_usage(charge, price)))
 
     def close(self) -> None:
         """Wait until everything is recorded."""

@@ -14,7 +14,7 @@ def is_checkout(root: str | os.PathLike[str]) -> bool:
     """Return whether a folder is a checkout of the project.
 
     A `pyproject.toml` alone does not prove it. Wheels of other projects put theirs into
-    site-packages; every project that `create-dagster` makes does so.
+    site-packages; every project created by `create-dagster` does so.
     """
     try:
         with open(os.path.join(root, "pyproject.toml"), encoding="utf-8") as file:  # noqa: PTH118, PTH123

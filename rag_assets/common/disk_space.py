@@ -20,8 +20,8 @@ FLOOD_STAGE_BYTES: Final = 1 << 30
 """Flood stage of the embedded Elasticsearch; see rag_assets.local_stack.elasticsearch_node."""
 _LEAST_SHARE: Final = 0.05
 _HINT: Final = (
-    "free or add disk space there; what was paid for is kept. Then sync again, after `rag-assets"
-    " up` where servers stopped"
+    "free or add disk space there; results that were already paid for are kept. Run"
+    " `rag-assets up` if servers have stopped, then sync again"
 )
 
 
@@ -45,8 +45,9 @@ class DiskSpace:
 
     def __str__(self) -> str:
         return (
-            f"the disk of {self.place} is nearly full: {in_megabytes(self.free_bytes)} are free,"
-            f" and {in_megabytes(self.required_bytes)} have to be (Elasticsearch's flood stage)"
+            f"the disk of {self.place} is nearly full: {in_megabytes(self.free_bytes)} are"
+            f" free, but {in_megabytes(self.required_bytes)} must be free (Elasticsearch's"
+            " flood stage)"
         )
 
     @property

@@ -165,19 +165,19 @@ class ElasticsearchSettings:
         names = [_PREFIX + name for name, value in given.items() if value is not None]
         if len(names) > 1:
             raise ConfigurationError(
-                f"{' and '.join(names)} are set at once",
-                hint="keep one: Elasticsearch accepts an API key or a password",
+                f"{' and '.join(names)} cannot be combined",
+                hint="set only one of them: Elasticsearch accepts either an API key or a password",
             )
         has_password = self.password is not None or self.password_file is not None
         if has_password != (self.username is not None):
             raise ConfigurationError(
-                f"{_PREFIX}USERNAME and {_PREFIX}PASSWORD are not set together",
-                hint=f"set both, or {_PREFIX}API_KEY in their place",
+                f"only one of {_PREFIX}USERNAME and {_PREFIX}PASSWORD is set",
+                hint=f"set both of them, or set {_PREFIX}API_KEY instead",
             )
         if self.ca_file is not None and self.fingerprint is not None:
             raise ConfigurationError(
-                f"{_PREFIX}CA_FILE and {_PREFIX}FINGERPRINT are set at once",
-                hint="keep one: either verifies the server's certificate",
+                f"{_PREFIX}CA_FILE and {_PREFIX}FINGERPRINT cannot be combined",
+                hint="set only one of them: each verifies the server's certificate",
             )
 
 
@@ -196,7 +196,7 @@ def _file(env: Mapping[str, str], name: str) -> Path | None:
         return None
     if not Path(text).is_absolute():
         raise ConfigurationError(
-            f"{_PREFIX}{name} is a relative path: {text}", hint="give an absolute path"
+            f"{_PREFIX}{name} is a relative path: {text}", hint="set an absolute path"
         )
     return Path(text)
 
@@ -207,7 +207,7 @@ def _matching(
     text = _text(env, name)
     if text is not None and not pattern.fullmatch(text):
         raise ConfigurationError(  # not quoted: a secret may have been put into the wrong variable
-            f"{_PREFIX}{name} is not usable", hint=f"expected {expected}"
+            f"{_PREFIX}{name} is not valid", hint=f"expected {expected}"
         )
     return text
 
@@ -218,7 +218,7 @@ def _number(env: Mapping[str, str], name: str, least: int, most: int) -> int | N
         return None
     if not text.isdecimal() or not least <= int(text) <= most:
         raise ConfigurationError(
-            f"{_PREFIX}{name} is not usable: {text[:20]!r}",
-            hint=f"a whole number from {least} to {most}",
+            f"{_PREFIX}{name} is not valid: {text[:20]!r}",
+            hint=f"set it to a whole number from {least} to {most}",
         )
     return int(text)

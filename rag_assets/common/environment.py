@@ -1,7 +1,7 @@
 """The environment of a process: the variables that decide whether a document can be processed.
 
 Documents that fail because of a setting record the environments in which they failed. A process
-with another environment retries them, so that a corrected setting takes effect without a command.
+with a different environment retries them. So a corrected setting takes effect without a command.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _KEY_LENGTH: Final = 12
 
 
 def variables_in_use(settings: Settings, environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables named in `tenants.yaml`, such as keys, and those that libraries read."""
+    """Return the variables that `tenants.yaml` names, and those that libraries read."""
     try:
         listed = settings.tenants_file.read_text(errors="replace")
     except OSError:

@@ -90,11 +90,16 @@ def empty_note(chunk_count: int, dropped_count: int) -> str | None:
     if chunk_count:
         return None
     if dropped_count:
-        return "Nothing of it is found: each of its passages holds a credential, and is withheld."
-    return "Nothing of it is found: it has no passage of text, only front matter or blanks."
+        return (
+            "Searches cannot find this document: every passage contains a credential and is"
+            " withheld."
+        )
+    return (
+        "Searches cannot find this document: it contains no text, only front matter or blank lines."
+    )
 
 
-_WAIT = "Nothing needs to be done: it is tried again by itself."
+_WAIT = "No action is needed: processing is retried automatically."
 WORDS: Mapping[FailureKind, FailureWords] = {
     "unreadable": FailureWords(
         "The file is damaged, or its content does not fit its name.",
@@ -133,10 +138,11 @@ WORDS: Mapping[FailureKind, FailureWords] = {
     ),
     "credential": FailureWords(
         "The file contains a password or a key, which must not be searchable.",
-        "Remove it from the file, change it where it is used, and upload the file again.",
+        "Remove the password or key from the file, replace it wherever it is used, and upload"
+        " the file again.",
     ),
     "no-key": FailureWords(
-        "There is no key for the provider of models.",
+        "No key is set for the provider of models.",
         "Add a key of the provider, then retry.",
         can_retry=True,
     ),
@@ -155,7 +161,7 @@ WORDS: Mapping[FailureKind, FailureWords] = {
     ),
     "quota-exhausted": FailureWords(
         "The quota at the provider of models is exhausted.",
-        "Raise it at the provider, then retry.",
+        "Raise the quota at the provider, then retry.",
         can_retry=True,
     ),
     "address-refused": FailureWords(
@@ -187,13 +193,15 @@ WORDS: Mapping[FailureKind, FailureWords] = {
         is_temporary=True,
     ),
     "wrong-vectors": FailureWords(
-        "The provider of models returned vectors of another number or length than it should.",
+        "The provider of models returned the wrong number of vectors, or vectors of the wrong"
+        " length.",
         "Have the operator of the service check the model and its address, then retry.",
         can_retry=True,
     ),
     "bad-response": FailureWords(
         "The provider of models returned a response that cannot be used.",
-        "It is tried again by itself; if it goes on, inform the operator of the service.",
+        "Processing is retried automatically; if the failure persists, inform the operator of"
+        " the service.",
         can_retry=True,
         is_temporary=True,
     ),
@@ -202,7 +210,7 @@ WORDS: Mapping[FailureKind, FailureWords] = {
         "Remove unusual parts, such as very long lines, and upload the file again.",
     ),
     "queued": FailureWords(
-        "Its texts wait in a batch at the provider of models, for up to a day.",
+        "The texts of the file wait in a batch at the provider of models, for up to a day.",
         _WAIT,
         is_temporary=True,
     ),
@@ -212,8 +220,8 @@ WORDS: Mapping[FailureKind, FailureWords] = {
         can_retry=True,
     ),
     "switched-off": FailureWords(
-        "The organization has its guidelines switched off.",
-        "An admin of the organization can switch them on; then processing continues by itself.",
+        "Guidelines are switched off in this organization.",
+        "An admin of the organization can switch them on; then processing continues automatically.",
     ),
 }
 

@@ -94,7 +94,7 @@ PATTERNS: Final[Mapping[str, str]] = {
     ),
     "^[0-9a-f]{32}$": "it must be an id: 32 hexadecimal digits in lower case",
     "^[0-9a-f]{64}$": "it must be a SHA-256: 64 hexadecimal digits in lower case",
-    "^([0-9]{1,17})-([0-9a-f]{32})$": "it must be the `next` of the page before",
+    "^([0-9]{1,17})-([0-9a-f]{32})$": "it must be the value of `next` from the previous page",
 }
 """The description of each pattern in a request field."""
 

@@ -16,7 +16,7 @@ RESERVED: Final = frozenset({MEMBERS, GUESTS})
 """Names that the subject of a token may not have."""
 
 
-def principals_of(role: str | None, named: Iterable[str]) -> tuple[str, ...]:
+def build_principals(role: str | None, named: Iterable[str]) -> tuple[str, ...]:
     """Return the principals of a token's subject, including the principal implied by its role.
 
     Args:

@@ -73,21 +73,22 @@ def _network(item: str) -> Network:
     try:
         return ip_network(item)
     except ValueError:
-        raise _malformed(item) from None
+        raise _build_error(item) from None
 
 
 def _host(item: str) -> tuple[str, int | None]:
     match = _HOST.fullmatch(item)
     if match is None:
-        raise _malformed(item)
+        raise _build_error(item)
     port = int(match["port"]) if match["port"] else None
     if port is not None and not 0 < port <= _LAST_PORT:
-        raise _malformed(item)
+        raise _build_error(item)
     return (match["v6"] or match["name"]).lower(), port
 
 
-def _malformed(item: str) -> ConfigurationError:
+def _build_error(item: str) -> ConfigurationError:
     return ConfigurationError(
         f"RAG_ASSETS_PRIVATE_ENDPOINTS has an item that is not an endpoint: {item}",
-        hint="list host, host:port or networks such as 10.1.0.0/16, separated by commas",
+        hint="separate items by commas; each item must be a host, host:port, or a network such as"
+        " 10.1.0.0/16",
     )

@@ -20,11 +20,14 @@ def require_reference(setting: str, value: str) -> None:
     if _REFERENCE.fullmatch(value) is None:
         raise ConfigurationError(
             f"{setting} is not a reference to an environment variable",
-            hint="write $NAME and set the variable NAME; a secret may not be written here",
+            hint="write $NAME and set the variable NAME; the secret itself must not be written"
+            " here",
         )
 
 
-def resolved(setting: str, reference: str, environ: Mapping[str, str] | None = None) -> str:
+def resolve_reference(
+    setting: str, reference: str, environ: Mapping[str, str] | None = None
+) -> str:
     """Return the value of the variable that a setting names.
 
     Raises:
@@ -34,8 +37,8 @@ def resolved(setting: str, reference: str, environ: Mapping[str, str] | None = N
     value = (os.environ if environ is None else environ).get(name)
     if not value:
         raise ConfigurationError(
-            f"{setting} names the environment variable {name}, which is not set",
-            hint="set it where rag-assets runs, before `rag-assets up` for the daemon as well,"
-            " or remove it from tenants.yaml",
+            f"{setting} refers to the environment variable {name}, which is not set",
+            hint="set the variable in the environment of rag-assets (for the daemon, before"
+            " `rag-assets up`), or remove the setting from tenants.yaml",
         )
     return value

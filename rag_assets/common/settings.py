@@ -136,7 +136,7 @@ class Settings:
         """
         _require_names_in_utf8(sys.getfilesystemencoding())
         env = os.environ if environ is None else environ
-        home = _expanded("RAG_ASSETS_HOME", env.get("RAG_ASSETS_HOME") or _default_home())
+        home = _expand_user("RAG_ASSETS_HOME", env.get("RAG_ASSETS_HOME") or _default_home())
         home = home.resolve()
         # Path.is_dir is not used, because it raises for a folder inside a folder without
         # permission.
@@ -153,11 +153,13 @@ class Settings:
         key_file = env.get("RAG_ASSETS_MASTER_KEY_FILE")
         return cls(
             home=home,
-            database_url=_postgres(*_named(env, _DATABASE_URL, "DATABASE_URL")),
+            database_url=_postgres(*_read_renamed(env, _DATABASE_URL, "DATABASE_URL")),
             owner_database_url=_postgres(_OWNER_URL, env.get(_OWNER_URL)),
             service_database_url=_postgres(_SERVICE_URL, env.get(_SERVICE_URL)),
             dagster_database_url=_postgres(_DAGSTER_URL, env.get(_DAGSTER_URL)),
-            elasticsearch_url=_elasticsearch(*_named(env, _ELASTICSEARCH_URL, "ELASTICSEARCH_URL")),
+            elasticsearch_url=_elasticsearch(
+                *_read_renamed(env, _ELASTICSEARCH_URL, "ELASTICSEARCH_URL")
+            ),
             elasticsearch=ElasticsearchSettings.from_environment(env),
             lake_url=_store("RAG_ASSETS_LAKE_URL", env, home / ".local" / "lake"),
             blobs_url=_store("RAG_ASSETS_BLOBS_URL", env, home / ".local" / "blobs"),
@@ -189,13 +191,13 @@ def _default_home() -> str:
     current = Path.cwd()
     if current in {Path.home(), Path(current.anchor)}:
         raise ConfigurationError(
-            f"the current folder {current} is no folder for an installation",
-            hint="run this in the folder of the installation, or set RAG_ASSETS_HOME to it",
+            f"the current folder {current} cannot be the folder of an installation",
+            hint="run the command in the folder of the installation, or set RAG_ASSETS_HOME to it",
         )
     return str(current)
 
 
-def _named(env: Mapping[str, str], name: str, former: str) -> tuple[str, str | None]:
+def _read_renamed(env: Mapping[str, str], name: str, former: str) -> tuple[str, str | None]:
     """Return the name under which a setting was found, and its value.
 
     Other programs use the former name as well. So it is ignored if the new name is set, even to an
@@ -205,8 +207,8 @@ def _named(env: Mapping[str, str], name: str, former: str) -> tuple[str, str | N
         return name, env.get(name)
     # Python's default filter shows the warning once per process.
     warnings.warn(
-        f"{former} is now called {name}: rename it, or set {name} to nothing if it is meant for"
-        " another program",
+        f"{former} is now called {name}: rename it, or set {name} to an empty value if the"
+        " former name is meant for a different program",
         FutureWarning,
         stacklevel=3,
     )
@@ -239,8 +241,8 @@ def _require_names_in_utf8(encoding: str) -> None:
     """
     if codecs.lookup(encoding).name != "utf-8":
         raise ConfigurationError(
-            f"the locale of this shell spells names of files in {encoding}, so that documents would"
-            " be deleted and added again under other names",
+            f"the locale of this shell encodes file names in {encoding}, so that documents"
+            " would be deleted and added again under different names",
             hint="set LC_ALL=C.UTF-8, or PYTHONUTF8=1",
         )
 
@@ -253,9 +255,9 @@ def _prefix(text: str) -> str:
     """
     if len(text) > _LONGEST_PREFIX or not re.fullmatch(r"[a-z0-9]+([._-][a-z0-9]+)*", text):
         raise ConfigurationError(
-            f"RAG_ASSETS_INDEX_PREFIX is not usable: {text[:80]!r}",
-            hint="lower-case letters and digits, joined by single . _ or -, as in rag or team-a;"
-            f" at most {_LONGEST_PREFIX} characters",
+            f"RAG_ASSETS_INDEX_PREFIX is not valid: {text[:80]!r}",
+            hint="use lower-case letters and digits, joined by single . _ or -, as in rag or"
+            f" team-a; at most {_LONGEST_PREFIX} characters",
         )
     return text
 
@@ -263,8 +265,8 @@ def _prefix(text: str) -> str:
 def _postgres(name: str, url: str | None) -> str | None:
     if url and not re.match(r"postgres(ql)?(\+\w+)?://", url):
         raise ConfigurationError(  # not quoted: it may hold a password
-            f"{name} is not the address of a Postgres",
-            hint="as in postgresql://NAME:PASSWORD@HOST:5432/DATABASE",
+            f"{name} is not the address of a Postgres server",
+            hint="use the form postgresql://NAME:PASSWORD@HOST:5432/DATABASE",
         )
     return url or None
 
@@ -274,8 +276,9 @@ def _elasticsearch(name: str, url: str | None) -> str | None:
         return None
     if not all(map(_is_node, split_nodes(url))):
         raise ConfigurationError(  # not quoted: it may hold a password
-            f"{name} is not the address of an Elasticsearch",
-            hint="as in https://NAME:PASSWORD@HOST:9200, or http:// without TLS; several by commas",
+            f"{name} is not the address of an Elasticsearch server",
+            hint="use the form https://NAME:PASSWORD@HOST:9200, or http:// without TLS; separate"
+            " several addresses by commas",
         )
     return url
 
@@ -295,32 +298,37 @@ def _store(name: str, env: Mapping[str, str], default: Path) -> str:
     if "://" in text:
         if not re.fullmatch(r"[a-z][a-z0-9+.-]*://[^/\s]+(/\S*)?", text):
             raise ConfigurationError(
-                f"{name} is not the address of an object store", hint="as in s3://BUCKET/PREFIX"
+                f"{name} is not the address of an object store",
+                hint="use the form s3://BUCKET/PREFIX",
             )
         return text.rstrip("/")
     path = _absolute(name, text)
     # As for the home folder: a folder without permission is not an error here.
     if os.path.exists(path) and not os.path.isdir(path):  # noqa: PTH110, PTH112
-        raise ConfigurationError(f"{name} is not a folder: {path}", hint="name a folder, or none")
+        raise ConfigurationError(
+            f"{name} is not a folder: {path}", hint="set it to a folder, or unset it"
+        )
     return str(path)
 
 
 def _absolute(name: str, text: str) -> Path:
     """Return an absolute path; commands and the daemon run in different folders."""
-    path = _expanded(name, text)
+    path = _expand_user(name, text)
     if not path.is_absolute():
         raise ConfigurationError(
-            f"{name} is a relative path: {text}", hint="give an absolute path, or one with ~"
+            f"{name} is a relative path: {text}",
+            hint="set an absolute path, or a path that begins with ~",
         )
     return path
 
 
-def _expanded(name: str, text: str) -> Path:
+def _expand_user(name: str, text: str) -> Path:
     try:
         return Path(text).expanduser()
     except RuntimeError:
         raise ConfigurationError(
-            f"{name} names the home of an unknown user: {text}", hint="give an absolute path"
+            f"{name} refers to the home folder of an unknown user: {text}",
+            hint="set an absolute path",
         ) from None
 
 
@@ -328,7 +336,7 @@ def _heap(text: str) -> str:
     if not re.fullmatch(r"[1-9][0-9]*[kKmMgG]", text):
         raise ConfigurationError(
             f"RAG_ASSETS_ELASTICSEARCH_HEAP is not a size: {text}",
-            hint="a number and a unit, as in 512m or 2g",
+            hint="set a number with a unit, for example 512m or 2g",
         )
     return text
 
@@ -336,6 +344,6 @@ def _heap(text: str) -> str:
 def _port(text: str) -> int:
     if not text.isdecimal() or not 0 < int(text) <= _LAST_PORT:
         raise ConfigurationError(
-            f"RAG_ASSETS_DAGSTER_PORT is not a port: {text}", hint="a number from 1 to 65535"
+            f"RAG_ASSETS_DAGSTER_PORT is not a port: {text}", hint="set a number from 1 to 65535"
         )
     return int(text)

@@ -13,7 +13,9 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 _EARLIEST = datetime(1, 1, 1, tzinfo=UTC)
 _LATEST = datetime(9999, 12, 31, 23, 59, 59, 999_000, tzinfo=UTC)
-_EXPECTED = "it must be a date, or a time with its zone, as 2026-11-21 or 2026-11-21T14:35:00Z"
+_EXPECTED = (
+    "it must be a date, or a time with its zone, for example 2026-11-21 or 2026-11-21T14:35:00Z"
+)
 
 
 def from_nanoseconds(since_epoch: int) -> datetime:
@@ -27,7 +29,7 @@ def whole_milliseconds(at: datetime) -> datetime:
     return at.astimezone(UTC).replace(microsecond=at.microsecond // 1_000 * 1_000)
 
 
-def boundary_of(given: object) -> datetime:
+def parse_boundary(given: object) -> datetime:
     """Parse the start or end of a time span from user input.
 
     A time between two milliseconds is rounded up; compared with stored times, this gives the same
@@ -40,7 +42,7 @@ def boundary_of(given: object) -> datetime:
     Raises:
         ValueError: the input has another form; the message does not quote it.
     """
-    at = _read(given) if isinstance(given, str) else given
+    at = _parse_date(given) if isinstance(given, str) else given
     if isinstance(at, date) and not isinstance(at, datetime):
         at = datetime.combine(at, time(), UTC)
     if not isinstance(at, datetime) or at.utcoffset() is None:
@@ -57,7 +59,7 @@ def stamp(at: datetime) -> str:
     return at.astimezone(UTC).isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
 
 
-def _read(text: str) -> date:
+def _parse_date(text: str) -> date:
     for kind in (date, datetime):
         with suppress(ValueError):
             return kind.fromisoformat(text.upper())

@@ -18,9 +18,9 @@ from rag_assets.forkserver.protocol import (
     COMMAND,
     Request,
     Stream,
-    confirmed,
     pid_namespace,
     send_reply,
+    wait_for_go_ahead,
 )
 
 Execute = Callable[[Sequence[str]], None]
@@ -33,7 +33,7 @@ _FLUSH_FAILED = 120
 def become(
     request: Request, descriptors: Sequence[int], connection: socket.socket, execute: Execute
 ) -> NoReturn:
-    """Execute a request once the client has confirmed it, and end the process."""
+    """Execute a request once the client lets it start, and end the process."""
     code = 1
     try:
         if request.kind == COMMAND:
@@ -41,7 +41,7 @@ def become(
             _take_over_streams(request.streams, descriptors)
         _take_over_settings(request)
         send_reply(connection, pid=os.getpid(), namespace=pid_namespace())
-        if not confirmed(connection):
+        if not wait_for_go_ahead(connection):
             os._exit(1)
         code = _exit_code(execute, _arguments(request, descriptors))
         code = _finish(code)

@@ -161,7 +161,7 @@ def _wait(connection: socket.socket, replies: Replies, child: int) -> int:
         end = {}
     if "exit" in end:
         return int(end["exit"])
-    return _killed(int(end.get("signal", signal.SIGKILL)))
+    return _end_by_signal(int(end.get("signal", signal.SIGKILL)))
 
 
 @contextmanager
@@ -202,7 +202,7 @@ def _signal(child: int, number: int) -> None:
         return
 
 
-def _killed(number: int) -> int:
+def _end_by_signal(number: int) -> int:
     """End this process by the signal that ended the fork, unless that would leave a core dump."""
     if number in {getattr(signal, name) for name in _TAKEN_OVER}:
         if number != signal.SIGKILL:

@@ -24,7 +24,7 @@ class Fingerprint:
 
     def __init__(self, files: Iterable[Path] = ()) -> None:
         modules = {Path(file) for file in _own_modules()}
-        folders = {*(module.parent for module in modules), *_installed()}
+        folders = {*(module.parent for module in modules), *_find_package_folders()}
         self._files = {str(path): _state(str(path)) for path in {*modules, *files}}
         self._folders = {str(path): _names(str(path)) for path in folders}
 
@@ -45,7 +45,7 @@ def _own_modules() -> Iterable[str]:
             yield file
 
 
-def _installed() -> Iterable[Path]:
+def _find_package_folders() -> Iterable[Path]:
     return {Path(path) for path in sys.path if path.endswith("-packages")}
 
 

@@ -105,7 +105,7 @@ class ForkedProcess:
             TimeoutError: the process still runs.
         """
         if not self._has_ended(None if timeout is None else timeout * 1_000):
-            raise TimeoutError(f"process {self.pid} still lives after {timeout} s")
+            raise TimeoutError(f"process {self.pid} is still running after {timeout} s")
         assert self.returncode is not None  # noqa: S101 - it has ended
         return self.returncode
 

@@ -91,7 +91,7 @@ def connect(path: str, timeout: float) -> socket.socket:
         # The socket is addressed through the folder's descriptor, because the path of a socket may
         # have at most 107 bytes.
         connection.connect(f"/proc/self/fd/{opened}/{name}")
-        if user_of(connection) != os.geteuid():
+        if read_peer_user(connection) != os.geteuid():
             raise PermissionError("the fork server belongs to another user")  # noqa: TRY301
     except BaseException:
         connection.close()
@@ -101,7 +101,7 @@ def connect(path: str, timeout: float) -> socket.socket:
     return connection
 
 
-def user_of(connection: socket.socket) -> int:
+def read_peer_user(connection: socket.socket) -> int:
     """Return the user id of the process at the other end."""
     size = _CREDENTIALS.size
     _, user, _ = _CREDENTIALS.unpack(
@@ -164,7 +164,7 @@ def confirm(connection: socket.socket) -> None:
     connection.sendall(b"\n")
 
 
-def confirmed(connection: socket.socket) -> bool:
+def wait_for_go_ahead(connection: socket.socket) -> bool:
     """Wait until the client lets this fork start; return False if the client gave up."""
     try:
         return connection.recv(1) == b"\n"

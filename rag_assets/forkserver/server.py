@@ -21,9 +21,9 @@ from rag_assets.forkserver.protocol import (
     DESCRIPTORS,
     Request,
     import_environment,
+    read_peer_user,
     receive_request,
     send_reply,
-    user_of,
 )
 
 _REQUEST_SECONDS = 2.0
@@ -146,7 +146,7 @@ class ForkServer:
 
     def _answer(self, connection: socket.socket) -> None:
         """Fork for a request, or refuse it so that its client does the work itself."""
-        if user_of(connection) != os.geteuid():
+        if read_peer_user(connection) != os.geteuid():
             raise PermissionError("another user")
         connection.settimeout(_REQUEST_SECONDS)
         request, descriptors = receive_request(connection)

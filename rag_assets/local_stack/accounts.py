@@ -31,7 +31,7 @@ def server_account(data: Path) -> Account | None:
         if owner is not None and owner.st_uid != os.geteuid():
             raise ServiceUnavailable(
                 f"Postgres can't use {data}: it belongs to user {owner.st_uid}",
-                hint="start it as that user, which may be root",
+                hint="run rag-assets as that user, which can be root",
             )
         return None
     if owner is not None and owner.st_uid != 0:
@@ -39,8 +39,8 @@ def server_account(data: Path) -> Account | None:
     entry = _entry(_PREFERRED) or _create(_PREFERRED[-1]) or _entry((_LAST_RESORT,))
     if entry is None:
         raise ServiceUnavailable(
-            "Postgres refuses to run as root, and there is no other account for it",
-            hint="run as another user, or set RAG_ASSETS_DATABASE_URL",
+            "Postgres refuses to run as root, and no other account is available for it",
+            hint="run rag-assets as a different user, or set RAG_ASSETS_DATABASE_URL",
         )
     return Account(entry.pw_uid, entry.pw_gid)
 

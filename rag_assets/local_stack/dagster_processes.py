@@ -86,7 +86,8 @@ class DagsterProcesses:
         if not workspace.is_file():
             raise ConfigurationError(
                 f"Dagster has nothing to load: {workspace} is missing",
-                hint="`rag-assets up` copies it there; in a checkout, restore it",
+                hint="run `rag-assets up`, which copies the file there; in a checkout, restore the"
+                " file",
             )
         # The processes get this process's variables, so that the keys of embedding providers reach
         # the assets.
@@ -215,16 +216,17 @@ def tick_fault(last: datetime, started: datetime, now: datetime) -> str | None:
     age = now - last
     if age < -_TICK_TOLERANCE:
         return (
-            f"the daemon's sensors last ticked at {last:%Y-%m-%d %H:%M} UTC, which lies in the"
-            " future: none ticks until then; `rag-assets down`, then `rag-assets up` discards such"
-            " ticks"
+            f"the daemon's sensors last ticked at {last:%Y-%m-%d %H:%M} UTC, which is in the"
+            " future, so no sensor ticks until then; run `rag-assets down`, then `rag-assets"
+            " up` to discard these ticks"
         )
     # A daemon that has just started may not have ticked yet. A start time in the future does not
     # count as just started.
     if age > _LONGEST_SILENCE and not timedelta() <= now - started < _LONGEST_SILENCE:
         return (
-            f"no sensor has ticked for {duration(age.total_seconds())} although the daemon runs:"
-            " no change is followed; `rag-assets down`, then `rag-assets up` starts it again"
+            f"no sensor has ticked for {duration(age.total_seconds())} although the daemon"
+            " runs: changes are not processed; run `rag-assets down`, then `rag-assets up` to"
+            " restart the daemon"
         )
     return None
 

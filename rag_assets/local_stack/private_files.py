@@ -37,13 +37,13 @@ def keep_private(local: Path) -> None:
             local.chmod(stat.S_IRWXU)
     except OSError as error:
         raise ConfigurationError(
-            f"{local} can't be made: {error.strerror}",
+            f"{local} cannot be created: {error.strerror}",
             hint="set RAG_ASSETS_HOME to a folder of your own",
         ) from error
     _require_owner(local)
     group = _group_of_postgres(local)
     for path in _entries(local):
-        # Files on a file system without permissions cannot be closed; `exposed` reports them.
+        # Files on a file system without permissions cannot be closed; `list_exposed` reports them.
         with suppress(OSError):
             _close(path, group if _leads_to_postgres(local, path) else None)
 
@@ -54,17 +54,17 @@ def _require_owner(folder: Path, *others: int) -> None:
         owner = folder.stat().st_uid
     except OSError as error:
         raise ConfigurationError(
-            f"{folder} can't be opened: {error.strerror}",
+            f"{folder} cannot be opened: {error.strerror}",
             hint="set RAG_ASSETS_HOME to a folder of your own",
         ) from error
     if os.geteuid() != 0 and owner not in (os.geteuid(), *others):
         raise ConfigurationError(
-            f"{folder} belongs to user {owner}, and an installation is its owner's alone",
+            f"{folder} belongs to user {owner}, but only its owner may use an installation",
             hint="run as that user, or set RAG_ASSETS_HOME to a folder of your own",
         )
 
 
-def exposed(local: Path) -> list[Path]:
+def list_exposed(local: Path) -> list[Path]:
     """Return the files and folders that other users can read, list or traverse.
 
     Raises:
@@ -82,7 +82,7 @@ def exposed(local: Path) -> list[Path]:
 
 
 def let_group_pass(folder: Path, group: int) -> None:
-    """Let a group traverse a folder that is closed to all others."""
+    """Allow a group to traverse a folder that is closed to all others."""
     os.chown(folder, -1, group)
     folder.chmod(stat.S_IMODE(folder.stat().st_mode) | _PASS)
 

@@ -34,10 +34,10 @@ from rag_assets.common.errors import ServiceUnavailable
 from rag_assets.common.private_files import write_atomically
 from rag_assets.local_stack.liveness import (
     adopt,
-    birth_of,
-    boot_of,
     end_session,
-    pid_namespace_of,
+    parse_boot,
+    read_birth,
+    read_pid_namespace,
     wait_for,
 )
 
@@ -137,26 +137,26 @@ class BackgroundProcess:
 
     def find(self) -> ProcessRecord | None:
         """Return the running process of this folder and PID namespace, or None; takes 0.1 ms."""
-        record = self._recorded()
-        if record is None or birth_of(record.pid) != record.birth:
+        record = self._read_record()
+        if record is None or read_birth(record.pid) != record.birth:
             return None
         return record if self._is_here(record) else None
 
     def has_died(self) -> bool:
         """Return whether the server of this folder ended without being stopped."""
-        record = self._recorded()
+        record = self._read_record()
         # A record without a place comes from an earlier version, and may have been copied from
         # another folder.
         if record is None or record.place is None or not self._is_here(record):
             return False
-        return birth_of(record.pid) != record.birth
+        return read_birth(record.pid) != record.birth
 
     def find_elsewhere(self) -> ProcessRecord | None:
-        """Return the record of a server that runs over this folder elsewhere; None without one.
+        """Return the record of a server that uses this folder elsewhere; None if there is none.
 
         Elsewhere means in another container, or on another machine that mounts the folder.
         """
-        record = self._recorded()
+        record = self._read_record()
         if record is None or self._is_here(record):
             return None
         return record if self._is_locked() else None
@@ -165,7 +165,7 @@ class BackgroundProcess:
     def hold(self) -> Iterator[int]:
         """Hold the server's lock, which `launch` passes to the server; yield its descriptor.
 
-        While the lock is held, no server runs over the folder, neither here nor in another
+        While the lock is held, no server uses the folder, neither here nor in another
         container.
 
         Raises:
@@ -209,7 +209,7 @@ class BackgroundProcess:
 
         Raises:
             ServiceUnavailable: the server ended, or did not become healthy in time and was stopped;
-                or another server already runs over the folder elsewhere.
+                or another server elsewhere already uses the folder.
         """
         self.launch(
             command,
@@ -240,8 +240,8 @@ class BackgroundProcess:
         """Start the server without waiting for it. Call it with the lock held.
 
         Raises:
-            ServiceUnavailable: the server cannot be started, or another server already runs over
-                the folder elsewhere.
+            ServiceUnavailable: the server cannot be started, or another server elsewhere already
+                uses the folder.
         """
         with self.hold() as held:
             try:
@@ -270,12 +270,12 @@ class BackgroundProcess:
         adopt(child)
         record = ProcessRecord(
             pid=child.pid,
-            birth=birth_of(child.pid) or "",
+            birth=read_birth(child.pid) or "",
             port=port,
             started_at=datetime.now(UTC).isoformat(timespec="seconds"),
             place=self._place(),
             host=socket.gethostname(),
-            pid_namespace=pid_namespace_of(),
+            pid_namespace=read_pid_namespace(),
         )
         try:
             if program is not None:
@@ -322,7 +322,7 @@ class BackgroundProcess:
         raise self._failure(f"did not answer within {timeout:.0f} s")
 
     def is_outdated(self, program: str) -> bool:
-        """Return whether the server runs with other code, or in another environment.
+        """Return whether the server runs with different code, or in a different environment.
 
         Args:
             program: fingerprint of the present code and environment. The record of an earlier
@@ -348,11 +348,11 @@ class BackgroundProcess:
         record = self.find()
         if record is not None:
             self._signal(record, self._stop_signal)
-            if not self._gone(record, timeout):
+            if not self._wait_until_gone(record, timeout):
                 self._signal(record, self._kill_signal)
-                if not self._gone(record, 10):
+                if not self._wait_until_gone(record, 10):
                     self._signal(record, signal.SIGKILL)
-                    self._gone(record, 5)
+                    self._wait_until_gone(record, 5)
             end_session(record.pid)
         if record is not None or self.find_elsewhere() is None:
             self.pid_file.unlink(missing_ok=True)
@@ -379,9 +379,9 @@ class BackgroundProcess:
     def _remedy(self, error: OSError) -> str | None:
         if error.errno not in _NO_SPACE:
             return None
-        return f"free space where its log {self.log_file} is, or delete old logs there"
+        return f"free disk space for its log {self.log_file}, or delete old logs there"
 
-    def _recorded(self) -> ProcessRecord | None:
+    def _read_record(self) -> ProcessRecord | None:
         try:
             return ProcessRecord(**json.loads(self.pid_file.read_text()))
         except (OSError, ValueError, TypeError):
@@ -394,8 +394,8 @@ class BackgroundProcess:
         """
         return record.place is None or (
             record.place == self._place()
-            and record.pid_namespace == pid_namespace_of()
-            and boot_of(record.birth) == boot_of(birth_of(os.getpid()) or "")
+            and record.pid_namespace == read_pid_namespace()
+            and parse_boot(record.birth) == parse_boot(read_birth(os.getpid()) or "")
         )
 
     def _place(self) -> str:
@@ -417,7 +417,7 @@ class BackgroundProcess:
         try:
             self.pid_file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             descriptor = os.open(self._running_file, os.O_RDWR | os.O_CREAT, 0o600)
-            record = self._recorded()
+            record = self._read_record()
             is_near = record is None or self._is_here(record)
             patience = _ORPHAN_SECONDS if is_near else _RELEASE_SECONDS
             is_free = wait_for(partial(_try_lock, descriptor), patience)
@@ -426,12 +426,12 @@ class BackgroundProcess:
                 os.close(descriptor)
             raise ServiceUnavailable(
                 f"{self._running_file} cannot be locked: {error.strerror}",
-                hint="the home folder has to be writable, on a file system that has locks",
+                hint="the home folder must be writable, on a file system that supports locks",
             ) from error
         if is_free:
             return descriptor
         os.close(descriptor)
-        raise self._occupied()
+        raise self._build_occupied_error()
 
     def _is_locked(self) -> bool:
         if self._held is not None:
@@ -447,16 +447,18 @@ class BackgroundProcess:
         finally:
             os.close(descriptor)
 
-    def _occupied(self) -> ServiceUnavailable:
-        record, folder = self._recorded(), self.pid_file.parent
+    def _build_occupied_error(self) -> ServiceUnavailable:
+        record, folder = self._read_record(), self.pid_file.parent
         if record is None or self._is_here(record):
             return ServiceUnavailable(
                 f"{self.name} cannot start: another process uses {folder}",
-                hint=f"end it: `fuser` or `lsof` shows the process that holds {self._running_file}",
+                hint="end that process: `fuser` or `lsof` shows which process uses"
+                f" {self._running_file}",
             )
         return ServiceUnavailable(
-            f"{self.name} cannot start: it already runs over {folder}, as process {record.pid} of"
-            f" host {record.host}, PID namespace {record.pid_namespace}, since {record.started_at}",
+            f"{self.name} cannot start: it already runs in {folder}, as process {record.pid}"
+            f" of host {record.host}, PID namespace {record.pid_namespace}, since"
+            f" {record.started_at}",
             hint="an installation runs in one container or on one machine at a time: run"
             " `rag-assets down` there, or end that container, then start it here",
         )
@@ -469,13 +471,13 @@ class BackgroundProcess:
         )
 
     def _signal(self, record: ProcessRecord, number: signal.Signals) -> None:
-        if birth_of(record.pid) == record.birth:
+        if read_birth(record.pid) == record.birth:
             with suppress(ProcessLookupError):
                 os.kill(record.pid, number)
 
     @staticmethod
-    def _gone(record: ProcessRecord, timeout: float) -> bool:
-        return wait_for(lambda: birth_of(record.pid) != record.birth, timeout)
+    def _wait_until_gone(record: ProcessRecord, timeout: float) -> bool:
+        return wait_for(lambda: read_birth(record.pid) != record.birth, timeout)
 
     def _rotate_log(self) -> None:
         self.log_file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -17,9 +17,9 @@ from rag_assets.local_stack.dagster_processes import DagsterProcesses, tick_faul
 from rag_assets.local_stack.elasticsearch import EmbeddedElasticsearch
 from rag_assets.local_stack.elasticsearch_access import external_connection
 from rag_assets.local_stack.fork_server import ChangeWatcherProcess, ForkServerProcess
-from rag_assets.local_stack.net import accepts_connections, masked
+from rag_assets.local_stack.net import accepts_connections, mask_url
 from rag_assets.local_stack.postgres import EmbeddedPostgres
-from rag_assets.local_stack.private_files import exposed, keep_private
+from rag_assets.local_stack.private_files import keep_private, list_exposed
 from rag_assets.local_stack.processes import BackgroundProcess, Progress, silent
 from rag_assets.local_stack.program import fingerprint_program
 from rag_assets.local_stack.supervisor import RestartFile, Restarts, Server, SupervisorProcess
@@ -186,7 +186,9 @@ class LocalStack:
             self.prepare_run_storage(progress)
             self.dagster.start(self.endpoints().dagster_url, progress)
         else:
-            progress("Dagster: not started, DAGSTER_HOME names an instance of your own")
+            progress(
+                "Dagster: not started, because DAGSTER_HOME is the folder of your own instance"
+            )
         self.watcher.start(progress)
 
     def prepare_run_storage(self, progress: Progress) -> None:
@@ -207,9 +209,9 @@ class LocalStack:
         )
         if left is not None:
             choice = (
-                "they are of other code, all or in part, and cannot be moved"
+                "some or all of the runs are of other code, so they cannot be moved"
                 if left.is_shared
-                else "`rag-assets installation move-runs --yes` moves them"
+                else "run `rag-assets installation move-runs --yes` to move them"
             )
             progress(
                 f"Dagster's tables in the schema public of the database {left.database} hold"
@@ -237,7 +239,7 @@ class LocalStack:
         if running := [process.name for process in processes if process.find() is not None]:
             raise ConfigurationError(
                 f"{' and '.join(running)} of this installation use Dagster's tables",
-                hint="`rag-assets down` stops them",
+                hint="run `rag-assets down` to stop them",
             )
         return replace_run_tables(own.dagster_url, own.owner_url)
 
@@ -248,7 +250,7 @@ class LocalStack:
         own = (self.supervisor.process, self.fork_server.process)
         for process in (*(dagster if of_dagster else ()), *own):
             if process.is_outdated(program):
-                progress(f"{process.name}: stopping, its code or environment has changed")
+                progress(f"{process.name}: stopping because its code or environment has changed")
                 process.stop()
                 stopped.append(process)
         return stopped
@@ -267,8 +269,9 @@ class LocalStack:
         older = [process.name for process in processes if process.is_outdated(program)]
         if older:
             raise OlderProgramRuns(
-                f"this program would upgrade the catalog's schema, and {' and '.join(older)} of"
-                " this installation run an older one, which would stop following changes",
+                f"this program would upgrade the catalog's schema, but {' and '.join(older)}"
+                " of this installation run an older program, which would stop processing"
+                " changes",
                 hint="`rag-assets up` replaces them and upgrades the catalog; `rag-assets down`"
                 " stops them",
             )
@@ -295,12 +298,12 @@ class LocalStack:
         if not self._all_external() or os.access(self._settings.home, os.W_OK):
             keep_private(self._settings.local)
 
-    def exposed(self) -> list[Path]:
+    def list_exposed(self) -> list[Path]:
         """Return the files and folders of the installation that other users can access."""
-        found = exposed(self._settings.local)
+        found = list_exposed(self._settings.local)
         lake = Path(self._settings.lake_url)
         if lake.is_absolute() and not lake.is_relative_to(self._settings.local):
-            found += exposed(lake)[:1]
+            found += list_exposed(lake)[:1]
         return found
 
     def endpoints(self) -> Endpoints:
@@ -416,7 +419,7 @@ class LocalStack:
 
 def _external(name: str, url: str) -> ServiceStatus:
     state: ServiceState = "external" if accepts_connections(url) else "unreachable"
-    return ServiceStatus(name, state, masked(url))
+    return ServiceStatus(name, state, mask_url(url))
 
 
 def _own(
@@ -431,7 +434,7 @@ def _own(
     return ServiceStatus(
         process.name,
         "running" if answers() else "unreachable",
-        masked(where) if where else None,
+        mask_url(where) if where else None,
         record.pid,
         process.log_file,
     )

@@ -206,13 +206,13 @@ class Supervisor:
         except (RagAssetsError, OSError) as error:
             message = error.message if isinstance(error, RagAssetsError) else str(error)
             delay = min(_MAX_DELAY_SECONDS, self._base_seconds * 2 ** (row - 1))
-            next_at = _formatted(datetime.now(UTC) + timedelta(seconds=delay))
+            next_at = _format_time(datetime.now(UTC) + timedelta(seconds=delay))
             self._log(f"{name}: {message}")
             self._record(name, error=message.splitlines()[0], next_at=next_at)
             return False
         count = self._restarts[name].count
         if was_started:
-            self._record(name, count=count + 1, last_at=_formatted(datetime.now(UTC)))
+            self._record(name, count=count + 1, last_at=_format_time(datetime.now(UTC)))
         else:
             self._record(name)
         return True
@@ -241,7 +241,7 @@ class Supervisor:
                 self._log(f"restarts.json: {error_of_disk.strerror}")
 
 
-def _formatted(at: datetime) -> str:
+def _format_time(at: datetime) -> str:
     return at.isoformat(timespec="seconds")
 
 

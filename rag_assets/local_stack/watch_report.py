@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from rag_assets.common.private_files import write_atomically
 from rag_assets.common.settings import Settings
-from rag_assets.local_stack.liveness import birth_of
+from rag_assets.local_stack.liveness import read_birth
 
 _MOST_SECONDS = 10.0
 """Age in seconds from which a report is invalid; the watcher touches it every second or two."""
@@ -59,7 +59,7 @@ class WatchReportFile:
     ) -> None:
         """Write this process's report; touch the file if the report has not changed."""
         pid = os.getpid()
-        report = WatchReport(f"{pid} {birth_of(pid)}", watched, marked, changed)
+        report = WatchReport(f"{pid} {read_birth(pid)}", watched, marked, changed)
         if report == self._written:
             os.utime(self._path)
             return
@@ -84,7 +84,7 @@ class WatchReportFile:
             content = json.loads(self._path.read_text())
             watcher = str(content["watcher"])
             pid, _, birth = watcher.partition(" ")
-            lives = birth_of(int(pid)) == birth
+            lives = read_birth(int(pid)) == birth
             # A watcher of an earlier version does not report changed tenants.
             names = (content["watched"], content["marked"], content.get("changed", ()))
             report = WatchReport(watcher, *map(frozenset, names))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rag_assets.billing.spending import used_of
+from rag_assets.billing.spending import build_usage
 from rag_assets.common.errors import (
     BadVectors,
     BatchLost,
@@ -137,7 +137,7 @@ def _fetch(ctx: TenantContext, batch: EmbeddingBatch) -> Collected:
 def _charge(ctx: TenantContext, batch: EmbeddingBatch, tokens: int, texts: int) -> float | None:
     """Record the cost of a batch; return it in dollars, or None if no price is known."""
     price = price_of(EmbedderConfig.model_validate(batch.embedder))
-    used = used_of(Charge(tokens, 1, texts), price, batch=True)
+    used = build_usage(Charge(tokens, 1, texts), price, batch=True)
     made = [g.number for g in ctx.catalog.generations.live(ctx.ref.id) if _is_for(batch, g)]
     ctx.catalog.usage.add(
         ctx.ref,

@@ -16,7 +16,7 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 
 from rag_assets.billing.embedders import Embedders
-from rag_assets.billing.spending import used_of
+from rag_assets.billing.spending import build_usage
 from rag_assets.common.batches import batched
 from rag_assets.common.errors import ProviderError, ProviderUnavailable, RagAssetsError, TenantGone
 from rag_assets.models.embedding.protocol import Answer, Charge, Embedder
@@ -170,7 +170,7 @@ def _result_of(
     stored = before
     charge = _charge_of(answer)
     if charge is not None:
-        used = used_of(charge, one.price)
+        used = build_usage(charge, one.price)
         catalog.usage.add(one.ref, *split_embedder_id(embedder_id), used)
     if isinstance(answer, Answer):
         stored = _stored(before, answer, now)

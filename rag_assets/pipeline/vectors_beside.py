@@ -19,7 +19,7 @@ from rag_assets.storage.catalog.builds.generations import Generation, VectorsBes
 from rag_assets.storage.catalog.documents.versions import HeldVersion
 from rag_assets.storage.index.model import Owner, StoredEntry, entry_ids
 from rag_assets.storage.index.pgvector.entries import PgVectors
-from rag_assets.storage.index.pgvector.rows import row_of_stored
+from rag_assets.storage.index.pgvector.rows import build_row_of_stored
 
 _BATCH = 1_000
 _READING_SECONDS = 1.0
@@ -197,7 +197,7 @@ def _rows(
     hashes = {entry.fields["text_sha256"] for entry in batch}
     known = ctx.lake.vectors(generation.embedder_id, hashes).by_hash()
     return [
-        row_of_stored(entry.id, entry.fields, known[entry.fields["text_sha256"]])
+        build_row_of_stored(entry.id, entry.fields, known[entry.fields["text_sha256"]])
         for entry in batch
         if entry.fields["text_sha256"] in known
     ]

@@ -14,7 +14,7 @@ from rag_assets.common.errors import ConfigurationError, RagAssetsError
 from rag_assets.plugins.system import PART_KINDS, Profile, System
 
 GROUP = "rag_assets.systems"
-_ONE_OF_TWO = "uninstall one of the two, or rename it there"
+_ONE_OF_TWO = "uninstall one of the two packages, or rename the part in it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +77,11 @@ class Systems:
     """
 
     def __init__(self, installed: Iterable[InstalledSystem]) -> None:
-        self._by_name = _unique("systems", ((found.name, found, found) for found in installed))
+        self._by_name = _require_unique(
+            "systems", ((found.name, found, found) for found in installed)
+        )
         self._parts: Mapping[str, Mapping[str, Part]] = {
-            kind: self._collected(kind) for kind in PART_KINDS
+            kind: self._collect_parts(kind) for kind in PART_KINDS
         }
 
     def __iter__(self) -> Iterator[InstalledSystem]:
@@ -117,9 +119,9 @@ class Systems:
             if name in found:
                 owner = found[name].owner
                 raise ConfigurationError(
-                    f"{kind}: {name!r} of system {owner.name!r} of {owner.distribution} is a name"
-                    " of rag-assets itself",
-                    hint=f"rename it in {owner.distribution}, or uninstall that",
+                    f"{kind}: {name!r} of system {owner.name!r} of {owner.distribution} has a"
+                    " name that rag-assets itself uses",
+                    hint=f"rename it in {owner.distribution}, or uninstall {owner.distribution}",
                 )
         return found
 
@@ -132,8 +134,8 @@ class Systems:
         parts = self.parts(kind, reserved=reserved)
         return {name: part.load() for name, part in parts.items()}
 
-    def _collected(self, kind: str) -> Mapping[str, Part]:
-        return _unique(
+    def _collect_parts(self, kind: str) -> Mapping[str, Part]:
+        return _require_unique(
             kind,
             (
                 (name, Part(kind, name, reference, found), found)
@@ -156,11 +158,11 @@ def installed_systems() -> Systems:
     Raises:
         ConfigurationError: a system cannot be loaded, or two systems contradict each other.
     """
-    return Systems(map(_loaded, entry_points(group=GROUP)))
+    return Systems(map(_load_system, entry_points(group=GROUP)))
 
 
-def _loaded(entry: EntryPoint) -> InstalledSystem:
-    distribution = _distribution_of(entry)
+def _load_system(entry: EntryPoint) -> InstalledSystem:
+    distribution = _name_distribution(entry)
     try:
         system = entry.load()
     except Exception as error:
@@ -173,17 +175,20 @@ def _loaded(entry: EntryPoint) -> InstalledSystem:
         raise ConfigurationError(
             f"system {entry.name!r} of {distribution}: {entry.value} is of type"
             f" {type(system).__name__}",
-            hint="its entry point must name a rag_assets.plugins.system.System",
+            hint="its entry point must refer to a rag_assets.plugins.system.System",
         )
     if system.name != entry.name:
         raise ConfigurationError(
-            f"system {entry.name!r} of {distribution} calls itself {system.name!r}",
-            hint="give its entry point the name of the system",
+            f"system {entry.name!r} of {distribution} has the name {system.name!r}, which"
+            " differs from that of its entry point",
+            hint="use the name of the system as the name of its entry point",
         )
     return InstalledSystem(system, distribution)
 
 
-def _unique(kind: str, found: Iterable[tuple[str, Any, InstalledSystem]]) -> Mapping[str, Any]:
+def _require_unique(
+    kind: str, found: Iterable[tuple[str, Any, InstalledSystem]]
+) -> Mapping[str, Any]:
     values: dict[str, Any] = {}
     owners: dict[str, InstalledSystem] = {}
     for name, value, owner in found:
@@ -202,18 +207,18 @@ def _clash(kind: str, name: str, first: InstalledSystem, second: InstalledSystem
     )
 
 
-def _distribution_of(entry: EntryPoint) -> str:
+def _name_distribution(entry: EntryPoint) -> str:
     distribution = entry.dist
     return f"{distribution.name} {distribution.version}" if distribution else "an unknown package"
 
 
 def _remedy(distribution: str, module: str) -> str:
     name = distribution.partition(" ")[0]
-    return f'`python -c "import {module}"` shows why; reinstall {name}, or uninstall it'
+    return f'`python -c "import {module}"` shows the cause; then reinstall or uninstall {name}'
 
 
 def _reason(error: Exception) -> str:
-    """Return why an import failed; the message only of errors that cannot contain a secret."""
+    """Return why an import failed, with the message only of errors that cannot contain a secret."""
     if isinstance(error, ImportError | AttributeError | RagAssetsError):
         return f"{type(error).__name__}: {error}"
     return type(error).__name__

@@ -45,8 +45,8 @@ class Profile:
         sources_of_all: sources that each tenant has in addition to its own, as in tenants.yaml.
         sources_beside: functions that take the configuration of a source of files, and return the
             configuration of an additional source that each tenant gets for it.
-        tells_readers_alone: whether only the readers of a document learn that it exists: no event
-            reports it to the tenant's admins, and it is not included in counts for anybody else.
+        tells_readers_alone: whether only the readers of a document can learn that it exists: no
+            event reports it to the tenant's admins, and counts for anybody else omit it.
         repeats_texts: whether a text that several documents contain is one hit for each document;
             otherwise it is one hit that names the others.
         keeps_passages: whether each passage is a separate hit, ordered by score; otherwise
@@ -122,7 +122,7 @@ class System:
         tables: its tables in the catalog's schema by name: SQLAlchemy's `Table`, in the catalog's
             metadata.
         migrations: create and upgrade these tables.
-        service_rights: by table, the rights of the service's role, if requests may not add, change
+        service_rights: by table, the rights of the service's role, if requests must not add, change
             and delete rows (storage/catalog/installation/roles.py).
         follow_up: the last step of its tenants' syncs: a `FollowUp` (pipeline/follow_up.py).
         staged_rows: by table name, how to count and delete rows that wait to become documents:
@@ -195,33 +195,34 @@ class System:
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
             raise ConfigurationError(
-                f"system {self.name!r}: this is not a name of a system",
-                hint="write lower-case letters and digits, words joined by hyphens",
+                f"system {self.name!r}: the name is not valid",
+                hint="use lower-case letters and digits, with hyphens between words",
             )
         for kind in PART_KINDS:
             parts: Parts = getattr(self, kind)
             for name, reference in parts.items():
                 if not _REFERENCE.fullmatch(reference):
                     raise ConfigurationError(
-                        f"system {self.name!r}: {kind}: {name!r} refers to {reference!r}",
-                        hint='write where it is as "package.module:attribute"',
+                        f"system {self.name!r}: {kind}: {name!r} has the invalid reference"
+                        f" {reference!r}",
+                        hint='write the reference as "package.module:attribute"',
                     )
         if bool(self.tables) != (self.migrations is not None):
             raise ConfigurationError(
                 f"system {self.name!r} has tables without migrations, or migrations without tables",
-                hint="name its tables in `tables` and the package of their `migrations`",
+                hint="set both `tables` and `migrations`",
             )
         if unknown := self.own_process_commands - set(self.commands):
             raise ConfigurationError(
                 f"system {self.name!r}: own_process_commands: {min(unknown)!r} is not one of its"
                 " commands",
-                hint="name keys of `commands`",
+                hint="use keys of `commands`",
             )
         problem = None if self.profile is None else self.profile.opt_in_problem
         if problem is not None and problem not in self.problems:
             raise ConfigurationError(
                 f"system {self.name!r}: opt_in_problem: {problem!r} is not one of its problems",
-                hint="name a key of `problems`",
+                hint="use a key of `problems`",
             )
         for column in self.texts:
             if column.partition(".")[0] not in self.tables:

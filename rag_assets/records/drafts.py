@@ -128,7 +128,7 @@ class Drafting:
         """
         if not self._typed:
             return self._put_text(source_type, source_id, values)
-        body = validated(_body_of(source_type), values)
+        body = validated(_find_body_type(source_type), values)
         if isinstance(body, PageBody):
             _require_place("source_id", source_id)
         self._require_plain(source_type, source_id, body)
@@ -162,9 +162,9 @@ class Drafting:
         Raises:
             InvalidFields: the page of a block is missing, or the type is unknown.
         """
-        if self._typed and _body_of(source_type) is BlockBody:
+        if self._typed and _find_body_type(source_type) is BlockBody:
             if page_uuid is None:
-                raise invalid("page_uuid", "it is needed to delete a block")
+                raise invalid("page_uuid", "it is required to delete a block")
             _require_place("page_uuid", page_uuid)
             page = record_document_id(self._source, PageBody.TYPE, page_uuid)
             return BlockChange(page, source_id, None, clock)
@@ -234,7 +234,9 @@ class Drafting:
             return
         for field, texts in ids.items():
             if any(self._holds_credential(text) for text in texts if text):
-                raise invalid(field, "it must hold no credential: it is stored and shown as it is")
+                raise invalid(
+                    field, "it must not contain a credential: it is stored and shown unchanged"
+                )
 
 
 def require_size(record: PushedRecord) -> None:
@@ -256,7 +258,7 @@ def require_bytes(size: int, source_type: str) -> None:
     most = MAX_PAGE_BYTES if is_page else MAX_RECORD_BYTES
     if size > most:
         what = "page" if is_page else "record"
-        raise invalid("blocks" if is_page else "body", f"a {what} has {most:,} bytes at most")
+        raise invalid("blocks" if is_page else "body", f"a {what} must not exceed {most:,} bytes")
 
 
 def with_text(record: PushedRecord, text: str, at: datetime | None) -> PushedRecord:
@@ -295,7 +297,7 @@ def parse_clock(values: dict[str, Any]) -> WriteClock:
     return WriteClock(clock.updated_at, clock.version)
 
 
-def _body_of(source_type: str) -> type[Body]:
+def _find_body_type(source_type: str) -> type[Body]:
     body = BODIES.get(source_type)
     if body is None:
         raise invalid("source_type", f"it must be one of: {', '.join(BODIES)}")
@@ -331,6 +333,6 @@ def _block_ids(body: Body) -> Iterable[str]:
     return [body.block.block_id] if isinstance(body, BlockBody) else ()
 
 
-def pages_of(drafts: Iterable[Draft]) -> Iterator[str]:
+def list_changed_pages(drafts: Iterable[Draft]) -> Iterator[str]:
     """Yield the document ids of the pages whose blocks the drafts change."""
     return (draft.document_id for draft in drafts if isinstance(draft, BlockChange))

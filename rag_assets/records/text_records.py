@@ -52,7 +52,7 @@ def _in_utc(at: datetime) -> datetime:
     return utc
 
 
-def _supported(media_type: str) -> str:
+def _require_supported(media_type: str) -> str:
     if media_type not in TEXT_TYPES:
         raise ValueError(f"it must be one of: {', '.join(TEXT_TYPES)}")
     return media_type
@@ -93,7 +93,7 @@ class RecordBody(BaseModel):
 
     text: _Text
     media_type: Annotated[
-        str, AfterValidator(_supported), Field(json_schema_extra={"enum": [*TEXT_TYPES]})
+        str, AfterValidator(_require_supported), Field(json_schema_extra={"enum": [*TEXT_TYPES]})
     ] = media_types.MARKDOWN
     title: _Line | None = None
     uri: _Address | None = None
@@ -119,7 +119,9 @@ class RecordBody(BaseModel):
             InvalidFields: the uri belongs to another source, or is not a readable address.
         """
         if self.uri is not None and not _may_have(self.uri, source):
-            raise invalid("uri", f"it must be http, https, mailto, or begin with {source}/")
+            raise invalid(
+                "uri", f"it must be an http, https or mailto URL, or begin with {source}/"
+            )
         source_metadata = SourceMetadata(
             title=self.title,
             uri=self.uri,
@@ -152,7 +154,9 @@ def require_plain_identifiers(record: PushedRecord, masker: Masker) -> None:
         ("metadata", [*record.source_metadata.metadata]),
     ):
         if any(masker.holds_credential(text) for text in texts if text):
-            raise invalid(field, "it must hold no credential: it is stored and shown as it is")
+            raise invalid(
+                field, "it must not contain a credential: it is stored and shown unchanged"
+            )
 
 
 def _may_have(uri: str, source: str) -> bool:

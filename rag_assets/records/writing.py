@@ -18,7 +18,7 @@ from rag_assets.records.drafts import (
     BlockChange,
     Draft,
     Removal,
-    pages_of,
+    list_changed_pages,
     require_bytes,
     with_text,
 )
@@ -168,7 +168,7 @@ class _Plan:
         return None if document_id in self.removed else stored.get(document_id)
 
     def _require_match(self, draft: Draft, present: CurrentState) -> None:
-        """Refuse a draft if the stored version is not one of the versions that it may replace.
+        """Refuse a draft that is not allowed to replace the stored version.
 
         Raises:
             VersionChanged: another write came first.
@@ -178,8 +178,8 @@ class _Plan:
         etag = self.etag(draft.document_id, present.etags)
         if etag is None or not {etag, ANY_VERSION} & draft.etags:
             raise VersionChanged(
-                "the record is not the version that If-Match names",
-                hint="read it and its ETag again, and decide whether to write",
+                "the current version of the record is not the version in If-Match",
+                hint="read the record and its ETag again, then decide whether to write it",
             )
 
     def _is_outdated(self, draft: Draft, present: CurrentState) -> bool:
@@ -190,7 +190,7 @@ class _Plan:
         """
         if draft.clock == UNORDERED:
             return False
-        clocks, own = self._clocks_of(draft.document_id, present), _part_of(draft)
+        clocks, own = self._find_clocks(draft.document_id, present), _name_part(draft)
         if draft.clock.is_before(clocks.get(own, UNORDERED)):
             return True
         others = clocks.values() if own == "" else [clocks.get("", UNORDERED)]
@@ -198,11 +198,11 @@ class _Plan:
 
     def _advance_clock(self, draft: Draft, present: CurrentState) -> None:
         if draft.clock != UNORDERED:
-            part = _part_of(draft)
-            latest = self._clocks_of(draft.document_id, present).get(part, UNORDERED)
+            part = _name_part(draft)
+            latest = self._find_clocks(draft.document_id, present).get(part, UNORDERED)
             self.clocks.setdefault(draft.document_id, {})[part] = latest.merge(draft.clock)
 
-    def _clocks_of(self, document_id: str, present: CurrentState) -> Mapping[str, WriteClock]:
+    def _find_clocks(self, document_id: str, present: CurrentState) -> Mapping[str, WriteClock]:
         advanced = self.clocks.get(document_id, {})
         return ChainMap(advanced, present.clocks.get(document_id, {}))
 
@@ -280,7 +280,7 @@ def write_drafts(
         ref,
         plan,
         by=by,
-        read=frozenset(pages_of(valid)),
+        read=frozenset(list_changed_pages(valid)),
         above=_deleted_pages(valid),
         ordered={draft.document_id for draft in valid if draft.clock != UNORDERED},
         conditional={draft.document_id for draft in valid if draft.etags is not None},
@@ -292,7 +292,7 @@ def write_drafts(
         if number in plan.refused or isinstance(draft, InvalidFields)
         else RecordWrite(draft.document_id, "outdated")
         if number in plan.outdated
-        else _written(draft, written, plan.etag(draft.document_id, {}))
+        else _build_result(draft, written, plan.etag(draft.document_id, {}))
         for number, draft in enumerate(drafts)
     ]
 
@@ -308,12 +308,12 @@ def _deleted_pages(drafts: Sequence[Draft]) -> dict[str, str]:
     return {one.page_uuid: one.document_id for one in removed if one.page_uuid is not None}
 
 
-def _part_of(draft: Draft) -> str:
+def _name_part(draft: Draft) -> str:
     """Return the part of a record that a draft changes; see `record_clocks`."""
     return sha256_hex(draft.block_id) if isinstance(draft, BlockChange) else ""
 
 
-def _written(draft: Draft, written: RecordsWritten, etag: str | None) -> RecordWrite:
+def _build_result(draft: Draft, written: RecordsWritten, etag: str | None) -> RecordWrite:
     id_ = draft.document_id
     etag = None if etag is None else f'"{etag}"'
     if isinstance(draft, Removal):

@@ -24,8 +24,8 @@ from pydantic import (
 )
 
 from rag_assets.common.errors import InvalidRequest, RerankFault
-from rag_assets.common.principals import GUESTS, principals_of
-from rag_assets.common.times import boundary_of
+from rag_assets.common.principals import GUESTS, build_principals
+from rag_assets.common.times import parse_boundary
 from rag_assets.ingest.chunking.block_places import BlockPlace
 from rag_assets.ingest.chunking.location import Location
 from rag_assets.ingest.parsing.language_names import PATTERN, language_named
@@ -86,7 +86,7 @@ _Language = Annotated[
 ]
 _Boundary = Annotated[
     datetime,
-    BeforeValidator(boundary_of),
+    BeforeValidator(parse_boundary),
     WithJsonSchema(
         {"type": "string", "anyOf": [{"format": "date-time"}, {"format": "date"}]},
         mode="validation",
@@ -166,7 +166,7 @@ class Caller(_Model):
 
     @model_validator(mode="after")
     def _has_its_role(self) -> Self:
-        named = principals_of(self.role, self.principals)
+        named = build_principals(self.role, self.principals)
         if named != self.principals:
             object.__setattr__(self, "principals", named)
         return self

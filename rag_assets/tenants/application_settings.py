@@ -28,7 +28,7 @@ NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApplicationSettings:
-    """The settings that an application made; None stands for the operator's configuration.
+    """Settings made by an application; None stands for the operator's configuration.
 
     Attributes:
         enabled: whether the tenant is indexed and answers.
@@ -84,7 +84,7 @@ def wanted_embedder(
 
 
 def is_pending(settings: ApplicationSettings, operators: Mapping[str, Any]) -> bool:
-    """Return whether the settings ask for another embedder than the one in force."""
+    """Return whether the settings ask for a different embedder than the one in force."""
     return wanted_embedder(settings, operators) != settings.embedder
 
 
@@ -95,7 +95,7 @@ def settled_embedder(
     *,
     is_same: Callable[[Mapping[str, Any], Mapping[str, Any]], bool],
 ) -> Mapping[str, Any] | None:
-    """Return the embedder in force after the operator has configured another embedder.
+    """Return the embedder in force after the operator has configured a different embedder.
 
     An embedder with other vectors has to wait, and so does an embedder from the settings. Prices
     and limits apply at once.

@@ -26,7 +26,7 @@ from rag_assets.ingest.chunking.registry import (
     chunk_parameters,
 )
 from rag_assets.ingest.parsing.media_types import SOURCE_CODE, media_type_of
-from rag_assets.tenants.kinds import installed_kinds, kinds_of
+from rag_assets.tenants.kinds import installed_kinds, read_kinds
 
 
 class _InstalledChunkers:
@@ -55,7 +55,7 @@ def _known_format(name: str) -> str:
     if not _media_types(name):
         raise ConfigurationError(
             f"chunkers: {name!r} is not a known format",
-            hint="write a file's suffix without its dot, such as csv, or a media type, or code",
+            hint="use a file's suffix without its dot, such as csv, or a media type, or code",
         )
     return name
 
@@ -102,14 +102,14 @@ class ChunkerConfig(BaseModel):
 
     @field_validator("chunker")
     @classmethod
-    def _known(cls, name: str, info: ValidationInfo) -> str:
-        if name not in (known := kinds_of(info).chunkers):
+    def _require_known(cls, name: str, info: ValidationInfo) -> str:
+        if name not in (known := read_kinds(info).chunkers):
             raise ValueError(f"choose one of: {', '.join(known)}")
         return name
 
     @model_validator(mode="after")
     def _usable(self, info: ValidationInfo) -> Self:
-        self._chunkers = kinds_of(info).chunkers
+        self._chunkers = read_kinds(info).chunkers
         _ = self.parameters
         return self
 
@@ -134,8 +134,8 @@ class ChunkerRule(ChunkerConfig):
     def _selective(self) -> Self:
         if not (self.formats or self.sources or self.source_types):
             raise ConfigurationError(
-                "chunkers: a rule names neither formats, sources nor source_types",
-                hint="name the documents that the rule applies to, or set chunker for all",
+                "chunkers: a rule has neither formats, sources nor source_types",
+                hint="add at least one of them to the rule, or set chunker for all documents",
             )
         return self
 

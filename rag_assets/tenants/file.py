@@ -75,14 +75,15 @@ class TenantsFile:
             if tenant.id in tenants:
                 raise ConfigurationError(
                     f"{self.path.name}: tenant {tenant.id!r} is listed twice",
-                    hint="keep one of the two",
+                    hint="remove one of the two entries",
                 )
             if profile_of(tenant.profile).requires_project:
                 place = (tenant.profile, tenant.organization, tenant.project)
                 if (other := projects.setdefault(place, tenant.id)) != tenant.id:
                     raise ConfigurationError(
-                        f"{self.path.name}: tenants {other!r} and {tenant.id!r} are one project",
-                        hint="give one of them another organization or project",
+                        f"{self.path.name}: tenants {other!r} and {tenant.id!r} have the same"
+                        " organization and project",
+                        hint="change the organization or project of one of them",
                     )
             tenants[tenant.id] = config
         return tenants
@@ -119,11 +120,11 @@ class TenantsFile:
             ConfigurationError: the tenant's configuration is not valid, or its id is in use.
         """
         tenant = Tenant.from_config(self.with_absolute_paths(config), self._kinds)
-        with self._edited() as document:
+        with self._edit() as document:
             if any(entry.get("id") == tenant.id for entry in document["tenants"]):
                 raise ConfigurationError(
                     f"tenant {tenant.id!r} exists already",
-                    hint=f"edit {self.path.name}, or remove it first",
+                    hint=f"edit {self.path.name}, or remove the tenant first",
                 )
             document["tenants"].append(dict(config))
 
@@ -133,14 +134,14 @@ class TenantsFile:
         Raises:
             UnknownTenant: the file does not list it.
         """
-        with self._edited() as document:
+        with self._edit() as document:
             self._entry(document, tenant_id)["enabled"] = enabled
 
     def remove(self, tenant_id: str) -> None:
         """Remove a tenant from the file; a tenant that is not listed changes no file."""
         if all(entry.get("id") != tenant_id for entry in self._values()["tenants"]):
             return
-        with self._edited() as document:
+        with self._edit() as document:
             document["tenants"] = [e for e in document["tenants"] if e.get("id") != tenant_id]
 
     def _entry(self, document: dict[str, Any], tenant_id: str) -> dict[str, Any]:
@@ -149,7 +150,8 @@ class TenantsFile:
                 found: dict[str, Any] = entry
                 return found
         raise UnknownTenant(
-            f"{self.path.name} lists no tenant {tenant_id!r}", hint="see `rag-assets tenants list`"
+            f"{self.path.name} lists no tenant {tenant_id!r}",
+            hint="`rag-assets tenants list` shows the tenants",
         )
 
     def _values(self) -> dict[str, Any]:
@@ -160,12 +162,12 @@ class TenantsFile:
                 values = _plain(self._parse(content))
             else:
                 values = self._parsed.get(content, lambda content: _plain(self._parse(content)))
-            self._read_last = content, self._checked(values)
+            self._read_last = content, self._require_valid(values)
         return self._read_last[1]
 
     def _read(self) -> dict[str, Any]:
         """Return the content of the file for editing: with comments, order and quotes."""
-        return self._checked(self._parse(self._content()))
+        return self._require_valid(self._parse(self._content()))
 
     def _content(self) -> bytes:
         try:
@@ -194,31 +196,31 @@ class TenantsFile:
                 f"{self.path}{where}: {problem}", hint="correct the YAML there"
             ) from None
 
-    def _checked(self, document: Any) -> dict[str, Any]:
+    def _require_valid(self, document: Any) -> dict[str, Any]:
         document = {} if document is None else document
         if not isinstance(document, dict) or not isinstance(document.get("tenants", []), list):
             raise ConfigurationError(
-                f"{self.path} must hold a list named tenants", hint="see docs/configuration.md"
+                f"{self.path} must contain a list named tenants", hint="see docs/configuration.md"
             )
         # A list with a misspelled key would count as empty, and all of its tenants would be
         # disabled.
         others = ["projects", *installed_systems().parts("tenant_lists", reserved=_KEYS)]
         if unknown := [str(key) for key in document if key not in {"tenants", *others}]:
             raise ConfigurationError(
-                f"{self.path}: there is no field {unknown[0]!r}",
-                hint=f"it has a list named tenants, and may have {' and '.join(others)};"
-                " see docs/configuration.md",
+                f"{self.path}: unknown field {unknown[0]!r}",
+                hint="the file contains a list named tenants, and can contain"
+                f" {' and '.join(others)}; see docs/configuration.md",
             )
         if not isinstance(document.get("projects") or {}, Mapping):
             raise ConfigurationError(
                 f"{self.path}: projects must be a group of fields",
-                hint="it is what projects begin with; see docs/configuration.md",
+                hint="it contains the initial settings of projects; see docs/configuration.md",
             )
         document.setdefault("tenants", [])
         return document
 
     @contextmanager
-    def _edited(self) -> Iterator[dict[str, Any]]:
+    def _edit(self) -> Iterator[dict[str, Any]]:
         # If the file is a link, its target is edited.
         target = Path(os.path.realpath(self.path))
         try:
@@ -254,9 +256,9 @@ class TenantsFile:
         if not isinstance(sources, list):
             return dict(config)
         whose = f"tenant {config['id']!r}" if "id" in config else "projects"
-        return {**config, "sources": [self._rooted(source, whose) for source in sources]}
+        return {**config, "sources": [self._resolve_paths(source, whose) for source in sources]}
 
-    def _rooted(self, source: Any, whose: str) -> Any:
+    def _resolve_paths(self, source: Any, whose: str) -> Any:
         if not isinstance(source, Mapping):
             return source
         what = f"of source {source.get('name')!r} of {whose}"
@@ -281,8 +283,10 @@ def absolute_path(written: str, base: Path, what: str) -> Path:
     """
     if any(match[1] != "$" for match in _DOLLAR.finditer(written)):
         raise ConfigurationError(
-            f"tenants.yaml: the {what} names a variable, which processes may differ in: {written}",
-            hint="write the path itself; a dollar in the name of a folder is written $$",
+            f"tenants.yaml: the {what} contains a variable, whose value can differ between"
+            f" processes: {written}",
+            hint="write the path without variables; write $$ for a dollar sign in the name of a"
+            " folder",
         )
     text = _DOLLAR.sub("$", written)
     if text == "~" or text.startswith("~/"):
@@ -290,8 +294,8 @@ def absolute_path(written: str, base: Path, what: str) -> Path:
     expanded = os.path.expanduser(text)  # noqa: PTH111 - Path's takes ./~name for a user, too
     if expanded.startswith("~"):
         raise ConfigurationError(
-            f"tenants.yaml: the {what} begins with the name of no user: {written}",
-            hint="write the path itself, with ./ before it if a folder is called so",
+            f"tenants.yaml: the {what} begins with the name of an unknown user: {written}",
+            hint="write the path without ~, or put ./ before it if a folder has this name",
         )
     return base / expanded
 

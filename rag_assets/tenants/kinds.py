@@ -35,7 +35,7 @@ def installed_kinds() -> TenantKinds:
     return _with_systems(installed_systems())
 
 
-def kinds_of(info: ValidationInfo) -> TenantKinds:
+def read_kinds(info: ValidationInfo) -> TenantKinds:
     """Return the kinds in the context of a validation; without a context, all installed kinds."""
     return info.context if isinstance(info.context, TenantKinds) else installed_kinds()
 

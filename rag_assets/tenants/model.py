@@ -28,7 +28,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import core_schema
 
 from rag_assets.common.errors import ConfigurationError
-from rag_assets.common.references import require_reference, resolved
+from rag_assets.common.references import require_reference, resolve_reference
 from rag_assets.ingest.chunking.kinds import ChunkParameters
 from rag_assets.ingest.parsing.limits import ParseLimits
 from rag_assets.ingest.parsing.ocr import require_languages
@@ -59,7 +59,7 @@ _MOST_ENTRIES: Final = 20
 """Maximum entries of a list that a system defines."""
 
 
-def _form_of(retention: object) -> str:
+def _find_form(retention: object) -> str:
     return "by source type" if isinstance(retention, Mapping) else "days"
 
 
@@ -69,7 +69,7 @@ Retention = Annotated[
         dict[Annotated[str, StringConstraints(min_length=1, max_length=63)], _Days],
         Tag("by source type"),
     ],
-    Discriminator(_form_of),
+    Discriminator(_find_form),
 ]
 OcrLanguage = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_]{3,40}$")]
 
@@ -93,8 +93,8 @@ class _SystemEntries:
     ) -> core_schema.CoreSchema:
         """Return the schema; the model is loaded for the first list that is not empty."""
         return core_schema.no_info_plain_validator_function(
-            self._validated,
-            serialization=core_schema.plain_serializer_function_ser_schema(_dumped),
+            self._validate_entries,
+            serialization=core_schema.plain_serializer_function_ser_schema(_dump_entries),
         )
 
     def __get_pydantic_json_schema__(
@@ -103,7 +103,7 @@ class _SystemEntries:
         """Return the schema only when it is requested."""
         return {**handler(_entries(self._key).core_schema), "default": []}
 
-    def _validated(self, value: Any) -> tuple[BaseModel, ...]:
+    def _validate_entries(self, value: Any) -> tuple[BaseModel, ...]:
         return _entries(self._key).validate_python(value) if value else ()
 
 
@@ -114,7 +114,7 @@ def _entries(key: str) -> TypeAdapter[tuple[BaseModel, ...]]:
     return TypeAdapter(Annotated[entries, Field(max_length=_MOST_ENTRIES)])
 
 
-def _dumped(entries: tuple[BaseModel, ...]) -> list[dict[str, Any]]:
+def _dump_entries(entries: tuple[BaseModel, ...]) -> list[dict[str, Any]]:
     return [one.model_dump(mode="json") for one in entries]
 
 
@@ -177,7 +177,7 @@ class ParserConfig(_Model):
         self.require_installed()
         return ParseOptions(
             keep_headers_footers=self.keep_headers_footers,
-            passwords=tuple(resolved("parser.passwords", name) for name in self.passwords),
+            passwords=tuple(resolve_reference("parser.passwords", name) for name in self.passwords),
             pdf=self.pdf,
             ocr=self.ocr,
             ocr_languages=self.ocr_languages,
@@ -490,7 +490,7 @@ class Tenant(_Model):
             first = error.errors(include_url=False, include_input=False)[0]
             raise ConfigurationError(
                 f"tenant {config.get('id')!r}: {problem_of(first)}",
-                hint="docs/configuration.md lists what a tenant may hold",
+                hint="docs/configuration.md describes the fields of a tenant",
             ) from None
         except ConfigurationError as error:
             raise ConfigurationError(
@@ -501,7 +501,7 @@ class Tenant(_Model):
         names = [source.name for source in tenant.sources]
         if len(set(names)) < len(names):
             raise ConfigurationError(
-                f"tenant {tenant.id!r} has two sources of one name",
+                f"tenant {tenant.id!r} has two sources with the same name",
                 hint="give each source a unique name",
             )
         frameworks = Counter(one.name for one in tenant.frameworks)
@@ -523,6 +523,6 @@ def _require_project(tenant: Tenant) -> None:
     missing = [name for name in ("organization", "project") if not getattr(tenant, name)]
     if missing:
         raise ConfigurationError(
-            f"tenant {tenant.id!r}: the profile {tenant.profile!r} needs its {missing[0]}",
-            hint="set organization and project, by which applications name it",
+            f"tenant {tenant.id!r}: the profile {tenant.profile!r} requires the field {missing[0]}",
+            hint="set organization and project, by which applications identify the tenant",
         )

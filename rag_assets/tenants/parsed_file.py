@@ -39,7 +39,7 @@ class ParsedFile:
                 cached.
         """
         digest = hashlib.sha256(_FORMAT.encode() + content).hexdigest()
-        kept = self._kept()
+        kept = self._read_cache()
         if kept.get("sha256") == digest:
             return kept["values"]
         values = parse(content)
@@ -47,7 +47,7 @@ class ParsedFile:
             write_atomically(self._path, json.dumps({"sha256": digest, "values": values}))
         return values
 
-    def _kept(self) -> dict[str, Any]:
+    def _read_cache(self) -> dict[str, Any]:
         try:
             kept = json.loads(self._path.read_bytes())
         except (OSError, ValueError):

@@ -37,7 +37,7 @@ def with_profile(config: Mapping[str, Any]) -> dict[str, Any]:
     for field, choice in _CHOICES.items():
         if not _same_choice(defaults.get(field), config.get(field), choice):
             defaults.pop(field, None)
-    merged = _merged(defaults, config)
+    merged = _merge(defaults, config)
     if isinstance(config.get("chunkers"), Sequence):
         merged["chunkers"] = [*config["chunkers"], *defaults.get("chunkers", ())]
     if isinstance(merged.get("sources"), Sequence):
@@ -99,10 +99,10 @@ def _same_choice(default: Any, wanted: Any, choice: str) -> bool:
     return not both or wanted.get(choice, default.get(choice)) == default.get(choice)
 
 
-def _merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+def _merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     merged = dict(base)
     for key, value in over.items():
         inner = merged.get(key)
         both = isinstance(inner, Mapping) and isinstance(value, Mapping)
-        merged[key] = _merged(inner, value) if both else value  # type: ignore[arg-type]
+        merged[key] = _merge(inner, value) if both else value  # type: ignore[arg-type]
     return merged

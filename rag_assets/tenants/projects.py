@@ -103,7 +103,7 @@ class ProjectSettings(BaseModel):
     @classmethod
     def _readable(cls, name: str | None) -> str | None:
         if name is not None and not _is_text(name):
-            raise ValueError("it holds control characters")
+            raise ValueError("it contains control characters")
         return name
 
     @field_validator("min_score")
@@ -137,8 +137,6 @@ def project_config(
     """Return the configuration of a project's tenant.
 
     Args:
-        project: the project.
-        tenant_id: the tenant's id.
         settings: the settings to change.
         beginning: the initial configuration of projects, as in tenants.yaml.
         present: the present configuration; None for a new project.
@@ -147,7 +145,7 @@ def project_config(
             differently.
 
     Raises:
-        InvalidRequest: the settings do not fit the operator's configuration.
+        InvalidRequest: the settings conflict with the operator's configuration.
     """
     is_begun = present is None or anew
     config = dict(beginning if is_begun else present or {})
@@ -179,8 +177,8 @@ def project_config(
         Tenant.from_config(config)
     except ConfigurationError as error:
         raise InvalidRequest(
-            f"the settings do not fit what projects begin with: {error.message}",
-            hint="leave them out, or ask the operator",
+            f"the settings conflict with the initial settings of projects: {error.message}",
+            hint="omit these settings, or ask the operator to change the initial ones",
         ) from None
     return config
 
@@ -199,7 +197,7 @@ def require_beginning(beginning: Mapping[str, Any], profiles: Mapping[str, bool]
     own = sorted({"id", "name", "profile", "organization", "project", "enabled"} & set(beginning))
     if own:
         raise ConfigurationError(
-            f"projects: {own[0]} is each project's own", hint="take it out of `projects`"
+            f"projects: {own[0]} must differ between projects", hint="remove it from `projects`"
         )
     for profile, over_api in profiles.items():
         if over_api:
@@ -256,7 +254,7 @@ def _embedder(config: Mapping[str, Any], provider: str | None) -> dict[str, Any]
     if provider not in {None, chosen} and chosen != AUTO:
         raise InvalidRequest(
             f"the operator has chosen the provider of embeddings: {chosen}",
-            hint="leave provider out",
+            hint="omit the provider",
         )
     if provider in {None, chosen}:
         return embedder or None

@@ -120,16 +120,19 @@ def without_conflicts(
     for id_, config in listed.configs.items():
         record = known.get(id_)
         if id_ in of_file:
-            other, hint = "tenants.yaml lists a tenant of that id", "take one of the two out"
+            other, hint = (
+                "tenants.yaml lists a tenant with the same id",
+                "remove one of the two entries",
+            )
         elif record is not None and record.origin != key:
-            made = "was made over the API" if record.origin == "api" else "was in tenants.yaml"
-            other = f"a tenant of that id {made}"
-            hint = f"rename the one in {key}, or `rag-assets tenants remove {id_} --yes`"
+            made = "was created over the API" if record.origin == "api" else "was in tenants.yaml"
+            other = f"a tenant with the same id {made}"
+            hint = f"rename the tenant in {key}, or run `rag-assets tenants remove {id_} --yes`"
         else:
             usable[id_] = config
             continue
         place = listed.places.get(id_, key)
         problems.append(
-            ConfigurationError(f"{place}: {id_!r} does not become a tenant: {other}", hint=hint)
+            ConfigurationError(f"{place}: {id_!r} was not created as a tenant: {other}", hint=hint)
         )
     return usable, problems

@@ -19,17 +19,17 @@ from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.ingest.sources.kinds import SourceConfig
 from rag_assets.ingest.sources.registry import kind_of
-from rag_assets.tenants.kinds import installed_kinds, kinds_of
+from rag_assets.tenants.kinds import installed_kinds, read_kinds
 
 SourceT = TypeVar("SourceT", bound=SourceConfig)
 
 
-def _validated(value: Any, info: ValidationInfo) -> SourceConfig:
+def _validate_source(value: Any, info: ValidationInfo) -> SourceConfig:
     if isinstance(value, SourceConfig):
         return value
     if not isinstance(value, Mapping):
         raise PydanticCustomError("model_type", "it must be a group of fields")
-    kinds = kinds_of(info).sources
+    kinds = read_kinds(info).sources
     try:
         kind = kind_of(value, kinds)
     except ConfigurationError as unknown:
@@ -40,7 +40,7 @@ def _validated(value: Any, info: ValidationInfo) -> SourceConfig:
     return config
 
 
-def _serialized(config: SourceConfig) -> dict[str, Any]:
+def _serialize_source(config: SourceConfig) -> dict[str, Any]:
     return config.model_dump(mode="json")
 
 
@@ -58,8 +58,8 @@ class _InstalledKinds:
 
 Source: TypeAlias = Annotated[
     SourceConfig,
-    PlainValidator(_validated),
-    PlainSerializer(_serialized),
+    PlainValidator(_validate_source),
+    PlainSerializer(_serialize_source),
     _InstalledKinds(),
 ]
 """The configuration of a source of any kind."""
@@ -76,7 +76,6 @@ def chosen_source(
     """Return the source for pushed content: the named source, or the only candidate.
 
     Args:
-        tenant_id: the tenant.
         takes: the tenant's sources of the kind, by name.
         wanted: the name that was given, if any.
         kind: the `type` of these sources in tenants.yaml.
@@ -87,15 +86,15 @@ def chosen_source(
     """
     if not takes:
         raise refusal(
-            f"tenant {tenant_id!r} has no source that takes {kind}",
+            f"tenant {tenant_id!r} has no source that accepts {kind}",
             hint=f"add `{{name: {kind}, type: {kind}}}` to its sources in tenants.yaml",
         )
     if wanted is None and len(takes) == 1:
         return next(iter(takes.values()))
     if wanted is not None and wanted in takes:
         return takes[wanted]
-    which = "none of that name" if wanted else "several"
+    which = "none has the given name" if wanted else "there are several"
     raise refusal(
-        f"of the sources of tenant {tenant_id!r} that take {kind} there are {which}",
-        hint=f"name one as `source`: {', '.join(sorted(takes))}",
+        f"the sources of tenant {tenant_id!r} that accept {kind}: {which}",
+        hint=f"set `source` to one of: {', '.join(sorted(takes))}",
     )

@@ -26,7 +26,7 @@ class TenantSources:
     told: bool = False
 
 
-def sources_of(record: TenantRecord, base: Path) -> TenantSources:
+def find_sources(record: TenantRecord, base: Path) -> TenantSources:
     """Return the sources of a tenant; empty if its configuration cannot be read.
 
     Args:
@@ -58,7 +58,7 @@ def readers_of_folders(tenants: Mapping[str, TenantSources]) -> dict[str, frozen
     return {folder: frozenset(readers) for folder, readers in found.items()}
 
 
-def tenants_of(paths: Iterable[str], folders: Mapping[str, frozenset[str]]) -> set[str]:
+def find_tenants(paths: Iterable[str], folders: Mapping[str, frozenset[str]]) -> set[str]:
     """Return the tenants that read any of the paths.
 
     Args:

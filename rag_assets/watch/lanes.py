@@ -43,7 +43,7 @@ class Follower(Protocol):
         ...
 
     def close(self) -> None:
-        """Let the process end."""
+        """Allow the process to end."""
         ...
 
 
@@ -57,7 +57,7 @@ class Lanes:
     Args:
         marks: the tenants to sync.
         open_follower: starts a process that syncs.
-        log: takes a line about a failure.
+        log: called with a line about a failure.
     """
 
     def __init__(self, marks: Marks, open_follower: OpenFollower, log: Callable[[str], None]):
@@ -105,7 +105,7 @@ class Lanes:
                     break
                 continue
             if follower is None:
-                follower, born = self._opened(), time.monotonic()
+                follower, born = self._open_follower(), time.monotonic()
             if not self._follow(follower, tenant_id) and follower is not None:
                 follower.close()
                 follower = None
@@ -114,11 +114,11 @@ class Lanes:
         with self._lock:
             self._count -= 1
 
-    def _opened(self) -> Follower | None:
+    def _open_follower(self) -> Follower | None:
         try:
             follower = self._open()
         except Exception as error:  # a lane that ended would sync no more tenants
-            self._log(f"no process could be started to sync ({type(error).__name__})")
+            self._log(f"no process for the sync could be started ({type(error).__name__})")
             follower = None
         self.able = follower is not None
         if follower is None:

@@ -50,7 +50,6 @@ class Marks:
         """Mark tenants.
 
         Args:
-            tenants: their ids.
             after: seconds before which they are not handed out; an existing mark with an earlier
                 time stays.
         """
@@ -72,7 +71,6 @@ class Marks:
         """Mark tenants with changed sources, which may change again.
 
         Args:
-            tenants: their ids.
             quiet: seconds without a further change before the tenants are handed out.
             latest: seconds after which they are handed out despite further changes.
         """
@@ -109,7 +107,6 @@ class Marks:
         """Record that the sync of a tenant has ended.
 
         Args:
-            tenant: its id.
             rest: seconds before which the tenant is not handed out again.
         """
         with self._changed:

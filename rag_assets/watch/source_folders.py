@@ -10,10 +10,10 @@ from pathlib import Path
 
 from rag_assets.watch.folders import (
     TenantSources,
+    find_tenants,
     lies_in,
     outermost,
     readers_of_folders,
-    tenants_of,
 )
 from rag_assets.watch.mounts import Mounts
 from rag_assets.watch.trees import TOO_MANY, FolderTrees
@@ -44,7 +44,7 @@ class SourceFolders:
 
     Args:
         local: the installation's own folder, which is not watched.
-        log: takes a line about a failure.
+        log: called with a line about a failure.
     """
 
     def __init__(self, local: Path, log: Callable[[str], None]) -> None:
@@ -103,8 +103,8 @@ class SourceFolders:
         if found.saved or found.written:
             time.sleep(_GATHERING_SECONDS)
         return ChangedTenants(
-            frozenset(tenants_of({*found.saved, *added}, self._readers)),
-            frozenset(tenants_of(found.written, self._readers)),
+            frozenset(find_tenants({*found.saved, *added}, self._readers)),
+            frozenset(find_tenants(found.written, self._readers)),
         )
 
     def _look(self, trees: FolderTrees) -> set[str]:
@@ -123,7 +123,9 @@ class SourceFolders:
         for root in present - wanted:
             trees.remove(root)
         added = {root for root in wanted - present if self._add(trees, root)}
-        self.watched = frozenset() if self._overflowed else self._told_of(trees.roots, sources)
+        self.watched = (
+            frozenset() if self._overflowed else self._find_observed(trees.roots, sources)
+        )
         # Folders of the first call are not reported as new, because the sensor has already listed
         # them all.
         began, self._began = self._began, self._began or bool(sources)
@@ -143,7 +145,7 @@ class SourceFolders:
     def _refuse(self, root: str, reason: str) -> None:
         """Stop trying to watch a folder for a while; the sensor lists it meanwhile."""
         if root not in self._refused:
-            self._log(f"{root} cannot be watched, and is listed instead: {reason}")
+            self._log(f"{root} cannot be watched, so it is listed instead: {reason}")
         self._refused[root] = time.monotonic() + _REFUSED_SECONDS
         self._next_look = 0.0
 
@@ -153,10 +155,12 @@ class SourceFolders:
         self.watched = frozenset()
         self._next_look = min(self._next_look, self._restarted + _RESTART_SECONDS)
         if time.monotonic() - self._told > _TOLD_SECONDS:
-            self._log("changes came too fast to be told of: all sources are listed instead")
+            self._log("changes came too fast to be reported: all sources are listed instead")
             self._told = time.monotonic()
 
-    def _told_of(self, roots: set[str], sources: Mapping[str, TenantSources]) -> frozenset[str]:
+    def _find_observed(
+        self, roots: set[str], sources: Mapping[str, TenantSources]
+    ) -> frozenset[str]:
         within = {folder for folder in self._readers if _is_below(folder, roots)}
         unwatched = {id_ for at, ids in self._readers.items() if at not in within for id_ in ids}
         told = {id_ for id_, of in sources.items() if of.told}

@@ -11,7 +11,7 @@ from rag_assets.common.settings import Settings
 from rag_assets.local_stack.watch_report import WatchReportFile
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TENANTS
-from rag_assets.watch.folders import TenantSources, sources_of
+from rag_assets.watch.folders import TenantSources, find_sources
 from rag_assets.watch.hooked import HookedTenants
 from rag_assets.watch.lanes import Lanes, OpenFollower
 from rag_assets.watch.marks import LATEST_SECONDS, QUIET_SECONDS, Marks
@@ -36,7 +36,7 @@ class Watcher:
         settings: contain the folder to which relative paths of sources refer, and the folder not to
             watch.
         open_follower: starts a process that syncs tenants.
-        log: takes a line about a failure.
+        log: called with a line about a failure.
         quiet: seconds without a further change in a folder before its tenants are synced.
     """
 
@@ -129,7 +129,7 @@ class Watcher:
         changed = [id_ for id_, version in versions.items() if self._versions.get(id_) != version]
         sources = {id_: of for id_, of in self._sources.items() if id_ in versions}
         for record in self._catalog.tenants.find_many(changed):
-            sources[record.id] = sources_of(record, self._base)
+            sources[record.id] = find_sources(record, self._base)
         self._versions, self._sources = versions, sources
         self._folders.read_by(sources)
         if not first:

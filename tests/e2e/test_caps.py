@@ -87,7 +87,7 @@ def test_a_cap_per_run_stops_a_sync_midway_and_the_next_one_goes_on(
 
     first = installation.sync(tenant).as_json()
     assert f"the cap of ${cap:.2f} a run is reached" in first["error"]["message"]
-    assert f"`rag-assets sync {tenant}` goes on" in first["error"]["hint"]
+    assert f"`rag-assets sync {tenant}` continues" in first["error"]["hint"]
     spent = first["stages"]["embeddings"]
     assert 0 < spent["cost"] <= cap
     assert spent["embedded"] > 0

@@ -188,7 +188,10 @@ def _await(condition: Callable[[], bool], seconds: float = 60) -> None:
     ("condition", "words"),
     [
         (closed, ("is closed", "/_open")),
-        (unreadable, ("was blocked by somebody (index.blocks.read)", '"index.blocks.read": null')),
+        (
+            unreadable,
+            ("is blocked by the setting index.blocks.read", '"index.blocks.read": null'),
+        ),
         (red, ("is red", "allocation/explain")),
     ],
 )
@@ -246,7 +249,7 @@ def test_an_index_that_somebody_blocked_is_named_where_it_is_written(
         assert site.run("search", TENANT, "valve").code == 0, "reading goes on"
         site.write("1.md", f"The valve 1 was changed by {block}, {SECRET_WORDS}.")
         said = site.run("sync", TENANT)
-        require_named(said, index, f"index.blocks.{block}", "was blocked by somebody")
+        require_named(said, index, f"index.blocks.{block}", "is blocked by the setting")
         assert any(f"index.blocks.{block}" in line for line in status_warnings(site))
     finally:
         site.block(block, value=None)
@@ -306,7 +309,7 @@ def test_a_cluster_with_as_many_shards_as_it_may_have_is_named(site: Site) -> No
     site.installation.add_tenant("other", **FAST, index={"placement": "dedicated"})
     try:
         said = site.run("sync", "other")
-        require_named(said, "as many shards as it may", "cluster.max_shards_per_node")
+        require_named(said, "its maximum number of shards", "cluster.max_shards_per_node")
     finally:
         site.configure_cluster(**{"cluster.max_shards_per_node": None})
     assert site.run("sync", "other").code == 0

@@ -93,7 +93,7 @@ def test_a_key_is_set_shown_in_part_and_removed(
 def test_an_impossible_key_is_refused(
     installation: Installation, acme: TenantRef, set_key: Any
 ) -> None:
-    assert_refused(set_key(f"{KEY}\n{KEY}\n", "acme", "openai"), "this cannot be a key")
+    assert_refused(set_key(f"{KEY}\n{KEY}\n", "acme", "openai"), "the value cannot be a key")
     assert_refused(set_key("", "acme", "openai"), "the key is empty")
     assert_refused(set_key(KEY, "acme", "openai", KEY), "a key must not be an argument")
     assert_refused(set_key(KEY, "acme", KEY), "no provider with this name", "openai, gemini")

@@ -183,7 +183,9 @@ def test_tenants_of_the_file_are_the_operators(made: Installation) -> None:
     found = projects(made).get(Project(PROFILE, "own", "web"))
     assert (found.id, found.origin) == ("mine", "file")
     made.add_tenant("twin", **mine)
-    with pytest.raises(ConfigurationError, match="'mine' and 'twin' are one project"):
+    with pytest.raises(
+        ConfigurationError, match="'mine' and 'twin' have the same organization and project"
+    ):
         session.reconcile()
     made.configure("twin", project="other")
     session.reconcile()
@@ -204,7 +206,7 @@ def test_reconciliation_leaves_projects_alone(made: Installation) -> None:
         path = made.home / "tenants.yaml"
         kept = path.read_text()
         made.add_tenant(tenant_id, **config)
-        with pytest.raises(ConfigurationError, match="was made over the API"):
+        with pytest.raises(ConfigurationError, match="was created over the API"):
             session.reconcile()
         path.write_text(kept)
     assert session.catalog.tenants.get(before.id) == before

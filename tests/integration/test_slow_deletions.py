@@ -167,7 +167,9 @@ def test_manifests_of_records_are_judged_together(
 
     assert apply(70) == apply(60) == _STEP
     for _ in range(2):
-        with pytest.raises(DeletionsHeld, match="10 of 60 records would go, after 20 within 24"):
+        with pytest.raises(
+            DeletionsHeld, match="would remove 10 of 60 records, after 20 within 24"
+        ):
             apply(50)
         let_pass(driver, tenant, hours=25)
     [held] = catalog.departures.list_held(tenant)

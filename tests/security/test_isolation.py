@@ -26,7 +26,7 @@ from tests.integration.api.test_interfaces import (
     TENANTS,
     WORDS,
     World,
-    principals_of,
+    build_principals,
     token,
     world,
 )
@@ -87,7 +87,7 @@ def test_random_questions_with_random_grants_find_nothing_that_may_not_be_read(
     for _ in range(ROUNDS):
         if rng.random() < 0.3:
             world.change(rng)
-        tenant, people = rng.choice(TENANTS), principals_of(rng)
+        tenant, people = rng.choice(TENANTS), build_principals(rng)
         allowed = world.readable(tenant, people)
         mode = rng.choice(["knn", "text", "hybrid"])
         body = {"query": _question(rng, world), "mode": mode, "top_k": rng.choice([1, 10, 100])}
@@ -109,7 +109,7 @@ def _marks_beside(response: Any, question: str) -> set[str]:
 def test_every_interface_finds_the_same_for_hostile_questions(world: World, seed: int) -> None:
     rng = random.Random(f"interfaces {seed}")
     world.change(rng)
-    tenant, people = rng.choice(TENANTS), principals_of(rng)
+    tenant, people = rng.choice(TENANTS), build_principals(rng)
     allowed = world.readable(tenant, people)
     for question in rng.sample(_QUESTIONS, 3):
         for name, answer in INTERFACES.items():
@@ -124,7 +124,7 @@ def test_no_document_is_listed_or_read_that_may_not_be(world: World) -> None:
     """
     rng = random.Random("documents")
     world.change(rng)
-    people = principals_of(rng)
+    people = build_principals(rng)
     everything = sorted(_everything(world))
     for tenant in TENANTS:
         mine = _listed(world, tenant, people)
@@ -168,7 +168,7 @@ def test_questions_at_once_are_not_answered_with_each_others(world: World) -> No
     rng = random.Random("at once")
     for _ in range(4):
         world.change(rng)
-    callers = [(rng.choice(TENANTS), principals_of(rng)) for _ in range(40)]
+    callers = [(rng.choice(TENANTS), build_principals(rng)) for _ in range(40)]
 
     async def run() -> list[str]:
         backend = world.api.another(SETTINGS)

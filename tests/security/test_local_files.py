@@ -15,7 +15,7 @@ from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.settings import Settings
 from rag_assets.local_stack.liveness import wait_for
 from rag_assets.local_stack.postgres import EmbeddedPostgres
-from rag_assets.local_stack.private_files import exposed, keep_private
+from rag_assets.local_stack.private_files import keep_private, list_exposed
 from rag_assets.local_stack.processes import BackgroundProcess
 from rag_assets.local_stack.stack import LocalStack
 from tests.installation import FAST, Installation
@@ -44,7 +44,7 @@ def test_a_new_folder_is_private_whatever_the_umask(tmp_path: Path, mask: int) -
     with umask(mask):
         keep_private(tmp_path / ".local")
     assert mode(tmp_path / ".local") == 0o700
-    assert exposed(tmp_path / ".local") == []
+    assert list_exposed(tmp_path / ".local") == []
 
 
 def test_files_that_an_earlier_version_left_readable_are_closed(tmp_path: Path) -> None:
@@ -58,9 +58,9 @@ def test_files_that_an_earlier_version_left_readable_are_closed(tmp_path: Path) 
     outside.mkdir(mode=0o755)
     (local / "link").symlink_to(outside)
     local.chmod(0o777)
-    assert len(exposed(local)) == 8
+    assert len(list_exposed(local)) == 8
     keep_private(local)
-    assert exposed(local) == []
+    assert list_exposed(local) == []
     assert {mode(path) & OTHERS for path in local.iterdir() if not path.is_symlink()} == {0}
     assert mode(local) == 0o700
     assert mode(outside) == 0o755, "nothing outside is touched"
@@ -73,7 +73,7 @@ def test_a_whole_installation_is_private_after_a_sync(installation: Installation
     with umask(0):
         assert installation.cli("sync", "quiet", "--json").code == 0
     assert mode(local) == 0o700
-    assert exposed(local) == []
+    assert list_exposed(local) == []
     assert (local / "lake").is_dir()
 
 
@@ -95,15 +95,15 @@ def test_status_warns_of_a_lake_elsewhere(tmp_path: Path) -> None:
     lake.mkdir(mode=0o755)
     (tmp_path / "home").mkdir()
     stack = LocalStack(Settings(home=tmp_path / "home", lake_url=str(lake)))
-    assert stack.exposed() == [lake]
+    assert stack.list_exposed() == [lake]
     lake.chmod(0o700)
-    assert stack.exposed() == []
+    assert stack.list_exposed() == []
     assert not (tmp_path / "home" / ".local").exists()
 
 
 def test_a_home_that_cannot_be_used_is_one_clear_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("a file")
-    with pytest.raises(ConfigurationError, match="can't be made") as caught:
+    with pytest.raises(ConfigurationError, match="cannot be created") as caught:
         keep_private(tmp_path / "file" / ".local")
     assert "RAG_ASSETS_HOME" in (caught.value.hint or "")
 
@@ -154,7 +154,7 @@ def test_another_users_home_is_refused_with_one_clear_error(open_folder: Path) -
             assert "\n" not in caught.value.message
             assert "RAG_ASSETS_HOME" in (caught.value.hint or "")
         with pytest.raises(ConfigurationError, match="belongs to user 0"):
-            exposed(held / ".local")
+            list_exposed(held / ".local")
         keep_private(ours / ".local")
         assert mode(ours / ".local") == 0o700
 
@@ -176,10 +176,10 @@ def test_postgres_runs_in_a_folder_closed_to_other_users(open_folder: Path) -> N
     assert account.st_uid != 0
     for folder in (local, local / "postgres"):
         assert (mode(folder), folder.stat().st_gid) == (0o710, account.st_gid)
-    assert exposed(local) == []
+    assert list_exposed(local) == []
     # As an earlier version left it, which let everybody pass.
     local.chmod(0o711)
-    assert exposed(local) == [local]
+    assert list_exposed(local) == [local]
     keep_private(local)
     assert mode(local) == 0o710
     server.start()

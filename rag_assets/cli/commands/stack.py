@@ -51,7 +51,7 @@ def status(session: Session, *, as_json: bool) -> bool:
 
 
 def _print_status(session: Session, *, as_json: bool) -> bool:
-    services, exposed = session.stack.status(), session.stack.exposed()
+    services, exposed = session.stack.status(), session.stack.list_exposed()
     warnings = [space.error.advice for space in own_disks(session.settings) if space.is_nearly_full]
     warnings += _warnings(services)
     postgres = next(service for service in services if service.name == "Postgres")

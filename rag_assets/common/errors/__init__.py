@@ -7,7 +7,7 @@ hold a secret or the text of a document. The command line prints both and never 
     ├── InvalidRequest            a request's parameters are not usable
     ├── UnknownDocument           no such document, or not readable by the caller
     ├── RoleRefused               callers of this role may not ask this tenant
-    ├── DeletionsHeld             a manifest would delete more than without confirmation
+    ├── DeletionsHeld             a manifest would delete too much without confirmation
     ├── NoVectorBackend           the installation lacks that back end
     ├── UnknownRun                no such agent run in the project
     ├── ConfigurationError        settings, tenants.yaml, arguments
@@ -24,7 +24,7 @@ hold a secret or the text of a document. The command line prints both and never 
     │   ├── NoReranker            a search requires one, and the tenant has none
     │   └── NoChatModel           the tenant lacks a usable chat model
     ├── ConfiguredByOperator      only tenants.yaml configures the project
-    ├── BuildNotWritable          a build's entries can no longer be made
+    ├── BuildNotWritable          entries can no longer be written to a build
     ├── ServiceUnavailable        Postgres or Elasticsearch is unavailable
     │   ├── IndexUnavailable      Elasticsearch refuses until an operator acts
     │   ├── DiskFull              a disk of the installation is full
@@ -40,7 +40,7 @@ hold a secret or the text of a document. The command line prints both and never 
     │   └── RestorePending        it lacks security changes: no token is accepted either
     ├── ClockDoubted              the clock may be wrong: deletion by age stops
     ├── ErasureIncomplete         something that was to be erased is left in a store
-    ├── OnHold                    it may not be deleted for good until a hold is lifted
+    ├── OnHold                    it must not be deleted for good until a hold is lifted
     ├── TenantGone                the tenant was removed or re-created under a running writer
     ├── DocumentRejected          this one document cannot be processed: quarantine it
     │   ├── DocumentTooLarge
@@ -57,7 +57,7 @@ hold a secret or the text of a document. The command line prints both and never 
     │   └── BlobAltered           an uploaded file was damaged there
     ├── UploadRefused             a file is not accepted as an upload
     │   ├── UploadTooLarge
-    │   ├── UploadsFull           its source holds as much as it may
+    │   ├── UploadsFull           its source has reached its limit
     │   └── UploadUnreadable      no parser supports its format
     ├── VersionChanged            the version to be replaced has changed
     ├── TransientFailure          base of ProviderUnavailable and ChatUnavailable

@@ -8,7 +8,7 @@ from rag_assets.common.errors.base import RagAssetsError
 
 
 class BuildNotWritable(RagAssetsError):
-    """A build's entries can no longer be made: its recipe or its model is not available."""
+    """Entries can no longer be written to a build: its recipe or its model is not available."""
 
 
 class ServiceUnavailable(RagAssetsError):
@@ -37,8 +37,9 @@ class LakeDamaged(ServiceUnavailable):
         super().__init__(
             f"the lake at {place} cannot be {participle}: damaged file {files[0]}{more}",
             hint=(
-                "rag-assets sync TENANT --repair takes its rows from the index, and parses again"
-                " the documents that are lacking; rag-assets check TENANT --deep lists all damage"
+                "rag-assets sync TENANT --repair restores its rows from the index and parses"
+                " the missing documents again; rag-assets check TENANT --deep lists all"
+                " damage"
             ),
         )
         self.files = tuple(files)
@@ -77,7 +78,7 @@ class OnHold(RagAssetsError):
 
 
 class CatalogSetBack(RagAssetsError):
-    """The catalog is older than the stores, so deletion stops."""
+    """The catalog was restored from an earlier dump, so deletion stops."""
 
 
 class RestorePending(CatalogSetBack):

@@ -272,7 +272,7 @@ def open_blobs(settings: Settings) -> BlobStore:
 
 def open_blobs_at(url: str, settings: Settings) -> BlobStore:
     """Return the blobs at an address that the installation has or had."""
-    return _opened(url, settings.local / "received")
+    return _open_store(url, settings.local / "received")
 
 
 def blobs_folder(url: str) -> Path | None:
@@ -281,7 +281,7 @@ def blobs_folder(url: str) -> Path | None:
 
 
 @lru_cache(maxsize=4)
-def _opened(url: str, spool: Path) -> BlobStore:
+def _open_store(url: str, spool: Path) -> BlobStore:
     folder = blobs_folder(url)
     return BlobStore(ObjectPlace(url, spool) if folder is None else FolderPlace(folder))
 
@@ -304,7 +304,7 @@ def _available(*, may_lack: bool = False) -> Iterator[None]:
             raise
         raise ServiceUnavailable(
             f"the store of blobs fails: {error.strerror or type(error).__name__}",
-            hint="see that RAG_ASSETS_BLOBS_URL can be written to, and has space left",
+            hint="check that the folder in RAG_ASSETS_BLOBS_URL is writable and has free space",
         ) from None
     except Exception as error:
         if not type(error).__module__.startswith("obstore"):

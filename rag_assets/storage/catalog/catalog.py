@@ -173,6 +173,7 @@ def _require_same(database: Database, owners: Database) -> None:
     with database.begin() as connection, owners.begin() as other:
         if present_database(connection) != present_database(other):
             raise ConfigurationError(
-                "RAG_ASSETS_OWNER_DATABASE_URL names another database than RAG_ASSETS_DATABASE_URL",
-                hint="name the same one there, with the owner's account",
+                "RAG_ASSETS_OWNER_DATABASE_URL refers to a different database than"
+                " RAG_ASSETS_DATABASE_URL",
+                hint="set it to the same database, with the owner's account",
             )

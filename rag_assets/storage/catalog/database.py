@@ -320,8 +320,8 @@ def _require_usable(url: str) -> None:
         raise ConfigurationError(  # not quoted: it may hold a password
             "RAG_ASSETS_DATABASE_URL is malformed: its port, or a parameter after the ?, is not"
             " valid",
-            hint="as in postgresql://NAME:PASSWORD@HOST:5432/DATABASE?sslmode=require; characters"
-            " such as / and @ in a password are written as %2F and %40",
+            hint="use the form postgresql://NAME:PASSWORD@HOST:5432/DATABASE?sslmode=require;"
+            " characters such as / and @ in a password are written as %2F and %40",
         )
 
 
@@ -361,7 +361,7 @@ def unnest_pairs(pairs: Collection[tuple[str, str]], *, name: str) -> FromClause
 _CONDITIONS: Final[Mapping[str, tuple[str, str]]] = {
     "25006": (
         "Postgres is read-only: a standby, or default_transaction_read_only is on",
-        "name the primary server in RAG_ASSETS_DATABASE_URL",
+        "set RAG_ASSETS_DATABASE_URL to the primary server",
     ),
     "28000": ("Postgres refuses the account", "check the account in RAG_ASSETS_DATABASE_URL"),
     "28P01": (
@@ -373,13 +373,16 @@ _CONDITIONS: Final[Mapping[str, tuple[str, str]]] = {
         "create it, or correct RAG_ASSETS_DATABASE_URL",
     ),
     "42501": (
-        "the role of Postgres may not do what the catalog needs",
-        "let it own its database, or name the account that does in RAG_ASSETS_OWNER_DATABASE_URL",
+        "the Postgres role lacks privileges that the catalog needs",
+        (
+            "make the role the owner of its database, or set RAG_ASSETS_OWNER_DATABASE_URL to the"
+            " owner's account"
+        ),
     ),
     "53100": ("the disk of Postgres is full", "free or add disk space there, then try again"),
     "53300": (
         "Postgres has no connection left",
-        "raise its max_connections, or end programs that hold many",
+        "raise its max_connections, or end programs that hold many connections",
     ),
     "57P03": ("Postgres is starting, stopping or recovering", "try again in a moment"),
 }
@@ -396,7 +399,9 @@ def find_condition(error: Exception) -> ServiceUnavailable | None:
 def convert_error(error: Exception) -> ServiceUnavailable:
     """Return the project's error for a driver's connection error, with passwords masked."""
     if isinstance(getattr(error, "orig", None), LockNotAvailable):
-        return TenantBusy("other writers hold this tenant", hint="try again in a few seconds")
+        return TenantBusy(
+            "other processes are writing to this tenant", hint="try again in a few seconds"
+        )
     if (condition := find_condition(error)) is not None:
         return condition
     first = str(getattr(error, "orig", error)).strip().splitlines()
@@ -453,5 +458,5 @@ class ChangeChannel:
         except psycopg.OperationalError as error:
             raise ServiceUnavailable(
                 f"listening to Postgres failed ({type(error).__name__})",
-                hint="it is tried again; the sensor source_files finds changes meanwhile",
+                hint="rag-assets tries again; meanwhile, the sensor source_files finds changes",
             ) from None

@@ -140,7 +140,7 @@ class TenantLock:
             if time.monotonic() >= deadline:
                 raise TenantLocked(
                     f"tenant {tenant_id!r} is being written by {present}",
-                    hint="wait for it to end, or stop that process; then run this again",
+                    hint="wait for it to end, or stop that process; then run the command again",
                 )
             if on_wait is not None and not reported:
                 on_wait(present)
@@ -206,9 +206,9 @@ def require_sessions(database: Database) -> None:
         is_kept = False
     if not is_kept:
         raise SessionsNotKept(
-            "a pooler in front of Postgres gives each transaction another session, so that locks of"
-            " tenants are lost (PgBouncer: pool_mode = transaction)",
-            hint="set it to pool_mode = session for this database, or name the port of Postgres"
+            "a pooler in front of Postgres gives each transaction a different session, so"
+            " that locks of tenants are lost (PgBouncer: pool_mode = transaction)",
+            hint="set it to pool_mode = session for this database, or use the port of Postgres"
             " itself in RAG_ASSETS_DATABASE_URL",
         )
     _verified.add(database.url)

@@ -153,13 +153,13 @@ def alembic_config(connection: Connection | None, owner: InstalledSystem | None 
     from alembic.config import Config
 
     config = Config()
-    config.set_main_option("script_location", _escaped(_MIGRATIONS))
+    config.set_main_option("script_location", _escape_path(_MIGRATIONS))
     config.attributes["connection"] = connection
     if owner is not None and owner.system.migrations is not None:
         config.attributes["version_table"] = _version_table(owner)
         config.set_main_option("path_separator", "newline")
         folder = _folder(owner, owner.system.migrations)
-        config.set_main_option("version_locations", _escaped(folder))
+        config.set_main_option("version_locations", _escape_path(folder))
     return config
 
 
@@ -173,7 +173,7 @@ def _upgrade(connection: Connection, history: _History) -> None:
     if owner is not None and heads != [history.head]:
         raise ConfigurationError(
             f"system {owner.name!r} of {owner.distribution}: its newest migration is"
-            f" {', '.join(heads) or 'missing'}, and it declares {history.head!r}",
+            f" {', '.join(heads) or 'missing'}, but it declares {history.head!r}",
             hint=f"correct `head` in its Migrations, or reinstall {owner.distribution}",
         )
     present = _present_revision(connection, history)
@@ -287,11 +287,12 @@ def _too_new(history: _History, present: str) -> SchemaTooNew:
         what = f"the catalog's tables of system {history.owner.name!r} have"
         program = history.owner.distribution
     return SchemaTooNew(
-        f"{what} schema revision {present}, which a newer program made; this one, {program}, has"
-        f" {history.head}",
+        f"{what} schema revision {present}, which a newer program created; this program,"
+        f" {program}, has {history.head}",
         hint="`rag-assets up` of the newer program replaces the processes of an installation;"
-        " otherwise run this with the program that upgraded the catalog, or install its version"
-        " here. A schema is never downgraded: going back takes a dump from before the upgrade",
+        " otherwise run this with the program that upgraded the catalog, or install its"
+        " version here. A schema is never downgraded: to go back, restore a dump from before"
+        " the upgrade",
     )
 
 
@@ -313,7 +314,7 @@ def _folder(owner: InstalledSystem, migrations: Migrations) -> Path:
     return Path(next(iter(spec.submodule_search_locations)))
 
 
-def _escaped(path: Path) -> str:
+def _escape_path(path: Path) -> str:
     """Return a path as a value of Alembic's configuration, in which % starts a variable."""
     return str(path).replace("%", "%%")
 

@@ -114,7 +114,7 @@ class StatementRunner:
                 await self._turns.acquire()
         except TimeoutError:
             raise ServiceUnavailable(
-                "too many requests wait for Postgres", hint="try again in a moment"
+                "too many requests are waiting for Postgres", hint="try again in a moment"
             ) from None
         try:
             yield

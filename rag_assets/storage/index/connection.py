@@ -45,8 +45,8 @@ class ElasticsearchConnection:
         accounts = {p.netloc.rpartition("@")[0] for p in parts if "@" in p.netloc}
         if len(accounts) > 1:
             raise ConfigurationError(
-                "RAG_ASSETS_ELASTICSEARCH_URL names a different account for each node",
-                hint="the nodes of a cluster have the same accounts: name one",
+                "RAG_ASSETS_ELASTICSEARCH_URL contains a different account for each node",
+                hint="the nodes of a cluster have the same accounts: use one account for all nodes",
             )
         name, _, password = accounts.pop().partition(":") if accounts else ("", "", "")
         return cls(
@@ -68,7 +68,7 @@ class ElasticsearchConnection:
             host = elasticsearch = ""
         if not (host and elasticsearch):
             raise ConfigurationError(
-                "RAG_ASSETS_ELASTICSEARCH_CLOUD_ID does not name an Elasticsearch",
+                "RAG_ASSETS_ELASTICSEARCH_CLOUD_ID is not the id of a deployment of Elasticsearch",
                 hint="copy it from the deployment's page in Elastic Cloud",
             )
         domain, _, port = host.partition(":")

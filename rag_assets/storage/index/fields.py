@@ -82,7 +82,7 @@ def entry_source(entry: Entry) -> dict[str, Any]:
         optional["within"] = list(entry.within)
     optional |= location_fields(chunk.location)
     fields |= {name: value for name, value in optional.items() if value is not None}
-    fields["digest"] = digest_of(fields, owner.digest_key)
+    fields["digest"] = hash_fields(fields, owner.digest_key)
     return fields
 
 
@@ -106,7 +106,7 @@ def length_weight(terms: float) -> float:
     return float(f"{0.5 ** (terms / _HALVING_TERMS):.6g}")
 
 
-def digest_of(fields: Mapping[str, Any], key: bytes | None) -> str:
+def hash_fields(fields: Mapping[str, Any], key: bytes | None) -> str:
     """Return the digest of an entry's stored fields.
 
     Args:
@@ -122,16 +122,16 @@ def digest_of(fields: Mapping[str, Any], key: bytes | None) -> str:
 def is_intact(fields: Mapping[str, Any], key: bytes | None) -> bool:
     """Return whether stored fields, with or without `terms`, match their digest."""
     digest, terms = fields.get("digest"), fields.get("terms")
-    if not isinstance(digest, str) or not compare_digest(digest, digest_of(fields, key)):
+    if not isinstance(digest, str) or not compare_digest(digest, hash_fields(fields, key)):
         return False
     return key is None or terms is None or fields["terms_digest"] == key_of("terms", terms)
 
 
 def with_scope(stored: Mapping[str, Any], scope: str, key: bytes | None) -> dict[str, Any]:
-    """Return stored fields with another access scope; altered fields still fail verification."""
+    """Return stored fields with a new access scope; altered fields still fail verification."""
     changed = {**stored, "access_scope": scope}
     if is_intact(stored, key):
-        changed["digest"] = digest_of(changed, key)
+        changed["digest"] = hash_fields(changed, key)
     return changed
 
 

@@ -156,7 +156,7 @@ def lexical_terms(text: str, analysis: str = "en") -> str:
     pairs of syllables in Korean. In Thai, Lao, Burmese and Khmer, they are all pairs and triples of
     letters; a query uses the triples.
     """
-    runs = _normalized(text).split()
+    runs = _normalize(text).split()
     # Longer runs would fill the cache's memory.
     of_run = _terms_of_run if max(map(len, runs), default=0) <= _MAX_WORD else _terms_of_any_run
     return " ".join(filter(None, [of_run(run, analysis) for run in runs]))
@@ -169,7 +169,7 @@ def words_in(text: str) -> list[str]:
     scripts, the letters between marks are also returned, to match entries of versions 1 and 2.
     """
     parts: list[str] = []
-    for word in _split(_normalized(text)):
+    for word in _split(_normalize(text)):
         parts += _with_parts(word)
         if is_sequence(word):
             parts += _UNMARKED.findall(word)
@@ -196,7 +196,9 @@ def symbols_in(text: str) -> list[str]:
 
 
 @lru_cache(maxsize=1 << 13)
-def forms_of(word: str, analyses: tuple[str, ...] = EVERY_ANALYSIS) -> Mapping[str, frozenset[str]]:
+def build_forms(
+    word: str, analyses: tuple[str, ...] = EVERY_ANALYSIS
+) -> Mapping[str, frozenset[str]]:
     """Return the terms that a word has in texts, each with the analyses that produce it.
 
     Args:
@@ -229,8 +231,8 @@ def _is_term(word: str) -> bool:
     return not single and not _SYMBOL.match(word) and not _is_long_hangul(word)
 
 
-def _normalized(text: str) -> str:
-    """Return a text in composed Unicode, with ASCII digits and without marks nobody types."""
+def _normalize(text: str) -> str:
+    """Return a text in composed Unicode, with ASCII digits and without marks that nobody types."""
     if text.isascii():
         return text
     text = _UNTYPED.sub("", unicodedata.normalize("NFKC", text))

@@ -311,7 +311,7 @@ class RankingRequest:
 
     @property
     def returned(self) -> int:
-        """Return the maximum number of entries to return."""
+        """Return the number of entries that the search returns at most."""
         return self.limit if self.first is None else min(self.first, self.limit)
 
 

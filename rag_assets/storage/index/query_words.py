@@ -20,7 +20,7 @@ from rag_assets.storage.index.identifiers import (
     ANALYSES,
     EVERY_ANALYSIS,
     FORMER,
-    forms_of,
+    build_forms,
     is_phrase,
     is_sequence,
     symbols_in,
@@ -64,7 +64,7 @@ class QueryWords:
     @property
     def forms(self) -> frozenset[str]:
         """Return the terms that the words have in the entries."""
-        return frozenset(form for word in self.terms for form in forms_of(word, self.analyses))
+        return frozenset(form for word in self.terms for form in build_forms(word, self.analyses))
 
     @property
     def marks(self) -> tuple[str, ...]:
@@ -79,7 +79,7 @@ class QueryWords:
     @staticmethod
     def is_written(word: str, analyses: tuple[str, ...]) -> bool:
         """Return whether a word is searched as it is written, in entries of these analyses."""
-        return is_phrase(word) and (FORMER in analyses or not forms_of(word, analyses))
+        return is_phrase(word) and (FORMER in analyses or not build_forms(word, analyses))
 
 
 class WeighedWord(NamedTuple):
@@ -103,11 +103,11 @@ def words_of(query: str, analyses: tuple[str, ...] = EVERY_ANALYSIS) -> QueryWor
         query: the query, in any language.
         analyses: the expected analyses of the entries.
     """
-    return QueryWords(*_words_of(query), analyses)
+    return QueryWords(*_split_words(query), analyses)
 
 
 @lru_cache(maxsize=64)  # a search asks for the same words several times
-def _words_of(query: str) -> tuple[Mapping[str, int], Mapping[str, tuple[str, ...]]]:
+def _split_words(query: str) -> tuple[Mapping[str, int], Mapping[str, tuple[str, ...]]]:
     significant = significant_words(query)
     distinct = dict.fromkeys(significant.split())
     parts = {word: tuple(words_in(word)) for word in islice(distinct, MOST_TITLE_WORDS)}
@@ -144,7 +144,7 @@ def weighed_words(
     weighed: dict[str, WeighedWord] = {}
     clauses = 0
     for word in words.terms:
-        searched = tuple(form for form in forms_of(word, analyses) if forms.get(form))
+        searched = tuple(form for form in build_forms(word, analyses) if forms.get(form))
         is_written = words.is_written(word, analyses)
         clauses += len(searched) + MOST_WRITTEN_FIELDS * is_written
         if clauses > MOST_CLAUSES:

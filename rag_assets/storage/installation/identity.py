@@ -40,8 +40,8 @@ VARIABLES: Final[Mapping[PlaceKind, str]] = {
 """The environment variable that sets the address of each kind of store."""
 _OF_CATALOG: Final = "the catalog's database"
 _MOVE_OR_CLONE: Final = (
-    "if the original is gone, `rag-assets installation move`; if it goes on,"
-    " `rag-assets installation clone` makes an installation of its own of this copy"
+    "if the original no longer exists, run `rag-assets installation move`; if it is still in"
+    " use, run `rag-assets installation clone` to turn this copy into a separate installation"
 )
 
 
@@ -366,10 +366,13 @@ def _name(installation: UUID | None) -> str:
 
 
 def _foreign_root(root: Root, owner: UUID | None, installation: UUID | None) -> ForeignInstallation:
-    hint = f"set {VARIABLES[root.kind]} to an empty place"
+    hint = f"set {VARIABLES[root.kind]} to an empty location"
     if owner is None:
-        hint += "; or, if the data are of this installation, `rag-assets installation move --yes`"
-    ours = f", and this is {_name(installation)}" if installation else ""
+        hint += (
+            "; or, if the data belong to this installation, run `rag-assets installation move"
+            " --yes`"
+        )
+    ours = f", but this is {_name(installation)}" if installation else ""
     return ForeignInstallation(
         f"the {root.kind} at {root.url} belongs to {_name(owner)}{ours}", hint=hint
     )
@@ -377,19 +380,19 @@ def _foreign_root(root: Root, owner: UUID | None, installation: UUID | None) -> 
 
 def _lost_uploads(installation: UUID, root: Root) -> PlaceChanged:
     return PlaceChanged(
-        f"{_name(installation)} has uploaded files, and there are none at {root.url}: its disk is"
-        " not mounted, or the folder was deleted",
-        hint="mount it, or copy the files back from a backup; if they are lost for good:"
+        f"{_name(installation)} has uploaded files, but there are none at {root.url}: its disk"
+        " is not mounted, or the folder was deleted",
+        hint="mount it, or copy the files back from a backup; if they are lost for good, run"
         " `rag-assets installation move --yes --without-data blobs`",
     )
 
 
 def _foreign_home(settings: Settings, home: Home, installation: UUID) -> ForeignInstallation:
     return ForeignInstallation(
-        f"the home folder {settings.home} belongs to {_name(home.installation)}, and the catalog to"
-        f" {_name(installation)}",
-        hint="correct RAG_ASSETS_DATABASE_URL or RAG_ASSETS_HOME; or, if this home folder changes"
-        f" to the other installation for good, remove {home.file}",
+        f"the home folder {settings.home} belongs to {_name(home.installation)}, but the"
+        f" catalog belongs to {_name(installation)}",
+        hint="correct RAG_ASSETS_DATABASE_URL or RAG_ASSETS_HOME; or, if this home folder is to"
+        f" belong to the other installation from now on, remove {home.file}",
     )
 
 
@@ -411,16 +414,16 @@ def _copied_catalog(row: InstallationRow, present: str) -> ForeignInstallation:
 
 def _empty_catalog(settings: Settings, owner: UUID) -> ForeignInstallation:
     return ForeignInstallation(
-        f"the catalog is empty, and the home folder {settings.home} belongs to {_name(owner)}",
+        f"the catalog is empty, but the home folder {settings.home} belongs to {_name(owner)}",
         hint="correct RAG_ASSETS_DATABASE_URL, or restore a dump of its catalog; to begin with an"
-        " empty catalog: `rag-assets installation move --yes`",
+        " empty catalog, run `rag-assets installation move --yes`",
     )
 
 
 def _changed_place(installation: UUID | None, place: Place, former: str) -> PlaceChanged:
     return PlaceChanged(
-        f"{_name(installation)} has its {place.kind} at {former}, and not at {place.address}",
-        hint=f"set {VARIABLES[place.kind]} as it was; or, if it has moved,"
+        f"{_name(installation)} has its {place.kind} at {former}, not at {place.address}",
+        hint=f"set {VARIABLES[place.kind]} to its former value; or, if the data have moved, run"
         " `rag-assets installation move`",
     )
 

@@ -38,7 +38,7 @@ def compact(
     """Merge files, drop duplicate and dead rows, and delete files that the table does not use.
 
     Args:
-        table: the table to compact; it need not exist.
+        table: the table; it need not exist.
         live: keys to keep; None keeps all.
         dead: keys to drop in any case.
 

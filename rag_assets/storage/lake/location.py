@@ -53,7 +53,8 @@ class Location:
             url = str(Path(url).expanduser().absolute())
             if _UNUSABLE.search(url):
                 raise ConfigurationError(
-                    f"the lake's path contains one of []|^\\ or an escape such as %41: {url}",
+                    "the lake's path contains one of the characters []|^\\ or an escape such"
+                    f" as %41: {url}",
                     hint="set RAG_ASSETS_LAKE_URL to another folder",
                 )
         return cls(url.rstrip("/") or "/", dict(storage_options or {}))

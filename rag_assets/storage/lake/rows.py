@@ -74,7 +74,7 @@ def facts_by_key(
 
     Args:
         frame: the frame.
-        wants_kind: tells which kinds of facts to return; all by default.
+        wants_kind: returns whether to return facts of a kind; all kinds by default.
     """
     stated = frame.select("key", "facts").drop_nulls()
     return {key: facts_of(orjson.loads(facts), wants_kind) for key, facts in stated.iter_rows()}
@@ -148,7 +148,7 @@ def _check_vectors(
     if dimensions is not None and vectors.shape[1] != dimensions:
         raise BadVectors(
             f"vectors have {vectors.shape[1]} dimensions, those in the lake {dimensions}",
-            hint="an embedder with other dimensions needs another embedder_id",
+            hint="use a different embedder_id for an embedder with other dimensions",
         )
     if not np.isfinite(vectors).all():
         raise BadVectors(f"{int((~np.isfinite(vectors)).any(axis=1).sum())} vectors are not finite")
@@ -277,7 +277,7 @@ def _blocks(row: ChunkSetRow) -> list[dict[str, Any]] | None:
     ]
 
 
-def _blocks_of(stored: dict[str, Any] | None) -> dict[str, Any]:
+def _read_blocks(stored: dict[str, Any] | None) -> dict[str, Any]:
     """Return a chunk's fields from its value stored by _blocks()."""
     if stored is None:
         return {}
@@ -304,7 +304,7 @@ def _chunk_set_row(record: dict[str, Any]) -> ChunkSetRow:
                     "text_sha256": hashed,
                     "definition": definition,
                     "context": context,
-                    **_blocks_of(blocks),
+                    **_read_blocks(blocks),
                 }
             )
             for chunk, hashed, definition, blocks, context in zip(

@@ -75,7 +75,7 @@ class VectorSpool:
         for number in self._kept_numbers():
             answer = SpooledAnswer(self._folder / f"{number}{_ENDING}")
             content = answer.path.read_bytes()
-            if (read := _read(content, self._dimensions)) is None:
+            if (read := _parse_answer(content, self._dimensions)) is None:
                 answer.release()  # reserved but never filled, or killed while it was written
             else:
                 yield answer, *read
@@ -108,7 +108,9 @@ class SpooledAnswer:
         self.path.unlink(missing_ok=True)
 
 
-def _read(content: bytes, dimensions: int) -> tuple[list[str], npt.NDArray[np.float32]] | None:
+def _parse_answer(
+    content: bytes, dimensions: int
+) -> tuple[list[str], npt.NDArray[np.float32]] | None:
     """Return texts and vectors of a file; None if it is incomplete."""
     head, _, packed = content.partition(b"\n")
     try:

@@ -65,7 +65,7 @@ class Lake:
             ConfigurationError: the id or the incarnation is invalid.
         """
         location = self._location / tenant_folder(tenant, incarnation)
-        return TenantLake(location, self._location / tenant, guard or _unguarded)
+        return TenantLake(location, self._location / tenant, guard or _guard_nothing)
 
     @property
     def notes(self) -> LakeNotes:
@@ -183,7 +183,7 @@ class TenantLake:
 
         Args:
             keys: the chunk_set_keys.
-            wants_kind: tells which kinds of facts to return; all by default.
+            wants_kind: returns whether to return facts of a kind; all kinds by default.
         """
         if not keys:
             return {}
@@ -428,5 +428,5 @@ class TenantLake:
         self._parent.remove_if_empty()
 
 
-def _unguarded() -> None:
+def _guard_nothing() -> None:
     """Do nothing: the default guard, for readers and callers that cannot lose the tenant's lock."""

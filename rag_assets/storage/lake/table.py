@@ -216,7 +216,9 @@ class KeyedTable:
                     if attempt == _READ_ATTEMPTS - 1 or not is_reader_error(error):
                         raise
                     if self._skips_damaged:
-                        self._opened.leave_out({file.path for file in self._damaged("read")})
+                        self._opened.leave_out(
+                            {file.path for file in self._find_damaged_files("read")}
+                        )
         return None
 
     def _open_unless_damaged(self) -> DeltaTable | None:
@@ -228,7 +230,7 @@ class KeyedTable:
                 raise
             return None
 
-    def _damaged(self, participle: str) -> list[DamagedFile]:
+    def _find_damaged_files(self, participle: str) -> list[DamagedFile]:
         """Return the damaged files.
 
         After a failed read, all files are read completely to find them.
@@ -254,12 +256,12 @@ class KeyedTable:
         except CommitFailedError as error:
             raise TenantLocked(
                 f"another process is writing to the lake at {self._place}",
-                hint="wait for it to end, then run this again",
+                hint="wait for it to end, then run the command again",
             ) from error
         except BaseException as error:
             if not is_reader_error(error):
                 raise
-            if damaged := self._damaged(participle):
+            if damaged := self._find_damaged_files(participle):
                 files = [f"{file.path} ({file.fault})" for file in damaged]
                 raise LakeDamaged(self._place, files, participle) from error
             raise self.unavailable(error, participle) from error

@@ -38,13 +38,13 @@ class TenantTables:
         """Return the table of parsed documents."""
         from rag_assets.storage.lake import schemas
 
-        return self._versioned(_PARSED, schemas.PARSED_TEXT_TABLE)
+        return self._open_versioned(_PARSED, schemas.PARSED_TEXT_TABLE)
 
     def chunks(self) -> KeyedTable:
         """Return the table of chunk sets."""
         from rag_assets.storage.lake import schemas
 
-        return self._versioned(_CHUNKS, schemas.CHUNKS_TABLE)
+        return self._open_versioned(_CHUNKS, schemas.CHUNKS_TABLE)
 
     def vectors(self, embedder_id: str) -> KeyedTable:
         """Return the table of an embedder's vectors."""
@@ -80,7 +80,7 @@ class TenantTables:
                 table.location.remove()
                 self._kept.pop(name, None)
 
-    def _versioned(self, name: str, kind: TableKind) -> KeyedTable:
+    def _open_versioned(self, name: str, kind: TableKind) -> KeyedTable:
         return self._table(name, kind, self._location / name / kind.version)
 
     def _vectors_at(self, slug: str) -> KeyedTable:

@@ -15,7 +15,7 @@ from typing import Final
 
 from rag_assets.models.embedding.coverage import Reading
 from rag_assets.retrieval.fusion import FOREIGN_WORDS, by_cosine, by_words, fuse, relative_peak
-from rag_assets.storage.index.identifiers import analysis_of, forms_of, lexical_terms
+from rag_assets.storage.index.identifiers import analysis_of, build_forms, lexical_terms
 from rag_assets.storage.index.query_words import words_of
 from rag_assets.systems.agent_docs.stores import DocChunk, SearchResult
 
@@ -124,7 +124,7 @@ class WordIndex:
         If a word has several forms, only the form that is most frequent in the passage counts.
         """
         counts: dict[int, int] = {}
-        for form, analyses in forms_of(word).items():
+        for form, analyses in build_forms(word).items():
             if form in self.positions and not self.analyses.isdisjoint(analyses):
                 for at, count in zip(self.positions[form], self.counts[form], strict=True):
                     counts[at] = max(count, counts.get(at, 0))

@@ -25,7 +25,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 from rag_assets.common.clock import Clock
 from rag_assets.common.errors import NoRecordsSource, UnknownRun
 from rag_assets.common.invalid_values import InvalidFields
-from rag_assets.common.times import boundary_of
+from rag_assets.common.times import parse_boundary
 from rag_assets.ingest.sources.model import SourceMetadata, document_id
 from rag_assets.privacy.masker import Masker
 from rag_assets.storage.catalog.database import Database, TenantRef, is_any_of, notify
@@ -68,7 +68,7 @@ _Line = Annotated[str, StringConstraints(pattern=_PRINTABLE, max_length=200, str
 _Summary = Annotated[str, StringConstraints(pattern=r"^[^\x00]*$", max_length=20_000)]
 _Moment = Annotated[
     datetime,
-    BeforeValidator(boundary_of),
+    BeforeValidator(parse_boundary),
     WithJsonSchema({"type": "string", "anyOf": [{"format": "date-time"}, {"format": "date"}]}),
 ]
 

@@ -12,7 +12,7 @@ from schemathesis import Case, SerializationContext
 from schemathesis.checks import positive_data_acceptance
 from schemathesis.generation import GenerationMode
 
-from rag_assets.common.times import boundary_of
+from rag_assets.common.times import parse_boundary
 from tests.integration.api.conftest import Api
 
 pytestmark = pytest.mark.long
@@ -90,7 +90,7 @@ def _is_consistent(case: Case) -> bool:
     body = case.body if isinstance(case.body, dict) else {}
     filters = body.get("filters") or {}
     after, before = filters.get("modified_after"), filters.get("modified_before")
-    if after and before and boundary_of(after) >= boundary_of(before):
+    if after and before and parse_boundary(after) >= parse_boundary(before):
         return False
     names = {body.get("id"), body.get("tenant")} - {None}
     return body.get("scope") != "workspace" or len(names) < 2

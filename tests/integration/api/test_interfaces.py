@@ -166,7 +166,7 @@ def token(world: World, tenant: str, people: list[str]) -> str:
     return world.api.token(subjects[0], tenant, groups=groups)
 
 
-def principals_of(rng: random.Random) -> list[str]:
+def build_principals(rng: random.Random) -> list[str]:
     """The principals of a caller: a person with some groups."""
     subjects = [person for person in PEOPLE if not person.startswith("group:")]
     groups = [person for person in PEOPLE if person.startswith("group:")]
@@ -178,7 +178,7 @@ def test_every_interface_finds_exactly_what_may_be_read(world: World, seed: int)
     rng = random.Random(seed)
     for _ in range(3):
         world.change(rng)
-        tenant, people = rng.choice(TENANTS), principals_of(rng)
+        tenant, people = rng.choice(TENANTS), build_principals(rng)
         mode = rng.choice(["knn", "hybrid"])
         allowed = world.readable(tenant, people)
         for name, answer in INTERFACES.items():
@@ -194,7 +194,7 @@ def test_every_interface_finds_exactly_what_may_be_read(world: World, seed: int)
 def test_no_filter_and_no_preference_opens_anything(world: World, seed: int) -> None:
     rng = random.Random(seed)
     world.change(rng)
-    people = principals_of(rng)
+    people = build_principals(rng)
     allowed = world.readable("left", people)
     foreign = [mark for mark in world.marks if mark not in allowed]
     for body in (

@@ -197,7 +197,7 @@ def test_a_daemon_whose_sensors_do_not_tick_is_reported(
     assert wait_for(is_reported, PATIENCE)
     fault = stack.daemon_status().fault or ""
     assert f"{datetime.now(UTC) + timedelta(days=400):%Y-%m-%d}" in fault
-    assert "`rag-assets up` discards" in fault
+    assert "`rag-assets up` to discard" in fault
     verdict = verdict_of(stack.daemon_status(), datetime.now(UTC))
     assert (verdict.passed, verdict.severity, verdict.description) == (False, "ERROR", fault)
 

@@ -164,7 +164,7 @@ def test_processes_of_another_environment_or_checkout_are_replaced(
         monkeypatch.setenv("OWN_KEY", "a new key")
         messages: list[str] = []
         LocalStack(settings).start_servers(for_dagster=False, progress=messages.append)
-        assert "Fork server: stopping, its code or environment has changed" in messages
+        assert "Fork server: stopping because its code or environment has changed" in messages
         second = pids(first)
         assert second[0] not in {None, former[0]}
         assert second[1:] == former[1:], "without Dagster, its processes are left alone"

@@ -14,7 +14,7 @@ import pytest
 from rag_assets.common.errors import ServiceUnavailable
 from rag_assets.common.settings import Settings
 from rag_assets.local_stack.elasticsearch import EmbeddedElasticsearch
-from rag_assets.local_stack.liveness import birth_of
+from rag_assets.local_stack.liveness import read_birth
 from rag_assets.local_stack.postgres import EmbeddedPostgres
 from rag_assets.local_stack.stack import LocalStack, ServiceStatus
 from tests.namespaces import needs_namespaces, start_in_namespace
@@ -105,7 +105,7 @@ def test_a_server_of_a_container_is_neither_used_nor_stopped_by_its_host(directo
         stack = LocalStack(Settings(home=directory, elasticsearch_url="http://127.0.0.1:9"))
         with pytest.raises(ServiceUnavailable, match="Postgres is not running"):
             stack.endpoints()
-        with pytest.raises(ServiceUnavailable, match="it already runs over"):
+        with pytest.raises(ServiceUnavailable, match="it already runs in"):
             stack.postgres.start()
         stack.down()
         assert state_of(stack, "Postgres").state == "elsewhere"
@@ -194,7 +194,7 @@ def test_a_moved_home_still_finds_its_servers(directory: Path) -> None:
     assert rows(after.start()) == 10
     assert after.stop() is True
     assert record is not None
-    assert birth_of(record.pid) is None
+    assert read_birth(record.pid) is None
 
 
 def test_a_running_server_without_its_record_is_named(directory: Path) -> None:
@@ -216,7 +216,7 @@ def test_elasticsearch_in_use_by_another_container_is_refused(directory: Path) -
     server = EmbeddedElasticsearch(directory, heap="512m")
     url = server.start()
     error = refused_in_container("elasticsearch", directory)
-    assert "Elasticsearch cannot start: it already runs over" in error
+    assert "Elasticsearch cannot start: it already runs in" in error
     assert server.start() == url
     assert server.answers()
 

@@ -124,8 +124,8 @@ def test_runs_of_an_earlier_version_on_a_server_of_the_operators_are_moved_by_a_
     assert tables(address, "public") == made, "nothing of the operator's is moved by itself"
     assert (
         f"warning: Dagster's tables in the schema public of the database {database} hold 1 run and"
-        " stay as they are: our runs are in the schema rag_dagster from now on; `rag-assets"
-        " installation move-runs --yes` moves them\n"
+        " stay as they are: our runs are in the schema rag_dagster from now on; run"
+        " `rag-assets installation move-runs --yes` to move them\n"
     ) in capsys.readouterr().err
     assert installation.session().instance.get_runs() != []
     assert "move-runs" not in capsys.readouterr().err, "a message of the first use"

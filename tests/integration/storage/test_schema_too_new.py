@@ -64,7 +64,7 @@ def test_the_error_names_both_revisions_and_the_way_out(upgraded: Installation) 
 def test_every_command_names_it(upgraded: Installation, arguments: tuple[str, ...]) -> None:
     said = upgraded.command(*arguments, RAG_ASSETS_DEBUG="")
     assert said.code == 1
-    assert f"schema revision {NEWER}, which a newer program made" in said.err
+    assert f"schema revision {NEWER}, which a newer program created" in said.err
     assert "unexpected" not in said.err
     assert revision(upgraded) == NEWER
 

@@ -148,7 +148,7 @@ def test_rows_of_a_system_go_with_their_tenant(
 @pytest.mark.parametrize(
     ("tables_", "declared", "said"),
     [
-        ({"0001": "notes"}, {"head": "0002"}, "newest migration is 0001, and it declares '0002'"),
+        ({"0001": "notes"}, {"head": "0002"}, "newest migration is 0001, but it declares '0002'"),
         ({"0001": "documents"}, {}, "'documents' of system 'notes'"),
         ({"0001": "provider_keys"}, {}, "'provider_keys' of system 'notes'"),
     ],

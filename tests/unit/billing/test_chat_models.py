@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from rag_assets.billing.chat_models import chat_model_of, chat_price_of
+from rag_assets.billing.chat_models import find_chat_model, find_chat_price
 from rag_assets.common.errors import ConfigurationError, NoChatModel
 from rag_assets.tenants.model import Tenant
 
@@ -29,14 +29,14 @@ def tenant(chat_model: Any, **more: Any) -> Tenant:
 def test_a_models_name_determines_the_provider_unless_one_is_configured(
     chat_model: Any, provider: str
 ) -> None:
-    config, found, _ = chat_model_of(tenant(chat_model))
+    config, found, _ = find_chat_model(tenant(chat_model))
     assert (found.name, bool(config.model)) == (provider, True)
 
 
 @pytest.mark.parametrize("chat_model", [None, "claude-3-5-haiku-latest", "llama"])
 def test_an_unusable_chat_model_is_refused_with_the_remedy(chat_model: str | None) -> None:
     with pytest.raises(NoChatModel) as caught:
-        chat_model_of(tenant(chat_model))
+        find_chat_model(tenant(chat_model))
     assert "chat_model" in (caught.value.hint or "")
 
 
@@ -68,7 +68,7 @@ def test_a_key_is_named_and_never_written_down() -> None:
 
 def test_the_price_is_the_listed_one_at_the_providers_own_server_alone() -> None:
     def price(**config: Any) -> float | None:
-        found = chat_price_of(*chat_model_of(tenant(config))[:2])
+        found = find_chat_price(*find_chat_model(tenant(config))[:2])
         return None if found is None else found.of(1_000_000, 1_000_000)
 
     assert price(model="gpt-4.1-mini") == pytest.approx(2.0)

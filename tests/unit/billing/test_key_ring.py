@@ -13,12 +13,12 @@ KEY = "sk-proj-planted0123456789abcdefWXYZ"
     ("given", "why"),
     [
         ("", "is empty"),
-        ("$OPENAI_API_KEY", "the name of a variable"),
+        ("$OPENAI_API_KEY", "a reference to an environment variable"),
         (f"{KEY} {KEY}", "white space"),
         (f"{KEY}\n{KEY}", "white space"),
         (f"{KEY}\x1b[2J", "control characters"),
         (f"{KEY}\x7f", "control characters"),
-        (f"{KEY}ü", "no header carries"),
+        (f"{KEY}ü", "HTTP headers do not allow"),
         (KEY * 200, "too long"),
     ],
 )

@@ -7,7 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_assets.billing.spending import Spending, cap_that_stops, caps_of, require_price, used_of
+from rag_assets.billing.spending import (
+    Spending,
+    build_usage,
+    cap_that_stops,
+    caps_of,
+    require_price,
+)
 from rag_assets.common.errors import CapReached, ConfigurationError
 from rag_assets.models.embedding.protocol import Charge
 from rag_assets.models.prices import Price
@@ -86,7 +92,7 @@ def test_earlier_spending_counts() -> None:
 @pytest.mark.parametrize(
     ("caps", "until", "words"),
     [
-        ({"per_run": 0.01}, None, "`rag-assets sync acme` goes on with the next $0.01"),
+        ({"per_run": 0.01}, None, "`rag-assets sync acme` continues and can spend $0.010 more"),
         ({"per_day": 0.01}, datetime(2027, 1, 1, tzinfo=UTC), "after 2027-01-01 00:00 UTC"),
         ({"per_month": 0.01}, datetime(2027, 1, 1, tzinfo=UTC), "raise caps.per_month"),
     ],
@@ -129,15 +135,15 @@ def test_under_a_cap_of_zero_only_free_requests_are_sent() -> None:
 
 
 def test_without_a_price_tokens_are_counted_apart_and_not_as_free() -> None:
-    used = used_of(Charge(10, 1, 1), None)
+    used = build_usage(Charge(10, 1, 1), None)
     assert (used.unpriced_tokens, used.known_cost) == (10, None)
-    more = used + used_of(Charge(10, 1, 1), A_DOLLAR_A_TOKEN)
+    more = used + build_usage(Charge(10, 1, 1), A_DOLLAR_A_TOKEN)
     assert more.known_cost == pytest.approx(0.01)
     assert more.unpriced_tokens == 10
 
 
 def test_a_batch_has_its_own_price() -> None:
-    used = used_of(Charge(1_000, 1, 5), A_DOLLAR_A_TOKEN, batch=True)
+    used = build_usage(Charge(1_000, 1, 5), A_DOLLAR_A_TOKEN, batch=True)
     assert (used.cost, used.batch_tokens) == (0.5, 1_000)
 
 
@@ -149,6 +155,6 @@ def test_caps_need_a_price() -> None:
     assert require_price(tenant(caps={"per_day": 1})) == Price(per_million=0)
     compatible = {"provider": "openai-compatible", "model": "m", "base_url": "http://127.0.0.1:9"}
     compatible["dimensions"] = 8
-    with pytest.raises(ConfigurationError, match=r"caps.per_day cannot be kept: no price"):
+    with pytest.raises(ConfigurationError, match=r"caps.per_day cannot be enforced"):
         require_price(tenant(embedder=compatible, caps={"per_day": 1}))
     assert require_price(tenant(embedder=compatible)) is None

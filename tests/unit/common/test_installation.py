@@ -110,7 +110,7 @@ def test_an_installation_may_have_stores_elsewhere(environ: dict[str, str], tmp_
 
 
 def test_a_malformed_value_is_refused_as_in_the_environment(environ: dict[str, str]) -> None:
-    with pytest.raises(ConfigurationError, match="RAG_ASSETS_INDEX_PREFIX is not usable"):
+    with pytest.raises(ConfigurationError, match="RAG_ASSETS_INDEX_PREFIX is not valid"):
         Installation(index_prefix="No!").settings(environ)
 
 

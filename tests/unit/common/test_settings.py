@@ -52,7 +52,7 @@ def refusal(home: Path, **environ: str) -> ConfigurationError:
 )
 def test_a_prefix_that_no_store_takes_is_refused(tmp_path: Path, prefix: str) -> None:
     error = refusal(tmp_path, RAG_ASSETS_INDEX_PREFIX=prefix)
-    assert error.message == f"RAG_ASSETS_INDEX_PREFIX is not usable: {prefix!r}"
+    assert error.message == f"RAG_ASSETS_INDEX_PREFIX is not valid: {prefix!r}"
     assert "at most 24 characters" in (error.hint or "")
 
 
@@ -85,7 +85,8 @@ def test_an_empty_prefix_is_the_default(tmp_path: Path) -> None:
 )
 def test_an_address_of_elasticsearch_needs_scheme_and_host(tmp_path: Path, url: str) -> None:
     error = refusal(tmp_path, RAG_ASSETS_ELASTICSEARCH_URL=url)
-    assert error.message == "RAG_ASSETS_ELASTICSEARCH_URL is not the address of an Elasticsearch"
+    message = "RAG_ASSETS_ELASTICSEARCH_URL is not the address of an Elasticsearch server"
+    assert error.message == message
 
 
 @pytest.mark.parametrize("name", ["RAG_ASSETS_DATABASE_URL", "RAG_ASSETS_PGVECTOR_URL"])
@@ -94,7 +95,7 @@ def test_an_address_of_elasticsearch_needs_scheme_and_host(tmp_path: Path, url: 
 )
 def test_an_address_of_postgres_needs_its_scheme(tmp_path: Path, name: str, url: str) -> None:
     error = refusal(tmp_path, **{name: url})
-    assert error.message == f"{name} is not the address of a Postgres"
+    assert error.message == f"{name} is not the address of a Postgres server"
     assert "s3cret" not in error.advice
 
 
@@ -122,7 +123,7 @@ def test_a_malformed_address_of_postgres_is_refused_without_its_password(url: st
         ("s3://", "is not the address of an object store"),
         ("s3:///prefix", "is not the address of an object store"),
         ("s3://a bucket/x", "is not the address of an object store"),
-        ("~nobody-has-this-name/lake", "names the home of an unknown user"),
+        ("~nobody-has-this-name/lake", "refers to the home folder of an unknown user"),
         ("/etc/passwd", "is not a folder"),
     ],
 )
@@ -184,7 +185,7 @@ def test_a_locale_that_spells_names_of_files_otherwise_is_refused(tmp_path: Path
         [sys.executable, "-c", program], env=environ, capture_output=True, text=True, check=False
     )
     assert ran.returncode != 0
-    assert "spells names of files in ascii" in ran.stderr
+    assert "encodes file names in ascii" in ran.stderr
 
 
 @pytest.mark.parametrize(
@@ -229,7 +230,9 @@ def test_a_persons_home_and_the_root_folder_are_no_installation(
     monkeypatch.setattr("rag_assets.common.settings.PROJECT_ROOT", packages)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path if of_a_person else "/")
-    with pytest.raises(ConfigurationError, match="no folder for an installation") as caught:
+    with pytest.raises(
+        ConfigurationError, match="cannot be the folder of an installation"
+    ) as caught:
         Settings.from_environment({})
     assert "set RAG_ASSETS_HOME" in (caught.value.hint or "")
     named = Settings.from_environment({"RAG_ASSETS_HOME": str(tmp_path)})

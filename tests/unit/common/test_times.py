@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_assets.common.times import FIRST_DAY, LAST_DAY, boundary_of, from_nanoseconds, stamp
+from rag_assets.common.times import FIRST_DAY, LAST_DAY, from_nanoseconds, parse_boundary, stamp
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 ZONES = st.timedeltas(timedelta(hours=-23), timedelta(hours=23)).map(timezone)
@@ -26,7 +26,7 @@ ZONES = st.timedeltas(timedelta(hours=-23), timedelta(hours=23)).map(timezone)
     ],
 )
 def test_a_boundary_is_a_day_or_a_time_of_a_known_zone(given: object, at: datetime) -> None:
-    assert boundary_of(given) == at
+    assert parse_boundary(given) == at
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ def test_a_boundary_is_a_day_or_a_time_of_a_known_zone(given: object, at: dateti
 )
 def test_anything_else_is_refused_without_being_quoted(given: object) -> None:
     with pytest.raises(ValueError, match="a time with its zone") as refused:
-        boundary_of(given)
+        parse_boundary(given)
     assert str(given) not in str(refused.value)
 
 
@@ -48,7 +48,7 @@ def test_a_boundary_parts_whole_milliseconds_as_it_stands(
     except OverflowError:
         return
     for at in (from_nanoseconds(nanoseconds), from_nanoseconds(0)):
-        assert (at < exact) == (at < boundary_of(boundary))
+        assert (at < exact) == (at < parse_boundary(boundary))
 
 
 @pytest.mark.slow

@@ -13,7 +13,7 @@ from rag_assets.local_stack.net import (
     free_port,
     get_json,
     listening_socket,
-    masked,
+    mask_url,
     port_is_free,
 )
 
@@ -62,7 +62,7 @@ def test_own_ports_lie_below_those_of_outgoing_connections() -> None:
     ],
 )  # fmt: skip
 def test_passwords_are_masked(url: str, shown: str) -> None:
-    assert masked(url) == shown
+    assert mask_url(url) == shown
 
 
 def test_connections_are_tried_on_every_host_named(listener: int, tmp_path: Path) -> None:

@@ -162,7 +162,7 @@ def test_a_full_folder_of_logs_is_named_before_a_server_starts(tmp_path: Path) -
     out, _ = start_in_namespace(FULL_LOGS, tmp_path).communicate(timeout=30)
     error, hint, failed, started = out.splitlines()
     assert error == "Sleeper could not be started: [Errno 28] No space left on device"
-    assert hint.startswith(f"free space where its log {tmp_path}/logs/a.log is")
+    assert hint.startswith(f"free disk space for its log {tmp_path}/logs/a.log,")
     assert (failed, started) == ("None 0", "True 0")
 
 

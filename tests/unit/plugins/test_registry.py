@@ -77,7 +77,7 @@ def test_two_systems_of_one_name_are_refused_with_both_distributions(packages: P
         ("no_such_module:SYSTEM", "No module named 'no_such_module'"),
         ("rag_assets.plugins.system:NOTHING", "NOTHING"),
         ("rag_assets.plugins.system:PART_KINDS", "of type tuple"),
-        ("rag_assets.systems.documents:SYSTEM", "calls itself 'documents'"),
+        ("rag_assets.systems.documents:SYSTEM", "has the name 'documents'"),
     ],
 )
 def test_a_broken_entry_point_names_its_distribution(

@@ -32,7 +32,7 @@ def test_every_kind_of_part_is_an_attribute_with_parts() -> None:
 
 @pytest.mark.parametrize("name", ["", "Team", "team_guidelines", "-a", "a--b", "1a", "a\n"])
 def test_a_malformed_name_is_refused(name: str) -> None:
-    with pytest.raises(ConfigurationError, match="not a name of a system"):
+    with pytest.raises(ConfigurationError, match="the name is not valid"):
         System(name=name)
 
 

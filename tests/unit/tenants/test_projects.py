@@ -144,9 +144,9 @@ def test_a_provider_that_the_operator_has_chosen_is_not_changed() -> None:
 @pytest.mark.parametrize(
     ("beginning", "message"),
     [
-        ({"id": "x"}, "projects: id is each project's own"),
-        ({"organization": "x"}, "projects: organization is"),
-        ({"enabled": False}, "projects: enabled is"),
+        ({"id": "x"}, "projects: id must differ between projects"),
+        ({"organization": "x"}, "projects: organization must"),
+        ({"enabled": False}, "projects: enabled must"),
         ({"embedder": {"base_url": "http://x"}}, "does not support base_url"),
         ({"colour": "red"}, "colour: there is no such field"),
     ],
@@ -160,7 +160,7 @@ def test_what_projects_begin_with_is_checked(beginning: dict[str, Any], message:
 def test_the_profile_requires_both_names(missing: str) -> None:
     given = {"organization": "acme", "project": "web"}
     given.pop(missing)
-    with pytest.raises(ConfigurationError, match=f"needs its {missing}"):
+    with pytest.raises(ConfigurationError, match=f"requires the field {missing}"):
         Tenant.from_config({"id": "acme", "profile": PROFILE, **given})
 
 

@@ -105,10 +105,12 @@ def test_other_tenants_go_before_those_of_a_list() -> None:
     usable, problems = without_conflicts("agents", listed, {"e"}, records)
     assert set(usable) == {"a", "d"}
     said = [problem.advice for problem in problems]
-    assert said[0].startswith("agents.yaml:3: 'b' does not become a tenant: a tenant of that id")
-    assert "was made over the API" in said[0]
+    assert said[0].startswith(
+        "agents.yaml:3: 'b' was not created as a tenant: a tenant with the same id"
+    )
+    assert "was created over the API" in said[0]
     assert "was in tenants.yaml" in said[1]
-    assert "tenants.yaml lists a tenant of that id" in said[2]
+    assert "tenants.yaml lists a tenant with the same id" in said[2]
 
 
 def test_a_tenant_of_another_home_is_neither_changed_nor_disabled() -> None:

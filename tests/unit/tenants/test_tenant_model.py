@@ -99,7 +99,7 @@ SOURCE = {"name": "files", "type": "files", "root": "/tmp"}
         ({"parser": {"seconds": float("nan")}}, "seconds"),
         ({"index": {"vector_index": "flat"}}, "vector_index"),
         ({"access": {"scope": ""}}, "scope"),
-        ({"sources": [SOURCE, SOURCE]}, "two sources of one name"),
+        ({"sources": [SOURCE, SOURCE]}, "two sources with the same name"),
         ({"sources": [{**SOURCE, "name": "A B"}]}, "name"),
         ({"sources": [{**SOURCE, "include": []}]}, "include"),
     ],

@@ -87,22 +87,22 @@ def test_variables_in_roots_are_refused(
 ) -> None:
     monkeypatch.setenv("NOTES", "/srv/notes")
     before = file.path.read_text()
-    with pytest.raises(ConfigurationError, match="names a variable") as refused:
+    with pytest.raises(ConfigurationError, match="contains a variable") as refused:
         file.add(source(written))
-    assert "root of source 'f' of tenant 'x' names a variable" in refused.value.message
+    assert "root of source 'f' of tenant 'x' contains a variable" in refused.value.message
     assert "$$" in (refused.value.hint or "")
     assert "/srv/notes" not in refused.value.message
     assert file.path.read_text() == before
     file.path.write_text(before.replace("notes}", f'"{written}"}}'))
-    with pytest.raises(ConfigurationError, match="of tenant 'one' names a variable"):
+    with pytest.raises(ConfigurationError, match="of tenant 'one' contains a variable"):
         file.load()
     file.path.write_text(f"tenants: []\nagents: ['{written}']\n")
-    with pytest.raises(ConfigurationError, match="path in agents names a variable"):
+    with pytest.raises(ConfigurationError, match="path in agents contains a variable"):
         file.lists()
 
 
 def test_a_user_that_does_not_exist_is_refused(file: TenantsFile) -> None:
-    with pytest.raises(ConfigurationError, match="begins with the name of no user"):
+    with pytest.raises(ConfigurationError, match="begins with the name of an unknown user"):
         file.add(source("~nobody-of-that-name/docs"))
 
 
@@ -156,7 +156,7 @@ def test_a_new_file_has_a_header_and_keeps_its_mode(tmp_path: Path) -> None:
         ("tenants: [a\n", "line 2"),
         ("tenants: {a: 1}\n", "a list named tenants"),
         ("- id: a\n", "a list named tenants"),
-        ("tenant:\n  - {id: a}\n", "no field 'tenant'"),
+        ("tenant:\n  - {id: a}\n", "unknown field 'tenant'"),
         ("tenants:\n  - a\n", "number 1 has no id"),
         ("tenants:\n  - {id: a}\n  - {id: 7}\n", "number 2 has no id"),
         ("tenants:\n  - {id: a}\n  - {id: a}\n", "listed twice"),

@@ -8,10 +8,10 @@ from typing import Any
 from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.watch.folders import (
     TenantSources,
+    find_sources,
+    find_tenants,
     outermost,
     readers_of_folders,
-    sources_of,
-    tenants_of,
 )
 
 
@@ -26,11 +26,11 @@ def record(id_: str, *roots: Path | str, **fields: Any) -> TenantRecord:
 def test_the_folders_of_a_tenant_and_whether_all_its_changes_are_told_of(tmp_path: Path) -> None:
     both = record("a", tmp_path / "one", "two")
     expected = TenantSources((str(tmp_path / "one"), str(tmp_path / "two")), told=True)
-    assert sources_of(both, tmp_path) == expected
+    assert find_sources(both, tmp_path) == expected
     pushed = record("b", sources=[{"name": "pages", "type": "records"}])
-    assert sources_of(pushed, tmp_path) == TenantSources((), told=True)
+    assert find_sources(pushed, tmp_path) == TenantSources((), told=True)
     broken = record("c", tmp_path / "one", chunker={"max_tokens": "many"})
-    assert sources_of(broken, tmp_path) == TenantSources((), told=False)
+    assert find_sources(broken, tmp_path) == TenantSources((), told=False)
 
 
 def test_tenants_share_folders_by_whatever_path(tmp_path: Path) -> None:
@@ -50,12 +50,12 @@ def test_tenants_share_folders_by_whatever_path(tmp_path: Path) -> None:
 
 def test_a_path_belongs_to_every_tenant_above_it() -> None:
     folders = {"/srv": frozenset({"all"}), "/srv/docs": frozenset({"docs"})}
-    assert tenants_of(["/srv/docs/a/b.md"], folders) == {"all", "docs"}
-    assert tenants_of(["/srv/other.md"], folders) == {"all"}
-    assert tenants_of(["/srv/docs"], folders) == {"all", "docs"}, "the folder itself"
-    assert tenants_of(["/elsewhere.md", "/"], folders) == set()
-    assert tenants_of(["/srv/docs2/a.md"], folders) == {"all"}
-    assert tenants_of(["/any"], {"/": frozenset({"root"})}) == {"root"}
+    assert find_tenants(["/srv/docs/a/b.md"], folders) == {"all", "docs"}
+    assert find_tenants(["/srv/other.md"], folders) == {"all"}
+    assert find_tenants(["/srv/docs"], folders) == {"all", "docs"}, "the folder itself"
+    assert find_tenants(["/elsewhere.md", "/"], folders) == set()
+    assert find_tenants(["/srv/docs2/a.md"], folders) == {"all"}
+    assert find_tenants(["/any"], {"/": frozenset({"root"})}) == {"root"}
 
 
 def test_what_lies_in_a_watched_folder_is_not_watched_twice() -> None:
@@ -68,5 +68,5 @@ def test_commits_are_not_told_of_and_edits_of_a_worktree_are(tmp_path: Path) -> 
     folder = str(tmp_path / "shop")
     for ref, told in (("worktree", True), ("HEAD", False), ("main", False)):
         source = {"name": "code", "type": "git", "root": folder, "ref": ref}
-        found = sources_of(record("a", sources=[source]), tmp_path)
+        found = find_sources(record("a", sources=[source]), tmp_path)
         assert found == TenantSources((folder,), told=told)

@@ -55,12 +55,14 @@ class AccessTable:
         """
         if scope in UNGRANTED:
             raise ConfigurationError(
-                f"the scope {scope} is read by nobody", hint="grant the page that it is about"
+                f"the scope {scope} cannot be granted: nobody may read it",
+                hint="grant the page to which it belongs",
             )
         if GUESTS in (principals := {*principals}):
             raise ConfigurationError(
-                "guests read only what names them: they are no reader of their own",
-                hint="grant it to a guest's name, or to a group as group:NAME",
+                "a scope cannot be granted to all guests: each guest reads only what is"
+                " granted to their name or group",
+                hint="grant the scope to a guest's name, or to a group in the form group:NAME",
             )
         rows = [
             {"tenant": ref.id, "scope": scope, "principal": principal}

@@ -391,7 +391,7 @@ class GenerationTable:
     def move(
         self, ref: TenantRef, generation: Generation, index_name: str, index_identity: str
     ) -> None:
-        """Record that a generation has moved to another index."""
+        """Record that a generation has moved to a different index."""
         place = {"index_name": index_name, "index_uuid": index_identity}
         with self._database.begin_for(ref) as connection:
             connection.execute(

@@ -179,7 +179,7 @@ class WantedBuild:
         generation: the build's number; 0 for a build that has not started yet, and lacks every
             document.
         config_key: key of the configuration that it is made with.
-        is_superseded: whether the tenant's current configuration asks for another build.
+        is_superseded: whether the tenant's current configuration asks for a different build.
     """
 
     tenant_id: str

@@ -122,7 +122,7 @@ class SearchStateReader:
         if state.serving is None or state.serving.state == "REMOVING":
             raise UnknownGeneration(
                 f"tenant {tenant_id!r} has no build {generation}",
-                hint="take the number of one that is kept",
+                hint="use the number of a build that still exists",
             )
         return state
 

@@ -233,7 +233,7 @@ class SyncTable:
 
 _LEFT = "documents_left"
 _HELD = "deletions_held"
-_REFUSED = "the last manifest of its records lacks too many"
+_REFUSED = "too many records are missing from the last manifest"
 
 
 @dataclass(frozen=True, slots=True)
@@ -355,7 +355,7 @@ def _build_held_deletions(
             " POST /rag/reconcile with apply and allow_deletes"
         )
     return HeldDeletions(
-        tenant, source, documents, reason or "too many are gone", remedy, is_manifest
+        tenant, source, documents, reason or "too many documents are missing", remedy, is_manifest
     )
 
 

@@ -126,7 +126,7 @@ class RecordFreshnessQuery:
     def read(
         self, tenant_id: str, sources: Collection[str], *, readers: Collection[str] | None
     ) -> RecordFreshness:
-        """Return a tenant's freshness, in one query; see FreshnessQuery.of()."""
+        """Return a tenant's freshness, in one query; see FreshnessQuery.read()."""
         record, answering = _select_records(tenant_id), select_answering_versions(tenant_id)
         waits = _wait_conditions(record, answering)
         # Use this once per statement: each further use would walk the tree again.
@@ -171,7 +171,7 @@ class RecordFreshnessQuery:
 def select_documents(
     tenant_id: str, readers: Collection[str] | None, *columns: ColumnElement[Any]
 ) -> Select[Any]:
-    """Return a query on a tenant's documents and their versions; see FreshnessQuery.of()."""
+    """Return a query on a tenant's documents and their versions; see FreshnessQuery.read()."""
     is_serving = and_(
         serving.c.tenant == documents.c.tenant,
         serving.c.generation == document_index.c.generation,
@@ -213,7 +213,7 @@ def leaves_index() -> ColumnElement[bool]:
 
 
 def count_never_listed(tenant_id: str, sources: Collection[str]) -> ColumnElement[int]:
-    """Return the number of records and uploads that only the next listing finds."""
+    """Return the number of records and uploads that no listing has found yet."""
     counts = [
         rows.with_only_columns(func.count(), maintain_column_froms=True).scalar_subquery()
         for rows in select_unlisted(tenant_id, sources)

@@ -92,7 +92,7 @@ class QuarantineTable:
             ).rowcount
 
     def retry_in_environment(self, tenant_ids: Collection[str], environment: str) -> set[str]:
-        """Make documents due now that failed because of a setting in another environment.
+        """Make documents due now that failed because of a setting in a different environment.
 
         Args:
             tenant_ids: the tenants of the documents.

@@ -104,7 +104,7 @@ class RemovalTable:
             if row is None and not pushed:
                 raise UnknownDocument(
                     f"tenant {ref.id!r} has no such document",
-                    hint="take an id from the list of documents",
+                    hint="use an id from the list of documents",
                 )
             exists = row is not None and row.status != "DELETED"
             if row is not None and exists and not pushed:
@@ -410,7 +410,7 @@ def parse_hash(sealed: str) -> str:
 def add_sealed_tombstones(connection: Connection, ref: TenantRef, sealed: Sequence[str]) -> int:
     """Add the tombstones that a journal has kept; return how many could be decrypted.
 
-    The journal of another catalog, or of an earlier version, has no tombstones for this catalog.
+    The journal of a different catalog or an earlier version has no tombstones for this catalog.
     """
     cipher = _cipher(connection)
     rows = []

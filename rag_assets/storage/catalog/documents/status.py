@@ -195,7 +195,7 @@ def is_pending(config_key: str | ColumnElement[str]) -> ColumnElement[bool]:
 
 
 def is_pending_in_superseded_build(config_key: str | ColumnElement[str]) -> ColumnElement[bool]:
-    """Return the condition of is_pending, for a build that answers but is not the configured build.
+    """Return the condition of is_pending for a build that answers but is no longer configured.
 
     The document's status is ignored, because it describes the build that the configuration asks
     for.
@@ -399,7 +399,7 @@ class ReindexRequestTable:
         return self._request(ref, scope, documents.c.page_uuid == uuid, of_kind)
 
     def readmit(self, ref: TenantRef, document_ids: Collection[str] | None = None) -> int:
-        """Let the next listing add invalidated documents again; return their number.
+        """Allow the next listing to add invalidated documents again; return their number.
 
         Documents that were deleted, purged or past their retention stay excluded.
 

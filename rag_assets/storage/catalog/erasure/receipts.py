@@ -78,7 +78,7 @@ class ChainReport:
     Attributes:
         receipts: how many receipts exist.
         broken: numbers of receipts that were altered, or whose predecessor is missing or altered.
-        last: hash of the last receipt. Somebody who keeps a copy of it elsewhere can later tell
+        last: hash of the last receipt. Somebody who keeps a copy of it elsewhere can later detect
             whether a receipt was removed.
     """
 

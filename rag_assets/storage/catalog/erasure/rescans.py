@@ -142,7 +142,7 @@ def reindex_documents(connection: Connection, ref: TenantRef, present: Mapping[s
 
 
 def names_statement(ref: TenantRef, one: MaskedDocument) -> Any:
-    """Return the statement that masks names of deleted documents, or names no listing writes."""
+    """Return the statement that masks names that no listing writes, or of deleted documents."""
     values: dict[str, Any] = {"title": one.title}
     if one.before.status == "DELETED":
         names = ("path", "uri", "source_type", "said_title", "metadata")

@@ -168,11 +168,11 @@ def _connect(url: str) -> Iterator[Connection]:
             yield connection
     except psycopg.errors.InsufficientPrivilege as error:
         raise ConfigurationError(
-            f"the accounts of Postgres may not prepare the schema {DAGSTER_SCHEMA} of Dagster's"
-            f" tables: {error.diag.message_primary}",
-            hint="run the SQL of `rag-assets roles` again; or, as an administrator, CREATE SCHEMA"
-            f" {DAGSTER_SCHEMA} AUTHORIZATION the account of Dagster's storage, which has to own"
-            " the tables that are moved",
+            f"the Postgres accounts lack the privileges to prepare the schema {DAGSTER_SCHEMA}"
+            f" of Dagster's tables: {error.diag.message_primary}",
+            hint="run the SQL of `rag-assets roles` again; or run, as an administrator, CREATE"
+            f" SCHEMA {DAGSTER_SCHEMA} AUTHORIZATION with the account of Dagster's storage,"
+            " which must own the tables that are moved",
         ) from None
     except psycopg.OperationalError as error:
         if "startup parameter" in str(error):
@@ -212,9 +212,9 @@ def _require_schema(connection: Connection) -> None:
 
 def _unnamed_schema() -> ConfigurationError:
     return ConfigurationError(
-        "a pooler in front of Postgres does not pass on the schema that connections of Dagster's"
-        " storage name",
-        hint="name the port of Postgres itself in RAG_ASSETS_DAGSTER_DATABASE_URL",
+        "a pooler in front of Postgres does not pass on the schema that connections of"
+        " Dagster's storage select",
+        hint="use the port of Postgres itself in RAG_ASSETS_DAGSTER_DATABASE_URL",
     )
 
 

@@ -232,7 +232,8 @@ class FileContents:
         with self._database.begin_exclusive(ref) as connection:
             if connection.scalar(select(record.document_id).where(*the_record)) is None:
                 raise UnknownDocument(
-                    f"tenant {ref.id!r} has no such file", hint="push the file before its content"
+                    f"tenant {ref.id!r} has no file with this id",
+                    hint="push the file before its content",
                 )
             before = connection.execute(former).first()
             raise_mark(connection, ref)

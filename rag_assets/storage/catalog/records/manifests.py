@@ -128,8 +128,8 @@ class ManifestComparison:
     Attributes:
         counts: the number of differences of each kind.
         named: the first NAMED differences of each kind, by type and id.
-        going: number of records that `remove_extra` removes: extra records, and those attached to
-            their pages.
+        going: number of records to be removed by `remove_extra`: extra records, and those
+            attached to their pages.
         removed: number of records removed.
         blobs: hashes of the removed records' contents.
     """
@@ -219,9 +219,9 @@ class ManifestTable:
             record_held_manifest(connection, ref, source, len(ids), window)
         earlier = f", after {window.left} within {window.hours} hours" if window.left else ""
         raise DeletionsHeld(
-            f"by the manifest {len(ids)} of {known} records would go{earlier}, with what hangs on"
-            " pages that it does not name: nothing was removed",
-            hint="if that is right, send it again with allow_deletes",
+            f"the manifest would remove {len(ids)} of {known} records{earlier}, including"
+            " those that belong to pages it does not list: nothing was removed",
+            hint="if this is intended, send the manifest again with allow_deletes",
         )
 
 

@@ -311,7 +311,7 @@ class RecordDrift:
         compared: how many texts were compared.
         missing: ids of documents without their record. This should not occur: removing a record
             withdraws its document in the same transaction.
-        altered: ids of documents whose stored record text differs from the pushed text.
+        altered: ids of documents with a stored text that differs from the pushed text.
         nobodys: names of sources that have records, but do not belong to the tenant.
     """
 

@@ -133,7 +133,7 @@ class RecordTable:
             return delete_unneeded_contents(connection, ref)
 
     def renew_stale(self, ref: TenantRef) -> int:
-        """Mark records for listing if their entries have another time of change; return how many.
+        """Mark records for listing whose entries have a different time of change; return how many.
 
         Without this, a push that only changes the time does not take effect at once.
         """

@@ -168,13 +168,13 @@ class ApplicationSettingsTable:
             TenantGone: the tenant was removed.
         """
 
-        def taken(
+        def take_over(
             settings: ApplicationSettings, operators: Mapping[str, Any], _: bool
         ) -> ApplicationSettings:
             wanted = wanted_embedder(settings, configured_embedder(operators))
             return replace(settings, embedder=wanted)
 
-        done = self.change(ref, taken, by)
+        done = self.change(ref, take_over, by)
         return done.former.embedder != done.present.embedder
 
 

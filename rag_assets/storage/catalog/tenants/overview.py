@@ -138,7 +138,9 @@ class Overview:
         """
         found = self._summaries(select(tenants.c.id).where(tenants.c.id == tenant_id))
         if not found:
-            raise UnknownTenant(f"no tenant {tenant_id!r}", hint="/documents lists them")
+            raise UnknownTenant(
+                f"no tenant {tenant_id!r}", hint="the page /documents lists the tenants"
+            )
         return found[0]
 
     def _summaries(self, chosen: Select[tuple[str]]) -> list[TenantSummary]:

@@ -213,8 +213,9 @@ class TenantTable:
                 note_change(connection, config)
         except IntegrityError:
             raise ConfigurationError(
-                f"tenant {tenant_id!r}: its project is another tenant of the same profile already",
-                hint="`rag-assets projects list` shows which; remove one of the two",
+                f"tenant {tenant_id!r}: its project already belongs to a different tenant with"
+                " the same profile",
+                hint="`rag-assets projects list` shows both tenants; remove one of them",
             ) from None
         return self.get(tenant_id)
 
@@ -312,7 +313,7 @@ def unknown_tenant(tenant_id: str) -> UnknownTenant:
     """Return the error for an unknown tenant id."""
     return UnknownTenant(
         f"no tenant {tenant_id!r}",
-        hint="`rag-assets tenants list` shows them; `rag-assets tenants add` creates one",
+        hint="`rag-assets tenants list` shows all tenants; `rag-assets tenants add` creates one",
     )
 
 
@@ -425,7 +426,7 @@ def configured_by_operator(tenant_id: str) -> ConfiguredByOperator:
     """Return the error for changing a project of tenants.yaml in another way."""
     return ConfiguredByOperator(
         f"tenants.yaml defines this project, as tenant {tenant_id!r}",
-        hint="change it there",
+        hint="change the project in tenants.yaml",
     )
 
 
@@ -463,5 +464,6 @@ def _find_unused_id(connection: Connection, project: Project) -> str:
             return tenant_id
     raise ServiceUnavailable(
         "every id for this project is in use",
-        hint="two names have one digest, or an operator gave a tenant this id: rename that",
+        hint="two names have the same digest, or an operator gave a tenant this id: rename that"
+        " tenant",
     )

@@ -236,10 +236,10 @@ def _require_room(
     )
     count, size = connection.execute(query).one()
     if replaced is None and new.max_documents is not None and count >= new.max_documents:
-        raise _uploads_full(f"there are {count:,} files, and no more than that may be")
+        raise _uploads_full(f"there are already {count:,} files, and no more are allowed")
     if new.max_total_bytes is not None and size - (replaced or 0) + new.size > new.max_total_bytes:
         raise _uploads_full(
-            f"all files together may have {readable_size(new.max_total_bytes)} at most"
+            f"all files together must not exceed {readable_size(new.max_total_bytes)}"
         )
 
 
@@ -299,8 +299,8 @@ def _read_upload(row: Row[Any]) -> Upload:
 
 def _unknown_upload() -> UnknownDocument:
     return UnknownDocument(
-        "there is no upload of this id",
-        hint="take an id from the list of uploads",
+        "there is no upload with this id",
+        hint="use an id from the list of uploads",
     )
 
 

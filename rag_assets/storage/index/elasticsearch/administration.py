@@ -83,7 +83,8 @@ class ElasticsearchIndexes:
             uuid = self._uuid(name)
         if uuid is None:
             raise IndexInconsistent(
-                f"index {name!r} was deleted while it was being created", hint="run the sync again"
+                f"index {name!r} was deleted while it was being created",
+                hint="run the sync again to create it",
             )
         return IndexRef(name, uuid)
 
@@ -118,14 +119,16 @@ class ElasticsearchIndexes:
 
     def _differing(self, name: str, live: Mapping[str, str], is_serverless: bool) -> list[str]:
         """Return the settings in which an index differs from a new index."""
-        body = {"index": mapping.index_settings(self._layout_of(name), is_serverless=is_serverless)}
+        body = {
+            "index": mapping.index_settings(self._read_layout(name), is_serverless=is_serverless)
+        }
         return [
-            f"{setting} is {live.get(setting, 'not set')}, of a new index {value}"
+            f"{setting} is {live.get(setting, 'not set')}, but {value} in a new index"
             for setting, value in flat_settings(body)
             if live.get(setting) != str(value)
         ]
 
-    def _layout_of(self, name: str) -> IndexLayout:
+    def _read_layout(self, name: str) -> IndexLayout:
         """Return the layout of a new index.
 
         All entries of a tenant are in one shard, so an index of one tenant has a single shard.
@@ -205,10 +208,10 @@ class ElasticsearchIndexes:
         deadline = time.monotonic() + _HISTORY_SECONDS
         with translated_errors():
             try:
-                if not (left := self._deleted(index_name)):
+                if not (left := self._count_deleted(index_name)):
                     return 0
                 self._client.indices.put_settings(index=index_name, settings=all_deleted)
-                written = self._written(index_name)
+                written = self._read_last_operations(index_name)
                 while left and time.monotonic() < deadline:
                     self._await_history(index_name, written, deadline)
                     left = self._merge(index_name)
@@ -224,7 +227,7 @@ class ElasticsearchIndexes:
         merging.indices.forcemerge(index=index_name, only_expunge_deletes=True)
         # After the next commit, merged files and the transaction log of writes are removed.
         self._client.indices.flush(index=index_name, force=True, wait_if_ongoing=True)
-        return self._deleted(index_name)
+        return self._count_deleted(index_name)
 
     def _await_history(self, index_name: str, written: Mapping[str, int], deadline: float) -> None:
         """Wait until no copy of the index needs the deletions any more as history.
@@ -238,7 +241,7 @@ class ElasticsearchIndexes:
                 return
             time.sleep(_POLL_SECONDS)
 
-    def _written(self, index_name: str) -> dict[str, int]:
+    def _read_last_operations(self, index_name: str) -> dict[str, int]:
         """Return the number of the last operation of each shard."""
         return {
             shard: int(stats["seq_no"]["max_seq_no"]) for shard, stats in self._shards(index_name)
@@ -255,7 +258,7 @@ class ElasticsearchIndexes:
                     if copy["routing"]["primary"] and "seq_no" in copy
                 )
 
-    def _deleted(self, index_name: str) -> int:
+    def _count_deleted(self, index_name: str) -> int:
         self._client.indices.refresh(index=index_name)
         stats = self._client.indices.stats(index=index_name, metric="docs")
         return int(stats["_all"]["total"]["docs"]["deleted"])
@@ -361,7 +364,7 @@ class ElasticsearchIndexes:
             body = mapping.index_body(
                 spec,
                 self._ownership.meta,
-                self._layout_of(name),
+                self._read_layout(name),
                 is_serverless=self._server.is_serverless,
             )
             create_index(self._client, name, body, self._ownership.write_aliases(name))

@@ -194,7 +194,7 @@ class _Checker:
         if licence["status"] != "active":
             self._problems.append(
                 f"the licence of Elasticsearch ({licence['type']}) is {licence['status']}:"
-                " renew it, or go back to Basic, which has all that is needed"
+                " renew it, or go back to Basic, which has all features that are needed"
             )
         return f"{licence['type']}, {licence['status']}"
 
@@ -222,5 +222,5 @@ class _Checker:
         try:
             return ask()
         except (ApiError, TransportError) as error:
-            self._warnings.append(f"{what} cannot be seen ({type(error).__name__})")
+            self._warnings.append(f"{what} cannot be read ({type(error).__name__})")
             return None

@@ -44,10 +44,7 @@ def create_index(
     An index that differs is deleted again, so that nothing is ever written to it.
 
     Args:
-        client: a client of the cluster.
-        name: name of the index.
         body: settings and mappings of the index.
-        aliases: aliases of the index.
 
     Raises:
         IndexUnavailable: an index template changes the index, or forbids its creation.
@@ -58,7 +55,9 @@ def create_index(
         if error.error == _EXISTS:
             return
         if _applying(client, name):
-            raise _refusal(client, name, f"Elasticsearch refuses it ({error.error})") from None
+            raise _refusal(
+                client, name, f"Elasticsearch rejects the request ({error.error})"
+            ) from None
         raise
     live = client.indices.get(index=name, flat_settings=True)[name]
     difference = next(differences(live["mappings"], live["settings"], body), None)
@@ -80,14 +79,14 @@ def differences(
     yield from (f"its mapping has `{part}`" for part in _STORED_ELSEWISE if part in mappings)
     for part in wanted.keys() - {"properties", "_meta"}:
         if not _is_within(wanted[part], mappings.get(part)):
-            yield f"its mapping has another `{part}`"
+            yield f"its mapping has a different `{part}`"
     fields = mappings.get("properties", {})
     for name, field in wanted["properties"].items():
         live = fields.get(name, {})
         # Elasticsearch adds defaults only to the options of vector fields.
         complete = "dims" in field or live.keys() <= field.keys()
         if not (complete and _is_within(field, live)):
-            yield f"its field `{name}` has another mapping"
+            yield f"its field `{name}` has a different mapping"
     requested = dict(flat_settings(body["settings"]))
     for name, value in settings.items():
         if name in requested:
@@ -125,17 +124,17 @@ def _refusal(client: Elasticsearch, name: str, difference: str) -> IndexUnavaila
     templates = _applying(client, name)
     if not templates:
         return IndexUnavailable(
-            f"index {name!r} is not made as requested: {difference}",
-            hint="an index template or a plugin of Elasticsearch changes it: see GET"
+            f"index {name!r} is not created as requested: {difference}",
+            hint="an index template or a plugin of Elasticsearch changes it: check GET"
             f" /_index_template and POST /_index_template/_simulate_index/{name}",
         )
     named = " and ".join(repr(template.name) for template in templates)
     above = max(template.priority for template in templates) + 1
     pattern = f"{name.split('-', maxsplit=1)[0]}-*"
     return IndexUnavailable(
-        f"index {name!r} is not made as requested: {difference}, by the index template {named};"
-        " nothing was embedded or written",
-        hint=f"change index_patterns of {named} at Elasticsearch, or exempt the indexes of this"
+        f"index {name!r} is not created as requested: {difference}, because of the index"
+        f" template {named}; nothing was embedded or written",
+        hint=f"change index_patterns of {named} in Elasticsearch, or exempt the indexes of this"
         f' installation: PUT /_index_template/rag-assets {{"index_patterns": ["{pattern}"],'
         f' "priority": {above}}}; then sync again',
     )

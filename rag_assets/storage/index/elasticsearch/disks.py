@@ -55,15 +55,15 @@ def flood_stage_bytes(size: int, settings: Mapping[str, str]) -> int:
         settings: settings of the cluster, by their full names.
     """
     flood = settings.get(_FLOOD, _DEFAULT_FLOOD)
-    if (absolute := _bytes_of(flood)) is not None:
+    if (absolute := _parse_bytes(flood)) is not None:
         return absolute
     used = float(flood.rstrip("%")) / (100 if flood.endswith("%") else 1)
-    most = _bytes_of(settings.get(f"{_FLOOD}.max_headroom", _DEFAULT_HEADROOM))
+    most = _parse_bytes(settings.get(f"{_FLOOD}.max_headroom", _DEFAULT_HEADROOM))
     required = int(size * (1 - used))
     return required if most is None else min(required, most)
 
 
-def _bytes_of(text: str) -> int | None:
+def _parse_bytes(text: str) -> int | None:
     """Return the bytes that a setting names; None if it is a percentage, or unlimited (-1)."""
     found = _SIZE.fullmatch(text.lower())
     return None if found is None else int(float(found[1]) * _UNITS[found[2]])

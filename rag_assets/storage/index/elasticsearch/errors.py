@@ -22,7 +22,7 @@ from rag_assets.common.errors import (
     SearchRejected,
     ServiceUnavailable,
 )
-from rag_assets.storage.index.elasticsearch.server import distribution_of
+from rag_assets.storage.index.elasticsearch.server import read_distribution
 
 TRANSIENT = (429, 502, 503, 504)
 """Statuses of transient failures."""
@@ -32,7 +32,7 @@ _NOT_ACCEPTABLE = 406
 
 
 class _Condition(NamedTuple):
-    """A condition of Elasticsearch; error_of() fills in the placeholders in braces."""
+    """A condition of Elasticsearch; convert_response_error() fills in placeholders in braces."""
 
     error: type[RagAssetsError]
     message: str
@@ -43,18 +43,20 @@ _REPAIR: Final = "restore it without embedding anything: rag-assets sync {tenant
 _CLOSED: Final = _Condition(
     IndexUnavailable,
     "{index} is closed",
-    "somebody closed it; open it again: POST /{name}/_open at Elasticsearch",
+    "open the index again: send POST /{name}/_open to Elasticsearch",
 )
 _RED: Final = _Condition(
     IndexUnavailable,
     "{index} is red: Elasticsearch has no usable copy of its files",
-    "see GET /_cluster/allocation/explain at Elasticsearch. If a node is starting, wait for it; if"
-    " the files are lost, delete the index, then: rag-assets sync {tenant} --repair",
+    "the response of Elasticsearch to GET /_cluster/allocation/explain shows the cause. If a"
+    " node is starting, wait for it; if the files are lost, delete the index, then:"
+    " rag-assets sync {tenant} --repair",
 )
 _NO_MASTER: Final = _Condition(
     IndexUnavailable,
     "Elasticsearch is starting, or its nodes have not elected a master",
-    "try again in a moment; otherwise see GET /_cluster/health and its log",
+    "try again in a moment; if it does not start, check GET /_cluster/health and the log of"
+    " Elasticsearch",
 )
 _BUSY: Final = _Condition(
     ServiceUnavailable,
@@ -63,28 +65,28 @@ _BUSY: Final = _Condition(
 )
 _OTHER_MAPPING: Final = _Condition(
     IndexInconsistent,
-    "{index} refused an entry ({kind})",
+    "{index} rejected an entry ({kind})",
     "its mapping may have been altered: `rag-assets check {tenant}` compares it,"
     " `rag-assets sync {tenant} --repair` builds the index again without embedding anything",
 )
 _LACKS_FEATURES: Final = _Condition(
     IndexUnavailable,
-    "Elasticsearch cannot make {index}: its version, or a missing module, does not support the"
-    " mapping that vectors need",
+    "Elasticsearch cannot create {index}: its version, or a missing module, does not support"
+    " the mapping that vectors need",
     "compare GET / and GET /_cat/plugins with the version in the README; it needs dense_vector with"
     " quantized HNSW, flattened and text fields",
 )
 _DISK: Final = _Condition(
     IndexUnavailable,
     "Elasticsearch cannot write to its disk",
-    "see its log and the free space of its data folder, then sync again",
+    "check the log of Elasticsearch and the free space of its data folder, then sync again",
 )
 
 
 def _read_only(setting: str) -> _Condition:
     return _Condition(
         IndexUnavailable,
-        f"{{index}} was blocked by somebody ({setting})",
+        f"{{index}} is blocked by the setting {setting}",
         f'lift the block at Elasticsearch: PUT /{{name}}/_settings {{{{"{setting}": null}}}}',
     )
 
@@ -92,8 +94,8 @@ def _read_only(setting: str) -> _Condition:
 def _cluster_read_only(setting: str) -> _Condition:
     return _Condition(
         IndexUnavailable,
-        f"Elasticsearch was made read-only by somebody ({setting})",
-        f'lift it: PUT /_cluster/settings {{{{"persistent": {{{{"{setting}": null}}}}}}}}',
+        f"Elasticsearch is read-only because of the setting {setting}",
+        f'lift the block: PUT /_cluster/settings {{{{"persistent": {{{{"{setting}": null}}}}}}}}',
     )
 
 
@@ -140,7 +142,7 @@ _CONDITIONS: Final[Mapping[str, _Condition]] = {
     "document_parsing_exception": _OTHER_MAPPING,
     "query_shard_exception": _Condition(
         IndexInconsistent,
-        "{index} has another mapping than its build",
+        "{index} has a different mapping than its build",
         _REPAIR,
     ),
     "mapper_parsing_exception": _LACKS_FEATURES,
@@ -153,8 +155,8 @@ _CONDITIONS: Final[Mapping[str, _Condition]] = {
     ),
     "validation_exception": _Condition(
         IndexUnavailable,
-        "Elasticsearch makes no further index: it has as many shards as it may",
-        "delete indexes that nothing needs, or raise cluster.max_shards_per_node",
+        "Elasticsearch cannot create any more indexes: it has reached its maximum number of shards",
+        "delete indexes that are no longer needed, or raise cluster.max_shards_per_node",
     ),
     "invalid_index_name_exception": _Condition(
         IndexUnavailable,
@@ -163,7 +165,7 @@ _CONDITIONS: Final[Mapping[str, _Condition]] = {
     ),
     "api_not_available_exception": _Condition(
         IndexUnavailable,
-        "Elastic Serverless does not offer a request that this needs",
+        "Elastic Serverless does not support a request that is needed here",
         "use an Elasticsearch that you manage yourself, or in Elastic Cloud Hosted, for this",
     ),
     "i_o_exception": _DISK,
@@ -211,7 +213,7 @@ def translated_errors(
     Raises:
         ServiceUnavailable: Elasticsearch does not answer, is overloaded, or rejects the account.
         IndexUnavailable: Elasticsearch refuses until an operator acts, as the message says.
-        IndexInconsistent: the index is gone, or has another mapping.
+        IndexInconsistent: the index no longer exists, or has a different mapping.
         RagAssetsError: Elasticsearch refused for another reason.
     """
     try:
@@ -223,12 +225,14 @@ def translated_errors(
     except ApiError as error:
         if error.status_code == _NOT_ACCEPTABLE and "x-elastic-product" not in error.meta.headers:
             raise _other_product(error.body) from None
-        raise error_of(error.status_code, error.body, index_name, client=client) from None
+        raise convert_response_error(
+            error.status_code, error.body, index_name, client=client
+        ) from None
     except TransportError as error:
         raise _unavailable(type(error).__name__) from None
 
 
-def error_of(
+def convert_response_error(
     status: int,
     body: object,
     index_name: str | None = None,
@@ -248,7 +252,7 @@ def error_of(
     causes = list(_causes(body.get("error") if isinstance(body, Mapping) else None))
     known = ((cause, found) for cause in causes if (found := _condition(cause)))
     cause, condition = next(known, (causes[0] if causes else {}, _by_status(status)))
-    names = (_index_of(cause) for cause in causes)
+    names = (_find_index(cause) for cause in causes)
     name = next((named for named in names if named), index_name)
     kind = str(cause.get("type", "no reason given"))
     return _error(condition, name, tenant_id, client, kind=kind, status=status)
@@ -260,7 +264,6 @@ def index_errors(
     """Return the errors that requests for an index would raise.
 
     Args:
-        index_name: the index.
         health: color of the index; None if unknown.
         settings: the settings listed in CONDITION_SETTINGS.
         client: see translated_errors.
@@ -272,7 +275,7 @@ def index_errors(
 
 
 def _other_product(body: object) -> IndexUnavailable:
-    named = distribution_of(body)
+    named = read_distribution(body)
     name = f"{named}, " if named else ""
     return IndexUnavailable(
         f"the server at RAG_ASSETS_ELASTICSEARCH_URL is {name}not Elasticsearch",
@@ -308,7 +311,7 @@ def bulk_item_error(
     if kind in {"mapper_parsing_exception", "illegal_argument_exception"}:
         # For a single entry, such errors mean that its fields do not fit the mapping.
         result = {"error": {"type": "document_parsing_exception"}}
-    return error_of(status, result, name, client=client)
+    return convert_response_error(status, result, name, client=client)
 
 
 def _by_status(status: int) -> _Condition:
@@ -341,7 +344,7 @@ def _condition(cause: Mapping[str, Any]) -> _Condition | None:
     return _CONDITIONS.get(str(kind))
 
 
-def _index_of(cause: Mapping[str, Any]) -> str | None:
+def _find_index(cause: Mapping[str, Any]) -> str | None:
     """Return the index that a cause names."""
     if isinstance(name := cause.get("index"), str):
         return name

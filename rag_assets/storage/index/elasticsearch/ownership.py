@@ -112,7 +112,7 @@ class Ownership:
             except (NotFoundError, KeyError):
                 return
         if not self._is_own(body):
-            raise self._foreign(f"index {index_name!r}", _owner_of(body))
+            raise self._foreign(f"index {index_name!r}", _read_owner(body))
         self._verified[index_name] = time.monotonic()
 
     def make_writable(self, index_name: str) -> bool:
@@ -181,7 +181,7 @@ class Ownership:
                 except NotFoundError:
                     continue
                 is_same = found["settings"]["index"]["uuid"] == identity
-                if is_same and _owner_of(found) is None:
+                if is_same and _read_owner(found) is None:
                     self._client.indices.put_mapping(index=name, meta=self.meta)
 
     def take_over(self, patterns: Iterable[str], former: UUID) -> None:
@@ -189,7 +189,7 @@ class Ownership:
         with translated_errors():
             found = self._client.indices.get(index=list(patterns))
             for name, body in found.items():
-                if _owner_of(body) != str(former):
+                if _read_owner(body) != str(former):
                     continue
                 self._client.indices.put_mapping(index=name, meta=self.meta)
                 for alias, details in body["aliases"].items():
@@ -206,19 +206,19 @@ class Ownership:
         return str(self._installation)
 
     def _is_own(self, body: Mapping[str, Any]) -> bool:
-        return self._installation is None or _owner_of(body) == self._owner
+        return self._installation is None or _read_owner(body) == self._owner
 
     def _foreign(self, what: str, owner: str | None) -> ForeignInstallation:
         named = f"installation {owner}" if owner else "an unknown installation"
         remedy = "" if owner else "delete it if nobody needs it; or "
         return ForeignInstallation(
-            f"{what} in Elasticsearch belongs to {named}, and this is installation {self._owner}",
+            f"{what} in Elasticsearch belongs to {named}, but this is installation {self._owner}",
             hint=f"{remedy}set RAG_ASSETS_INDEX_PREFIX to a prefix that no other installation uses"
             " there",
         )
 
 
-def _owner_of(body: Mapping[str, Any]) -> str | None:
+def _read_owner(body: Mapping[str, Any]) -> str | None:
     meta = body.get("mappings", {}).get("_meta", {}).get(_META, {})
     owner = meta.get("installation") if isinstance(meta, Mapping) else None
     return None if owner is None else str(owner)

@@ -170,16 +170,18 @@ def filter_clauses(entry_filter: EntryFilter) -> list[dict[str, Any]]:
             clauses.append({"terms": {name: list(values)}})
     if entry_filter.paths is not None:
         clauses.append(_in_paths([path.rstrip("/") for path in entry_filter.paths]))
-    clauses += _modified(entry_filter.modified_after, entry_filter.modified_before)
+    clauses += _match_modified_at(entry_filter.modified_after, entry_filter.modified_before)
     if entry_filter.tags is not None:
         tags: list[dict[str, Any]] = [{"term": {"tags": tag}} for tag in entry_filter.tags]
         clauses += tags or [{"match_none": {}}]
     if entry_filter.without_source_types:
         without = {"terms": {"source_type": list(entry_filter.without_source_types)}}
         clauses.append({"bool": {"must_not": [without]}})
-    clauses += [_one_of(f"metadata.{key}", values) for key, values in entry_filter.metadata.items()]
     clauses += [
-        {"bool": {"must_not": [_one_of(f"metadata.{key}", values)]}}
+        _match_one_of(f"metadata.{key}", values) for key, values in entry_filter.metadata.items()
+    ]
+    clauses += [
+        {"bool": {"must_not": [_match_one_of(f"metadata.{key}", values)]}}
         for key, values in entry_filter.without_metadata.items()
     ]
     return clauses
@@ -197,7 +199,7 @@ def _readable(scopes: Collection[str], moved: MovedPages) -> dict[str, Any]:
     return {"bool": {"should": [by_scope, by_page], "minimum_should_match": 1}}
 
 
-def _one_of(field: str, values: Sequence[str | None]) -> dict[str, Any]:
+def _match_one_of(field: str, values: Sequence[str | None]) -> dict[str, Any]:
     """Return a clause for entries with one of these values in a field; None stands for no value."""
     given = {"terms": {field: [value for value in values if value is not None]}}
     if None not in values:
@@ -213,7 +215,7 @@ def _in_paths(paths: Sequence[str]) -> dict[str, Any]:
     return {"bool": {"should": either, "minimum_should_match": 1}}
 
 
-def _modified(after: datetime | None, before: datetime | None) -> list[dict[str, Any]]:
+def _match_modified_at(after: datetime | None, before: datetime | None) -> list[dict[str, Any]]:
     """Return the clause for times of modification, if any; the first bound is inclusive."""
     bounds = {"gte": after, "lt": before}
     limits = {name: stamp(at) for name, at in bounds.items() if at is not None}
@@ -274,7 +276,7 @@ def word_counts(owner: Owner, request: RankingRequest, words: QueryWords) -> dic
         _TERMS: {form: {"term": {"terms": form}} for form in sorted(words.forms)},
         _MARKS: {analysis: {"term": {"terms": f"{MARK}{analysis}"}} for analysis in words.marks},
         _PHRASES: {
-            phrase: _any_of([{"match_phrase": {field: phrase}} for field in _WRITTEN])
+            phrase: _match_any([{"match_phrase": {field: phrase}} for field in _WRITTEN])
             for phrase in words.phrases
         },
     }
@@ -335,7 +337,7 @@ def words_ranking(
         held = [weights[part].weight for part in parts if part in weights]
         if held:
             weight = TITLE_WEIGHT * max(held)
-            clauses.append(_best_of(_interval(field, word, weight) for field in _TITLES))
+            clauses.append(_match_best(_interval(field, word, weight) for field in _TITLES))
     found = entries(owner, filter_clauses(request.entry_filter))
     found["bool"] |= {"should": clauses, "minimum_should_match": 1}
     # Indexes of earlier versions lack the field.
@@ -348,7 +350,7 @@ def words_ranking(
     }
 
 
-def _any_of(clauses: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _match_any(clauses: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {"bool": {"should": [*clauses], "minimum_should_match": 1}}
 
 
@@ -360,7 +362,7 @@ def _word_clause(word: str, weighed: WeighedWord, count: int) -> dict[str, Any]:
         places += [(field, word) for field in _WRITTEN]
     if len(places) == 1:
         return _interval(*places[0], weight, name=word)
-    return _best_of((_interval(*place, weight) for place in places), name=word)
+    return _match_best((_interval(*place, weight) for place in places), name=word)
 
 
 def _interval(field: str, phrase: str, weight: float, *, name: str | None = None) -> dict[str, Any]:
@@ -370,6 +372,6 @@ def _interval(field: str, phrase: str, weight: float, *, name: str | None = None
     return {"intervals": {field: {"match": match, "boost": weight, **named}}}
 
 
-def _best_of(queries: Iterable[Mapping[str, Any]], *, name: str | None = None) -> dict[str, Any]:
+def _match_best(queries: Iterable[Mapping[str, Any]], *, name: str | None = None) -> dict[str, Any]:
     named = {} if name is None else {"_name": name}
     return {"dis_max": {"queries": [*queries], **named}}

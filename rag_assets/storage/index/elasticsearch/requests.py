@@ -20,7 +20,7 @@ from rag_assets.storage.index.elasticsearch.errors import (
     CONDITION_SETTINGS,
     TRANSIENT,
     bulk_item_error,
-    error_of,
+    convert_response_error,
     index_errors,
     translated_errors,
 )
@@ -49,7 +49,6 @@ def bulk(
     counts as done. All requests have ended when this returns or raises.
 
     Args:
-        client: a client of the cluster.
         actions: actions in the format of the client's helpers.
         make_writable: adds an index's missing write alias; returns whether it was missing.
 
@@ -255,7 +254,7 @@ def require_usable(client: Elasticsearch, index_name: str) -> None:
     with translated_errors(client, index_name):
         [answer] = client.msearch(searches=search)["responses"]
     if answer["status"] not in {_OK, _NOT_FOUND}:
-        raise error_of(answer["status"], answer, index_name, client=client)
+        raise convert_response_error(answer["status"], answer, index_name, client=client)
 
 
 def conditions(
@@ -328,7 +327,7 @@ def count_builds(
         with translated_errors(client):
             answers = iter(client.msearch(searches=searches)["responses"])
     return [
-        _counted(build, answers) if present == "present" else BuildCount(present)
+        _build_count(build, answers) if present == "present" else BuildCount(present)
         for build, present in zip(builds, presence, strict=True)
     ]
 
@@ -360,12 +359,14 @@ def _counting(build: CountedBuild, alias: str) -> Iterator[Mapping[str, Any]]:
         yield {"size": 0, "track_total_hits": True, "aggs": {"shown": shown}}
 
 
-def _counted(build: CountedBuild, answers: Iterator[Mapping[str, Any]]) -> BuildCount:
+def _build_count(build: CountedBuild, answers: Iterator[Mapping[str, Any]]) -> BuildCount:
     """Return the count of a build from the answers to its searches."""
     answer = next(answers)
     by_alias = next(answers) if build.is_serving else None
     if "error" in answer:
-        raise error_of(answer["status"], answer, build.index.name, tenant_id=build.owner.tenant)
+        raise convert_response_error(
+            answer["status"], answer, build.index.name, tenant_id=build.owner.tenant
+        )
     entries = answer["hits"]["total"]["value"]
     is_shown = by_alias is None or (
         "error" not in by_alias

@@ -13,7 +13,11 @@ from elasticsearch import AsyncElasticsearch, NotFoundError, OrjsonSerializer
 
 from rag_assets.storage.index.connection import ElasticsearchConnection, connection_to
 from rag_assets.storage.index.elasticsearch import hits, queries
-from rag_assets.storage.index.elasticsearch.errors import TRANSIENT, error_of, translated_errors
+from rag_assets.storage.index.elasticsearch.errors import (
+    TRANSIENT,
+    convert_response_error,
+    translated_errors,
+)
 from rag_assets.storage.index.identifiers import ANALYSES, EVERY_ANALYSIS, FORMER
 from rag_assets.storage.index.model import (
     NONE_MOVED,
@@ -209,7 +213,9 @@ class ElasticsearchSearcher:
         answers: list[Mapping[str, Any]] = answered["responses"]
         for answer in answers:
             if "error" in answer:
-                raise error_of(int(answer["status"]), answer, index_name, tenant_id=owner.tenant)
+                raise convert_response_error(
+                    int(answer["status"]), answer, index_name, tenant_id=owner.tenant
+                )
         return answers
 
 

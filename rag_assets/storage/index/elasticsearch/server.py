@@ -63,7 +63,7 @@ class Server:
             UnsupportedProductError: the server is another product; see errors.translated_errors.
         """
         try:
-            return self._asked()
+            return self._fetch_info()
         except UnsupportedProductError:
             raise
         except (ApiError, TransportError):
@@ -77,9 +77,9 @@ class Server:
             ApiError: the server is overloaded or not available, or is another product.
             TransportError: the server does not answer.
         """
-        return self._asked().is_serverless
+        return self._fetch_info().is_serverless
 
-    def _asked(self) -> ServerInfo:
+    def _fetch_info(self) -> ServerInfo:
         if self._info is not None:
             return self._info
         try:
@@ -91,13 +91,13 @@ class Server:
                 return ServerInfo()
             body = {}
         answer: Mapping[str, Any] = body if isinstance(body, Mapping) else {}
-        info = _info_of(answer)
+        info = _parse_info(answer)
         has_master = answer.get("cluster_uuid") != _WITHOUT_MASTER
         self._info = info if has_master else None
         return info
 
 
-def distribution_of(body: object) -> str | None:
+def read_distribution(body: object) -> str | None:
     """Return the product's name from the answer to `GET /`, if it is not Elasticsearch."""
     version = body.get("version") if isinstance(body, Mapping) else None
     named = version.get("distribution") if isinstance(version, Mapping) else None
@@ -109,7 +109,7 @@ def stated_cluster_id(text: str | None) -> str | None:
     return None if text == _WITHOUT_MASTER else text
 
 
-def _info_of(answer: Mapping[str, Any]) -> ServerInfo:
+def _parse_info(answer: Mapping[str, Any]) -> ServerInfo:
     version = answer.get("version", {})
     return ServerInfo(
         version.get("number"),

@@ -80,7 +80,7 @@ def _candidate(
 
 
 def cosine(row: Row, vector: npt.NDArray[np.float32]) -> float:
-    """Return the cosine of an entry's vector and another; 0 if one of them is zero."""
+    """Return the cosine of an entry's vector and a query vector; 0 if one of them is zero."""
     product = float(np.linalg.norm(row.vector) * np.linalg.norm(vector))
     return float(row.vector @ vector) / product if product else 0.0
 
@@ -140,7 +140,7 @@ def _word_scores(rows: Sequence[Row], query: str) -> dict[str, tuple[float, int]
     """
     words = words_of(query)
     terms = {row.id: Counter(row.fields["terms"].split()) for row in rows}
-    written = {row.id: [_written(row, name) for name in _WRITTEN] for row in rows}
+    written = {row.id: [_read_text(row, name) for name in _WRITTEN] for row in rows}
     phrases = {one: _adjacent(one) for one in (*words.phrases, *words.title_words)}
     weighed = weighed_words(
         words,
@@ -171,13 +171,13 @@ def _word_scores(rows: Sequence[Row], query: str) -> dict[str, tuple[float, int]
             if one.is_written
         }
         score = sum(
-            words.terms.get(word, 1) * weighed[word].weight * _saturated(count)
+            words.terms.get(word, 1) * weighed[word].weight * _saturate(count)
             for word, count in held.items()
         )
         score += sum(
             TITLE_WEIGHT
             * max([weighed[part].weight for part in parts if part in weighed], default=0.0)
-            * _saturated(times(row, word, 1))
+            * _saturate(times(row, word, 1))
             for word, parts in words.title_words.items()
         )
         if score > 0:
@@ -186,11 +186,11 @@ def _word_scores(rows: Sequence[Row], query: str) -> dict[str, tuple[float, int]
     return found
 
 
-def _saturated(count: int) -> float:
+def _saturate(count: int) -> float:
     return count / (count + 1)
 
 
-def _written(row: Row, name: str) -> str:
+def _read_text(row: Row, name: str) -> str:
     """Return the text of a field in lower case."""
     value = row.fields.get(name) or ""
     return value.lower() if isinstance(value, str) else "\n".join(value).lower()

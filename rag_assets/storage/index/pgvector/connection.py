@@ -34,7 +34,7 @@ def driver_url(url: str) -> str:
 
 
 @contextmanager
-def translated() -> Iterator[None]:
+def translate_errors() -> Iterator[None]:
     """Convert failures of the server to VectorsUnavailable."""
     try:
         yield
@@ -46,5 +46,5 @@ def unavailable(error: Exception) -> VectorsUnavailable:
     """Return the error for a server that does not answer, without the server's own message."""
     return VectorsUnavailable(
         f"the server of vectors does not answer: {type(error).__name__}",
-        hint="see that Postgres runs, at RAG_ASSETS_PGVECTOR_URL if that is set",
+        hint="check that Postgres is running, at RAG_ASSETS_PGVECTOR_URL if that is set",
     )

@@ -15,8 +15,13 @@ from rag_assets.common.batches import batched
 from rag_assets.common.errors import ForeignInstallation, NoVectorBackend
 from rag_assets.storage.index.model import Entry, Owner, VersionCount
 from rag_assets.storage.index.pgvector import layout
-from rag_assets.storage.index.pgvector.connection import OPTIONS, SECONDS, driver_url, translated
-from rag_assets.storage.index.pgvector.rows import COLUMNS, row_of
+from rag_assets.storage.index.pgvector.connection import (
+    OPTIONS,
+    SECONDS,
+    driver_url,
+    translate_errors,
+)
+from rag_assets.storage.index.pgvector.rows import COLUMNS, build_row
 
 _BATCH = 500
 _CONNECTIONS = 4
@@ -57,7 +62,7 @@ class PgVectors:
     def __init__(self, url: str, prefix: str, installation: UUID | None = None) -> None:
         self._url = driver_url(url)
         self._layout = layout.Layout(prefix)
-        self._comment = layout.comment_of(installation)
+        self._comment = layout.format_comment(installation)
         self._pool: ConnectionPool[psycopg.Connection[Any]] | None = None
 
     def require(self) -> None:
@@ -68,7 +73,7 @@ class PgVectors:
         """
         refused = NoVectorBackend(
             "the server of vectors lacks the extension `vector`",
-            hint="the operator installs pgvector there, or sets RAG_ASSETS_PGVECTOR_URL",
+            hint="ask the operator to install pgvector there, or to set RAG_ASSETS_PGVECTOR_URL",
         )
         with self._connection() as connection:
             if connection.execute(_AVAILABLE).fetchone() is None:
@@ -79,8 +84,8 @@ class PgVectors:
                 raise refused from None
             if connection.execute(_MAY_CREATE).fetchone() is None:
                 raise NoVectorBackend(
-                    "the role of the server of vectors may not make schemas there",
-                    hint="the operator grants it CREATE on that database",
+                    "the role of the server of vectors is not allowed to create schemas there",
+                    hint="ask the operator to grant the role CREATE on that database",
                 )
 
     def create(self, owner: Owner, dimensions: int) -> None:
@@ -112,10 +117,10 @@ class PgVectors:
         of_owners: dict[Owner, list[Entry]] = {}
         for entry in entries:
             of_owners.setdefault(entry.owner, []).append(entry)
-        return sum(self.write_rows(owner, map(row_of, of)) for owner, of in of_owners.items())
+        return sum(self.write_rows(owner, map(build_row, of)) for owner, of in of_owners.items())
 
     def write_rows(self, owner: Owner, rows: Iterable[Mapping[str, Any]]) -> int:
-        """Write rows of one build (see rows.row_of); return their number."""
+        """Write rows of one build (see rows.build_row); return their number."""
         statements = self._writing(owner)
         written = 0
         for batch in batched(rows, _BATCH):
@@ -255,9 +260,9 @@ class PgVectors:
                 self._set_comment(schema)
 
     def take_over(self, former: UUID) -> None:
-        """Claim the schemas of another installation, of which this server is a copy."""
+        """Claim the schemas of the installation from which this server was copied."""
         with self._connection() as connection:
-            rows = connection.execute(_OWN_SCHEMAS, ["", layout.comment_of(former)]).fetchall()
+            rows = connection.execute(_OWN_SCHEMAS, ["", layout.format_comment(former)]).fetchall()
         for row in rows:
             self._set_comment(str(row[0]))
 
@@ -330,7 +335,7 @@ class PgVectors:
 
     @contextmanager
     def _connection(self) -> Iterator[psycopg.Connection[Any]]:
-        with translated():
+        with translate_errors():
             if self._pool is None:
                 self._pool = ConnectionPool(
                     self._url, min_size=0, max_size=_CONNECTIONS, kwargs=OPTIONS, open=True

@@ -41,7 +41,7 @@ def tenant_part(tenant: str) -> str:
     return f"{key_of('tenant', tenant)[:16]}_"
 
 
-def comment_of(installation: UUID | None) -> str:
+def format_comment(installation: UUID | None) -> str:
     """Return the comment that names a schema's owner."""
     return f"rag-assets installation {installation}" if installation else "rag-assets"
 
@@ -98,7 +98,7 @@ def vector_index(schema: str, dimensions: int) -> sql.Composed | None:
         "CREATE INDEX IF NOT EXISTS rag_vectors_embedding ON {}.rag_vectors USING hnsw (({}) {})"
     ).format(
         sql.Identifier(schema),
-        _indexed(sql.Identifier("embedding"), dimensions),
+        _cast_to_indexed(sql.Identifier("embedding"), dimensions),
         sql.SQL(operators),
     )
 
@@ -107,11 +107,12 @@ def distance(dimensions: int) -> sql.Composed:
     """Return the distance between `v.embedding` and the query vector that the index orders by."""
     asked = sql.SQL("{}::vector").format(sql.Placeholder("asked"))
     return sql.SQL("{} <=> {}").format(
-        _indexed(sql.Identifier("v", "embedding"), dimensions), _indexed(asked, dimensions)
+        _cast_to_indexed(sql.Identifier("v", "embedding"), dimensions),
+        _cast_to_indexed(asked, dimensions),
     )
 
 
-def _indexed(vector: sql.Composable, dimensions: int) -> sql.Composed:
+def _cast_to_indexed(vector: sql.Composable, dimensions: int) -> sql.Composed:
     """Return a vector in the precision in which it is indexed."""
     if dimensions <= _FULL or dimensions > _HALF:
         return sql.SQL("{}").format(vector)

@@ -34,12 +34,12 @@ COLUMNS = (
 )
 
 
-def row_of(entry: Entry) -> dict[str, Any]:
+def build_row(entry: Entry) -> dict[str, Any]:
     """Return the row of an entry to write."""
-    return row_of_stored(entry.id, fields.entry_source(entry), entry.vector)
+    return build_row_of_stored(entry.id, fields.entry_source(entry), entry.vector)
 
 
-def row_of_stored(
+def build_row_of_stored(
     id_: str, stored: Mapping[str, Any], vector: npt.NDArray[np.float32]
 ) -> dict[str, Any]:
     """Return the row of an entry from its stored fields.
@@ -52,11 +52,11 @@ def row_of_stored(
     row = {name: stored.get(name) for name in COLUMNS}
     row["entry_id"] = id_
     row["metadata"] = Jsonb(dict(_flat(stored.get("metadata") or {})))
-    row["embedding"] = text_of(vector)
+    row["embedding"] = format_vector(vector)
     return row
 
 
-def text_of(vector: npt.NDArray[np.float32]) -> str:
+def format_vector(vector: npt.NDArray[np.float32]) -> str:
     """Return a vector in the format of the extension."""
     numbers = np.ascontiguousarray(vector, dtype=np.float32)
     return orjson.dumps(numbers, option=orjson.OPT_SERIALIZE_NUMPY).decode()

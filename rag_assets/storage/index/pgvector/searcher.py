@@ -24,7 +24,7 @@ from rag_assets.storage.index.pgvector.connection import (
     unavailable,
 )
 from rag_assets.storage.index.pgvector.filters import Conditions
-from rag_assets.storage.index.pgvector.rows import text_of
+from rag_assets.storage.index.pgvector.rows import format_vector
 
 _CONNECTIONS = 8
 _PAUSE_SECONDS = 5.0
@@ -105,7 +105,7 @@ class PgVectorSearcher:
         self, owner: Owner, vector: npt.NDArray[np.float32], request: RankingRequest
     ) -> list[Candidate]:
         search = _Search(self._layout.schema(owner), vector, request)
-        async with (await self._opened()).connection(timeout=SECONDS) as connection:
+        async with (await self._open_pool()).connection(timeout=SECONDS) as connection:
             few = await search.count(connection)
             if few > _FEW:
                 found = await search.nearest(connection)
@@ -113,7 +113,7 @@ class PgVectorSearcher:
                     return found
             return await search.each(connection)
 
-    async def _opened(self) -> AsyncConnectionPool[psycopg.AsyncConnection[Any]]:
+    async def _open_pool(self) -> AsyncConnectionPool[psycopg.AsyncConnection[Any]]:
         if self._pool is None:
             self._pool = AsyncConnectionPool(
                 self._url, min_size=0, max_size=_CONNECTIONS, kwargs=OPTIONS, open=False
@@ -137,7 +137,7 @@ class _Search:
         self._dimensions = len(vector)
         self._values = {
             **conditions.values,
-            "asked": text_of(vector),
+            "asked": format_vector(vector),
             "wide": _WIDER * request.limit,
             "returned": request.returned,
             "most": _FEW + 1,

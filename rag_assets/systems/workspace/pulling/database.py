@@ -35,7 +35,7 @@ from sqlalchemy.exc import (
 from sqlalchemy.pool import NullPool
 
 from rag_assets.common.errors import ConfigurationError, ListingFailed
-from rag_assets.common.references import resolved
+from rag_assets.common.references import resolve_reference
 from rag_assets.systems.workspace.pulling.dialects import (
     Column,
     Dialect,
@@ -348,7 +348,7 @@ def _connect(engine: Engine, dialect: Dialect, config: SqlConfig) -> Iterator[Co
 
 def _create_engine(config: SqlConfig) -> tuple[Engine, Dialect]:
     where = f"source {config.name!r}: url"
-    given = resolved(where, config.url)
+    given = resolve_reference(where, config.url)
     try:
         # The errors below must not be chained, because SQLAlchemy's errors quote the URL.
         url = make_url(_SCHEME.sub("postgresql+psycopg://", given))

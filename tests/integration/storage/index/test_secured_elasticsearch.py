@@ -187,8 +187,8 @@ def test_a_layout_applies_to_new_indexes_and_a_difference_is_named(elasticsearch
             with closing(open_store(replace(config, layout=IndexLayout()))) as other:
                 lines = other.indexes.layout_differences()
             assert len(lines) == 2
-            assert "index.number_of_shards is 2, of a new index 1" in lines[1] + lines[0]
-            assert "index.refresh_interval is 5s, of a new index 30s" in lines[0]
+            assert "index.number_of_shards is 2, but 1 in a new index" in lines[1] + lines[0]
+            assert "index.refresh_interval is 5s, but 30s in a new index" in lines[0]
         finally:
             store.indexes.drop(shared)
             store.indexes.drop(own)

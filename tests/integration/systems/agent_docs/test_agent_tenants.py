@@ -206,7 +206,7 @@ def test_a_tenant_of_tenants_yaml_goes_before_an_agent(place: Place) -> None:
     place.installation.add_tenant("guide", embedder=FAST)
     place.agents(place.second, other=["*.md"])
     assert place.states() == {"guide": ("file", "ACTIVE"), "other": ("agents", "ACTIVE")}
-    assert "'guide' does not become a tenant: tenants.yaml lists a tenant" in place.problem()
+    assert "'guide' was not created as a tenant: tenants.yaml lists a tenant" in place.problem()
     # It may have had records, which no file brings back.
     place.file.write_text(place.file.read_text().partition("tenants:")[0] + "tenants: []\n")
     assert place.states()["guide"] == ("file", "DISABLED")
@@ -220,7 +220,7 @@ def test_a_project_of_the_api_goes_before_an_agent(place: Place) -> None:
         Project("team-guidelines", "acme", "web"), ProjectSettings()
     )
     place.agents(place.second, **{made.record.id: ["*.md"]}, other=["*.md"])
-    assert "was made over the API" in place.problem()
+    assert "was created over the API" in place.problem()
     states = place.states()
     assert states[made.record.id] == ("api", "ACTIVE")
     assert states["other"] == ("agents", "ACTIVE")
@@ -247,7 +247,7 @@ def test_a_value_that_is_no_list_of_paths_is_refused(place: Place) -> None:
     assert "agents must be a list of paths" in done.err
     place.file.write_text("agens: []\n")
     done = place.installation.command("tenants", "list")
-    assert "there is no field 'agens'" in done.err
+    assert "unknown field 'agens'" in done.err
 
 
 def test_the_variables_of_agents_count(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -55,7 +55,7 @@ def test_from_an_upload_to_a_context_and_back(guidelines: Guidelines) -> None:
     }
     notes = {one["fileName"]: one["note"] for one in listed["documents"]}
     assert (notes["near.md"], notes["far.md"]) == (None, None)
-    assert notes["bare.md"].startswith("Nothing of it is found")
+    assert notes["bare.md"].startswith("Searches cannot find this document")
     assert notes["bare.md"] in run(guidelines, "list").out
     assert "near.md" in run(guidelines, "list").out
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from ruamel.yaml import YAML
 
-from rag_assets.billing.chat_models import chat_model_of
+from rag_assets.billing.chat_models import find_chat_model
 from rag_assets.billing.key_ring import PURPOSES
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.models.config import ChatModelConfig, EmbedderConfig, RerankConfig
@@ -133,7 +133,7 @@ def test_the_fragment_of_a_providers_page_has_all_its_settings(name: str) -> Non
         assert name in {rerank.provider for rerank in rerankers if rerank is not None}
     if provider.chat is not None and name not in COMPATIBLE:
         assert any(
-            tenant.chat_model is not None and chat_model_of(tenant)[1].name == name
+            tenant.chat_model is not None and find_chat_model(tenant)[1].name == name
             for tenant in tenants
         )
     has_chat_model = any(tenant.chat_model is not None for tenant in tenants)

@@ -13,8 +13,8 @@ from rag_assets.storage.index.identifiers import (
     FORMER,
     TERMS_VERSION,
     analysis_of,
+    build_forms,
     count_words,
-    forms_of,
     lexical_terms,
     words_in,
 )
@@ -147,7 +147,7 @@ def test_a_query_has_the_terms_of_texts_in_every_language(text: str, analysis: s
     of_analysis = {
         form
         for word in words_in(text)
-        for form, analyses in forms_of(word).items()
+        for form, analyses in build_forms(word).items()
         if analysis in analyses
     }
     assert of_analysis == {*stored}
@@ -155,7 +155,7 @@ def test_a_query_has_the_terms_of_texts_in_every_language(text: str, analysis: s
 
 def test_a_query_has_the_terms_of_entries_of_the_former_version() -> None:
     words = ["größen", "running", "학점인정은"]
-    former = {form for word in words for form, of in forms_of(word).items() if FORMER in of}
+    former = {form for word in words for form, of in build_forms(word).items() if FORMER in of}
     assert former == {"größen", "run", "학점인정은"}
 
 

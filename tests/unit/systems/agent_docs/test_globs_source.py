@@ -24,7 +24,7 @@ from rag_assets.ingest.sources.roots import Roots
 from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.systems.agent_docs.source import GLOBS, GlobsConfig, GlobsSource
 from rag_assets.tenants.model import Tenant
-from rag_assets.watch.folders import TenantSources, sources_of
+from rag_assets.watch.folders import TenantSources, find_sources
 
 
 def source(base: Path, *patterns: str, **context: Any) -> DocumentSource:
@@ -149,7 +149,7 @@ def test_the_folders_that_patterns_begin_in_are_watched(
 ) -> None:
     record = TenantRecord("guide", 1, "ACTIVE", "agents", tenant(tmp_path, *patterns))
     watched = tuple(str(tmp_path / folder) for folder in folders or ())
-    assert sources_of(record, tmp_path) == TenantSources(watched, told=folders is not None)
+    assert find_sources(record, tmp_path) == TenantSources(watched, told=folders is not None)
 
 
 def test_names_that_are_no_utf8_are_shown_escaped(tmp_path: Path) -> None:

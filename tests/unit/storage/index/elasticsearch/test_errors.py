@@ -17,7 +17,7 @@ from rag_assets.common.errors import (
 )
 from rag_assets.storage.index.elasticsearch.errors import (
     bulk_item_error,
-    error_of,
+    convert_response_error,
     translated_errors,
 )
 
@@ -75,7 +75,7 @@ def failed_shards(kind: str, **more: Any) -> dict[str, Any]:
             "index 'rag-1' is red",
         ),
         (400, failed_shards("too_many_clauses"), SearchRejected, "more words and filters"),
-        (400, failed_shards("other"), IndexInconsistent, "'rag-index-1' has another mapping"),
+        (400, failed_shards("other"), IndexInconsistent, "'rag-index-1' has a different mapping"),
         (400, response("some_new_exception"), IndexInconsistent, "some_new_exception (status 400)"),
         (418, None, IndexInconsistent, "no reason given (status 418)"),
     ],
@@ -83,7 +83,7 @@ def failed_shards(kind: str, **more: Any) -> dict[str, Any]:
 def test_a_response_has_a_condition_with_a_remedy(
     status: int, body: object, kind: type[RagAssetsError], said: str
 ) -> None:
-    error = error_of(status, body, "rag-own", tenant_id="acme")
+    error = convert_response_error(status, body, "rag-own", tenant_id="acme")
     assert type(error) is kind
     assert said in error.message
     assert error.hint
@@ -93,12 +93,16 @@ def test_a_response_has_a_condition_with_a_remedy(
 
 def test_hints_name_the_tenant_and_the_index() -> None:
     blocked = "index [rag-1] blocked by: [FORBIDDEN/8/index write (api)];"
-    error = error_of(403, response("cluster_block_exception", blocked), tenant_id="acme")
-    assert error.message == "index 'rag-1' was blocked by somebody (index.blocks.write)"
+    error = convert_response_error(
+        403, response("cluster_block_exception", blocked), tenant_id="acme"
+    )
+    assert error.message == "index 'rag-1' is blocked by the setting index.blocks.write"
     assert error.hint == (
         'lift the block at Elasticsearch: PUT /rag-1/_settings {"index.blocks.write": null}'
     )
-    gone = error_of(404, response("index_not_found_exception"), "rag-2", tenant_id="acme")
+    gone = convert_response_error(
+        404, response("index_not_found_exception"), "rag-2", tenant_id="acme"
+    )
     assert gone.message == "index 'rag-2' is gone"
     assert gone.hint is not None
     assert gone.hint.endswith("rag-assets sync acme --repair")
@@ -119,7 +123,7 @@ def test_an_entry_that_is_refused_is_of_another_mapping(kind: str) -> None:
     item = {"_index": "rag-1", "status": 400, **response(kind, reason, caused_by=cause)}
     error = bulk_item_error(item)
     assert type(error) is IndexInconsistent
-    assert error.message.startswith("index 'rag-1' refused an entry (")
+    assert error.message.startswith("index 'rag-1' rejected an entry (")
     assert TEXT not in error.advice
 
 
