@@ -39,7 +39,7 @@ def verdict_of(embedder_id: str, by_language: Mapping[str, int], documents: int)
             for code, count in sorted(by_language.items())
         ),
         severity="WARN",
-        mend="give the tenant another `embedder`; `rag-assets plan TENANT` shows what it costs",
+        mend="configure a different `embedder`; `rag-assets plan TENANT` shows what it costs",
     )
 
 
@@ -47,9 +47,9 @@ def verdict_of(embedder_id: str, by_language: Mapping[str, int], documents: int)
     "embeddings",
     "languages",
     (
-        "The embedder reads the scripts of the tenant's documents. Texts in others are spelled "
-        "letter by letter, so that vectors do not tell their meanings apart; a warning. Of an "
-        "embedder whose tokenizer is at its provider nothing is known, and the check passes."
+        "The embedder reads the scripts of the tenant's documents. Texts in other scripts are split "
+        "into single letters, so their vectors do not represent their meaning; this is a warning. "
+        "If only the provider has the embedder's tokenizer, nothing is known, and the check passes."
     ),
 )
 def languages_check(context: CheckContext) -> Verdict:

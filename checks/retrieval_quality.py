@@ -40,14 +40,14 @@ def verdict_of(found: QualityVerdict, tenant_id: str) -> Verdict:
 def verdict_alone(found: Evaluation, least: int) -> Verdict:
     """Return the serving build's measures; warn of too few questions or deleted documents."""
     count, gone = len(found.people.ids), len(found.gone)
-    parts = [f"build {found.generation}, which serves: {_values(found)}"] if count else []
+    parts = [f"serving build {found.generation}: {_values(found)}"] if count else []
     if count < least:
         parts.append(
-            f"only {counted(count, 'judged question')} of at least {least}: no build is held back"
-            " for its answers"
+            f"only {counted(count, 'judged question')}, and at least {least} are needed: no build"
+            " is held back because of its answers"
         )
     if gone:
-        parts.append(f"of {counted(gone, 'question')} documents are gone")
+        parts.append(f"documents that answer {counted(gone, 'question')} no longer exist")
     return Verdict(
         passed=count >= least and not found.unmeasured,
         description="; ".join(parts),
@@ -58,7 +58,7 @@ def verdict_alone(found: Evaluation, least: int) -> Verdict:
         columns=("question", "documents that are gone"),
         offenders=tuple((id_, ", ".join(paths)) for id_, paths in found.gone.items()),
         severity="WARN",
-        mend="`rag-assets judgements import TENANT FILE` adds and replaces judged questions",
+        mend="add or replace judged questions with `rag-assets judgements import TENANT FILE`",
         notes=dict(_notes(found)),
     )
 
@@ -67,10 +67,10 @@ def verdict_alone(found: Evaluation, least: int) -> Verdict:
     "retrieval_quality",
     "retrieval_quality",
     (
-        "A build that is complete and does not serve yet answers the tenant's judged questions as "
-        "well as the serving one: its nDCG@10 and recall@5 are lower by no more than "
-        "quality.tolerance, on the same questions and documents. Fewer questions than "
-        "quality.least are a warning."
+        "A complete build that does not serve yet answers the tenant's judged questions as well as "
+        "the serving build: on the same questions and documents, its nDCG@10 and recall@5 are "
+        "lower by at most quality.tolerance. With fewer questions than quality.least, the check "
+        "warns."
     ),
     judges_builds=True,
 )
@@ -107,7 +107,7 @@ def _unasked(description: str, least: int, *, passed: bool) -> Verdict:
         description=description,
         compared=(Compared("judged questions asked, at least", least, 0),),
         severity="WARN",
-        mend="`rag-assets eval TENANT` asks them at once, and says what keeps it from that",
+        mend="`rag-assets eval TENANT` asks them at once, or shows why they cannot be asked",
     )
 
 
@@ -125,4 +125,4 @@ def _notes(found: Evaluation) -> Iterator[tuple[str, Cell]]:
     if found.people.judged is not None:
         yield "judged of the first 10", round(found.people.judged, 4)
     if found.unanswerable:
-        yield "questions that nothing answers", found.unanswerable
+        yield "questions that no document answers", found.unanswerable
