@@ -52,8 +52,8 @@ def _description(seen: CanaryResult) -> str:
             f"the provider changed the model behind its name: {seen.embedder_id} answers a fixed"
             f" text {max(seen.distances):.4f} away from its first answer, more than {seen.limit:g};"
             " vectors from before and after the change are not comparable. Set a new `revision`,"
-            " such as today's date, for the tenant's embedder and run `rag-assets sync TENANT`: this"
-            " makes a new build with the present model;"
+            " such as today's date, for the tenant's embedder and run `rag-assets sync TENANT`:"
+            " this makes a new build with the present model;"
             f" `rag-assets plan {seen.ref.id}` shows its price"
         )
     if seen.error is not None:

@@ -58,7 +58,7 @@ def contents_check(context: CheckContext) -> Verdict:
 
 def _offenders(report: ContentsReport, uris: Mapping[str, str]) -> Iterator[tuple[Cell, ...]]:
     for fault, ids in (
-        ("content changed while size and times stayed the same", report.altered),
+        ("content changed unnoticed", report.altered),
         ("missing from its source", report.gone),
     ):
         for id_ in ids:

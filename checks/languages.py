@@ -47,9 +47,10 @@ def verdict_of(embedder_id: str, by_language: Mapping[str, int], documents: int)
     "embeddings",
     "languages",
     (
-        "The embedder reads the scripts of the tenant's documents. Texts in other scripts are split "
-        "into single letters, so their vectors do not represent their meaning; this is a warning. "
-        "If only the provider has the embedder's tokenizer, nothing is known, and the check passes."
+        "The embedder reads the scripts of the tenant's documents. Texts in other scripts are "
+        "split into single letters, so their vectors do not represent their meaning; the check"
+        " then "
+        "warns. If only the provider has the embedder's tokenizer, the check passes."
     ),
 )
 def languages_check(context: CheckContext) -> Verdict:

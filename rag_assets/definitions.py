@@ -124,9 +124,10 @@ def _loaded(systems: Systems, kind: str, core: Sequence[Any]) -> tuple[Any, ...]
         loaded = part.load()
         if name not in (names := _names(loaded)):
             raise ConfigurationError(
-                f"system {part.owner.name!r} of {part.owner.distribution}: {kind}: what"
-                f" {part.reference} defines is not named {name!r}",
-                hint=f"name it {' or '.join(names) or 'as Dagster does'} in the system",
+                f"system {part.owner.name!r} of {part.owner.distribution}: {kind}: the name"
+                f" {name!r}"
+                f" differs from the name of the object at {part.reference}",
+                hint=f"use the name {' or '.join(names) or 'that Dagster uses'} in the system",
             )
         found[id(loaded)] = loaded
     return tuple(found.values())

@@ -213,6 +213,6 @@ def _masked(text: str, installation: InstallationResource) -> str:
 def _require_active(record: TenantRecord) -> None:
     if record.state != "ACTIVE":
         raise ConfigurationError(
-            f"tenant {record.id!r} is {record.state.lower()}: it is not indexed",
-            hint=f"enable it with `rag-assets tenants enable {record.id}`",
+            f"tenant {record.id!r} is {record.state.lower()}, so it is not indexed",
+            hint=f"enable the tenant with `rag-assets tenants enable {record.id}`",
         )

@@ -88,8 +88,8 @@ def _why_left(state: TenantState, now: datetime) -> str | None:
     for count, what in (
         (state.pending, "documents wait"),
         (state.removals, "removals wait"),
-        (state.partly_replaced, "documents were left partly replaced"),
-        (state.recently_changed, "documents may have changed once more"),
+        (state.partly_replaced, "documents were only partly replaced"),
+        (state.recently_changed, "documents may have changed again since they were listed"),
     ):
         if count:
             return f"{count} {what}"

@@ -69,7 +69,7 @@ def source_files_sensor(
             WatchReportFile(settings).read(),
         )
         for run_id in fail_abandoned_runs(context.instance, tick.catalog, settings):
-            context.log.warning(f"run {run_id} was left behind by a process that died")
+            context.log.warning(f"run {run_id} was marked as failed, because its process died")
         cursor = tick.run()
     if tick.notes:
         # The name of a folder can also be a credential.
@@ -192,7 +192,7 @@ class _Tick:
         self.unlisted -= known - names
         if names <= known:
             return
-        reason = f"cannot be listed: {', '.join(sorted(state.unlisted))}"
+        reason = f"sources cannot be listed: {', '.join(sorted(state.unlisted))}"
         if (request := self._request(record, state, reason)) is not None:
             self.requests.append(request)
             self.unlisted |= names
@@ -224,7 +224,7 @@ class _Tick:
         if left:
             parts[1] = f"{left} left to the change watcher"
         if self.busy:
-            parts.append(f"{len(self.busy)} with a run")
+            parts.append(f"{len(self.busy)} already have a run")
         if self.doubt is not None:
             parts.append(self.doubt.line)
         return ", ".join(parts)

@@ -62,7 +62,7 @@ def build_defs(
     """
     if automation not in get_args(Automation):
         raise ConfigurationError(
-            f"automation {automation!r} is not known", hint='use "all", "sync" or "none"'
+            f"unknown automation {automation!r}", hint='use "all", "sync" or "none"'
         )
     return rag_assets.definitions.build_defs(
         resources,
@@ -79,7 +79,7 @@ def _chosen(names: Sequence[str]) -> Systems:
     if unknown := sorted(set(names) - set(installed.names)):
         raise ConfigurationError(
             f"systems are not installed: {', '.join(unknown)}",
-            hint=f"these are: {', '.join(installed.names)}",
+            hint=f"install them, or use only installed systems: {', '.join(installed.names)}",
         )
     return Systems(found for found in installed if found.name in names)
 
@@ -101,15 +101,16 @@ def _require_names_of_their_own(tenants: Iterable[str]) -> None:
         first = known.setdefault(refresh_job(tenant, ()).name, tenant)
         if first != tenant:
             raise ConfigurationError(
-                f"upstream of tenants {first!r} and {tenant!r}: their jobs would have one name",
-                hint="rename one of the two, or load it by a second build_defs with another name",
+                f"upstream: the jobs of tenants {first!r} and {tenant!r} would have the same name",
+                hint="rename one of the tenants, or load it in a second build_defs with a"
+                " different name",
             )
 
 
 def _deps(assets: Sequence[UpstreamAsset]) -> Iterator[dg.AssetDep]:
     if isinstance(assets, str):
         raise ConfigurationError(
-            f"upstream {assets!r} is one text", hint=f"write a list: [{assets!r}]"
+            f"upstream is the string {assets!r} instead of a list", hint=f"write [{assets!r}]"
         )
     for asset in assets:
         match asset:

@@ -48,7 +48,10 @@ def for_each(
             if result is not None:
                 context.log.info(f"{record.id}: {result}")
     if failed:
-        raise dg.Failure(f"{what} failed for {', '.join(failed)}", allow_retries=False)
+        raise dg.Failure(
+            f"{what} failed for {', '.join(failed)}; see the errors in this run's log",
+            allow_retries=False,
+        )
 
 
 def for_each_locked(

@@ -118,12 +118,12 @@ def compact_lake(context: dg.OpExecutionContext, workbench: Workbench) -> None:
             context.log.info,
         )
     if swept:
-        context.log.warning(f"deleted {swept} entries and folders of tenants that were removed")
+        context.log.warning(f"deleted {swept} leftover entries and folders of removed tenants")
 
 
 @job(
     "end_removals",
-    "Ends the removals of tenants that were killed.",
+    "Completes interrupted removals of tenants.",
 )
 def end_interrupted_removals(
     context: dg.OpExecutionContext, workbench: Workbench, runs: OwnRuns
@@ -152,4 +152,7 @@ def end_interrupted_removals(
         else:
             context.log.info(f"{record.id}: removed, see receipt {receipt.number}")
     if failed:
-        raise dg.Failure(f"not removed: {', '.join(failed)}", allow_retries=False)
+        raise dg.Failure(
+            f"tenants could not be removed: {', '.join(failed)}; see the errors in this run's log",
+            allow_retries=False,
+        )

@@ -336,12 +336,12 @@ def _require_absent(path: Path) -> None:
 
 def _exists(path: Path) -> ConfigurationError:
     return ConfigurationError(
-        f"the file {path} exists already", hint="name another file: an archive replaces none"
+        f"the file {path} already exists and is not overwritten", hint="choose a different file"
     )
 
 
 def _unwritable(path: Path, error: OSError) -> ConfigurationError:
     return ConfigurationError(
         f"the archive {path} cannot be written: {error.strerror or type(error).__name__}",
-        hint="name a file in a folder that exists, that you may write to, and that has hard links",
+        hint="choose a file in an existing, writable folder whose file system supports hard links",
     )

@@ -162,6 +162,7 @@ def _require_no_fresh_failure(ctx: TenantContext) -> None:
     if left > 0:
         raise ProviderUnavailable(
             f"the provider's batch failed: {failures.error}",
-            hint="without embedder.batch_above, texts are sent one request after the other",
+            hint="wait for the next attempt, or remove embedder.batch_above to send texts without"
+            " batches",
             retry_after=left,
         )

@@ -150,7 +150,7 @@ async def _answers(embedders: Mapping[str, Embedder]) -> dict[str, Answer | RagA
             except (
                 Exception
             ) as error:  # A failure of one tenant's embedder must not stop the others.
-                return ProviderError(f"it failed unexpectedly: {type(error).__name__}")
+                return ProviderError(f"the embedder failed unexpectedly: {type(error).__name__}")
 
     distinct = {id(embedder): embedder for embedder in embedders.values()}
     answers = await asyncio.gather(*map(ask, distinct.values()))

@@ -51,7 +51,7 @@ def held_warning(tenant_id: str, syncs: Sequence[Sync], refused: CatalogSetBack 
         reasons = "; ".join(f"source {sync.source}: {sync.held_reason}" for sync in syncs)
         return (
             f"{held} of {tenant_id} disappeared, and the deletion is held back: {reasons}. To"
-            f" delete: rag-assets sync {tenant_id} --allow-deletes"
+            f" delete them, run: rag-assets sync {tenant_id} --allow-deletes"
         )
     return (
         f"{held} of {tenant_id} disappeared, and the deletion is held back: {refused.message}."

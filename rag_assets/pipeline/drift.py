@@ -248,11 +248,11 @@ def _difference(
     build = f"build {generation.number} of tenant {ref.id!r}"
     if count.presence != "present":
         is_replaced = count.presence == "replaced"
-        what = "was replaced by another" if is_replaced else "is gone"
+        what = "was replaced by a different index" if is_replaced else "is gone"
         text = f"index {generation.index_name!r} of tenant {ref.id!r} {what}"
         return IndexDifference(text, is_replaced, is_lost=not is_replaced)
     if wanted.is_settled and count.entries != wanted.entries:
-        held = f"{count.entries:,} entries, and the catalog has {wanted.entries:,}"
+        held = f"{count.entries:,} entries, but the catalog records {wanted.entries:,}"
         return IndexDifference(f"{build} holds {held}")
     if wanted.is_settled and count.recent < wanted.recent:
         lacking = f"{wanted.recent - count.recent:,} of the {wanted.recent:,} entries"

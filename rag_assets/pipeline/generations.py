@@ -130,13 +130,14 @@ def require_index(ctx: TenantContext, generation: Generation) -> None:
     """
     presence = ctx.store.indexes.presence(index_of(generation))
     if presence != "present":
-        what = "is gone" if presence == "missing" else "was replaced by another"
+        what = "is gone" if presence == "missing" else "was replaced by a different index"
         difference = f"index {generation.index_name!r} of tenant {ctx.ref.id!r} {what}"
         if presence == "missing":
             ctx.catalog.events.write(ctx.ref, "drift_found", [{"counts": [difference]}])
         raise IndexInconsistent(
             difference,
-            hint=f"restore it without embedding anything: rag-assets sync {ctx.ref.id} --repair",
+            hint="restore the index without embedding any text: rag-assets sync"
+            f" {ctx.ref.id} --repair",
         )
     ctx.store.indexes.require_usable(generation.index_name)
 

@@ -336,7 +336,7 @@ def _row(
     if metadata.access_scope != document.source_metadata.access_scope:
         # A masked scope would be another scope: it would exclude its readers, and might admit
         # others.
-        error = "its access scope holds a credential: choose another scope"
+        error = "its access scope contains a credential: choose a different scope"
         kind = "credential"
     return DocumentChange(
         document_id=document.document_id,

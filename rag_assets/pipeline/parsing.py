@@ -242,7 +242,13 @@ class _Parsing:
             return
         again = datetime.now(UTC) + _VANISHED_RETRY
         failures = [
-            Failure(d.document_id, d.document_key, "not in its source as listed", "changing", again)
+            Failure(
+                d.document_id,
+                d.document_key,
+                "missing from its source, or changed since it was listed",
+                "changing",
+                again,
+            )
             for d in self._vanished
         ]
         put_off(self._ctx, self._work, failures)
@@ -275,7 +281,9 @@ def _reader(source: DocumentSource, paths: ListedPaths, document: Document) -> C
         if isinstance(source, KeepsFormerContents):
             former = source.former(path, document.content_sha256 or "")
         if former is None:
-            raise DocumentVanished("it changed after it was listed; the next run reads it again")
+            raise DocumentVanished(
+                "the document changed after it was listed; the next run reads it again"
+            )
         return former
 
     return read

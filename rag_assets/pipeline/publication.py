@@ -122,7 +122,7 @@ def require_entries(ctx: TenantContext, generation: Generation) -> None:
         raise IndexInconsistent(
             f"generation {generation.number} of tenant {ctx.ref.id!r} holds {live} entries,"
             f" expected {expected}: it is not published",
-            hint=f"rag-assets sync {ctx.ref.id} --repair",
+            hint=f"write the missing entries again: rag-assets sync {ctx.ref.id} --repair",
         )
 
 

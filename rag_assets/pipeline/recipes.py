@@ -111,14 +111,14 @@ def tenant_of_build(tenant: Tenant, embedder_id: str, generation: Generation) ->
     recipe = recipe_of(generation)
     if recipe is None:
         raise _not_writable(
-            tenant, generation, "was opened by an earlier version: its chunker is not known"
+            tenant, generation, "was made by an earlier version, which did not record its chunker"
         )
     try:
         configured = recipe.applied_to(tenant)
     except (ValueError, RagAssetsError):
         configured = None
     if configured is None or generation.key not in _keys(configured, generation.embedder_id):
-        what = "was made by another version of the chunker or of the index's schema"
+        what = "was made by a different version of the chunker or of the index's schema"
         raise _not_writable(tenant, generation, what)
     if generation.embedder_id == embedder_id:
         return configured
@@ -222,14 +222,18 @@ def _embedder_of(tenant: Tenant, generation: Generation) -> EmbedderConfig:
     except (ValueError, ConfigurationError):
         pass
     raise _not_writable(
-        tenant, generation, f"was embedded by {generation.embedder_id}, and that model is gone"
+        tenant,
+        generation,
+        f"was embedded by {generation.embedder_id}, which is no longer available",
     )
 
 
 def _not_writable(tenant: Tenant, generation: Generation, why: str) -> BuildNotWritable:
     return BuildNotWritable(
         f"generation {generation.number} of tenant {tenant.id!r} {why}",
-        hint="it can answer as it is, and cannot be brought up to date",
+        hint="the build can answer searches, but cannot be brought up to date; run `rag-assets"
+        " sync`"
+        " for a new build of the present configuration",
     )
 
 

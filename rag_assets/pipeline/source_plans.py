@@ -107,11 +107,11 @@ def decide_deletions(
     if allow_deletes or not lost:
         return Deletions(removed=ids)
     if deletions_suspicious(lost, known):
-        return Deletions(held=ids, reason=f"{lost} of {known} documents are gone at once")
+        return Deletions(held=ids, reason=f"{lost} of {known} documents disappeared at once")
     if window is not None and deletions_suspicious(lost + window.left, known + window.left):
         left, of = lost + window.left, known + window.left
         return Deletions(
-            held=ids, reason=f"{left} of {of} documents are gone within {window.hours} hours"
+            held=ids, reason=f"{left} of {of} documents disappeared within {window.hours} hours"
         )
     return Deletions(removed=ids)
 
@@ -210,8 +210,8 @@ def _hold_with_folders(
         window=window,
     )
     reason = (
-        f"the folder at {_place(source, next(iter(kept)))} is another one than at the last listing"
-        " (another disk or an unmounted one?)"
+        f"the folder at {_place(source, next(iter(kept)))} is not the same folder as at the last"
+        " listing (is a different disk mounted, or none?)"
     )
     return Deletions(others.removed, tuple(sorted({*held, *others.held})), reason)
 
@@ -275,7 +275,9 @@ def plan_removed_sources(
             uris, lost=len(uris), known=len(uris), allow_deletes=allow_deletes
         )
         if deletions.held:
-            deletions = replace(deletions, reason="the tenant's configuration lacks the source")
+            deletions = replace(
+                deletions, reason="the source was removed from the tenant's configuration"
+            )
         yield RemovedSourcePlan(name, uris, deletions)
 
 

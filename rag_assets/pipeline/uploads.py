@@ -60,7 +60,7 @@ class UploadedFiles:
         """See UploadStore.stream."""
         found = self.uploads.content(source, path)
         if found is None:
-            raise DocumentVanished(f"gone since it was listed: {path!r}")
+            raise DocumentVanished(f"the upload {path!r} was deleted after it was listed")
         yield from self._content(*found)
 
     def former(self, source: str, path: str, content_sha256: str) -> Iterator[bytes] | None:
@@ -127,7 +127,7 @@ class Uploads:
         """
         name = shown_name(file_name)
         if not name:
-            raise UploadRefused("the file has no name", hint="give its name with the file")
+            raise UploadRefused("the file has no name", hint="send the file's name with the file")
         if not received.size:
             raise _empty()
         require_size(received.size, source)
@@ -232,7 +232,7 @@ def require_size(size: int, source: UploadsConfig) -> None:
     if size > source.max_bytes:
         raise UploadTooLarge(
             f"the file is larger than {readable_size(source.max_bytes)}",
-            hint="split it, or leave out what nobody asks for",
+            hint="split the file, or remove parts of it that nobody needs",
         )
 
 
@@ -244,11 +244,11 @@ def _accepted(source: UploadsConfig) -> str | None:
         )
         for media_type in source.media_types
     ]
-    return f"save it in a format that is accepted: {', '.join(names)}" if names else None
+    return f"save the file in an accepted format: {', '.join(names)}" if names else None
 
 
 def _empty() -> UploadRefused:
-    return UploadRefused("the file is empty", hint="see that the right file was chosen")
+    return UploadRefused("the file is empty", hint="choose a file with content")
 
 
 def _media_type(received: ReceivedFile, name: str, source: UploadsConfig, *, pictures: bool) -> str:

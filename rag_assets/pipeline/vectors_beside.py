@@ -162,7 +162,7 @@ def _make_equal(
     for batch in batched(entries, _BATCH):
         ctx.guard()
         done += vectors.write_rows(owner, _rows(ctx, generation, batch))
-    ctx.log(f"generation {generation.number}: {done:,} vectors copied beside its index")
+    ctx.log(f"generation {generation.number}: {done:,} vectors copied to its separate vector store")
 
 
 def _ids(owner: Owner, documents: Iterable[str], counted: Mapping[str, HeldVersion]) -> list[str]:

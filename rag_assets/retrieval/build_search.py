@@ -66,7 +66,8 @@ class BuildSearches:
         found = await reader.pages_within(ref.id, named, principals, most=MAX_PAGES)
         if len(found) > MAX_PAGES:
             raise InvalidRequest(
-                f"filters.within: more than {MAX_PAGES:,} pages", hint="name pages further below"
+                f"filters.within: the pages and those below them are more than {MAX_PAGES:,}",
+                hint="choose pages with fewer pages below them",
             )
         return tuple(found)
 

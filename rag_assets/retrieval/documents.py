@@ -123,7 +123,7 @@ class DocumentReader:
         if document_id not in found:
             raise UnknownDocument(
                 f"tenant {tenant_id!r} has no such document",
-                hint="take an id from the list of documents",
+                hint="use an id from the list of documents",
             )
         return found[document_id]
 

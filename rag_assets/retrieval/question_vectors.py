@@ -155,8 +155,9 @@ class QuestionVectors:
         embedder = self._embedders.of_generation(ref, tenant, serving)
         if embedder.embedder_id != serving.embedder_id:
             raise IndexInconsistent(
-                f"generation {serving.number} was built by {serving.embedder_id},"
-                f" which is now {embedder.embedder_id}",
+                f"generation {serving.number} was built by {serving.embedder_id}, but the same"
+                " settings"
+                f" now select {embedder.embedder_id}",
                 hint="sync the tenant: a new generation is built with the present model",
             )
         # Use the price that the tenant states now, or else the price at the time of the build.

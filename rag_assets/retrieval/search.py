@@ -270,7 +270,7 @@ def _placed(hit: Hit, path: Sequence[tuple[str, str]]) -> Hit:
 def _late(seconds: float) -> ServiceUnavailable:
     return ServiceUnavailable(
         f"the search was not finished within {seconds:g} seconds",
-        hint="see that Elasticsearch answers",
+        hint="try again; if this continues, check that Elasticsearch answers",
     )
 
 

@@ -134,7 +134,7 @@ def _probes(progress: SearchProgress) -> Iterator[_Probe]:
         if getattr(filters, name) == ():
             yield _Probe(f"filters.{name}", "the list is empty, so nothing matches")
     if filters.within and progress.pages == ():
-        yield _Probe("filters.within", "there is no such page that the caller may read")
+        yield _Probe("filters.within", "the caller may read no page with such an id")
     yield from _listed_values(request, hits)
     if not hits:
         for number, tag in enumerate(filters.tags or ()):
@@ -156,7 +156,7 @@ def _listed_values(request: SearchRequest, hits: Sequence[Hit]) -> Iterator[_Pro
         for number, value in enumerate(values or ()):
             if value not in shown:
                 yield _Probe(f"{place}.{number}", problem, {name: (value,)})
-    problem = "no document that the caller may read lies there"
+    problem = "no document that the caller may read has such a path"
     paths = (("filters.paths", filters.paths), ("must_include_paths", request.must_include_paths))
     for place, values in paths:
         for number, path in enumerate(values or ()):
@@ -167,7 +167,7 @@ def _listed_values(request: SearchRequest, hits: Sequence[Hit]) -> Iterator[_Pro
 def _dates(filters: Filters) -> Iterator[_Probe]:
     for name in ("modified_after", "modified_before"):
         if (bound := getattr(filters, name)) is not None:
-            problem = "no document that the caller may read was modified then"
+            problem = "no document that the caller may read was modified in this period"
             yield _Probe(f"filters.{name}", problem, {name: bound})
 
 

@@ -204,7 +204,7 @@ def test_reconciliation_leaves_projects_alone(made: Installation) -> None:
         path = made.home / "tenants.yaml"
         kept = path.read_text()
         made.add_tenant(tenant_id, **config)
-        with pytest.raises(ConfigurationError, match="was made over the API"):
+        with pytest.raises(ConfigurationError, match="was created over the API"):
             session.reconcile()
         path.write_text(kept)
     assert session.catalog.tenants.get(before.id) == before
@@ -443,6 +443,6 @@ def test_a_token_finds_a_project_only_among_its_tenants(made: Installation) -> N
         for nothing in (hidden.project or "", "never-made"):
             with pytest.raises(UnknownProject) as unknown:
                 found.covered(tenants, PROFILE, nothing)
-            assert unknown.value.message == "none of the token's tenants is this project"
+            assert unknown.value.message == "the token does not cover this project"
     with pytest.raises(InvalidRequest, match="several organizations"):
         found.covered([ours.id, theirs.id], PROFILE, "same")

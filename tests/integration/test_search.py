@@ -181,7 +181,7 @@ def test_events_that_cannot_be_written_are_no_failure_of_the_search(
     }
     kinds = [event.kind for event in lost if event.payload["search_id"] == search]
     assert kinds == ["rag_search_started", "rag_search_completed"]
-    assert "events of searches were lost: Postgres does not answer" in caplog.text
+    assert "events of searches could not be written: Postgres does not answer" in caplog.text
 
 
 def test_a_question_is_embedded_once(

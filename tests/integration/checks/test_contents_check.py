@@ -64,7 +64,7 @@ def test_a_file_that_changed_under_equal_facts_is_named_and_repaired(
     assert outcome.failing == {CONTENTS}, "by this name and no other"
     assert outcome.offenders(CONTENTS) == [
         {
-            "fault": "content changed while size and times stayed the same",
+            "fault": "content changed unnoticed",
             "which": "files/oncall.md",
         }
     ]

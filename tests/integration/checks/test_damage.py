@@ -219,9 +219,7 @@ DAMAGES: dict[str, Damage] = {
     ),
     "record-altered": Damage(alter_record, {STORED: {"record was altered"}}),
     "upload-altered": Damage(alter_upload, {STORED: {"uploaded file was altered"}}),
-    "file-altered": Damage(
-        alter_file, {CONTENTS: {"content changed while size and times stayed the same"}}, embeds=1
-    ),
+    "file-altered": Damage(alter_file, {CONTENTS: {"content changed unnoticed"}}, embeds=1),
     "undamaged": Damage(lambda tenant: None, {}),
 }
 
